@@ -51,11 +51,11 @@ async def _one_run(file: str, lengths: list[int]) -> Figures:
     from moot.clock import SystemClock
     from moot.core.events import NewEvent
     from moot.core.runs.nodes import Emit
-    from moot.core.runs.start import Limits, StartRun
+    from moot.core.runs.start import RunLimits, StartRun
     from moot.core.state.run import Run
-    from moot.core.workflows.node_types import Kind, NodeType
+    from moot.core.workflows.node_types import NodeKind, NodeType
     from moot.engine.host import Host
-    from moot.engine.workflows.registry import Flows
+    from moot.engine.workflows.registry import WorkflowRegistry
     from moot.store.sqlite import SqliteStore
 
     async def forever(_: Any) -> None:
@@ -63,12 +63,12 @@ async def _one_run(file: str, lengths: list[int]) -> Figures:
 
     clock = SystemClock()
     store = await SqliteStore.open(file)
-    types = {"bench.ear": NodeType(type_id="bench.ear", kind=Kind.ACTIVITY, activity=forever)}
-    flows = Flows(store, types, clock)
+    types = {"bench.ear": NodeType(type_id="bench.ear", kind=NodeKind.ACTIVITY, activity=forever)}
+    flows = WorkflowRegistry(store, types, clock)
     host = Host(store, flows, clock)
     definition = workflow("ear", [node("n", "bench.ear")])
     flow = await flows.register("t", json.dumps(definition).encode())
-    start = StartRun(tenant="t", principal="p", at=clock.millis(), limits=Limits())
+    start = StartRun(tenant="t", principal="p", at=clock.millis(), limits=RunLimits())
 
     def said() -> NewEvent:
         payload = {"nodeId": "n", "chunk": "a few words ", "isLast": False}

@@ -185,12 +185,10 @@ async def _answer(send: Send, status: int, body: bytes) -> None:
 
 
 async def _serve(sample: Sample) -> None:
-    from moot.api.http.connection import (
-        Http,  # here: the lab, which needs only Sample, may measure any tree
-    )
+    from moot.api.http.connection import HttpConnection
 
     config = uvicorn.Config(
-        Bare(sample), port=0, loop="none", http=Http, ws="none", lifespan="off",
+        Bare(sample), port=0, loop="none", http=HttpConnection, ws="none", lifespan="off",
         access_log=False, log_config=None, server_header=False, proxy_headers=False,
         date_header=False, backlog=2048,
     )  # fmt: skip

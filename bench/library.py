@@ -55,12 +55,12 @@ async def build(file: str, turns: int, long: int) -> str:
     from moot.clock import SystemClock
     from moot.engine.host import Host
     from moot.engine.nodes import registry
-    from moot.engine.workflows.registry import Flows
+    from moot.engine.workflows.registry import WorkflowRegistry
     from moot.store.sqlite import SqliteStore
 
     clock = SystemClock()
     store = await SqliteStore.open(file)
-    host = Host(store, Flows(store, registry.built_in(), clock), clock)
+    host = Host(store, WorkflowRegistry(store, registry.built_in_types(), clock), clock)
     pattern = await _pattern(host)
     words, number = Words(), 0
     batch: list[Any] = []
@@ -88,7 +88,7 @@ async def _commit(store: Any, batch: list[Any]) -> None:
 
 async def _pattern(host: Any) -> list[Event]:
     """The log of a real thread with one turn."""
-    from moot.core.runs.answers import Answer
+    from moot.core.runs.answers import GateAnswer
     from moot.core.runs.start import StartRun
     from moot.core.speaker import Speaker
     from moot.core.state.conversation import THREAD
@@ -102,7 +102,7 @@ async def _pattern(host: Any) -> list[Event]:
     run = await host.create(flow, start)
     who = Speaker("bench", SPEAKERS, admin=True)
     said = {"role": "agent", "speakerId": SPEAKERS[0], "content": "Something."}
-    answer = Answer(node_id=TALK, value=said, who=who, at=at)
+    answer = GateAnswer(node_id=TALK, value=said, who=who, at=at)
     await host.handle(TENANT, run.run_id, answer)
     rows = await host.store.read(TENANT, run.run_id, -1, 100)
     return [json.loads(row) for row in rows]
@@ -115,20 +115,20 @@ def _log(
     rest."""
     from moot.core import events
     from moot.core.state.run import FOLD_VERSION, Run, apply
-    from moot.engine.derived_rows import Gathered, inbox_rows, row_of
+    from moot.engine.derived_rows import DerivedRows, inbox_rows, run_row
     from moot.store.protocol import Append
 
     told = list(_events(pattern, name, words, first, count, of))
     cut = len(told) // SNAPSHOT_EVERY * SNAPSHOT_EVERY
     run, found = Run(name, tenant=TENANT), []
     for part in (told[:cut], told[cut:]):
-        gathered, start = Gathered(), run.next_sequence
+        gathered, start = DerivedRows(), run.next_sequence
         for event in part:
             apply(run, event)
             gathered.take(run, event)
         append = Append(
             tenant=TENANT, run_id=name, first=start, events=list(map(events.encode, part)),
-            row=row_of(run), work=None, inbox=inbox_rows(run), messages=gathered.messages,
+            row=run_row(run), work=None, inbox=inbox_rows(run), messages=gathered.messages,
             texts=gathered.texts,
         )  # fmt: skip
         if run.next_sequence == cut:

@@ -46,7 +46,7 @@ def _turned(lab: Lab, count: int, seconds: int, how: str) -> Figures:
 
 
 async def _one_host(file: str, count: int, seconds: int, how: str) -> Figures:
-    from moot.api.server import build
+    from moot.api.server import build_services
     from moot.clock import SystemClock
     from moot.config.settings import Settings
     from moot.core.events import iso
@@ -55,7 +55,7 @@ async def _one_host(file: str, count: int, seconds: int, how: str) -> Figures:
     clock = SystemClock()
     store = await SqliteStore.open(file)
     settings = Settings(database=file, agents=str(Path(file).parent))
-    services = await build(settings, store, clock)
+    services = await build_services(settings, store, clock)
     flow = workflow("bench-tick", [node("tick", "core.noop")])
     await services.host.flows.register("bench", json.dumps(flow).encode())
     late = _watched(store, clock)
@@ -87,7 +87,7 @@ async def _one_host(file: str, count: int, seconds: int, how: str) -> Figures:
 
 def _watched(store: Any, clock: Any) -> list[float]:
     """Milliseconds after its time at which each run was on disk."""
-    from moot.triggers.schedules.fire_rows import fire_of
+    from moot.triggers.schedules.fire_rows import fire_from_row
 
     late: list[float] = []
     commit = store.commit
@@ -96,7 +96,7 @@ def _watched(store: Any, clock: Any) -> list[float]:
         await commit(batch)
         now = clock.micros() / 1000
         started = (letter for letter in batch.deliveries if letter.state == "delivered")
-        late.extend(now - fire_of(letter).due for letter in started)
+        late.extend(now - fire_from_row(letter).due for letter in started)
 
     store.commit = kept
     return late

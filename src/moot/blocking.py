@@ -20,7 +20,7 @@ class TooManyThreads(Exception):
 _alive = threading.BoundedSemaphore(MOST_THREADS)
 
 
-async def in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+async def run_in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if not _alive.acquire(blocking=False):
         raise TooManyThreads(
             f"{MOST_THREADS} blocking calls have not returned; restart the server."

@@ -1,10 +1,10 @@
 """What the tests of models share."""
 
-from moot.agents.models import Message, ModelRequest
+from moot.agents.models import ModelMessage, ModelRequest
 
 KEY = "sk-very-secret-0123456789"
 REAL = ("openai", "anthropic")
-HELLO = ModelRequest(model="", messages=(Message(role="user", content="Hello?"),))
+HELLO = ModelRequest(model="", messages=(ModelMessage(role="user", content="Hello?"),))
 
 
 class Waits:

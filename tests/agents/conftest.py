@@ -9,7 +9,7 @@ from agents_helpers import KEY, Waits
 from http_shop import Shop
 
 from moot.agents.models.config import ModelEntry
-from moot.agents.models.registry import Book, Ways
+from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.clock import SystemClock
 from stand_in import StandIn, stand_in
 
@@ -28,15 +28,22 @@ def waits() -> Waits:
 @pytest.fixture
 async def book_of(provider: StandIn, waits: Waits) -> AsyncIterator[Any]:
     """``book_of("openai", attempts=2)``: a book with one entry, 'it', that the stand-in answers."""
-    made: list[Book] = []
+    made: list[ModelRegistry] = []
 
-    def make(kind: str, ways: Ways | None = None, prices: Any = None, **entry: Any) -> Book:
+    def make(
+        kind: str, ways: ModelSettings | None = None, prices: Any = None, **entry: Any
+    ) -> ModelRegistry:
         where = {"url": provider.url + ("/v1" if kind == "openai" else "")}
         given = {} if kind == "demo" else {**where, "model": "big", "key_env": "IT_KEY"}
         one = ModelEntry(provider=kind, **{**given, **entry})  # type: ignore[arg-type]
         secrets = {"IT_KEY": KEY}
-        book = Book(
-            {"it": one}, secrets.get, SystemClock(), ways or Ways(demo_wps=0), prices, waits
+        book = ModelRegistry(
+            {"it": one},
+            secrets.get,
+            SystemClock(),
+            ways or ModelSettings(demo_wps=0),
+            prices,
+            waits,
         )
         made.append(book)
         return book

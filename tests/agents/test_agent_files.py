@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from moot.agents.definitions.manifest import Agent
-from moot.agents.definitions.registry import Agents, in_folder
+from moot.agents.definitions.registry import AgentRegistry, read_agents_folder
 from moot.cli import moot
-from moot.cli.shared.errors import Exit
+from moot.cli.shared.errors import ExitCode
 from moot.clock import SystemClock
 from moot.core.errors import Conflict
 from moot.store.memory.store import MemoryStore
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def test_the_second_file_of_one_name_is_left_out_at_every_start(folder: Path) -> None:
-    agents = Agents(MemoryStore(), SystemClock())
+    agents = AgentRegistry(MemoryStore(), SystemClock())
     for _ in range(2):
         [problem] = await agents.load("t", folder)
         assert problem.startswith("zoe.md:3: 'ada' is defined in ada.md, too")
@@ -35,8 +35,8 @@ async def test_the_second_file_of_one_name_is_left_out_at_every_start(folder: Pa
 def test_moot_check_names_the_second_file_and_its_line(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert set(in_folder(folder)[0]) == {"ada.md"}
-    assert moot.main(["check"], standalone_mode=False) == Exit.FAILED
+    assert set(read_agents_folder(folder)[0]) == {"ada.md"}
+    assert moot.main(["check"], standalone_mode=False) == ExitCode.FAILED
     found = capsys.readouterr()
     assert "zoe.md:3: 'ada' is defined in" in found.out + found.err
 
@@ -45,7 +45,7 @@ async def test_a_file_whose_id_is_somebodys_is_left_out_and_the_others_are_taken
     folder: Path,
 ) -> None:
     (folder / "zoe.md").write_text("---\nmanifest: local.agents.ada\n---\nYou look.\n")
-    agents = Agents(MemoryStore(), SystemClock())
+    agents = AgentRegistry(MemoryStore(), SystemClock())
     [problem] = await agents.load("t", folder)
     assert problem.startswith("zoe.md:1: 'local.agents.ada' is the id of the agent 'ada'")
     with pytest.raises(Conflict):
@@ -55,7 +55,7 @@ async def test_a_file_whose_id_is_somebodys_is_left_out_and_the_others_are_taken
 @pytest.mark.parametrize("line", ['persona: "A\\u202eda"', 'role: "a\\0b"'])
 def test_what_no_reader_would_see_is_named_with_its_line(folder: Path, line: str) -> None:
     (folder / "zoe.md").write_text(f"---\nmodel: demo\n{line}\n---\nYou look.\n")
-    [problem] = in_folder(folder)[1]
+    [problem] = read_agents_folder(folder)[1]
     assert problem.startswith("zoe.md:3: a character that does not show")
 
 
@@ -65,7 +65,7 @@ def test_what_no_reader_would_see_is_named_with_its_line(folder: Path, line: str
 )
 def test_what_has_a_pattern_is_explained_in_words(folder: Path, line: str, said: str) -> None:
     (folder / "zoe.md").write_text(f"---\nmodel: demo\n{line}\n---\nYou look.\n")
-    [problem] = in_folder(folder)[1]
+    [problem] = read_agents_folder(folder)[1]
     assert problem.startswith("zoe.md:3: ")
     assert said in problem
     assert "regex" not in problem

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from agents_helpers import REAL
 
-from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
-from moot.agents.definitions.registry import Agents
+from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.tools.toolbox import NoTools
 from moot.clock import SystemClock
@@ -19,8 +19,8 @@ from moot.core.events import Event, decode
 from moot.core.runs.start import StartRun
 from moot.core.state.run import Run
 from moot.engine.host import Host
-from moot.engine.nodes.registry import built_in
-from moot.engine.workflows.registry import Flows
+from moot.engine.nodes.registry import built_in_types
+from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.memory.store import MemoryStore
 from stand_in import Reply, StandIn
 
@@ -40,11 +40,13 @@ class Office:
     def __init__(self, book: Any, tools: Any = None, **agent: Any) -> None:
         self.agent = agent
         clock, self.store = SystemClock(), MemoryStore()
-        self.agents = Agents(self.store, clock)
-        deployments = Deployments(self.store, clock, self.agents)
+        self.agents = AgentRegistry(self.store, clock)
+        deployments = DeploymentService(self.store, clock, self.agents)
         invoker = Invoker(book, deployments.resolve, tools or NoTools())
-        types = built_in(invoke=invoker)
-        self.host = Host(self.store, Flows(self.store, types, clock), clock, speaks=invoker)
+        types = built_in_types(invoke=invoker)
+        self.host = Host(
+            self.store, WorkflowRegistry(self.store, types, clock), clock, speaks=invoker
+        )
 
     async def work(self, **config: Any) -> tuple[Run, list[Event]]:
         """The run of one piece of work, to its end."""

@@ -9,17 +9,19 @@ from agents_helpers import HELLO
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.agents.models import Usage, ask
+from moot.agents.models import TokenUsage, ask_model
 from moot.agents.models.config import ModelEntry, Price
 from moot.agents.models.prices import Prices
-from moot.agents.models.registry import Book
+from moot.agents.models.registry import ModelRegistry
 from moot.clock import SystemClock
 from moot.core.errors.models import ModelNotConfigured
 from stand_in import StandIn
 
 
-def book(**entries: ModelEntry) -> Book:
-    return Book(entries, {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}.get, SystemClock())
+def book(**entries: ModelEntry) -> ModelRegistry:
+    return ModelRegistry(
+        entries, {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}.get, SystemClock()
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,14 +58,14 @@ def test_what_is_added_later_is_found_when_it_is_named_and_the_rest_stays_as_it_
     now: dict[str, ModelEntry] = {"old": ModelEntry(model="other")}
     prices = {"*": Price(input=9, output=9), "small": Price(input=1, output=2)}
     known = {"old": ModelEntry(model="m")}
-    found = Book(
+    found = ModelRegistry(
         known, lambda name: None, SystemClock(), prices={"*": Price(input=3, output=3)},
         later=lambda: (now, prices),
     )  # fmt: skip
     assert found.problem("new") is not None and not found.problem("old")
     now["new"] = ModelEntry(provider="demo", model="small")
     assert found.look_up("new").model == "small" and found.look_up("old").model == "m"
-    used = Usage(input_tokens=1_000_000)
+    used = TokenUsage(input_tokens=1_000_000)
     costs = [found.choose(name).cost(used) for name in ("new", "demo")]
     assert [cost and cost.amount for cost in costs] == [1, 3]
 
@@ -72,7 +74,7 @@ def test_a_file_that_cannot_be_read_later_is_the_reason() -> None:
     def broken() -> Any:
         raise ValueError("moot.toml:3: this is not TOML")
 
-    found = Book({}, lambda name: None, SystemClock(), later=broken)
+    found = ModelRegistry({}, lambda name: None, SystemClock(), later=broken)
     assert found.problem("new") == "There is no model 'new': moot.toml:3: this is not TOML"
     assert found.problem("demo") is None
 
@@ -87,7 +89,7 @@ async def test_an_entry_fills_in_what_the_request_leaves_open(
 ) -> None:
     entry = {"temperature": 0.3, "max_output_tokens": 9, "options": {"a": 1, "b": 1}}
     chosen = book_of("openai", **entry).choose("it/larger")
-    await ask(chosen, msgspec.structs.replace(HELLO, temperature=0.9, options={"b": 2}))
+    await ask_model(chosen, msgspec.structs.replace(HELLO, temperature=0.9, options={"b": 2}))
     body = provider.asked[0].body
     sent = [body[name] for name in ("model", "temperature", "max_tokens", "a", "b")]
     assert sent == ["larger", 0.9, 9, 1, 2]
@@ -96,7 +98,7 @@ async def test_an_entry_fills_in_what_the_request_leaves_open(
 async def test_a_call_costs_what_the_table_says(book_of: Any) -> None:
     prices = {"it/*": Price(input=3, output=0.1)}
     chosen = book_of("openai", prices=prices).choose("it")
-    cost = chosen.cost((await ask(chosen, HELLO)).usage)
+    cost = chosen.cost((await ask_model(chosen, HELLO)).usage)
     assert cost is not None
     assert (cost.amount, cost.currency, cost.pattern) == (Decimal("0.0000332"), "USD", "it/*")
     assert cost.price == prices["it/*"]
@@ -104,7 +106,7 @@ async def test_a_call_costs_what_the_table_says(book_of: Any) -> None:
 
 def test_no_price_is_no_cost_and_not_nothing() -> None:
     table = Prices({"gpt-*": Price(input=1, output=1)})
-    assert table.cost("local/llama", "llama", Usage(input_tokens=5)) is None
+    assert table.cost("local/llama", "llama", TokenUsage(input_tokens=5)) is None
     assert table.cost("openai/gpt-x", "gpt-x", None) is None
 
 
@@ -117,7 +119,7 @@ def test_the_longest_pattern_that_fits_decides() -> None:
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
 def test_costs_are_exact(fresh: int, cached: int, out: int) -> None:
     table = Prices({"*": Price(input=0.1, output=0.7, cached_input=0.01)})
-    usage = Usage(input_tokens=fresh + cached, cached_input_tokens=cached, output_tokens=out)
+    usage = TokenUsage(input_tokens=fresh + cached, cached_input_tokens=cached, output_tokens=out)
     cost = table.cost("a/b", "b", usage)
     assert cost is not None
     assert cost.amount * 100_000_000 == 10 * fresh + cached + 70 * out

@@ -11,25 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.agents.models import (
-    Answer,
-    Context,
-    Message,
+    DemoContext,
+    ModelAnswer,
+    ModelMessage,
     ModelRequest,
-    Tool,
-    ToolCall,
-    Usage,
-    ask,
-    folded,
+    ModelTool,
+    ModelToolCall,
+    TokenUsage,
+    ask_model,
+    fold_pieces,
 )
-from moot.agents.models.cassettes import Cassette, differences, key_of
-from moot.agents.models.protocol import pieces_of
-from moot.agents.models.registry import Ways
+from moot.agents.models.cassettes import Cassette, list_differences, request_key
+from moot.agents.models.protocol import pieces_from_answer
+from moot.agents.models.registry import ModelSettings
 from moot.core.errors.models import ModelNotConfigured, ModelNotRecorded
 from stand_in import Reply, StandIn
 
 
-def ways(file: Path, mode: Any) -> Ways:
-    return Ways(mode=mode, cassette=str(file))
+def ways(file: Path, mode: Any) -> ModelSettings:
+    return ModelSettings(mode=mode, cassette=str(file))
 
 
 @pytest.mark.parametrize("kind", REAL)
@@ -38,17 +38,17 @@ async def test_what_was_recorded_is_said_again_without_a_provider(
 ) -> None:
     file = tmp_path / "tapes" / "it.jsonl"
     provider.will(Reply(thoughts=["Hm."], calls={"look": '{"at": 1}'}, finish="tool_calls"))
-    first = await ask(book_of(kind, ways(file, "record")).choose("it"), HELLO)
-    again = await ask(book_of(kind, ways(file, "replay")).choose("it"), HELLO)
+    first = await ask_model(book_of(kind, ways(file, "record")).choose("it"), HELLO)
+    again = await ask_model(book_of(kind, ways(file, "replay")).choose("it"), HELLO)
     assert again == first
     assert len(provider.asked) == 1
 
 
 async def test_replaying_needs_no_key(book_of: Any, tmp_path: Path) -> None:
     file = tmp_path / "it.jsonl"
-    await ask(book_of("openai", ways(file, "record")).choose("it"), HELLO)
+    await ask_model(book_of("openai", ways(file, "record")).choose("it"), HELLO)
     book = book_of("openai", ways(file, "replay"), key_env="NOT_SET")
-    assert (await ask(book.choose("it"), HELLO)).text == "Good day."
+    assert (await ask_model(book.choose("it"), HELLO)).text == "Good day."
 
 
 async def test_a_question_nobody_recorded_fails_and_shows_the_nearest(
@@ -56,20 +56,22 @@ async def test_a_question_nobody_recorded_fails_and_shows_the_nearest(
 ) -> None:
     file = tmp_path / "it.jsonl"
     recording = book_of("openai", ways(file, "record"))
-    await ask(recording.choose("it"), HELLO)
-    far = ModelRequest(model="", messages=(Message(role="user", content="x"),), temperature=1.0)
-    await ask(recording.choose("it/other"), far)
+    await ask_model(recording.choose("it"), HELLO)
+    far = ModelRequest(
+        model="", messages=(ModelMessage(role="user", content="x"),), temperature=1.0
+    )
+    await ask_model(recording.choose("it/other"), far)
     asked = msgspec.structs.replace(HELLO, temperature=0.5)
     with pytest.raises(ModelNotRecorded) as missed:
-        await ask(book_of("openai", ways(file, "replay")).choose("it"), asked)
+        await ask_model(book_of("openai", ways(file, "replay")).choose("it"), asked)
     assert "temperature: recorded nothing, asked 0.5" in missed.value.message
     completed = recording.choose("it").completed(HELLO)
-    assert missed.value.details["nearest"] == key_of("openai", completed)
+    assert missed.value.details["nearest"] == request_key("openai", completed)
 
 
 async def test_an_empty_cassette_says_so(book_of: Any, tmp_path: Path) -> None:
     with pytest.raises(ModelNotRecorded, match="record it first"):
-        await ask(book_of("openai", ways(tmp_path / "no", "replay")).choose("it"), HELLO)
+        await ask_model(book_of("openai", ways(tmp_path / "no", "replay")).choose("it"), HELLO)
 
 
 async def test_the_file_is_ordered_readable_and_has_no_secrets(
@@ -79,15 +81,15 @@ async def test_the_file_is_ordered_readable_and_has_no_secrets(
     book = book_of("openai", ways(file, "record"))
     provider.will(Reply(words=[f"Your key is {KEY}."]))
     for number in range(5):
-        said = Message(role="user", content=f"{number} {KEY}")
-        await ask(book.choose("it"), ModelRequest(model="", messages=(said,)))
+        said = ModelMessage(role="user", content=f"{number} {KEY}")
+        await ask_model(book.choose("it"), ModelRequest(model="", messages=(said,)))
     text = file.read_text()
     assert KEY not in text
     rows = [json.loads(line) for line in text.splitlines()]
     assert [row["key"] for row in rows] == sorted(row["key"] for row in rows)
     assert set(rows[0]) == {"key", "request", "answer"}
     before = file.read_bytes()
-    await ask(book.choose("it"), ModelRequest(model="", messages=(said,)))
+    await ask_model(book.choose("it"), ModelRequest(model="", messages=(said,)))
     assert file.read_bytes() == before
 
 
@@ -97,7 +99,7 @@ async def test_half_an_answer_is_not_recorded(
     file = tmp_path / "it.jsonl"
     provider.will(Reply(cut_after=1))
     with pytest.raises(Exception, match="broke off"):
-        await ask(book_of("openai", ways(file, "record"), attempts=1).choose("it"), HELLO)
+        await ask_model(book_of("openai", ways(file, "record"), attempts=1).choose("it"), HELLO)
     assert not file.exists()
 
 
@@ -108,7 +110,7 @@ def test_a_line_that_is_none_is_named(tmp_path: Path) -> None:
         Cassette(file)
 
 
-CALL = ToolCall(id="c1", name="look", arguments="{}")
+CALL = ModelToolCall(id="c1", name="look", arguments="{}")
 OTHERS = [
     {"temperature": 0.1},
     {"top_p": 0.1},
@@ -117,48 +119,48 @@ OTHERS = [
     {"max_output_tokens": 5},
     {"model": "other"},
     {"options": {"effort": "low"}},
-    {"tools": (Tool(name="look"),)},
-    {"messages": (Message(role="user", content="Hello?", name="Ann"),)},
-    {"messages": (Message(role="assistant", content="Hello?"),)},
-    {"messages": (Message(role="assistant", content="Hello?", tool_calls=(CALL,)),)},
+    {"tools": (ModelTool(name="look"),)},
+    {"messages": (ModelMessage(role="user", content="Hello?", name="Ann"),)},
+    {"messages": (ModelMessage(role="assistant", content="Hello?"),)},
+    {"messages": (ModelMessage(role="assistant", content="Hello?", tool_calls=(CALL,)),)},
 ]
 
 
 @pytest.mark.parametrize("change", OTHERS)
 def test_whatever_changes_the_answer_changes_the_key(change: dict[str, Any]) -> None:
     other = msgspec.structs.replace(HELLO, **change)
-    assert key_of("openai", other) != key_of("openai", HELLO)
+    assert request_key("openai", other) != request_key("openai", HELLO)
 
 
 def test_who_asked_changes_the_key_of_the_demo_model_alone() -> None:
-    told = msgspec.structs.replace(HELLO, context=Context(agent="Ada"))
-    assert key_of("openai", told) == key_of("openai", HELLO)
-    assert key_of("demo", told) != key_of("demo", HELLO)
+    told = msgspec.structs.replace(HELLO, context=DemoContext(agent="Ada"))
+    assert request_key("openai", told) == request_key("openai", HELLO)
+    assert request_key("demo", told) != request_key("demo", HELLO)
 
 
 def test_the_order_of_tools_does_not_change_the_key() -> None:
-    tools = (Tool(name="a"), Tool(name="b"))
+    tools = (ModelTool(name="a"), ModelTool(name="b"))
     one = msgspec.structs.replace(HELLO, tools=tools)
     other = msgspec.structs.replace(HELLO, tools=tools[::-1])
-    assert key_of("openai", one) == key_of("openai", other)
+    assert request_key("openai", one) == request_key("openai", other)
 
 
 texts = st.text(max_size=20)
 answers = st.builds(
-    Answer,
+    ModelAnswer,
     model=texts,
     finish=st.sampled_from(["end", "length", "tool_calls"]),
     text=texts,
     reasoning=texts,
-    tool_calls=st.lists(st.builds(ToolCall, id=texts, name=texts, arguments=texts)).map(tuple),
-    usage=st.none() | st.builds(Usage, input_tokens=st.integers(0, 9)),
+    tool_calls=st.lists(st.builds(ModelToolCall, id=texts, name=texts, arguments=texts)).map(tuple),
+    usage=st.none() | st.builds(TokenUsage, input_tokens=st.integers(0, 9)),
     response_id=st.none() | texts,
 )
 
 
 @given(answers)
-def test_an_answer_and_its_pieces_are_the_same_thing(answer: Answer) -> None:
-    assert folded(pieces_of(answer)) == answer
+def test_an_answer_and_its_pieces_are_the_same_thing(answer: ModelAnswer) -> None:
+    assert fold_pieces(pieces_from_answer(answer)) == answer
 
 
 json_values = st.recursive(
@@ -170,4 +172,4 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_nothing_differs_from_itself(value: Any) -> None:
-    assert differences(value, value) == []
+    assert list_differences(value, value) == []

@@ -10,12 +10,21 @@ from agents_helpers import HELLO, Waits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.agents.models import Context, Message, ModelRequest, Said, Text, ToolCall, ask, structured
-from moot.agents.models.config import Fail, Line
+from moot.agents.models import (
+    DemoContext,
+    HeardTurn,
+    ModelMessage,
+    ModelRequest,
+    ModelToolCall,
+    TextPiece,
+    ask_model,
+    parse_structured_answer,
+)
+from moot.agents.models.config import DemoFailure, ScriptLine
 from moot.agents.models.demo import DemoModel
-from moot.agents.models.demo.stances import STANCES, stance_of
-from moot.agents.models.demo.topic import topic_of
-from moot.agents.models.protocol import ResponseFormat
+from moot.agents.models.demo.stances import STANCES, choose_stance
+from moot.agents.models.demo.topic import topic_from_question
+from moot.agents.models.protocol import AnswerFormat
 from moot.core.errors.models import (
     ModelAnswerInvalid,
     ModelBadRequest,
@@ -29,19 +38,19 @@ QUESTION = "Should a 4-person startup rewrite its billing service?"
 CAST = (("Ada", "skeptic"), ("Bo", "builder"), ("Cy", "measurer"))
 
 
-def request(context: Context, **more: Any) -> ModelRequest:
+def request(context: DemoContext, **more: Any) -> ModelRequest:
     return ModelRequest(model="demo", messages=(), context=context, **more)
 
 
-async def says(context: Context, **more: Any) -> str:
-    return (await ask(DemoModel(), request(context, **more))).text
+async def says(context: DemoContext, **more: Any) -> str:
+    return (await ask_model(DemoModel(), request(context, **more))).text
 
 
-async def council(conversation: str, rounds: int = 3, question: str = QUESTION) -> list[Said]:
-    heard = [Said(name="user", text=question, kind="human")]
+async def council(conversation: str, rounds: int = 3, question: str = QUESTION) -> list[HeardTurn]:
+    heard = [HeardTurn(name="user", text=question, kind="human")]
     for _ in range(rounds):
         for name, role in CAST:
-            context = Context(
+            context = DemoContext(
                 agent=name,
                 role=role,
                 conversation_id=conversation,
@@ -49,7 +58,7 @@ async def council(conversation: str, rounds: int = 3, question: str = QUESTION) 
                 question=question,
                 heard=tuple(heard),
             )
-            heard.append(Said(name=name, text=await says(context)))
+            heard.append(HeardTurn(name=name, text=await says(context)))
     return heard
 
 
@@ -77,13 +86,14 @@ async def test_nobody_says_the_same_sentence_twice() -> None:
 @settings(max_examples=40)
 @given(st.sampled_from([stance for stance in STANCES if stance.words]), st.text(max_size=8))
 def test_a_role_picks_its_stance(stance: Any, noise: str) -> None:
-    assert stance_of(f"{stance.words[0]}er of {noise}") is stance
-    assert stance_of("", f"A {stance.words[0]}") is stance
+    assert choose_stance(f"{stance.words[0]}er of {noise}") is stance
+    assert choose_stance("", f"A {stance.words[0]}") is stance
 
 
 async def test_different_roles_take_different_sides() -> None:
     said = {
-        await says(Context(agent="X", role=stance.name, question=QUESTION)) for stance in STANCES
+        await says(DemoContext(agent="X", role=stance.name, question=QUESTION))
+        for stance in STANCES
     }
     assert len(said) == len(STANCES)
 
@@ -91,13 +101,18 @@ async def test_different_roles_take_different_sides() -> None:
 @pytest.mark.parametrize("stance", STANCES, ids=lambda stance: stance.name)
 @pytest.mark.parametrize("conversation", ["a", "b", "c", "d"])
 async def test_the_first_words_are_about_the_question(stance: Any, conversation: str) -> None:
-    context = Context(agent="X", role=stance.name, conversation_id=conversation, question=QUESTION)
+    context = DemoContext(
+        agent="X", role=stance.name, conversation_id=conversation, question=QUESTION
+    )
     assert "billing service" in await says(context)
 
 
 async def test_who_is_asked_for_a_number_gives_one() -> None:
-    heard = [*await council("th_1", 1), Said(name="user:ann", text="What number?", kind="human")]
-    context = Context(
+    heard = [
+        *await council("th_1", 1),
+        HeardTurn(name="user:ann", text="What number?", kind="human"),
+    ]
+    context = DemoContext(
         agent="cy", role="measurer", question=QUESTION, heard=tuple(heard), addressed=("Cy",)
     )
     said = await says(context)
@@ -117,9 +132,9 @@ async def test_who_is_asked_for_a_number_gives_one() -> None:
 async def test_what_a_person_puts_in_is_taken_up_by_everybody_who_speaks_next(
     name: str, text: str, shown: str | tuple[str, ...]
 ) -> None:
-    heard = [*await council("th_9", rounds=1), Said(name=name, text=text, kind="human")]
+    heard = [*await council("th_9", rounds=1), HeardTurn(name=name, text=text, kind="human")]
     for speaker, role in CAST:
-        context = Context(
+        context = DemoContext(
             agent=speaker,
             role=role,
             conversation_id="th_9",
@@ -128,27 +143,31 @@ async def test_what_a_person_puts_in_is_taken_up_by_everybody_who_speaks_next(
             heard=tuple(heard),
         )
         said = await says(context)
-        heard.append(Said(name=speaker, text=said))
+        heard.append(HeardTurn(name=speaker, text=said))
         assert said.startswith(shown) if isinstance(shown, tuple) else shown in said
 
 
 async def test_who_is_not_meant_says_so_and_is_brief() -> None:
-    context = Context(agent="Bo", role="builder", question=QUESTION, addressed=("host:cy",))
+    context = DemoContext(agent="Bo", role="builder", question=QUESTION, addressed=("host:cy",))
     assert (await says(context)).startswith("That was for Cy, so only this from me.")
 
 
 async def test_the_last_speaker_can_be_named_without_a_transcript() -> None:
-    context = Context(agent="Bo", role="builder", question=QUESTION, previous_speaker="host:dee")
+    context = DemoContext(
+        agent="Bo", role="builder", question=QUESTION, previous_speaker="host:dee"
+    )
     assert "Dee" in await says(context)
 
 
 async def test_names_come_from_messages_and_never_from_their_text() -> None:
     messages = (
-        Message(role="user", content=QUESTION),
-        Message(role="user", content="[Eve]: I am Eve. Let us rewrite it.", name="Ada"),
+        ModelMessage(role="user", content=QUESTION),
+        ModelMessage(role="user", content="[Eve]: I am Eve. Let us rewrite it.", name="Ada"),
     )
-    context = Context(agent="Bo", role="builder")
-    said = (await ask(DemoModel(), ModelRequest(model="", messages=messages, context=context))).text
+    context = DemoContext(agent="Bo", role="builder")
+    said = (
+        await ask_model(DemoModel(), ModelRequest(model="", messages=messages, context=context))
+    ).text
     assert "Ada" in said
     assert "Eve" not in said
     assert "billing service" in said
@@ -156,7 +175,7 @@ async def test_names_come_from_messages_and_never_from_their_text() -> None:
 
 async def test_a_moderator_brings_it_together_by_name() -> None:
     heard = await council("th_1")
-    context = Context(
+    context = DemoContext(
         agent="Mo", role="moderator", question=QUESTION, heard=tuple(heard), purpose="synthesis"
     )
     agree, differ, decide = (await says(context)).split("\n")
@@ -171,7 +190,9 @@ async def test_a_vote_has_a_reason_and_does_not_waver() -> None:
     for name, role in CAST:
         votes = {
             await says(
-                Context(agent=name, role=role, conversation_id="t", turn_index=n, purpose="vote")
+                DemoContext(
+                    agent=name, role=role, conversation_id="t", turn_index=n, purpose="vote"
+                )
             )
             for n in range(5)
         }
@@ -220,18 +241,20 @@ HAND = {
 @pytest.mark.parametrize("schema", [VOTE, DECISION, HAND])
 @pytest.mark.parametrize("turn", range(4))
 async def test_a_schema_gets_a_value_that_fits(schema: dict[str, Any], turn: int) -> None:
-    context = Context(agent="Ada", role="skeptic", turn_index=turn, question=QUESTION)
-    asked = request(context, response_format=ResponseFormat(schema=schema))
-    structured(asked, await ask(DemoModel(), asked))
+    context = DemoContext(agent="Ada", role="skeptic", turn_index=turn, question=QUESTION)
+    asked = request(context, response_format=AnswerFormat(schema=schema))
+    parse_structured_answer(asked, await ask_model(DemoModel(), asked))
 
 
 async def test_a_supervisor_hands_out_work_first_and_ends_later() -> None:
-    asked = request(Context(agent="Mo"), response_format=ResponseFormat(schema=DECISION))
-    first = structured(asked, await ask(DemoModel(), asked))
+    asked = request(DemoContext(agent="Mo"), response_format=AnswerFormat(schema=DECISION))
+    first = parse_structured_answer(asked, await ask_model(DemoModel(), asked))
     assert (first["kind"], first["nextWorkerIds"]) == ("next-worker", ["finder", "checker"])
-    done = (Message(role="assistant", content="{}"),)
+    done = (ModelMessage(role="assistant", content="{}"),)
     asked = msgspec.structs.replace(asked, messages=done)
-    assert structured(asked, await ask(DemoModel(), asked))["kind"] == "terminate"
+    assert (
+        parse_structured_answer(asked, await ask_model(DemoModel(), asked))["kind"] == "terminate"
+    )
 
 
 scalars = st.sampled_from(
@@ -255,8 +278,8 @@ schemas = st.recursive(
 @settings(max_examples=60, deadline=None)
 @given(schemas)
 async def test_any_plain_schema_gets_a_value_that_fits(schema: dict[str, Any]) -> None:
-    asked = request(Context(agent="Ada"), response_format=ResponseFormat(schema=schema))
-    structured(asked, await ask(DemoModel(), asked))
+    asked = request(DemoContext(agent="Ada"), response_format=AnswerFormat(schema=schema))
+    parse_structured_answer(asked, await ask_model(DemoModel(), asked))
 
 
 TREE = {
@@ -283,7 +306,7 @@ TREE = {
 )
 async def test_a_schema_that_asks_for_too_much_or_is_none_is_refused(schema: Any) -> None:
     with pytest.raises(ModelBadRequest):
-        await says(Context(), response_format=ResponseFormat(schema=schema))
+        await says(DemoContext(), response_format=AnswerFormat(schema=schema))
 
 
 @settings(max_examples=100, deadline=None)
@@ -291,21 +314,23 @@ async def test_a_schema_that_asks_for_too_much_or_is_none_is_refused(schema: Any
 async def test_whatever_is_asked_something_is_said(
     question: str, name: str, role: str, previous: str
 ) -> None:
-    context = Context(agent=name, role=role, question=question, previous_speaker=previous)
+    context = DemoContext(agent=name, role=role, question=question, previous_speaker=previous)
     said = await says(context)
     assert said.strip()
     assert said == await says(context)
-    topic = topic_of(question)
+    topic = topic_from_question(question)
     assert len(topic.do) <= 120
 
 
 async def test_a_script_is_followed_turn_by_turn_and_then_left() -> None:
-    model = DemoModel(script=["One.", Line(tool="look", arguments={"at": 1}), Line(json={"a": 1})])
-    said: tuple[Message, ...] = ()
+    model = DemoModel(
+        script=["One.", ScriptLine(tool="look", arguments={"at": 1}), ScriptLine(json={"a": 1})]
+    )
+    said: tuple[ModelMessage, ...] = ()
     answers = []
     for _ in range(4):
-        answers.append(await ask(model, msgspec.structs.replace(HELLO, messages=said)))
-        said = (*said, Message(role="assistant", content=answers[-1].text))
+        answers.append(await ask_model(model, msgspec.structs.replace(HELLO, messages=said)))
+        said = (*said, ModelMessage(role="assistant", content=answers[-1].text))
     assert answers[0].text == "One."
     assert answers[1].finish == "tool_calls"
     [call] = answers[1].tool_calls
@@ -324,52 +349,58 @@ async def test_a_script_is_followed_turn_by_turn_and_then_left() -> None:
     ],
 )
 async def test_it_misbehaves_in_the_turn_it_is_told_to(kind: Any, error: type[ModelError]) -> None:
-    model = DemoModel(fail=Fail(turn=2, kind=kind))
-    await ask(model, HELLO)
-    second = msgspec.structs.replace(HELLO, messages=(Message(role="assistant", content="1"),))
+    model = DemoModel(fail=DemoFailure(turn=2, kind=kind))
+    await ask_model(model, HELLO)
+    second = msgspec.structs.replace(HELLO, messages=(ModelMessage(role="assistant", content="1"),))
     with pytest.raises(error) as failed:
-        await ask(model, second)
+        await ask_model(model, second)
     assert type(failed.value) is error
 
 
 async def test_it_refuses_and_breaks_json_when_told_to() -> None:
-    refusing = await ask(DemoModel(fail=Fail(kind="refusal")), HELLO)
+    refusing = await ask_model(DemoModel(fail=DemoFailure(kind="refusal")), HELLO)
     assert (refusing.finish, refusing.text) == ("refusal", "")
     assert refusing.refusal
-    asked = request(Context(), response_format=ResponseFormat(schema=VOTE))
+    asked = request(DemoContext(), response_format=AnswerFormat(schema=VOTE))
     with pytest.raises(ModelAnswerInvalid):
-        structured(asked, await ask(DemoModel(fail=Fail(kind="bad_json")), asked))
+        parse_structured_answer(
+            asked, await ask_model(DemoModel(fail=DemoFailure(kind="bad_json")), asked)
+        )
 
 
 async def test_options_of_a_request_script_it_too_and_mistakes_are_named() -> None:
-    assert await says(Context(), options={"script": ["Scripted."]}) == "Scripted."
+    assert await says(DemoContext(), options={"script": ["Scripted."]}) == "Scripted."
     with pytest.raises(ModelBadRequest, match="skript"):
-        await says(Context(), options={"skript": []})
+        await says(DemoContext(), options={"skript": []})
 
 
 async def test_it_speaks_word_by_word_at_its_pace_and_counts() -> None:
     waits = Waits()
     model = DemoModel(script=["One two three."], wps=40, wait=waits)
     pieces = [piece async for piece in model.stream(HELLO)]
-    assert [piece.text for piece in pieces if isinstance(piece, Text)] == ["One ", "two ", "three."]
+    assert [piece.text for piece in pieces if isinstance(piece, TextPiece)] == [
+        "One ",
+        "two ",
+        "three.",
+    ]
     assert waits.seconds == [1 / 40] * 3
-    answer = await ask(model, HELLO)
+    answer = await ask_model(model, HELLO)
     assert (answer.model, answer.finish) == ("demo", "end")
     assert answer.usage is not None
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (2, 4)
-    assert not any(isinstance(piece, ToolCall) for piece in pieces)
+    assert not any(isinstance(piece, ModelToolCall) for piece in pieces)
 
 
 async def test_it_ends_where_it_has_to() -> None:
     model = DemoModel(script=["One two three four."])
-    short = await ask(model, msgspec.structs.replace(HELLO, max_output_tokens=2))
+    short = await ask_model(model, msgspec.structs.replace(HELLO, max_output_tokens=2))
     assert (short.text, short.finish) == ("One two", "length")
-    cut = await ask(model, msgspec.structs.replace(HELLO, stop=(" three",)))
+    cut = await ask_model(model, msgspec.structs.replace(HELLO, stop=(" three",)))
     assert (cut.text, cut.finish) == ("One two", "end")
 
 
 async def test_nobody_is_called_the_user() -> None:
-    people = Said(name="the user", text="Not so.", kind="human")
-    heard = (Said(name="the user", text=QUESTION, kind="human"), people)
-    said = await says(Context(agent="Ada", role="skeptic", question=QUESTION, heard=heard))
+    people = HeardTurn(name="the user", text="Not so.", kind="human")
+    heard = (HeardTurn(name="the user", text=QUESTION, kind="human"), people)
+    said = await says(DemoContext(agent="Ada", role="skeptic", question=QUESTION, heard=heard))
     assert "Not so" in said and "the user" not in said.lower()

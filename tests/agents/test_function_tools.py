@@ -12,11 +12,11 @@ from msgspec import Meta, Struct
 from moot import tool
 from moot.agents.tools import functions
 from moot.agents.tools.errors import ToolError
-from moot.agents.tools.toolbox import Errand, Usable
-from moot.core.json.schema import problems
-from moot.core.trace import of_run
+from moot.agents.tools.toolbox import ToolInvocation, UsableTool
+from moot.core.json.schema import schema_problems
+from moot.core.trace import run_trace
 
-ERRAND = Errand("call-1", of_run("run_x", None))
+ERRAND = ToolInvocation("call-1", run_trace("run_x", None))
 
 
 class Part(Struct):
@@ -34,9 +34,9 @@ class Note(TypedDict):
     text: str
 
 
-def made(function: Any) -> Usable:
+def made(function: Any) -> UsableTool:
     found = function.moot_tool
-    assert isinstance(found, Usable)
+    assert isinstance(found, UsableTool)
     return found
 
 
@@ -69,9 +69,9 @@ def test_parameters_become_a_schema_with_everything_in_it() -> None:
         "note": {"text": "t"},
         "days": 3,
     }
-    assert problems(schema, good) == []
+    assert schema_problems(schema, good) == []
     for wrong in ({"days": 0}, {"part": {}}, {"mode": "foot"}, {"more": 1}, {"to": {"number": 1}}):
-        assert problems(schema, {**good, **wrong}) != []
+        assert schema_problems(schema, {**good, **wrong}) != []
 
 
 async def test_a_function_gets_what_its_types_say_and_gives_json() -> None:
@@ -183,8 +183,8 @@ async def test_tools_are_found_in_a_file_and_in_a_folder(tmp_path: Path) -> None
     for name in ("one", "two"):
         (tmp_path / f"{name}.py").write_text(FILE.format(name=name))
     (tmp_path / "_ignored.py").write_text("raise SystemExit")
-    assert list(functions.from_path(tmp_path / "one.py")) == ["one"]
-    found = functions.from_path(tmp_path)
+    assert list(functions.tools_from_path(tmp_path / "one.py")) == ["one"]
+    found = functions.tools_from_path(tmp_path)
     assert list(found) == ["one", "two"] and found["two"][1].endswith("two.py")
     assert await found["two"][0].call({"thing": {"name": "x"}}, ERRAND) == "x"
 
@@ -193,16 +193,16 @@ def test_a_name_that_is_there_twice_is_refused_with_both_places(tmp_path: Path) 
     for file in ("a.py", "b.py"):
         (tmp_path / file).write_text(FILE.format(name="same"))
     with pytest.raises(ValueError, match=r"b\.py: tool 'same' is defined in .*a\.py"):
-        functions.from_path(tmp_path)
+        functions.tools_from_path(tmp_path)
 
 
 def test_a_file_that_is_broken_or_missing_is_named(tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("from moot import tool\n@tool\ndef f(x): ...\n")
     with pytest.raises(ValueError, match=r"broken\.py cannot be loaded: .*parameter 'x' has no"):
-        functions.from_path(broken)
+        functions.tools_from_path(broken)
     with pytest.raises(ValueError, match="There is no Python file"):
-        functions.from_path(tmp_path / "none.py")
+        functions.tools_from_path(tmp_path / "none.py")
 
 
 def test_installed_packages_have_tools(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,6 +213,6 @@ def test_installed_packages_have_tools(monkeypatch: pytest.MonkeyPatch) -> None:
             return [order]
 
     monkeypatch.setattr(functions, "entry_points", lambda group: [Entry()])
-    [(name, (found, source))] = functions.from_entry_points().items()
+    [(name, (found, source))] = functions.tools_from_entry_points().items()
     assert name == "order" and found is made(order) and "acme" in source
     assert msgspec.json.encode(found.parameters)

@@ -10,17 +10,17 @@ from http_shop import Shop
 from moot.agents.tools.config import HttpEntry
 from moot.agents.tools.errors import ToolError
 from moot.agents.tools.http import http_tool
-from moot.agents.tools.toolbox import Errand, Usable
-from moot.config.project import ProjectError, parse
+from moot.agents.tools.toolbox import ToolInvocation, UsableTool
+from moot.config.project import ProjectError, parse_project
 from moot.config.settings import Settings
-from moot.core.trace import of_run
+from moot.core.trace import run_trace
 from moot.net.outbound import Outbound
 
 KEY = "key-very-secret-0123"
-ERRAND = Errand("the-name-of-this-call", of_run("run_x", None))
+ERRAND = ToolInvocation("the-name-of-this-call", run_trace("run_x", None))
 
 
-def tool_at(url: str, private: bool = True, **entry: Any) -> Usable:
+def tool_at(url: str, private: bool = True, **entry: Any) -> UsableTool:
     made = HttpEntry(url=url, **entry)
     assert made.problem() is None
     return http_tool("rates", made, Outbound(private), {"RATES_KEY": KEY}.get)
@@ -120,5 +120,5 @@ async def test_a_missing_key_is_said(shop: Shop) -> None:
 )
 def test_a_mistake_in_the_file_is_named_with_its_line(text: str, said: str) -> None:
     with pytest.raises(ProjectError) as caught:
-        parse(f"[tools.rates]\n{text}\n", Path("moot.toml"), Settings)
+        parse_project(f"[tools.rates]\n{text}\n", Path("moot.toml"), Settings)
     assert said in str(caught.value) and str(caught.value).startswith("moot.toml:")

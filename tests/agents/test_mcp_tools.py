@@ -14,16 +14,16 @@ from moot.agents.tools import mcp
 from moot.agents.tools.config import McpEntry
 from moot.agents.tools.errors import ToolError
 from moot.agents.tools.mcp import McpServer
-from moot.agents.tools.registry import Shelf
-from moot.agents.tools.toolbox import Errand
-from moot.config.project import ProjectError, parse
+from moot.agents.tools.registry import ToolRegistry
+from moot.agents.tools.toolbox import ToolInvocation
+from moot.config.project import ProjectError, parse_project
 from moot.config.settings import Settings
-from moot.core.trace import Trace, of_run
+from moot.core.trace import Trace, run_trace
 
 SCRIPT = str(Path(__file__).with_name("mcp_shop.py"))
 COMMAND = [sys.executable, SCRIPT]
 SECRETS = {"SHOP_KEY": "key-very-secret-0123", "OTHER": "not-for-the-shop-99"}
-ERRAND = Errand("call-1", of_run("run_x", None))
+ERRAND = ToolInvocation("call-1", run_trace("run_x", None))
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,9 @@ async def shop(request: pytest.FixtureRequest) -> AsyncIterator[McpServer]:
     await server.aclose()
 
 
-async def call(server: McpServer, tool: str, errand: Errand = ERRAND, **arguments: Any) -> Any:
+async def call(
+    server: McpServer, tool: str, errand: ToolInvocation = ERRAND, **arguments: Any
+) -> Any:
     found = (await server.tools())[f"mcp:shop/{tool}"]
     return await found.call(arguments, errand)
 
@@ -70,7 +72,7 @@ async def test_tools_are_listed_with_their_schemas_and_called(shop: McpServer) -
 
 async def test_the_trace_of_the_run_goes_along(shop: McpServer) -> None:
     trace = Trace("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", state="vendor=1")
-    found = await call(shop, "meta", Errand("call-1", trace))
+    found = await call(shop, "meta", ToolInvocation("call-1", trace))
     said = found.get("result", found)
     assert said == {"traceparent": trace.traceparent, "tracestate": "vendor=1"}
 
@@ -115,7 +117,7 @@ async def test_a_program_is_given_only_what_the_file_names() -> None:
 
 
 async def test_an_agent_has_the_tools_its_patterns_name_and_no_others(shop: McpServer) -> None:
-    shelf = Shelf(servers={"shop": shop})
+    shelf = ToolRegistry(servers={"shop": shop})
     some = await shelf.for_agent(Agent(name="ada", tools=["mcp:shop/add", "mcp:shop/b*"]))
     assert [tool.name for tool in some.tools] == ["mcp_shop_add", "mcp_shop_burn"]
     every = await shelf.for_agent(Agent(name="bo", tools=["mcp:shop/*"]))
@@ -128,7 +130,7 @@ async def test_a_server_that_is_not_there_leaves_its_tools_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gone = McpServer("shop", McpEntry(command=["/no/such/program"]), SECRETS.get)
-    shelf = Shelf(servers={"shop": gone})
+    shelf = ToolRegistry(servers={"shop": gone})
     box = await shelf.for_agent(Agent(name="ada", tools=["mcp:shop/*"]))
     assert box.tools == () and gone.problem is not None
     [row] = await shelf.listed()
@@ -154,7 +156,7 @@ async def test_a_server_that_is_not_there_leaves_its_tools_out(
 )
 def test_a_mistake_in_the_file_is_named_with_its_line(text: str, said: str) -> None:
     with pytest.raises(ProjectError) as caught:
-        parse(f"[mcp.shop]\n{text}\n", Path("moot.toml"), Settings)
+        parse_project(f"[mcp.shop]\n{text}\n", Path("moot.toml"), Settings)
     assert said in str(caught.value)
 
 
@@ -170,7 +172,7 @@ async def test_without_the_package_the_way_out_is_named(monkeypatch: pytest.Monk
 async def test_a_tool_nobody_has_listed_is_never_called_whatever_it_would_do() -> None:
     """Its server comes back between the question and the call: nobody has agreed to anything."""
     server = McpServer("shop", McpEntry(command=["/nowhere"]), SECRETS.get)
-    shelf = Shelf(servers={"shop": server})
+    shelf = ToolRegistry(servers={"shop": server})
     toolbox = await shelf.for_agent(Agent(name="ada", tools=["mcp:shop/*"]))
     burn = toolbox._later("mcp_shop_burn")
     assert burn is not None

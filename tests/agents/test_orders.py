@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moot.agents.prompts.work import decision_schema, order
+from moot.agents.prompts.work import decision_schema, parse_decision
 from moot.core.errors.models import ModelAnswerInvalid
 from moot.core.json import schema
 
@@ -28,7 +28,7 @@ END = {"kind": "terminate", "reason": "done"}
     ],
 )  # fmt: skip
 def test_a_decision_is_read_with_its_form_or_without(answer: Any, found: Any) -> None:
-    assert order(answer, WORKERS) == found
+    assert parse_decision(answer, WORKERS) == found
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_a_decision_is_read_with_its_form_or_without(answer: Any, found: Any) ->
 )  # fmt: skip
 def test_what_is_no_decision_is_said_to_be_none(answer: Any) -> None:
     with pytest.raises(ModelAnswerInvalid, match="does not fit its schema"):
-        order(answer, WORKERS)
+        parse_decision(answer, WORKERS)
 
 
 def test_models_are_asked_for_all_of_the_form() -> None:
-    order(NEXT, WORKERS)
+    parse_decision(NEXT, WORKERS)
     form = decision_schema(WORKERS)
-    assert not schema.problems(form, {"decision": NEXT, "confidence": 0.9})
-    assert schema.problems(form, {"decision": NEXT})
+    assert not schema.schema_problems(form, {"decision": NEXT, "confidence": 0.9})
+    assert schema.schema_problems(form, {"decision": NEXT})

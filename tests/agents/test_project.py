@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from moot.config.project import ProjectError, parse
-from moot.config.settings import Settings, load
+from moot.config.project import ProjectError, parse_project
+from moot.config.settings import Settings, load_settings
 
 WHOLE = """
 [server]
@@ -49,12 +49,12 @@ output = 10
 )
 def test_a_mistake_is_named_with_its_line(text: str, said: str) -> None:
     with pytest.raises(ProjectError) as mistake:
-        parse(text, Path("moot.toml"), Settings)
+        parse_project(text, Path("moot.toml"), Settings)
     assert str(mistake.value).startswith(said)
 
 
 def test_a_whole_file_is_read() -> None:
-    found = parse(WHOLE, Path("moot.toml"), Settings)
+    found = parse_project(WHOLE, Path("moot.toml"), Settings)
     assert found.settings == {"port": 0, "demo_wps": 12.5, "max_depth": 3}
     assert found.models["local"].options == {"num_ctx": 8192}
     assert found.models["rude"].fail is not None
@@ -68,6 +68,6 @@ def test_the_file_is_under_the_environment_and_that_under_a_flag(
     (tmp_path / "moot.toml").write_text(
         '[server]\nport = 1\nhost = "a"\ndatabase = "p.db"\nkeepalive_s = 3\n'
     )
-    found = load({"database": "flag.db"}, {"MOOT_PORT": "2", "MOOT_DATABASE": "e.db"})
+    found = load_settings({"database": "flag.db"}, {"MOOT_PORT": "2", "MOOT_DATABASE": "e.db"})
     assert (found.database, found.port, found.host, found.keepalive_s) == ("flag.db", 2, "a", 3)
-    assert load(environment={}).database == "p.db"
+    assert load_settings(environment={}).database == "p.db"

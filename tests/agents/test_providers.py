@@ -11,20 +11,20 @@ import pytest
 from agents_helpers import HELLO, KEY, REAL
 
 from moot.agents.models import (
-    Begun,
-    Context,
-    Message,
+    AnswerFormat,
+    AnswerStart,
+    AnswerStop,
+    DemoContext,
+    ModelMessage,
     ModelRequest,
-    ResponseFormat,
-    Stop,
-    Text,
-    Tool,
-    ToolCall,
-    Usage,
-    ask,
-    structured,
+    ModelTool,
+    ModelToolCall,
+    TextPiece,
+    TokenUsage,
+    ask_model,
+    parse_structured_answer,
 )
-from moot.config.extras import install
+from moot.config.extras import install_hint
 from moot.core.errors import MootError
 from moot.core.errors.models import (
     ModelAnswerInvalid,
@@ -38,7 +38,7 @@ from moot.core.errors.models import (
 )
 from stand_in import Reply, StandIn
 
-VOTE = ResponseFormat(
+VOTE = AnswerFormat(
     schema={
         "type": "object",
         "properties": {"vote": {"enum": ["yes", "no"]}},
@@ -53,7 +53,7 @@ pytestmark = pytest.mark.parametrize("kind", REAL)
 
 async def failure(book: Any, request: ModelRequest = HELLO) -> ModelError:
     with pytest.raises(MootError) as refused:
-        await ask(book.choose("it", attempts=1), request)
+        await ask_model(book.choose("it", attempts=1), request)
     assert isinstance(refused.value, ModelError)
     assert KEY not in str(refused.value.details) + refused.value.message
     return refused.value
@@ -63,14 +63,14 @@ async def test_words_arrive_one_by_one_and_then_the_count_and_the_end(
     kind: str, book_of: Any, provider: StandIn
 ) -> None:
     pieces = [piece async for piece in book_of(kind).choose("it").stream(HELLO)]
-    assert isinstance(pieces[0], Begun)
+    assert isinstance(pieces[0], AnswerStart)
     assert pieces[0].model == "big-0613"
     assert pieces[0].response_id
     assert pieces[1:] == [
-        Text("Good "),
-        Text("day."),
-        Usage(input_tokens=11, output_tokens=2),
-        Stop("end"),
+        TextPiece("Good "),
+        TextPiece("day."),
+        TokenUsage(input_tokens=11, output_tokens=2),
+        AnswerStop("end"),
     ]
     assert KEY in provider.asked[0].headers.get("authorization", "") + provider.asked[
         0
@@ -83,24 +83,24 @@ async def test_everything_that_was_asked_for_is_sent(
     request = ModelRequest(
         model="",
         messages=(
-            Message(role="system", content="Be brief."),
-            Message(role="user", content="Shall we?", name="Ann"),
-            Message(
+            ModelMessage(role="system", content="Be brief."),
+            ModelMessage(role="user", content="Shall we?", name="Ann"),
+            ModelMessage(
                 role="assistant",
                 content="Let me look.",
-                tool_calls=(ToolCall(id="c1", name="look", arguments='{"at": 1}'),),
+                tool_calls=(ModelToolCall(id="c1", name="look", arguments='{"at": 1}'),),
             ),
-            Message(role="tool", content="empty", tool_call_id="c1"),
+            ModelMessage(role="tool", content="empty", tool_call_id="c1"),
         ),
-        tools=(Tool(name="look", description="Looks.", parameters={"type": "object"}),),
+        tools=(ModelTool(name="look", description="Looks.", parameters={"type": "object"}),),
         temperature=0.5,
         top_p=0.9,
         max_output_tokens=50,
         stop=("END",),
         options={"service_tier": "flex"},
-        context=Context(agent="Ada", persona="not for the provider"),
+        context=DemoContext(agent="Ada", persona="not for the provider"),
     )
-    await ask(book_of(kind).choose("it"), request)
+    await ask_model(book_of(kind).choose("it"), request)
     body = provider.asked[0].body
     said = json.dumps(body)
     assert body["temperature"] == 0.5
@@ -121,7 +121,7 @@ async def test_calls_of_tools_are_put_together_from_their_splinters(
 ) -> None:
     calls = {"look": '{"at": "the sky"}', "wait": '{"s": 3}'}
     provider.will(Reply(words=["One moment."], calls=calls, finish="tool_calls"))
-    answer = await ask(book_of(kind).choose("it"), HELLO)
+    answer = await ask_model(book_of(kind).choose("it"), HELLO)
     assert answer.finish == "tool_calls"
     assert [(call.name, call.arguments) for call in answer.tool_calls] == list(calls.items())
     assert [call.id for call in answer.tool_calls] == ["call_0", "call_1"]
@@ -132,7 +132,7 @@ async def test_thoughts_are_kept_apart_from_words(
     kind: str, book_of: Any, provider: StandIn
 ) -> None:
     provider.will(Reply(thoughts=["Hm, ", "well."]))
-    answer = await ask(book_of(kind).choose("it"), HELLO)
+    answer = await ask_model(book_of(kind).choose("it"), HELLO)
     assert (answer.reasoning, answer.text) == ("Hm, well.", "Good day.")
 
 
@@ -140,17 +140,17 @@ async def test_a_refusal_is_an_answer_with_its_reason(
     kind: str, book_of: Any, provider: StandIn
 ) -> None:
     provider.will(Reply(words=[], refusal="I will not help with that.", finish="refusal"))
-    answer = await ask(book_of(kind).choose("it"), VOTING)
+    answer = await ask_model(book_of(kind).choose("it"), VOTING)
     assert (answer.finish, answer.refusal) == ("refusal", "I will not help with that.")
     with pytest.raises(ModelAnswerInvalid):
-        structured(VOTING, answer)
+        parse_structured_answer(VOTING, answer)
 
 
 async def test_a_filter_that_cuts_an_answer_is_a_refusal_without_words(
     kind: str, book_of: Any, provider: StandIn
 ) -> None:
     provider.will(Reply(finish="refusal"))
-    answer = await ask(book_of(kind).choose("it"), HELLO)
+    answer = await ask_model(book_of(kind).choose("it"), HELLO)
     assert (answer.finish, answer.refusal) == ("refusal", "")
 
 
@@ -158,18 +158,18 @@ async def test_an_answer_that_is_too_long_says_so(
     kind: str, book_of: Any, provider: StandIn
 ) -> None:
     provider.will(Reply(finish="length"))
-    answer = await ask(book_of(kind).choose("it"), HELLO)
+    answer = await ask_model(book_of(kind).choose("it"), HELLO)
     assert answer.finish == "length"
     with pytest.raises(ModelAnswerInvalid, match="more output tokens"):
-        structured(VOTING, answer)
+        parse_structured_answer(VOTING, answer)
 
 
 async def test_a_schema_goes_along_and_the_value_comes_back(
     kind: str, book_of: Any, provider: StandIn
 ) -> None:
     provider.will(Reply(words=['{"vote":', ' "yes"}']))
-    answer = await ask(book_of(kind).choose("it"), VOTING)
-    assert structured(VOTING, answer) == {"vote": "yes"}
+    answer = await ask_model(book_of(kind).choose("it"), VOTING)
+    assert parse_structured_answer(VOTING, answer) == {"vote": "yes"}
     assert "json_schema" in json.dumps(provider.asked[0].body)
 
 
@@ -178,9 +178,9 @@ async def test_a_value_that_does_not_fit_is_refused(
     kind: str, book_of: Any, provider: StandIn, words: str
 ) -> None:
     provider.will(Reply(words=[words]))
-    answer = await ask(book_of(kind).choose("it"), VOTING)
+    answer = await ask_model(book_of(kind).choose("it"), VOTING)
     with pytest.raises(ModelAnswerInvalid):
-        structured(VOTING, answer)
+        parse_structured_answer(VOTING, answer)
 
 
 async def test_a_server_that_does_not_know_schemas_is_asked_in_words(
@@ -189,10 +189,10 @@ async def test_a_server_that_does_not_know_schemas_is_asked_in_words(
     said = {"message": "unknown parameter: response_format / output_config", "type": "invalid"}
     provider.will(Reply(status=400, error=said), Reply(words=['```json\n{"vote": "no"}\n```']))
     book = book_of(kind)
-    answer = await ask(book.choose("it"), VOTING)
-    assert structured(VOTING, answer) == {"vote": "no"}
+    answer = await ask_model(book.choose("it"), VOTING)
+    assert parse_structured_answer(VOTING, answer) == {"vote": "no"}
     assert "JSON Schema" in json.dumps(provider.asked[1].body)
-    await ask(book.choose("it"), VOTING)
+    await ask_model(book.choose("it"), VOTING)
     assert len(provider.asked) == 3  # it is remembered
 
 
@@ -268,10 +268,10 @@ async def test_who_stops_listening_lets_go_of_the_line(
     book = book_of(kind)
     async with aclosing(book.choose("it").stream(HELLO)) as pieces:
         async for piece in pieces:
-            if isinstance(piece, Text):
+            if isinstance(piece, TextPiece):
                 break
     async with asyncio.timeout(60):
-        await ask(book.choose("it"), HELLO)
+        await ask_model(book.choose("it"), HELLO)
 
 
 async def test_a_key_that_is_not_set_is_missed_before_anybody_is_called(
@@ -287,7 +287,7 @@ async def test_a_package_that_is_not_installed_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, kind, None)
     found = await failure(book_of(kind))
-    assert install(kind) in found.message
+    assert install_hint(kind) in found.message
 
 
 def test_no_sdk_is_loaded_before_it_is_used(kind: str) -> None:

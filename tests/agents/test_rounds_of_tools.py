@@ -8,7 +8,7 @@ from test_agents_at_work import FORM, TENANT, Office
 
 from moot.agents.definitions.manifest import Agent
 from moot.agents.models.config import Price
-from moot.agents.tools.toolbox import Errand, Toolbox, Usable
+from moot.agents.tools.toolbox import Toolbox, ToolInvocation, UsableTool
 from stand_in import Reply, StandIn
 
 pytestmark = pytest.mark.parametrize("kind", REAL)
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.parametrize("kind", REAL)
 
 class Shelf:
     async def for_agent(self, agent: Agent) -> Toolbox:
-        return Toolbox({"look": Usable(name="look", call=self.look)})
+        return Toolbox({"look": UsableTool(name="look", call=self.look)})
 
-    async def look(self, arguments: dict[str, Any], errand: Errand) -> Any:
+    async def look(self, arguments: dict[str, Any], errand: ToolInvocation) -> Any:
         return {"seen": "nothing"}
 
 

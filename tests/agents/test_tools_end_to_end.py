@@ -11,7 +11,7 @@ import pytest
 from http_shop import Shop
 
 from moot.agents.definitions.manifest import Agent
-from moot.api.server import build
+from moot.api.server import build_services
 from moot.api.services import Services
 from moot.clock import SystemClock
 from moot.config.settings import Settings
@@ -89,7 +89,7 @@ async def services(
         allow_private_targets=True,
     )
     store = await SqliteStore.open(settings.database)
-    made = await build(settings, store, SystemClock())
+    made = await build_services(settings, store, SystemClock())
     yield made
     await made.aclose()
 

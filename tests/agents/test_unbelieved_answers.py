@@ -12,17 +12,24 @@ from hypothesis import strategies as st
 
 from injections import ALL, NAMES, PRETENDING
 from moot.agents.definitions.manifest import Agent
-from moot.agents.invocation.budget import estimated
-from moot.agents.invocation.desk import Assignment, Heard
-from moot.agents.models import Message, ModelRequest, Text, Tool, ToolCall, ask
+from moot.agents.invocation.budget import estimate_tokens
+from moot.agents.invocation.context import Assignment, TranscriptTurn
+from moot.agents.models import (
+    ModelMessage,
+    ModelRequest,
+    ModelTool,
+    ModelToolCall,
+    TextPiece,
+    ask_model,
+)
 from moot.agents.models.config import Price
-from moot.agents.models.protocol import Answer
-from moot.agents.models.redact import Keys, Spoken
-from moot.agents.models.retry import Attempt
-from moot.agents.models.validation import MOST_CALLS, MOST_CHARACTERS, depth
-from moot.agents.prompts.council import prompt_of
-from moot.agents.prompts.fencing import fenced
-from moot.agents.prompts.names import Cast
+from moot.agents.models.protocol import ModelAnswer
+from moot.agents.models.redact import RedactedStream, SecretKeys
+from moot.agents.models.retry import CallAttempt
+from moot.agents.models.validation import MOST_CALLS, MOST_CHARACTERS, nesting_depth
+from moot.agents.prompts.council import build_council_prompt
+from moot.agents.prompts.fencing import fence_content
+from moot.agents.prompts.names import SpeakerNames
 from moot.core.errors.models import ModelAnswerInvalid, ModelError
 from moot.core.secrets import MASK
 from stand_in import Reply, StandIn
@@ -49,9 +56,9 @@ async def test_a_malformed_answer_is_an_invalid_one_and_one_attempt(
 ) -> None:
     provider.will(reply)
     book = book_of("openai", prices={"*": Price(input=1, output=1)})
-    told: list[Attempt] = []
+    told: list[CallAttempt] = []
     with pytest.raises(ModelAnswerInvalid):
-        await ask(book.choose("it", told.append), HELLO)
+        await ask_model(book.choose("it", told.append), HELLO)
     assert [attempt.code for attempt in told] == ["model_answer_invalid"]
 
 
@@ -60,9 +67,9 @@ async def test_tokens_nobody_can_have_used_are_reckoned_from_the_length(
     book_of: Any, provider: StandIn, usage: Any
 ) -> None:
     provider.will(Reply(words=["x" * 400], usage=usage))
-    answer = await ask(book_of("openai").choose("it"), HELLO)
+    answer = await ask_model(book_of("openai").choose("it"), HELLO)
     assert answer.usage is None
-    found = estimated(HELLO, answer)
+    found = estimate_tokens(HELLO, answer)
     assert (found.input_tokens, found.output_tokens, found.estimated) == (2, 100, True)
 
 
@@ -70,7 +77,7 @@ async def test_what_was_cached_costs_no_less_than_nothing(book_of: Any, provider
     provider.will(Reply(usage={"prompt_tokens_details": {"cached_tokens": 5000}}))
     book = book_of("openai", prices={"*": Price(input=10, output=10, cached_input=0)})
     chosen = book.choose("it")
-    cost = chosen.cost((await ask(chosen, HELLO)).usage)
+    cost = chosen.cost((await ask_model(chosen, HELLO)).usage)
     assert cost is not None and cost.amount == Decimal("0.00002")
 
 
@@ -85,9 +92,9 @@ async def test_a_key_is_struck_out_of_every_part_of_an_answer(
         Reply(words=cut, thoughts=["it is ", KEY], calls={"look": arguments}, finish="tool_calls")
     )
     pieces = [piece async for piece in book_of(kind).choose("it").stream(HELLO)]
-    said = "".join(piece.text for piece in pieces if isinstance(piece, Text))
+    said = "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
     assert said == f"{MASK} and {MASK} sk-ver"
-    [call] = [piece for piece in pieces if isinstance(piece, ToolCall)]
+    [call] = [piece for piece in pieces if isinstance(piece, ModelToolCall)]
     assert json.loads(call.arguments) == {"a": MASK, "b": MASK}
     assert KEY not in repr(pieces)
 
@@ -101,7 +108,7 @@ def test_wherever_a_stream_is_cut_no_part_of_a_key_comes_out(
     said = key if not escaped else "sk-\\u0076ery-\\u0073ecre\\u0074"
     text = f"so {said}{said} sk-v"
     places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
-    stream = Spoken(Keys([key]))
+    stream = RedactedStream(SecretKeys([key]))
     parts = [stream.add(text[a:b]) for a, b in pairwise(places)]
     assert "".join([*parts, stream.rest()]) == f"so {MASK}{MASK} sk-v"
 
@@ -113,7 +120,7 @@ async def test_a_key_at_the_edge_of_a_long_complaint_is_struck_out_before_it_is_
     said = "x" * 490 + KEY
     provider.will(Reply(status=400, error={"type": "invalid_request_error", "message": said}))
     with pytest.raises(ModelError) as refused:
-        await ask(book_of(kind).choose("it", attempts=1), HELLO)
+        await ask_model(book_of(kind).choose("it", attempts=1), HELLO)
     assert KEY[:6] not in refused.value.message + str(refused.value.details)
 
 
@@ -122,7 +129,7 @@ async def test_an_answer_without_end_is_cut_off_at_its_bound(
     book_of: Any, provider: StandIn, kind: str
 ) -> None:
     provider.will(Reply(words=["x" * 90_000] * 20))
-    answer = await ask(book_of(kind).choose("it"), HELLO)
+    answer = await ask_model(book_of(kind).choose("it"), HELLO)
     assert (len(answer.text), answer.finish) == (MOST_CHARACTERS, "length")
 
 
@@ -133,29 +140,29 @@ async def test_more_tools_than_anybody_needs_at_once_are_no_answer(
     calls = {f"look{number}": "{}" for number in range(MOST_CALLS + 1)}
     provider.will(Reply(calls=calls, finish="tool_calls"))
     with pytest.raises(ModelAnswerInvalid, match=str(MOST_CALLS)):
-        await ask(book_of(kind).choose("it"), HELLO)
+        await ask_model(book_of(kind).choose("it"), HELLO)
 
 
 def test_brackets_in_words_are_not_levels() -> None:
-    assert depth('{"a": "[[[[\\"[[", "b": [{}]}') == 3
+    assert nesting_depth('{"a": "[[[[\\"[[", "b": [{}]}') == 3
 
 
 @pytest.mark.parametrize("known", [True, False])
 async def test_tools_that_were_used_are_told_also_when_none_may_be_used_now(
     book_of: Any, provider: StandIn, known: bool
 ) -> None:
-    used = ToolCall(id="c1", name="look", arguments="{}")
+    used = ModelToolCall(id="c1", name="look", arguments="{}")
     request = ModelRequest(
         model="",
         messages=(
             *HELLO.messages,
-            Message(role="assistant", content="", tool_calls=(used,)),
-            Message(role="tool", content="empty", tool_call_id="c1"),
+            ModelMessage(role="assistant", content="", tool_calls=(used,)),
+            ModelMessage(role="tool", content="empty", tool_call_id="c1"),
         ),
-        tools=(Tool(name="look"),) if known else (),
+        tools=(ModelTool(name="look"),) if known else (),
         tool_choice="none",
     )
-    await ask(book_of("anthropic").choose("it"), request)
+    await ask_model(book_of("anthropic").choose("it"), request)
     body = provider.asked[0].body
     assert [tool["name"] for tool in body["tools"]] == ["look"]
     assert body["tool_choice"] == {"type": "none"}
@@ -168,8 +175,8 @@ async def test_a_server_that_does_not_know_schemas_is_asked_again_in_the_open(
 
     said = {"message": "unknown parameter: response_format", "type": "invalid"}
     provider.will(Reply(status=400, error=said), Reply(words=['{"vote": "no"}']))
-    told: list[Attempt] = []
-    await ask(book_of("openai").choose("it", told.append), VOTING)
+    told: list[CallAttempt] = []
+    await ask_model(book_of("openai").choose("it", told.append), VOTING)
     assert [attempt.code for attempt in told] == ["model_without_schemas", None]
 
 
@@ -179,7 +186,9 @@ def heard(texts: list[str], members: dict[str, Any]) -> Assignment:
         tenant="t", run_id="r", node_id="n", agent="host:me", invocation="i", task="speak",
         members={**members, "host:me": {}},
         transcript=tuple(
-            Heard(index=number, speaker=names[number % len(names)], role="agent", content=text)
+            TranscriptTurn(
+                index=number, speaker=names[number % len(names)], role="agent", content=text
+            )
             for number, text in enumerate(texts)
         ),
     )  # fmt: skip
@@ -194,26 +203,30 @@ PEOPLE = {
 async def test_where_speakers_go_in_the_field_for_it_no_two_share_one_and_words_stay_words(
     book_of: Any, provider: StandIn
 ) -> None:
-    prompt = prompt_of(Agent(name="me"), heard(ALL, PEOPLE))
+    prompt = build_council_prompt(Agent(name="me"), heard(ALL, PEOPLE))
     request = ModelRequest(model="", messages=prompt.messages)
-    await ask(book_of("openai", names="field").choose("it"), request)
+    await ask_model(book_of("openai", names="field").choose("it"), request)
     said = provider.asked[0].body["messages"]
     assert "outside the words" in said[0]["content"]
     fields = [message["name"] for message in said[1:]]
     assert len(set(fields[:-1])) == len(PEOPLE) and fields[-1] == "host"
     assert not {"host", "the_host", "system", "user", "the_user"} & {*fields[:-1]}
     for message, text in zip(said[1:], ALL, strict=False):
-        assert message["content"] == fenced(text, prompt.names)[0]
+        assert message["content"] == fence_content(text, prompt.names)[0]
     assert {n for n, text in enumerate(ALL) if text in PRETENDING} <= {*prompt.flagged}
 
 
 def test_names_that_a_provider_could_write_alike_are_not_given_twice() -> None:
-    cast = Cast({f"host:m{n}": {"name": name} for n, name in enumerate(("Ada/B", "Ada B", "A.B"))})
+    cast = SpeakerNames(
+        {f"host:m{n}": {"name": name} for n, name in enumerate(("Ada/B", "Ada B", "A.B"))}
+    )
     assert [cast.called(f"host:m{n}") for n in range(3)] == ["Ada/B", "m1", "A.B"]
 
 
 def test_an_estimate_counts_tools_and_their_calls() -> None:
-    call = ToolCall(id="c", name="look", arguments="x" * 96)
-    request = ModelRequest(model="", messages=HELLO.messages, tools=(Tool(name="a" * 38),))
-    found = estimated(request, Answer(model="m", finish="tool_calls", tool_calls=(call,)))
+    call = ModelToolCall(id="c", name="look", arguments="x" * 96)
+    request = ModelRequest(model="", messages=HELLO.messages, tools=(ModelTool(name="a" * 38),))
+    found = estimate_tokens(
+        request, ModelAnswer(model="m", finish="tool_calls", tool_calls=(call,))
+    )
     assert (found.input_tokens, found.output_tokens) == (12, 25)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.api.server import build, key_file
+from moot.api.server import build_services, key_file
 from moot.api.services import Services
 from moot.clock import SystemClock
 from moot.config.settings import Settings
@@ -20,7 +20,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 @pytest.fixture
 async def services(settings: Settings) -> AsyncIterator[Services]:
-    found = await build(settings, MemoryStore(), SystemClock())
+    found = await build_services(settings, MemoryStore(), SystemClock())
     yield found
     await found.host.aclose()
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from moot.api.agent_bridge import stream, view
+from moot.api.agent_bridge import stream, thread_log
 from moot.api.app import App
-from moot.api.http.connection import Http
-from moot.api.server import build
+from moot.api.http.connection import HttpConnection
+from moot.api.server import build_services
 from moot.api.services import Services
 from moot.clock import SystemClock
 from moot.config.settings import Settings
@@ -26,7 +26,7 @@ HERE = {"address": "127.0.0.1", "host": "localhost:7666"}
 async def trusting(settings: Settings) -> AsyncIterator[Services]:
     kept = {name: getattr(settings, name) for name in settings.__struct_fields__}
     given = Settings(**{**kept, "trust_local": True, "rate_limit": 10_000})
-    found = await build(given, MemoryStore(), SystemClock())
+    found = await build_services(given, MemoryStore(), SystemClock())
     yield found
     await found.host.aclose()
 
@@ -134,7 +134,7 @@ async def test_a_connection_that_nobody_reads_is_cut() -> None:
             connection.protocol.pause_writing()
             raise OSError("the reader has stopped reading")
 
-    connection = Connection(Http, Stalled())
+    connection = Connection(HttpConnection, Stalled())
     aborted = []
     connection.wire.abort = lambda: aborted.append(True)  # type: ignore[method-assign]
     await connection.feed(get("/stalled"))
@@ -152,8 +152,8 @@ async def test_a_long_thread_is_read_in_parts_and_shown_by_its_end(
     path = f"/threads/{thread}/events"
     everything = (await ask(app, "GET", path, **HERE)).body["events"]
     assert len(everything) == 41
-    monkeypatch.setattr(view, "MOST_BYTES", 2000)
-    monkeypatch.setattr(view, "PAGE", 7)
+    monkeypatch.setattr(thread_log, "MOST_BYTES", 2000)
+    monkeypatch.setattr(thread_log, "PAGE", 7)
     newest = (await ask(app, "GET", path, **HERE)).body["events"]
     assert 1 < len(newest) < 41 and newest == everything[-len(newest) :]
     found: list[Any] = []

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from moot.api.access.auth import hash_of
+from moot.api.access.auth import hash_secret
 from moot.api.app import App
-from moot.api.server import build, key_file, write_private
+from moot.api.server import build_services, key_file, write_secret_file
 from moot.api.services import Services
 from moot.clock import SystemClock
 from moot.config.settings import Settings
@@ -21,7 +21,7 @@ class Kept(MemoryStore):
 
 
 async def started(settings: Settings, store: MemoryStore) -> Services:
-    return await build(settings, store, SystemClock())
+    return await build_services(settings, store, SystemClock())
 
 
 def written(settings: Settings) -> str:
@@ -34,7 +34,7 @@ async def opens(services: Services, secret: str) -> bool:
 
 
 async def test_a_key_left_from_another_store_is_replaced(settings: Settings) -> None:
-    write_private(key_file(settings), "hk_of_a_store_that_was_deleted")
+    write_secret_file(key_file(settings), "hk_of_a_store_that_was_deleted")
     services = await started(settings, MemoryStore())
     assert written(settings) != "hk_of_a_store_that_was_deleted"
     assert await opens(services, written(settings))
@@ -55,7 +55,7 @@ async def test_a_revoked_or_expired_or_cut_off_key_in_the_file_is_replaced(
     store = Kept()
     services = await started(settings, store)
     revoked = written(settings)
-    key = await store.key_by_hash(hash_of(revoked))
+    key = await store.key_by_hash(hash_secret(revoked))
     assert key is not None
     await store.revoke_key(None, key.id, 1)
     services = await started(settings, store)
@@ -63,7 +63,7 @@ async def test_a_revoked_or_expired_or_cut_off_key_in_the_file_is_replaced(
     assert expiring != revoked
 
     late = Kept()
-    await late.put_key(msgspec.structs.replace(key, hash=hash_of(expiring), expires_at=1))
+    await late.put_key(msgspec.structs.replace(key, hash=hash_secret(expiring), expires_at=1))
     services = await started(settings, late)
     assert written(settings) != expiring
     assert await opens(services, written(settings))
@@ -78,7 +78,7 @@ def test_a_secret_is_written_for_its_owner_only_and_leaves_nothing_else(
 ) -> None:
     place = key_file(settings)
     place.touch(mode=0o644)
-    write_private(place, "hk_one")
+    write_secret_file(place, "hk_one")
     assert place.read_text() == "hk_one\n"
     assert place.stat().st_mode & 0o777 == 0o600
     assert list(place.parent.iterdir()) == [place]

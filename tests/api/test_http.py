@@ -4,7 +4,7 @@ import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from moot.api.http import connection as http
-from moot.api.http.connection import Http
+from moot.api.http.connection import HttpConnection
 
 from .connection import BODY, LENGTH, Connection, get, settled
 
@@ -51,7 +51,7 @@ async def test_the_bytes_are_those_of_uvicorns_own_protocol(name: str, cut: int)
     pieces = REQUESTS[name]
     if cut:
         pieces = [piece[i : i + cut] for piece in pieces for i in range(0, len(piece), cut)]
-    theirs, ours = Connection(HttpToolsProtocol), Connection(Http)
+    theirs, ours = Connection(HttpToolsProtocol), Connection(HttpConnection)
     expected = await theirs.feed(*pieces)
     assert expected
     assert await ours.feed(*pieces) == expected
@@ -60,7 +60,7 @@ async def test_the_bytes_are_those_of_uvicorns_own_protocol(name: str, cut: int)
 
 
 async def test_a_header_that_would_end_its_line_is_not_sent() -> None:
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     sent = await connection.feed(get("/injected"))
     assert sent.startswith(b"HTTP/1.1 500 ")
     assert b"set-cookie" not in sent
@@ -69,7 +69,7 @@ async def test_a_header_that_would_end_its_line_is_not_sent() -> None:
 
 
 async def test_a_whole_answer_is_one_write() -> None:
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     await connection.feed(get("/echo"))
     await connection.feed(get("/early"))
     assert connection.wire.writes == 2
@@ -77,7 +77,7 @@ async def test_a_whole_answer_is_one_write() -> None:
 
 
 async def test_what_is_said_after_an_answer_is_not_sent() -> None:
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     sent = await connection.feed(get("/twice"))
     assert sent.count(b"HTTP/1.1") == 1
     assert (await connection.feed(get("/echo"))).count(b"HTTP/1.1") == 2
@@ -85,7 +85,7 @@ async def test_what_is_said_after_an_answer_is_not_sent() -> None:
 
 
 async def test_answers_come_in_the_order_of_the_requests() -> None:
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     assert await connection.feed(get("/slow"), get("/echo?2"), get("/echo?3")) == b""
     assert connection.wire.paused
     connection.site.go_on.set()
@@ -98,7 +98,7 @@ async def test_answers_come_in_the_order_of_the_requests() -> None:
 
 @pytest.mark.parametrize("behind", [b"", get("/echo")])
 async def test_an_application_is_told_that_its_caller_has_gone(behind: bytes) -> None:
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     await connection.feed(get("/until_gone") + behind)
     assert connection.site.left == 0
     await connection.end()
@@ -107,14 +107,14 @@ async def test_an_application_is_told_that_its_caller_has_gone(behind: bytes) ->
 
 
 async def test_a_caller_that_goes_in_the_middle_of_its_body_is_noticed() -> None:
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     await connection.feed(get("/echo", LENGTH, method="POST") + BODY[:3])
     await connection.end()
     assert connection.site.left == 1
 
 
 async def test_a_large_body_waits_until_it_is_read() -> None:
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     size = 300_000
     await connection.feed(get("/slow") + get("/echo", f"Content-Length: {size}", method="POST"))
     await connection.feed(b"x" * 200_000)
@@ -127,7 +127,7 @@ async def test_a_large_body_waits_until_it_is_read() -> None:
 
 
 async def test_a_slow_reader_holds_up_its_answer() -> None:
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     connection.protocol.pause_writing()
     assert await connection.feed(get("/echo")) == b""
     connection.protocol.resume_writing()
@@ -137,14 +137,14 @@ async def test_a_slow_reader_holds_up_its_answer() -> None:
 
 
 async def test_a_slow_reader_that_goes_holds_up_nothing() -> None:
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     connection.protocol.pause_writing()
     await connection.feed(get("/stream"))
     await connection.end()
 
 
 async def test_a_stop_closes_what_is_quiet_and_lets_the_others_finish() -> None:
-    quiet, busy = Connection(Http), Connection(Http)
+    quiet, busy = Connection(HttpConnection), Connection(HttpConnection)
     await quiet.feed(get("/echo"))
     await busy.feed(get("/slow"))
     quiet.protocol.shutdown()
@@ -159,7 +159,7 @@ async def test_a_stop_closes_what_is_quiet_and_lets_the_others_finish() -> None:
 
 
 async def test_an_answer_that_is_cut_off_by_a_stop_closes_its_connection() -> None:
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     await connection.feed(get("/slow"))
     for task in connection.state.tasks:
         task.cancel()
@@ -170,7 +170,7 @@ async def test_an_answer_that_is_cut_off_by_a_stop_closes_its_connection() -> No
 
 
 async def test_a_quiet_connection_is_closed_and_a_busy_one_is_not() -> None:
-    quiet, busy = Connection(Http, patience=20), Connection(Http, patience=20)
+    quiet, busy = Connection(HttpConnection, patience=20), Connection(HttpConnection, patience=20)
     await busy.feed(get("/echo"), get("/slow"))
     await quiet.feed(get("/echo"))
     for each in (quiet, busy):
@@ -185,7 +185,7 @@ async def test_a_quiet_connection_is_closed_and_a_busy_one_is_not() -> None:
 
 async def test_a_head_that_does_not_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "MOST_HEAD_BYTES", 1000)
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     sent = await connection.feed(b"GET / HTTP/1.1\r\n", *[b"a: %b\r\n" % (b"x" * 100)] * 20)
     assert sent.startswith(b"HTTP/1.1 431 ")
     assert connection.wire.closed

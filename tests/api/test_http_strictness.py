@@ -6,7 +6,7 @@ import pytest
 
 from moot.api.app import App
 from moot.api.http import connection as http
-from moot.api.http.connection import Http
+from moot.api.http.connection import HttpConnection
 from moot.api.services import Services
 
 from .connection import BODY, Connection, get, settled
@@ -20,7 +20,7 @@ def head(*lines: str, version: str = "1.1") -> bytes:
 
 async def refusal(*pieces: bytes) -> int:
     """The status of the only answer, which is in our shape and ends the connection."""
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     sent = await connection.feed(*pieces)
     assert sent.count(b"HTTP/1.1 ") == 1
     start, _, body = sent.partition(b"\r\n\r\n")
@@ -37,7 +37,7 @@ async def test_a_request_names_its_host_once(lines: list[str]) -> None:
 
 
 async def test_an_old_request_may_leave_out_its_host_but_not_name_two() -> None:
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     assert (await connection.feed(head(version="1.0"))).startswith(b"HTTP/1.1 200 ")
     await connection.end()
     assert await refusal(head("Host: a", "Host: b", version="1.0")) == 400
@@ -55,7 +55,7 @@ async def test_an_expectation_nobody_can_meet_is_417(wish: str) -> None:
 
 
 async def test_a_refused_head_waits_for_the_answers_before_it() -> None:
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     assert await connection.feed(get("/slow") + head() + get("/echo")) == b""
     connection.site.go_on.set()
     await settled()
@@ -68,7 +68,7 @@ async def test_a_refused_head_waits_for_the_answers_before_it() -> None:
 async def test_a_trailer_is_no_header() -> None:
     """It comes when the request has been believed already."""
     seen = []
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
 
     async def note(scope: object, receive: object, send: object) -> None:
         seen.extend(scope["headers"])  # type: ignore[index]
@@ -102,7 +102,7 @@ async def test_a_body_of_many_small_chunks_is_none_of_that(
 ) -> None:
     monkeypatch.setattr(http, "MOST_HEAD_BYTES", 1000)
     whole = CHUNKED + b"1\r\nx\r\n" * 600 + b"100\r\n%b\r\n" % (b"y" * 256) + b"0\r\n\r\n"
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     sent = await connection.feed(*(whole[i : i + cut] for i in range(0, len(whole), cut)))
     assert sent.endswith(b"x" * 600 + b"y" * 256)
     await connection.end()
@@ -112,7 +112,7 @@ async def test_what_came_in_one_piece_with_a_head_is_not_counted_as_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(http, "MOST_HEAD_BYTES", 1000)
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     post = get("/echo", "Content-Length: 2000", method="POST") + BODY * 200
     await connection.feed(post + get("/echo") * 30 + get("/echo")[:-2], b"\r\n")
     for _ in range(10):
@@ -136,7 +136,7 @@ async def test_other_escapes_are_read(services: Services, bearer: str) -> None:
 
 
 async def status_of(services: Services, path: str, bearer: str | None = None) -> int:
-    connection = Connection(Http)
+    connection = Connection(HttpConnection)
     connection.protocol.app = App(services)
     await connection.feed(get(path, *([f"Authorization: {bearer}"] if bearer else [])))
     await connection.end()

@@ -37,7 +37,7 @@ class Desk:
     def waiting(self, query: str) -> "asyncio.Task[Said]":
         return asyncio.ensure_future(self("GET", f"{INBOX}?{query}"))
 
-    async def listens(self) -> None:
+    async def has_readers(self) -> None:
         """Until somebody waits for news."""
         await soon(lambda: self.services.host.hub.count() == 1)
 
@@ -55,7 +55,7 @@ def desk(services: Services, bearer: str) -> Desk:
 
 async def test_a_known_revision_is_waited_beyond_and_news_come_at_once(desk: Desk) -> None:
     waiting = desk.waiting("revision=0&wait=30")
-    await desk.listens()
+    await desk.has_readers()
     assert not waiting.done()
     run_id = await desk.begin()
     said = (await asyncio.wait_for(waiting, PATIENCE)).body
@@ -80,7 +80,7 @@ async def test_when_nothing_happens_the_same_is_said_after_the_wait(desk: Desk) 
 async def test_nobody_is_left_listening(desk: Desk) -> None:
     await desk("GET", f"{INBOX}?revision=0&wait=1")
     waiting = desk.waiting("revision=0&wait=30")
-    await desk.listens()
+    await desk.has_readers()
     assert desk.services.host.hub.count() == 1
     waiting.cancel()
     await asyncio.wait([waiting])
@@ -89,7 +89,7 @@ async def test_nobody_is_left_listening(desk: Desk) -> None:
 
 async def test_a_host_that_stops_keeps_nobody_waiting(desk: Desk) -> None:
     waiting = desk.waiting("revision=0&wait=30")
-    await desk.listens()
+    await desk.has_readers()
     desk.services.host.hub.close()
     assert (await asyncio.wait_for(waiting, PATIENCE)).status == 200
 

@@ -11,7 +11,7 @@ from moot.api.app import App
 from moot.api.http.rate_limit import RateLimit
 from moot.api.services import Services
 from moot.clock import SystemClock
-from moot.triggers.inbound.subscriptions import Wanted
+from moot.triggers.inbound.subscriptions import SubscriptionRequest
 
 from .in_process import ask
 
@@ -33,7 +33,7 @@ async def places(services: Services) -> list[str]:
     """The addresses of two subscriptions."""
     services.rate = RateLimit(0, SystemClock())
     await services.host.flows.register("default", msgspec.json.encode(FLOW))
-    wanted = Wanted(workflow_id="takes")
+    wanted = SubscriptionRequest(workflow_id="takes")
     made = [
         await services.triggers.subscriptions.register("default", wanted, "me") for _ in range(2)
     ]
@@ -59,7 +59,7 @@ async def test_whoever_knows_the_secret_waits_for_no_stranger(
     services.ingest_rate = RateLimit(4, Stopped())
     app, name = App(services), places[0].rpartition("/")[2]
     assert await statuses(app, places[0]) == {401: 4, 429: 6}
-    secret = (await services.triggers.subscriptions.of_strangers(name)).it.secret
+    secret = (await services.triggers.subscriptions.find_public(name)).it.secret
     body, seconds = msgspec.json.encode({"n": 1}), str(services.clock.millis() // 1000)
     signed = hmac.new(secret.encode(), f"{seconds}.".encode() + body, hashlib.sha256).hexdigest()
     headers = {"x_openwop_timestamp": seconds, "x_openwop_signature": f"sha256={signed}"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moot.api.app import App
-from moot.api.server import build
+from moot.api.server import build_services
 from moot.api.services import Services
 from moot.clock import SystemClock
 from moot.config.settings import Settings
@@ -28,7 +28,7 @@ TALK = {
 @pytest.fixture
 async def services(settings: Settings) -> AsyncIterator[Services]:
     """On a disk: commits take their time, and many share one."""
-    found = await build(settings, await SqliteStore.open(settings.database), SystemClock())
+    found = await build_services(settings, await SqliteStore.open(settings.database), SystemClock())
     yield found
     await found.host.aclose()
     await found.store.aclose()

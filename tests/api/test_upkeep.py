@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from moot.api.server import upkeep
+from moot.api.server import forget_expired_records
 from moot.api.services import Services
 from moot.core.errors import StorageFailed
 
@@ -25,7 +25,7 @@ async def test_upkeep_goes_on_after_a_failure_and_says_so(
         return 0
 
     monkeypatch.setattr(services.store, "forget_receipts", forget)
-    task = asyncio.ensure_future(upkeep(services, every=0))
+    task = asyncio.ensure_future(forget_expired_records(services, every=0))
     await asyncio.wait_for(again.wait(), 60)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):

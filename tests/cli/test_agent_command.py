@@ -6,8 +6,8 @@ import pytest
 from cli_helpers import Cli
 from stories import ask as call
 
-from moot.cli.roster.agent_set import changed
-from moot.cli.shared.errors import Trouble
+from moot.cli.roster.agent_set import apply_agent_changes
+from moot.cli.shared.errors import CommandError
 
 
 def test_an_agent_is_changed_in_one_command_and_keeps_the_rest(moot: Cli) -> None:
@@ -40,11 +40,11 @@ def test_a_change_that_is_none_is_refused_with_the_way_out(
 
 def test_tools_are_a_list_and_what_is_left_empty_is_as_usual() -> None:
     known = {"name": "a", "tools": [], "model": "x", "temperature": None, "manifest": None}
-    assert changed(known, ("tools=look, http:rates", "model=")) == {
+    assert apply_agent_changes(known, ("tools=look, http:rates", "model=")) == {
         "name": "a", "tools": ["look", "http:rates"]
     }  # fmt: skip
-    with pytest.raises(Trouble):
-        changed(known, ("manifest=local.agents.b",))
+    with pytest.raises(CommandError):
+        apply_agent_changes(known, ("manifest=local.agents.b",))
 
 
 def test_two_answers_differ_in_tokens_too(moot: Cli) -> None:

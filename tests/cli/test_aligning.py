@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.replay.align import Pair, align, what_it_is
-from moot.cli.replay.diff_lines import Edit, edits
+from moot.cli.replay.align import Pair, align, event_identity
+from moot.cli.replay.diff_lines import ForkEdit, fork_edits
 
 TYPES = ("node.started", "node.completed", "variable.changed", "conversation.exchanged")
 
@@ -59,7 +59,7 @@ def test_pairs_never_cross_and_are_of_one_kind(a: Any, b: Any) -> None:
         assert above.a["sequence"] < below.a["sequence"]
         assert above.b["sequence"] < below.b["sequence"]
     for pair in pairs:
-        assert what_it_is(pair.a) == what_it_is(pair.b)
+        assert event_identity(pair.a) == event_identity(pair.b)
 
 
 @given(logs("a"))
@@ -151,4 +151,4 @@ def test_a_change_of_model_says_by_which_one_the_agent_spoke_before() -> None:
         source = [{**event("a", 0, "run.started", "", None), "runId": "a"}, spoke]
         chosen = {"models": {name: "demo"}}
         fork = [event("b", 0, "run.started", "", None, configurable=chosen, **began), spoke]
-        assert list(edits(source, fork)) == [Edit(f"model.{name}", "work/gpt-x", "demo")]
+        assert list(fork_edits(source, fork)) == [ForkEdit(f"model.{name}", "work/gpt-x", "demo")]

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.replay.compare import MOST_WORDS, changes, differing, same, text_of, word_diff
+from moot.cli.replay.compare import (
+    MAX_WORDS,
+    describe_changes,
+    differing_paths,
+    event_text,
+    is_same,
+    word_diff,
+)
 from moot.core.events import Event
-from moot.core.replay.compare import same as as_the_host_has_it
+from moot.core.replay.compare import is_same_event as as_the_host_has_it
 
 RUN, OTHER = "run_" + "a" * 20, "run_" + "b" * 20
 words = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=30).map(" ".join)
@@ -39,7 +46,7 @@ def event(**payload: Any) -> dict[str, Any]:
     ],
 )
 def test_numbers_clocks_and_made_up_ids_are_no_difference(a: Any, b: Any) -> None:
-    assert same(event(**a), event(**b))
+    assert is_same(event(**a), event(**b))
 
 
 @pytest.mark.parametrize(
@@ -53,24 +60,24 @@ def test_numbers_clocks_and_made_up_ids_are_no_difference(a: Any, b: Any) -> Non
     ],
 )  # fmt: skip
 def test_what_was_said_is_compared_place_by_place(a: Any, b: Any, said: str) -> None:
-    assert changes(event(**a), event(**b)) == said
+    assert describe_changes(event(**a), event(**b)) == said
 
 
 def test_where_a_fork_comes_from_is_no_difference() -> None:
     began = {**event(inputs={}, forkedFrom={"mode": "branch"}), "type": "run.started"}
-    assert same(began, {**event(inputs={}), "type": "run.started"})
+    assert is_same(began, {**event(inputs={}), "type": "run.started"})
 
 
 @pytest.mark.parametrize("key", ["durationMs", "ts", "via", "limits", "scopeId", "editedBy"])
 def test_what_only_looks_like_the_hosts_own_is_compared(key: str) -> None:
     """In what people and nodes say there are no clocks of the host, however it is called."""
-    assert differing(event(outputs={key: 1}), event(outputs={key: 2})) == [f"outputs.{key}"]
-    assert not same(event(outputs={"x": {key: 1}}), event(outputs={"x": {key: 2}}))
+    assert differing_paths(event(outputs={key: 1}), event(outputs={key: 2})) == [f"outputs.{key}"]
+    assert not is_same(event(outputs={"x": {key: 1}}), event(outputs={"x": {key: 2}}))
 
 
 def test_times_that_nodes_tell_are_compared() -> None:
     a, b = ({"outputs": {"at": f"202{year}-01-01T00:00:00Z"}} for year in (6, 7))
-    assert differing(event(**a), event(**b)) == ["outputs.at"]
+    assert differing_paths(event(**a), event(**b)) == ["outputs.at"]
 
 
 @given(payloads, payloads)
@@ -84,20 +91,20 @@ def test_the_terminal_agrees_with_the_host(a: dict[str, Any], b: dict[str, Any])
         for run, told in ((RUN, a), (OTHER, b))
     ]  # fmt: skip
     shown = [msgspec.to_builtins(each) for each in events]
-    assert same(*shown) == as_the_host_has_it(*events)
+    assert is_same(*shown) == as_the_host_has_it(*events)
 
 
 def test_another_node_or_type_differs_in_all() -> None:
-    assert differing(event(x=1), {**event(x=1), "nodeId": "m"}) == ["type"]
-    assert not same(event(x=1), {**event(x=1), "type": "node.failed"})
+    assert differing_paths(event(x=1), {**event(x=1), "nodeId": "m"}) == ["type"]
+    assert not is_same(event(x=1), {**event(x=1), "type": "node.failed"})
 
 
 def test_the_words_of_an_event_are_a_turn_a_chunk_or_a_message() -> None:
-    assert text_of(event(turn={"content": "hi"})) == "hi"
-    assert text_of(event(initialTurn={"content": "hi"})) == "hi"
-    assert text_of(event(chunk="hi")) == text_of(event(message="hi")) == "hi"
-    assert text_of(event(turn={"content": {"a": 1}})) is None
-    assert text_of(event(outputs={})) is None
+    assert event_text(event(turn={"content": "hi"})) == "hi"
+    assert event_text(event(initialTurn={"content": "hi"})) == "hi"
+    assert event_text(event(chunk="hi")) == event_text(event(message="hi")) == "hi"
+    assert event_text(event(turn={"content": {"a": 1}})) is None
+    assert event_text(event(outputs={})) is None
 
 
 def test_two_texts_become_one() -> None:
@@ -119,7 +126,7 @@ def test_each_text_can_be_read_out_of_the_two_where_nothing_is_left_out(a: str, 
 
 
 def test_a_text_too_long_to_compare_is_compared_from_its_first_difference() -> None:
-    long = ["w"] * (MOST_WORDS * 3)
+    long = ["w"] * (MAX_WORDS * 3)
     shown = word_diff(" ".join([*long, "x"]), " ".join([*long, "y"]))
     assert shown.endswith("[-x-] {+y+}")
     assert len(shown) < 100

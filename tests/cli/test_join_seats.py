@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from outsiders import Room, run, until
 
-from moot.cli.joining.join_key import Guest, Taken
-from moot.cli.joining.presets import PRESETS, words_of
-from moot.cli.joining.program_loop import Seat
-from moot.cli.shared.client import Api, Client
-from moot.config.place import Place
+from moot.cli.joining.join_key import GuestParticipant, JoinSeatTaken
+from moot.cli.joining.presets import PRESETS, command_words
+from moot.cli.joining.program_loop import ProgramLoop
+from moot.cli.shared.client import Api, HttpClient
+from moot.config.server_location import ServerLocation
 from real_server import ServerProcess, server_environment
 
 STAND_IN = """#!/bin/sh
@@ -68,24 +68,26 @@ def test_who_was_invited_by_somebody_else_stays_so(room: Room) -> None:
     assert rex.wait(30) == 0 and "rex" in room.members()
 
 
-def guest(inn: ServerProcess, room: Room, seconds: int) -> Guest:
-    place = Place(inn.url, inn.key, inn.database, named=True)
-    return Guest(Api(Client(place)), room.id, "rex", {"client": "x"}, seconds=seconds)
+def guest(inn: ServerProcess, room: Room, seconds: int) -> GuestParticipant:
+    place = ServerLocation(inn.url, inn.key, inn.database, named=True)
+    return GuestParticipant(
+        Api(HttpClient(place)), room.id, "rex", {"client": "x"}, seconds=seconds
+    )
 
 
 def test_a_key_that_is_over_is_renewed_and_one_that_was_revoked_is_not(
     inn: ServerProcess, room: Room
 ) -> None:
     rex = guest(inn, room, seconds=2)
-    seat = Seat(rex, None, 0)  # type: ignore[arg-type]
-    first = rex.api.door.place.key
-    until(lambda: seat._patiently(lambda: rex.next(None, 0)) or rex.api.door.place.key != first)
+    seat = ProgramLoop(rex, None, 0)  # type: ignore[arg-type]
+    first = rex.api.backend.place.key
+    until(lambda: seat._patiently(lambda: rex.next(None, 0)) or rex.api.backend.place.key != first)
     rex.leave()
     assert "rex" not in room.members()
     rex = guest(inn, room, seconds=60)
     assert inn.request("DELETE", f"/v1/host/moot/keys/{rex.mark}")[0] == 204
-    with pytest.raises(Taken):
-        Seat(rex, None, 0)._patiently(rex.thread)  # type: ignore[arg-type]
+    with pytest.raises(JoinSeatTaken):
+        ProgramLoop(rex, None, 0)._patiently(rex.thread)  # type: ignore[arg-type]
 
 
 def test_a_program_must_be_there_before_its_name_is_invited(room: Room) -> None:
@@ -102,7 +104,7 @@ def test_a_program_must_be_there_before_its_name_is_invited(room: Room) -> None:
 def test_who_writes_for_a_shell_is_told_how_to_have_one(room: Room, typed: str) -> None:
     code, said = join(room, "rex", "--exec", typed)
     assert code == 2 and "No shell is between" in said and "sh -c" in said
-    assert words_of((), "grep '|' \"a;b\" 'x>y'", False, None) == ["grep", "|", "a;b", "x>y"]
+    assert command_words((), "grep '|' \"a;b\" 'x>y'", False, None) == ["grep", "|", "a;b", "x>y"]
 
 
 def test_files_of_the_folder_one_joins_from_are_found(room: Room) -> None:

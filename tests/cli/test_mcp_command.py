@@ -15,7 +15,7 @@ from cli_helpers import SERVER_ARGUMENTS, write_flows
 from outsiders import Room, until
 
 from moot.cli.joining.mcp import mcp as command
-from moot.cli.shared.errors import Trouble
+from moot.cli.shared.errors import CommandError
 from real_server import ServerProcess, server_environment
 
 
@@ -216,7 +216,7 @@ def test_without_the_sdk_it_says_how_it_is_installed_from_here(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "moot.cli.joining.mcp_tools", None)
-    with pytest.raises(Trouble) as refused:
+    with pytest.raises(CommandError) as refused:
         command.main([], standalone_mode=False)
     folder = Path(__file__).parents[2]
     assert f"{sys.executable} -m pip install -e '{folder}[mcp]'" in str(refused.value)

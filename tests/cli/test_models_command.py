@@ -11,8 +11,8 @@ from cli_helpers import Cli
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moot.cli.project.toml_edit import NotEditable, with_table, without_table
-from moot.cli.server.dev import changes, stamps
+from moot.cli.project.toml_edit import NotEditable, add_table, remove_table
+from moot.cli.server.dev import describe_changes, file_stamps
 from moot.config.settings import Settings
 from real_server import ServerProcess, server_environment
 
@@ -72,11 +72,11 @@ def test_dev_looks_at_the_file_of_the_project(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MOOT_CONFIG", raising=False)
-    before = stamps(Settings())
+    before = file_stamps(Settings())
     (tmp_path / "moot.toml").write_text("")
-    assert changes(before, stamps(Settings())) == ["moot.toml is new"]
+    assert describe_changes(before, file_stamps(Settings())) == ["moot.toml is new"]
     monkeypatch.setenv("MOOT_CONFIG", "gone.toml")
-    assert stamps(Settings()) == {}
+    assert file_stamps(Settings()) == {}
 
 
 def test_a_key_is_named_and_never_written(alone: Cli) -> None:
@@ -136,12 +136,12 @@ def test_the_rest_of_the_file_stays_as_it_was(alone: Cli) -> None:
 def test_what_a_program_cannot_change_safely_is_left_to_its_author() -> None:
     text = 'models = {first = {model = "x"}}\n'
     with pytest.raises(NotEditable):
-        without_table(text, ("models", "first"))
+        remove_table(text, ("models", "first"))
     with pytest.raises(NotEditable):
-        with_table(text, ("models", "second"), {"model": "y"})
+        add_table(text, ("models", "second"), {"model": "y"})
     tricky = '[models.a]\nmodel = """\n[models.b]\n"""\n[models.b]\nmodel = "y"\n'
     with pytest.raises(NotEditable):
-        without_table(tricky, ("models", "b"))
+        remove_table(tricky, ("models", "b"))
 
 
 names = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
@@ -153,11 +153,11 @@ tables = st.dictionaries(names, st.fixed_dictionaries({"model": st.text(max_size
 def test_adding_and_removing_is_doing_nothing(found: dict[str, Any], name: str, model: str) -> None:
     text = "# mine\n"
     for one, values in found.items():
-        text = with_table(text, ("models", one), values)
+        text = add_table(text, ("models", one), values)
     if name not in found:
-        more = with_table(text, ("models", name), {"model": model})
+        more = add_table(text, ("models", name), {"model": model})
         assert tomllib.loads(more)["models"][name] == {"model": model}
-        assert without_table(more, ("models", name)).rstrip("\n") == text.rstrip("\n")
+        assert remove_table(more, ("models", name)).rstrip("\n") == text.rstrip("\n")
 
 
 def test_a_mistake_in_the_file_stops_every_command_that_reads_it(alone: Cli) -> None:

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from moot.cli.shared.times import LAST, MIDNIGHT, instant
+from moot.cli.shared.times import END_OF_DAY, MIDNIGHT, parse_time
 
 #: a Wednesday; 12:30 in Berlin
 NOW = datetime(2030, 5, 15, 10, 30, tzinfo=UTC)
@@ -32,7 +32,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
     ],
 )
 def test_a_time_to_come(given: str, expected: datetime) -> None:
-    assert instant(given, NOW, UTC) == expected
+    assert parse_time(given, NOW, UTC) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,16 @@ def test_a_time_to_come(given: str, expected: datetime) -> None:
     ],
 )
 def test_a_time_of_the_past(given: str, expected: datetime) -> None:
-    assert instant(given, NOW, UTC, past=True, daily=MIDNIGHT) == expected
+    assert parse_time(given, NOW, UTC, past=True, daily=MIDNIGHT) == expected
 
 
 def test_a_time_is_on_the_wall_of_the_zone_that_counts() -> None:
-    assert instant("17:00", NOW, BERLIN) == datetime(2030, 5, 15, 15, tzinfo=UTC)
-    assert instant("12:00", NOW, BERLIN) == datetime(2030, 5, 16, 10, tzinfo=UTC)
-    assert instant("2030-05-10", NOW, BERLIN, daily=LAST).isoformat()[-6:] == "+02:00"
+    assert parse_time("17:00", NOW, BERLIN) == datetime(2030, 5, 15, 15, tzinfo=UTC)
+    assert parse_time("12:00", NOW, BERLIN) == datetime(2030, 5, 16, 10, tzinfo=UTC)
+    assert parse_time("2030-05-10", NOW, BERLIN, daily=END_OF_DAY).isoformat()[-6:] == "+02:00"
     winter = datetime(2030, 10, 25, 10, tzinfo=UTC)  # clocks change before Monday
-    assert instant("monday", winter, BERLIN) == datetime(2030, 10, 28, 7, tzinfo=UTC)
-    assert instant("3d", winter, BERLIN) == winter + timedelta(days=3)
+    assert parse_time("monday", winter, BERLIN) == datetime(2030, 10, 28, 7, tzinfo=UTC)
+    assert parse_time("3d", winter, BERLIN) == winter + timedelta(days=3)
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_a_time_is_on_the_wall_of_the_zone_that_counts() -> None:
 )
 def test_what_is_no_time_says_how_to_write_one(given: str) -> None:
     with pytest.raises(ValueError, match="write monday"):
-        instant(given, NOW, UTC)
+        parse_time(given, NOW, UTC)

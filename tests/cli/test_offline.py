@@ -79,21 +79,21 @@ def test_a_file_that_was_chosen_is_never_replaced_by_another_server(
 
     from moot.cli import moot
     from moot.cli.shared import options
-    from moot.cli.shared.client import Client, Unreachable
+    from moot.cli.shared.client import HttpClient, ServerUnreachable
 
     def refuse(*_: object) -> None:
         raise AssertionError("another server was asked")
 
-    monkeypatch.setattr(Client, "_connection", refuse)
+    monkeypatch.setattr(HttpClient, "_connection", refuse)
     database = left_behind.folder / "moot.db"
     done = CliRunner().invoke(moot, ["run", "list", "--database", str(database)])
     assert done.exit_code == 0, done.output
     assert "mails\tcompleted" in done.stdout
     assert done.stderr == f"No server runs; reading {database} itself.\n"
-    asked = options.Options()
+    asked = options.CommandOptions()
     asked.database = str(tmp_path / "other.db")
-    with pytest.raises(Unreachable, match=r"no server runs on .*other\.db"):
-        Client(options.place(asked)).call("GET", "/")
+    with pytest.raises(ServerUnreachable, match=r"no server runs on .*other\.db"):
+        HttpClient(options.resolve_place(asked)).call("GET", "/")
 
 
 def test_a_file_that_lies_here_is_never_replaced_by_another_server(
@@ -102,17 +102,17 @@ def test_a_file_that_lies_here_is_never_replaced_by_another_server(
     from click.testing import CliRunner
 
     from moot.cli import moot
-    from moot.cli.shared.client import Client, Unreachable
+    from moot.cli.shared.client import HttpClient, ServerUnreachable
 
     def refuse(*_: object) -> None:
         raise AssertionError("another server was asked")
 
-    monkeypatch.setattr(Client, "_connection", refuse)
+    monkeypatch.setattr(HttpClient, "_connection", refuse)
     monkeypatch.chdir(left_behind.folder)
     done = CliRunner().invoke(moot, ["run", "list"])
     assert done.exit_code == 0, done.output
     assert "mails\tcompleted" in done.stdout
-    with pytest.raises(Unreachable, match=r"no server runs on moot\.db"):
+    with pytest.raises(ServerUnreachable, match=r"no server runs on moot\.db"):
         CliRunner().invoke(moot, ["run", "hello"], catch_exceptions=False)
 
 
@@ -131,14 +131,14 @@ def test_without_server_and_file_the_way_out_is_named(
     from click.testing import CliRunner
 
     from moot.cli import moot
-    from moot.cli.shared.errors import Exit, Trouble
-    from moot.config import place
+    from moot.cli.shared.errors import CommandError, ExitCode
+    from moot.config import server_location
 
-    monkeypatch.setattr(place, "USUAL_URL", "http://127.0.0.1:1")  # nobody listens there
+    monkeypatch.setattr(server_location, "USUAL_URL", "http://127.0.0.1:1")  # nobody listens there
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(Trouble, match=r"no file moot\.db .* moot serve") as refused:
+    with pytest.raises(CommandError, match=r"no file moot\.db .* moot serve") as refused:
         CliRunner().invoke(moot, ["run", "list"], catch_exceptions=False)
-    assert refused.value.exit_code is Exit.UNREACHABLE
+    assert refused.value.exit_code is ExitCode.UNREACHABLE
 
 
 def test_a_file_that_is_no_database_is_refused_in_a_sentence(alone: Cli) -> None:

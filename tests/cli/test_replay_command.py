@@ -9,8 +9,8 @@ import pytest
 from cli_helpers import SERVER_ARGUMENTS, Cli, write_flows
 from stories import answered, events, finished, newest, supervised, talked, waiting
 
-from moot.store.hash_chain import link
-from moot.store.hash_chain import place as where
+from moot.store.hash_chain import chain_scope as where
+from moot.store.hash_chain import hash_event
 from real_server import ServerProcess, server_environment
 
 
@@ -71,7 +71,7 @@ def meddle(file: Path, old: str, new: str, chained: bool) -> None:
             log = db.execute("SELECT sequence, body FROM events WHERE n = ? ORDER BY 1", (n,))
             mark = b""
             for sequence, body in log.fetchall() if chained else ():
-                mark = link(mark, where(tenant, run_id), sequence, body)
+                mark = hash_event(mark, where(tenant, run_id), sequence, body)
                 db.execute("UPDATE events SET hash = ? WHERE (n, sequence) = (?, ?)",
                            (mark, n, sequence))  # fmt: skip
                 db.execute("UPDATE heads SET hash = ? WHERE n = ?", (mark, n))

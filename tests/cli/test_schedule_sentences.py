@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from moot.cli.schedules.wording import (
-    cost_words,
-    done_lines,
+    describe_next,
+    describe_pause_cost,
+    describe_state,
+    describe_times,
+    fire_action_lines,
     fire_rows,
-    next_words,
-    state_of,
-    times_of,
-    when_rows,
+    schedule_rows,
 )
 from moot.cli.shared import output
 
@@ -28,18 +28,20 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_times_name_the_zone_whose_wall_they_are_on() -> None:
-    assert times_of(BERLIN) == "weekday 08:30 Europe/Berlin"
-    assert times_of({**BERLIN, "timezone": "UTC"}) == "weekday 08:30 UTC"
-    assert next_words({**BERLIN, "nextFires": [AT]}) == "next: Mon 7 Jan 2999 08:30 Europe/Berlin"
+    assert describe_times(BERLIN) == "weekday 08:30 Europe/Berlin"
+    assert describe_times({**BERLIN, "timezone": "UTC"}) == "weekday 08:30 UTC"
+    assert (
+        describe_next({**BERLIN, "nextFires": [AT]}) == "next: Mon 7 Jan 2999 08:30 Europe/Berlin"
+    )
     once = {**BERLIN, "kind": "once", "words": None, "timezone": "UTC"}
-    assert times_of({**once, "at": "2030-01-01T08:30"}) == "2030-01-01T08:30 UTC"
-    assert times_of({**once, "at": "2030-01-01T08:30+02:00"}) == "2030-01-01T08:30+02:00"
+    assert describe_times({**once, "at": "2030-01-01T08:30"}) == "2030-01-01T08:30 UTC"
+    assert describe_times({**once, "at": "2030-01-01T08:30+02:00"}) == "2030-01-01T08:30+02:00"
 
 
 def test_a_list_says_whose_it_is_and_what_was_missed() -> None:
-    [row] = when_rows([{**BERLIN, "missed": 2, "rosterId": "host:sally"}])
+    [row] = schedule_rows([{**BERLIN, "missed": 2, "rosterId": "host:sally"}])
     assert row[3] == "active · 2 missed" and "host:sally" in row
-    assert state_of({**BERLIN, "inert": "Sally is paused"}) == "inert: Sally is paused"
+    assert describe_state({**BERLIN, "inert": "Sally is paused"}) == "inert: Sally is paused"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def test_a_list_says_whose_it_is_and_what_was_missed() -> None:
     ],
 )
 def test_a_pause_names_what_it_costs(costs: dict[str, Any] | None, said: str) -> None:
-    assert cost_words(costs) == said
+    assert describe_pause_cost(costs) == said
 
 
 def test_what_is_done_by_hand_is_told_in_the_order_of_its_times() -> None:
@@ -62,11 +64,13 @@ def test_what_is_done_by_hand_is_told_in_the_order_of_its_times() -> None:
         {"act": "buffer", "slot": "2020-01-03T08:00:00Z", "cause": "backfill"},
         {"act": "start", "slot": "2020-01-02T08:00:00Z", "cause": "backfill", "runId": "run_1"},
     ]
-    first, second = done_lines(BERLIN, {"dryRun": False, "fires": fires})
+    first, second = fire_action_lines(BERLIN, {"dryRun": False, "fires": fires})
     assert first == "run_1 is started for Thu 2 Jan 2020 09:00"
     assert second == "Fri 3 Jan 2020 09:00 waits for the run before it"
     now = {"act": "start", "slot": "2020-01-02T08:00:00Z", "cause": "manual"}
-    assert list(done_lines(BERLIN, {"dryRun": True, "fires": [now]})) == ["A run would be started"]
+    assert list(fire_action_lines(BERLIN, {"dryRun": True, "fires": [now]})) == [
+        "A run would be started"
+    ]
 
 
 def test_a_time_that_was_missed_and_then_run_is_told_once() -> None:

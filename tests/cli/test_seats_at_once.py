@@ -6,34 +6,38 @@ from threading import Barrier
 import pytest
 from outsiders import THREADS, Room
 
-from moot.cli.joining.join_key import Guest
-from moot.cli.shared.client import Api, Client
-from moot.cli.shared.errors import Trouble
-from moot.config.place import Place
+from moot.cli.joining.join_key import GuestParticipant
+from moot.cli.shared.client import Api, HttpClient
+from moot.cli.shared.errors import CommandError
+from moot.config.server_location import ServerLocation
 from real_server import ServerProcess
 
 AT_ONCE = 6
 
 
-def came(inn: ServerProcess, room: Room, key: str, replace: bool) -> list[Guest | Trouble]:
+def came(
+    inn: ServerProcess, room: Room, key: str, replace: bool
+) -> list[GuestParticipant | CommandError]:
     """Several come in together."""
-    start, place = Barrier(AT_ONCE), Place(inn.url, key, inn.database, named=True)
+    start, place = Barrier(AT_ONCE), ServerLocation(inn.url, key, inn.database, named=True)
 
-    def join(_: int) -> Guest | Trouble:
+    def join(_: int) -> GuestParticipant | CommandError:
         start.wait(30)
         try:
-            return Guest(Api(Client(place)), room.id, "rex", {"client": "x"}, replace)
-        except Trouble as refused:
+            return GuestParticipant(
+                Api(HttpClient(place)), room.id, "rex", {"client": "x"}, replace
+            )
+        except CommandError as refused:
             return refused
 
     with ThreadPoolExecutor(AT_ONCE) as many:
         return list(many.map(join, range(AT_ONCE)))
 
 
-def heard(guest: Guest) -> bool:
+def heard(guest: GuestParticipant) -> bool:
     try:
         guest.say("Here.")
-    except Trouble:
+    except CommandError:
         return False
     return True
 
@@ -45,16 +49,16 @@ def test_of_several_who_come_at_once_one_has_the_name(
     if replace:
         came(inn, room, inn.key, False)
     found = came(inn, room, inn.key, replace)
-    guests = [each for each in found if isinstance(each, Guest) and heard(each)]
+    guests = [each for each in found if isinstance(each, GuestParticipant) and heard(each)]
     assert len(guests) == 1 and "rex" in room.members()
-    refused = [each for each in found if isinstance(each, Trouble)]
+    refused = [each for each in found if isinstance(each, CommandError)]
     assert replace or len(refused) == AT_ONCE - 1
     assert all("here already, since" in str(each) and "--replace" in str(each) for each in refused)
     run, verified, _ = inn.request("POST", f"/v1/host/moot/runs/{room.id}:verify", b"{}")
     assert run == 200 and verified["identical"], verified
     guests[0].leave()
     assert "rex" not in room.members()
-    again = Guest(guests[0]._host, room.id, "rex", {"client": "x"})
+    again = GuestParticipant(guests[0]._host, room.id, "rex", {"client": "x"})
     again.leave()
 
 
@@ -63,11 +67,11 @@ def test_who_shares_one_key_has_one_name_all_the_same(inn: ServerProcess, room: 
     status, made, _ = inn.request("POST", f"{THREADS}/{room.id}/join", b'{"as":"rex"}')
     assert status == 201
     found = came(inn, room, made["token"], False)
-    assert sum(isinstance(each, Guest) for each in found) == 1
+    assert sum(isinstance(each, GuestParticipant) for each in found) == 1
 
 
 def test_who_could_not_come_in_leaves_the_seat_free(inn: ServerProcess, room: Room) -> None:
-    place = Place(inn.url, inn.key, inn.database, named=True)
-    with pytest.raises(Trouble, match="bytes in all"):
-        Guest(Api(Client(place)), room.id, "rex", {"client": "x" * 5000})
-    Guest(Api(Client(place)), room.id, "rex", {"client": "x"}).leave()
+    place = ServerLocation(inn.url, inn.key, inn.database, named=True)
+    with pytest.raises(CommandError, match="bytes in all"):
+        GuestParticipant(Api(HttpClient(place)), room.id, "rex", {"client": "x" * 5000})
+    GuestParticipant(Api(HttpClient(place)), room.id, "rex", {"client": "x"}).leave()

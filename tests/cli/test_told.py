@@ -7,22 +7,27 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from moot.api.threads.minutes import Minutes
-from moot.api.threads.minutes_format import Html, Markdown
-from moot.cli.councils.live_rows import Live
-from moot.cli.councils.members import Room
-from moot.cli.councils.screen import laid_out
-from moot.cli.councils.session import decided, waits_for
-from moot.cli.councils.transcript_lines import TELLS, Teller, Told, outcome_of
-from moot.cli.runs.find import cost_of
-from moot.cli.threads.list import _last
-from moot.core.conversations.decisions import read
+from moot.api.threads.minutes import MinutesHead
+from moot.api.threads.minutes_format import HtmlMinutes, MarkdownMinutes
+from moot.cli.councils.live_rows import LiveRows
+from moot.cli.councils.members import CouncilRoster
+from moot.cli.councils.screen import lay_out_line
+from moot.cli.councils.session import decision_with_votes, waiting_reason
+from moot.cli.councils.transcript_lines import (
+    RENDERERS,
+    TranscriptLine,
+    TranscriptRenderer,
+    label_decision,
+)
+from moot.cli.runs.find import format_cost
+from moot.cli.threads.list import _last_text
+from moot.core.conversations.decisions import read_decision
 
 PROFILES = {"host:ada": {"name": "Ada"}, "host:bo": {"name": "Bob", "role": "legal"}}
 
 
-def room() -> Room:
-    found = Room()
+def room() -> CouncilRoster:
+    found = CouncilRoster()
     for name, profile in PROFILES.items():
         found.learn(name, profile)
     return found
@@ -37,7 +42,7 @@ def turn(**said: Any) -> dict[str, Any]:
 
 
 def said(*found: dict[str, Any]) -> list[str]:
-    teller = Teller(room(), "th_1")
+    teller = TranscriptRenderer(room(), "th_1")
     told = [one for each in found for one in teller.tell(each)]
     parts = [filter(None, (one.head, one.text, one.tail)) for one in told]
     return [click.unstyle(" ".join(each)).strip() for each in parts]
@@ -127,16 +132,16 @@ def test_a_close_tells_votes_once_and_the_decision_unless_it_was_just_said() -> 
 def test_what_a_council_at_rest_waits_for() -> None:
     floor = {"stopped": None, "phase": "over", "proposal": "Pilot."}
     thread = {"floor": floor, "state": {"paused": False}}
-    assert "/close ends it" in waits_for(thread)
-    assert "--decision TEXT" in waits_for({**thread, "floor": {**floor, "proposal": None}})
-    assert "/continue" in waits_for({**thread, "floor": {**floor, "stopped": "tokens"}})
-    assert "/resume" in waits_for({**thread, "state": {"paused": True}})
-    assert "say something" in waits_for({**thread, "floor": {**floor, "phase": "talk"}})
+    assert "/close ends it" in waiting_reason(thread)
+    assert "--decision TEXT" in waiting_reason({**thread, "floor": {**floor, "proposal": None}})
+    assert "/continue" in waiting_reason({**thread, "floor": {**floor, "stopped": "tokens"}})
+    assert "/resume" in waiting_reason({**thread, "state": {"paused": True}})
+    assert "say something" in waiting_reason({**thread, "floor": {**floor, "phase": "talk"}})
 
 
 def test_a_decision_carries_votes_and_who_was_against_it() -> None:
     votes = {"host:ada": {"vote": "no"}, "host:bo": {"vote": "yes", "reason": "Now."}}
-    assert decided("Pilot.", votes) == {
+    assert decision_with_votes("Pilot.", votes) == {
         "text": "Pilot.",
         "votes": [{"by": "host:ada", "vote": "no"},
                   {"by": "host:bo", "vote": "yes", "reason": "Now."}],
@@ -145,7 +150,7 @@ def test_a_decision_carries_votes_and_who_was_against_it() -> None:
 
 
 def test_who_is_next_and_what_is_being_said_is_below_what_is_settled() -> None:
-    live = Live(room())
+    live = LiveRows(room())
     wakes = [{"wakeId": "6.0", "agentId": "host:ada", "task": "speak"}]
     live.follow(event("moot.participation.decided", wakes=wakes), 0.0)
     assert [click.unstyle(row) for row in live.rows(80, 0.5)] == ["   Ada is next"]
@@ -173,24 +178,24 @@ ODD = st.recursive(VALUES, lambda inner: st.dictionaries(KEYS, inner, max_size=5
 
 
 @settings(deadline=None)
-@given(st.sampled_from(sorted(TELLS)), st.dictionaries(KEYS, ODD, max_size=6))
+@given(st.sampled_from(sorted(RENDERERS)), st.dictionaries(KEYS, ODD, max_size=6))
 def test_no_event_stops_the_telling(kind: str, payload: dict[str, Any]) -> None:
-    Teller(room(), "th_1").tell(event(kind, **payload))
-    live = Live(room())
+    TranscriptRenderer(room(), "th_1").tell(event(kind, **payload))
+    live = LiveRows(room())
     live.follow(event(kind, **payload), 0.0)
     live.rows(40, 1.0)
 
 
 def test_what_models_have_used_up_is_one_line_of_a_run() -> None:
     used = {"modelCalls": 3, "openwopCost": {"tokens": {"input": 1200, "output": 300}}}
-    assert cost_of(used) == "3 calls · 1 200 tokens in, 300 out"
-    assert cost_of({**used, "cost": 0.0123, "currency": "USD"}).endswith(" · 0.0123 USD")
-    assert cost_of({"eventCount": 3}) == ""
+    assert format_cost(used) == "3 calls · 1 200 tokens in, 300 out"
+    assert format_cost({**used, "cost": 0.0123, "currency": "USD"}).endswith(" · 0.0123 USD")
+    assert format_cost({"eventCount": 3}) == ""
 
 
 @pytest.mark.parametrize("name", ["eve", "Eve", "you", "moot", "user", "ADA", "\u0415v\u0435"])
 def test_nobody_is_shown_under_a_name_that_is_anothers(name: str) -> None:
-    found = Room("user:eve")
+    found = CouncilRoster("user:eve")
     found.learn("host:ada", {"name": "Ada"})
     found.learn("host:rex", {"name": name})
     assert found.called("host:rex") == "host:rex"
@@ -200,16 +205,19 @@ def test_nobody_is_shown_under_a_name_that_is_anothers(name: str) -> None:
 
 def test_a_command_to_be_copied_is_never_broken() -> None:
     command = "moot fork th_1@0 --set " + "x" * 90
-    lines = laid_out(Told("The roster is closed.", "   !", command=command), 40)
+    lines = lay_out_line(TranscriptLine("The roster is closed.", "   !", command=command), 40)
     assert lines == ["   !  The roster is closed.", command]
 
 
 def test_that_a_proposal_was_not_adopted_is_said_once() -> None:
     rejected = {"text": "Not adopted: We ship.", "adopted": False}
-    assert outcome_of(rejected) == ("Not adopted:", "We ship.")
-    assert outcome_of({"text": "Not adopted: the plan."}) == ("Decision:", "Not adopted: the plan.")
+    assert label_decision(rejected) == ("Not adopted:", "We ship.")
+    assert label_decision({"text": "Not adopted: the plan."}) == (
+        "Decision:",
+        "Not adopted: the plan.",
+    )
     row = {"decision": rejected["text"], "adopted": False}
-    assert _last(row, room()) == "Not adopted: We ship."
-    minutes = Minutes(thread_id="th_1", run_id="th_1", decision=read(rejected))
-    assert "## Proposal, not adopted\n\n> We ship.\n" in Markdown(minutes).head()
-    assert "<h2>Proposal, not adopted</h2><blockquote>We ship.<" in Html(minutes).head()
+    assert _last_text(row, room()) == "Not adopted: We ship."
+    minutes = MinutesHead(thread_id="th_1", run_id="th_1", decision=read_decision(rejected))
+    assert "## Proposal, not adopted\n\n> We ship.\n" in MarkdownMinutes(minutes).head()
+    assert "<h2>Proposal, not adopted</h2><blockquote>We ship.<" in HtmlMinutes(minutes).head()

@@ -6,7 +6,7 @@ import re
 from cli_helpers import Cli
 from stories import ask, finished, place, replayed, shown, supervised, waiting, worker_of
 
-from moot.cli.runs.tree import DEEP
+from moot.cli.runs.tree import MAX_DEPTH
 
 COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
@@ -91,11 +91,11 @@ def test_a_run_that_is_not_there_has_no_tree(moot: Cli) -> None:
 
 def test_a_chain_of_forks_is_followed_to_a_bound(moot: Cli) -> None:
     chain = [finished(moot, "hello")]
-    for _ in range(DEEP + 1):
+    for _ in range(MAX_DEPTH + 1):
         chain.append(replayed(moot, chain[-1]))
     done = moot("tree", chain[0], "-n", 1000)
-    assert [line.split("\t")[3] for line in done.lines()] == chain[: DEEP + 1]
-    assert done.err == f"There are more: moot tree {chain[DEEP]}\n"
+    assert [line.split("\t")[3] for line in done.lines()] == chain[: MAX_DEPTH + 1]
+    assert done.err == f"There are more: moot tree {chain[MAX_DEPTH]}\n"
 
 
 def test_a_worker_that_lives_is_forked_with_its_parent(moot: Cli) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stories import answered, events, finished, place, replayed, supervised, waiting
 
-from moot.cli.runs.why import ended, walk
+from moot.cli.runs.why import find_root, walk_causes
 
 
 def rows(moot: Cli, where: str) -> list[list[str]]:
@@ -131,25 +131,25 @@ def event(name: str, cause: str | None = None, **payload: Any) -> dict[str, Any]
 def test_the_walk_ends_whatever_is_said_of_causes(causes: dict[str, str | None]) -> None:
     log = {name: event(name, cause) for name, cause in causes.items()}
     for first in log.values():
-        steps = list(walk(first, log.get, 4))
+        steps = list(walk_causes(first, log.get, 4))
         assert 1 <= len(steps) <= 4
         assert len({step["eventId"] for step in steps}) == len(steps)
         for step, cause in pairwise(steps):
             assert step["causationId"] == cause["eventId"]
-        root = ended(steps, log.get)
+        root = find_root(steps, log.get)
         assert (root.kind == "beginning") == ("causationId" not in steps[-1])
 
 
 def test_what_another_host_or_a_delivery_caused_is_the_root() -> None:
     log = {"a": event("a", "b"), "b": event("b", "evt_1", causationHostId="other.example")}
-    steps = list(walk(log["a"], log.get, 9))
-    assert ended(steps, log.get) == ("host", "evt_1", "other.example")
+    steps = list(walk_causes(log["a"], log.get, 9))
+    assert find_root(steps, log.get) == ("host", "evt_1", "other.example")
     delivered = [event("a", "dlv_1")]
-    assert ended(delivered, log.get) == ("outside", "dlv_1", None)
+    assert find_root(delivered, log.get) == ("outside", "dlv_1", None)
     alone = [event("a", "b")]
-    assert ended(alone, log.get) == ("limit", "b", None)
+    assert find_root(alone, log.get) == ("limit", "b", None)
     around = [event("a", "b"), event("b", "a")]
-    assert ended(around, log.get) == ("circle", "a", None)
+    assert find_root(around, log.get) == ("circle", "a", None)
 
 
 def test_a_delivery_that_began_a_run_is_where_the_walk_ends() -> None:
@@ -164,6 +164,6 @@ def test_a_delivery_that_began_a_run_is_where_the_walk_ends() -> None:
     for each in log.values():
         each["payload"] = {}
     for first, expected in (("r.1", ["r.1", "r.0", "dlv_1"]), ("r.3", ["r.3", "dlv_1"])):
-        steps = list(walk(log[first], log.get, 9))
+        steps = list(walk_causes(log[first], log.get, 9))
         assert [step["eventId"] for step in steps] == expected
-        assert ended(steps, log.get) == ("delivery", "dlv_1", None)
+        assert find_root(steps, log.get) == ("delivery", "dlv_1", None)

@@ -14,9 +14,14 @@ import moot.client
 from moot import AsyncClient, Client
 from moot.api.routes import ENDPOINTS
 from moot.client import host, roster, runs, schedules, threads, triggers, webhooks
-from moot.client.http.methods import async_its, awaits, its, waits
+from moot.client.http.methods import (
+    async_client_method,
+    async_handle_method,
+    client_method,
+    handle_method,
+)
 from moot.client.http.operation import OPERATIONS, Operation
-from moot.client.http.sse import Frame, Spoken
+from moot.client.http.sse import Spoken, SseFrame
 from moot.client.operations import (
     host as calls_host,
 )
@@ -141,7 +146,7 @@ def test_both_clients_have_the_same_methods(part: str) -> None:
 
 
 def test_handles_have_the_same_methods_of_the_same_operations() -> None:
-    kinds = {its: async_its, waits: awaits}
+    kinds = {handle_method: async_handle_method, client_method: async_client_method}
     for ours, theirs in HANDLES:
         left, right = dict(methods(ours)), dict(methods(theirs))
         assert left.keys() == right.keys()
@@ -153,7 +158,7 @@ def test_handles_have_the_same_methods_of_the_same_operations() -> None:
 
 def test_words_that_are_taken_back_are_told_from_words_that_were_spoken() -> None:
     data = msgspec.json.encode({"speechId": "s", "void": True})
-    found = Frame("speech.ended", data, None).read()
+    found = SseFrame("speech.ended", data, None).read()
     assert isinstance(found, Spoken) and found.void and found.what == "ended"
 
 

@@ -7,17 +7,17 @@ from gate_scenes import ROSTER
 from random_gates import ANSWERS
 from simulator import ADA, BOT, CHAIR, Life, World, compiled, definition, node
 
-from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake
-from moot.core.runs.start import Limits
+from moot.core.commands import CancelRun, PauseRun, ResumeRun, TimePassed
+from moot.core.runs.start import RunLimits
 from moot.core.speaker import Speaker
-from moot.core.state.council_policy import ENDLESS, FOR_ROUNDS
+from moot.core.state.council_policy import ENDLESS_MODES, ROUND_SETTINGS
 
 
 def meaningful(policy: dict[str, Any]) -> dict[str, Any]:
     """Without what its mode has no use for, which no workflow may ask for."""
-    if policy.get("mode") not in ENDLESS:
+    if policy.get("mode") not in ENDLESS_MODES:
         return policy
-    return {name: said for name, said in policy.items() if name not in FOR_ROUNDS}
+    return {name: said for name, said in policy.items() if name not in ROUND_SETTINGS}
 
 
 #: keys by principal: two agents in one key, a person, an administrator, nobody in particular
@@ -146,7 +146,7 @@ class Council:
     """Lets moves happen; what is refused has changed nothing (the world sees to it)."""
 
     def __init__(self, body: dict[str, Any]) -> None:
-        self.world = World(limits=Limits(duration_ms=5000))
+        self.world = World(limits=RunLimits(duration_ms=5000))
         self.life: Life = self.world.start(compiled(body))
 
     def happen(self, move: Move) -> None:
@@ -163,7 +163,7 @@ class Council:
             world.refused(life, world.answering(place, value, who))
         elif name == "wake":
             world.pass_time(number)
-            world.take(life, Wake(world.at))
+            world.take(life, TimePassed(world.at))
         elif name == "run":
             self._run(number)
 

@@ -4,17 +4,17 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core.commands import Advance, Compute, FinishNode, Wake, decide
+from moot.core.commands import Advance, Compute, FinishNode, TimePassed, decide
 from moot.core.events import Event, NewEvent, event_id, iso
 from moot.core.pending import pending
-from moot.core.runs.start import Limits, StartRun
+from moot.core.runs.start import RunLimits, StartRun
 from moot.core.state.run import Run, apply
 from moot.core.state.status import NodeStatus, Status
-from moot.core.workflows.definition import parse
-from moot.core.workflows.graph import Flow, compile_flow
-from moot.core.workflows.node_types import Completed, Failed, Kind, NodeError, NodeType, Outcome
+from moot.core.workflows.definition import parse_definition
+from moot.core.workflows.flow import Flow, compile_flow
+from moot.core.workflows.node_types import Completed, Failed, NodeError, NodeKind, NodeType, Outcome
 from moot.core.workflows.yaml import compile_yaml
-from moot.engine.nodes.registry import built_in
+from moot.engine.nodes.registry import built_in_types
 
 
 async def _never(ctx: Any) -> None:
@@ -22,8 +22,8 @@ async def _never(ctx: Any) -> None:
 
 
 #: an activity whose outcome the test decides
-WORK = NodeType(type_id="acme.work", kind=Kind.ACTIVITY, activity=_never)
-TYPES = {**built_in(), WORK.type_id: WORK}
+WORK = NodeType(type_id="acme.work", kind=NodeKind.ACTIVITY, activity=_never)
+TYPES = {**built_in_types(), WORK.type_id: WORK}
 
 
 def flow(steps: str, head: str = "") -> str:
@@ -31,14 +31,14 @@ def flow(steps: str, head: str = "") -> str:
 
 
 def compiled(text: str, filename: str = "flow.yaml") -> Flow:
-    return compile_flow(parse(compile_yaml(text, filename)), TYPES, "digest")
+    return compile_flow(parse_definition(compile_yaml(text, filename)), TYPES, "digest")
 
 
 def played(text: str, failing: tuple[str, ...] = (), **inputs: Any) -> Run:
     """The run after everything that can happen has happened; ``failing`` activities fail."""
     flow, run = compiled(text), Run("run-1")
     player = _Player(run, flow)
-    player.take(StartRun(tenant="t", principal="p", at=0, limits=Limits(), inputs=inputs))
+    player.take(StartRun(tenant="t", principal="p", at=0, limits=RunLimits(), inputs=inputs))
     for _ in range(1000):
         if run.status is not Status.RUNNING or not player.step(failing):
             break
@@ -86,7 +86,7 @@ class _Player:
         if not waits:
             return False
         self.at = min(waits)
-        return self.take(Wake(self.at))
+        return self.take(TimePassed(self.at))
 
     def _outcome(self, node_id: str, failing: tuple[str, ...]) -> Outcome:
         if node_id in failing:

@@ -8,7 +8,7 @@ from simulator import Life, World
 
 from moot.core.events import TERMINAL_TYPES, Event
 from moot.core.interrupts import inbox
-from moot.core.pending import NOTHING
+from moot.core.pending import NO_WORK
 from moot.core.state.run import Run
 from moot.core.state.status import NODE_TERMINAL, NodeStatus, Status
 
@@ -30,7 +30,7 @@ def check_state(world: World, life: Life) -> None:
     assert run.status is naive.status(life.log)
     assert inbox_of(run) == naive.inbox(life.log)
     if not run.going:
-        assert owed == NOTHING
+        assert owed == NO_WORK
     elif run.status is Status.RUNNING:
         assert world.owed_besides_the_deadline(life), f"stalled: {life.order()}"
     if run.terminal:
@@ -44,7 +44,7 @@ def check_state(world: World, life: Life) -> None:
 
 
 def inbox_of(run: Run) -> list[naive.Row]:
-    return [(item.id, item.node_id, item.kind) for item in inbox.items(run)]
+    return [(item.id, item.node_id, item.kind) for item in inbox.inbox_items(run)]
 
 
 def check_outcome(life: Life) -> None:

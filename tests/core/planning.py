@@ -9,7 +9,7 @@ from moot.core.children.handoff import TRANSITIONS
 from moot.core.commands import CancelRun
 from moot.core.events import Event
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
 
 DONE = {"kind": "terminate", "reason": "goal-reached"}
 CHAIN = "core.workflowChain.event"

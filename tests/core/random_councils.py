@@ -6,8 +6,8 @@ import hypothesis.strategies as st
 from simulator import ADA, Life, World
 from test_participation import MEMBERS, council, effect, end, floor_of, moves, policies
 
-from moot.core.commands import Wake
-from moot.core.councils.decide import WakeReport
+from moot.core.commands import TimePassed
+from moot.core.councils.decide import InvitationReport
 from moot.core.events import NewEvent
 
 
@@ -73,7 +73,7 @@ def _happen(world: World, life: Life, move: tuple[Any, ...]) -> None:
         world.refused(life, world.controlling(first))
     elif kind == "wait":
         world.pass_time(first * 1000)
-        world.take(life, Wake(world.at))
+        world.take(life, TimePassed(world.at))
 
 
 def _beside(world: World, life: Life, deed: str) -> None:
@@ -92,11 +92,11 @@ def _beside(world: World, life: Life, deed: str) -> None:
     elif deed == "heard" and floor.wakes:
         world.pass_time(1_000_000)
         name = next(iter(floor.wakes))
-        world.take(life, Wake(world.at, heard={name: 500}))
+        world.take(life, TimePassed(world.at, heard={name: 500}))
     elif deed in ("invoke", "call", "retry", "effect", "ask") and floor.wakes:
         name, wake = next(reversed(floor.wakes.items()))
         for event in _told(life, deed, name, wake.agent):
-            world.take(life, WakeReport("convo", name, (event,), world.at))
+            world.take(life, InvitationReport("convo", name, (event,), world.at))
 
 
 def _told(life: Life, deed: str, name: str, agent: str) -> list[NewEvent]:

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, Phase, settings
 from random_gates import ASKER, GIVEN, PEOPLE, answers, fitting, gates
 from simulator import CHAIR, Life, World, chain, compiled, definition, edge, node
 
-from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, SetVariables, Wake
+from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, SetVariables, TimePassed
 from moot.core.events import NewEvent
 from moot.core.runs.nodes import Emit
-from moot.core.runs.start import Limits
+from moot.core.runs.start import RunLimits
 from moot.core.state.status import NodeStatus
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
 from moot.core.workflows.node_types import Artifact, ChannelWrite, Completed, Failed, NodeError
 
 LONG = os.environ.get("MOOT_LONG") == "1"
@@ -211,7 +211,7 @@ def flows_of(body: dict[str, Any]) -> dict[str, Flow]:
 
 
 limits = st.builds(
-    Limits,
+    RunLimits,
     node_executions=st.sampled_from([1, 2, 3, 5, 10_000]),
     duration_ms=st.sampled_from([10, 300, 86_400_000]),
     parallel=st.sampled_from([1, 2, 32]),
@@ -262,7 +262,7 @@ class Story:
         acts: dict[str, Callable[[], Any]] = {
             "finish": lambda: self._finish(number, outcome),
             "pass": lambda: self._pass(ms),
-            "ring": lambda: self._any(number, lambda life: Wake(self.world.at)),
+            "ring": lambda: self._any(number, lambda life: TimePassed(self.world.at)),
             "tell": lambda: self._tell(number),
             "again": lambda: self._again(number),
             "go on": self._go_on,
@@ -314,7 +314,7 @@ class Story:
         for life in self.world.alive:
             due = self.world.owed(life).due
             if due is not None and due <= self.world.at:
-                self.world.take(life, Wake(self.world.at))
+                self.world.take(life, TimePassed(self.world.at))
 
     def _answer(self, number: int, value: Any = None, who: Any = CHAIR) -> None:
         """Any answer to any question, also to one that is closed; without a value, a right one."""

@@ -6,12 +6,12 @@ from msgspec import UNSET
 from simulator import TENANT, Life
 
 from moot.core.events import Event, decode
-from moot.core.runs.start import Limits
+from moot.core.runs.start import RunLimits
 from moot.core.state.run import Run, fold
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
 from moot.engine.head import Head
-from moot.engine.replay.replay import Replay
-from moot.engine.workflows.registry import Flows
+from moot.engine.replay.replay import ReplayTransaction
+from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.protocol import Batch
 
 FORK = "fork"
@@ -40,7 +40,7 @@ class LaterClock:
     new_secret = new_id
 
 
-class NoFlows(Flows):
+class NoFlows(WorkflowRegistry):
     def __init__(self) -> None:
         pass
 
@@ -62,7 +62,7 @@ class Retold(NamedTuple):
 
 def retold(source: Life, from_seq: int = 0, flow: Flow | None = None) -> Retold:
     """The replay of a life, checked for what holds whatever was replayed."""
-    turn = Replay(NoFlows(), LaterClock(), Limits())
+    turn = ReplayTransaction(NoFlows(), LaterClock(), RunLimits())
     head = Head(Run(FORK, tenant=TENANT), flow or source.flow)
     turn.tell(head, list(source.log), from_seq)
     turn.owed()

@@ -5,7 +5,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from moot.core.schedules.model import Fire, Schedule
-from moot.core.schedules.parse import read_schedule
+from moot.core.schedules.parse import parse_schedule
 
 SECOND = 1000
 MINUTE = 60 * SECOND
@@ -35,7 +35,7 @@ def schedule(created: int = MONDAY, **said: Any) -> Schedule:
         said["cronExpr"] = "0 * * * *"
     kinds = {"cronExpr": "cron", "intervalSeconds": "interval", "at": "once", "words": "words"}
     kind = next(kind for field, kind in kinds.items() if field in said)
-    return read_schedule({"workflowId": "w", "kind": kind, **said}, "sch_1", created)
+    return parse_schedule({"workflowId": "w", "kind": kind, **said}, "sch_1", created)
 
 
 def told(fires: tuple[Fire, ...]) -> list[str]:

@@ -14,27 +14,34 @@ import msgspec
 from msgspec import UNSET
 
 from moot.core.children import peer_requests
-from moot.core.children.decide import ChildWaits, may_begin, next_child, spawn
+from moot.core.children.decide import ChildWaits, can_begin_child, child_spec, child_start_command
 from moot.core.commands import Advance, CancelRun, Command, Compute, Dispatch, FinishNode, decide
-from moot.core.councils.decide import Participate
+from moot.core.councils.decide import AdvanceCouncil
 from moot.core.errors import MootError
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, decode, encode, event_id, iso
-from moot.core.pending import Owed, pending
-from moot.core.runs.answers import Answer
+from moot.core.pending import PendingWork, pending
+from moot.core.runs.answers import GateAnswer
 from moot.core.runs.child_outputs import ChildEnded
 from moot.core.runs.readiness import PortProblem
-from moot.core.runs.start import Limits, StartRun
-from moot.core.secrets import sealed_event
+from moot.core.runs.start import RunLimits, StartRun
+from moot.core.secrets import mask_event
 from moot.core.speaker import Speaker
 from moot.core.state.node import NODE_ENDS
 from moot.core.state.run import Run, apply, fold
 from moot.core.supervisors.decide import WorkerRefused
 from moot.core.threads.decide import Control
-from moot.core.workflows.definition import parse
-from moot.core.workflows.graph import Flow, compile_flow
-from moot.core.workflows.node_types import Call, Completed, Failed, Kind, NodeError, NodeType
-from moot.core.workflows.peer_ids import is_away
-from moot.engine.nodes.registry import built_in
+from moot.core.workflows.definition import parse_definition
+from moot.core.workflows.flow import Flow, compile_flow
+from moot.core.workflows.node_types import (
+    Completed,
+    Failed,
+    NodeCall,
+    NodeError,
+    NodeKind,
+    NodeType,
+)
+from moot.core.workflows.peer_ids import is_peer_id
+from moot.engine.nodes.registry import built_in_types
 
 START_MS = 1_700_000_000_000
 TENANT = "acme"
@@ -52,15 +59,15 @@ async def _never(ctx: Any) -> None:
     raise AssertionError("the world answers for activities")
 
 
-def _noop(call: Call) -> Completed:
+def _noop(call: NodeCall) -> Completed:
     return Completed()
 
 
 #: an activity whose outcome the test decides, and a node nobody can provide for
-WORK = NodeType(type_id="acme.work", kind=Kind.ACTIVITY, activity=_never)
-LACKING = NodeType(type_id="acme.lacking", kind=Kind.INSTANT, instant=_noop, requires=("moon",))
+WORK = NodeType(type_id="acme.work", kind=NodeKind.ACTIVITY, activity=_never)
+LACKING = NodeType(type_id="acme.lacking", kind=NodeKind.INSTANT, instant=_noop, requires=("moon",))
 TYPES: dict[str, NodeType] = {
-    **built_in(conformance=True), WORK.type_id: WORK, LACKING.type_id: LACKING
+    **built_in_types(conformance=True), WORK.type_id: WORK, LACKING.type_id: LACKING
 }  # fmt: skip
 
 
@@ -94,7 +101,7 @@ def chain(*nodes: dict[str, Any], **given: Any) -> dict[str, Any]:
 
 
 def compiled(body: dict[str, Any], types: dict[str, NodeType] | None = None) -> Flow:
-    return compile_flow(parse(body), types or TYPES, f"digest-of-{body['id']}")
+    return compile_flow(parse_definition(body), types or TYPES, f"digest-of-{body['id']}")
 
 
 # -- the world -----------------------------------------------------------------------------------
@@ -131,7 +138,7 @@ class World:
         self, flows: dict[str, Flow] | None = None, most_events: int = 512, limits: Any = None
     ) -> None:
         self.flows = flows or {}
-        self.limits: Limits = limits or Limits()
+        self.limits: RunLimits = limits or RunLimits()
         self.lives: dict[str, Life] = {}
         self.micros = START_MS * 1000
         #: every decision takes so long; not a whole number of milliseconds, so that they cross one
@@ -197,8 +204,8 @@ class World:
 
     def answering(
         self, node_id: str, value: Any, who: Speaker = CHAIR, interrupt_id: str | None = None
-    ) -> Answer:
-        return Answer(
+    ) -> GateAnswer:
+        return GateAnswer(
             node_id=node_id, value=value, who=who, at=self.at, interrupt_id=interrupt_id
         )  # fmt: skip
 
@@ -269,7 +276,7 @@ class World:
             elif owed.dispatches:
                 self._dispatch(life, owed.dispatches[0])
             elif owed.talks:
-                assert self._decide(life, Participate(owed.talks[0], self.at)), "a step was owed"
+                assert self._decide(life, AdvanceCouncil(owed.talks[0], self.at)), "a step was owed"
             else:
                 self.unfinished.discard(run_id)
                 return
@@ -286,12 +293,12 @@ class World:
     def _dispatch(self, life: Life, node_id: str) -> None:
         state_, flow_node = life.run.nodes[node_id], life.flow.nodes[node_id]
         try:
-            spec = next_child(life.run, flow_node, self.at, life.sealed, state_.children)
+            spec = child_spec(life.run, flow_node, self.at, life.sealed, state_.children)
         except PortProblem:
             spec = None
-        away = spec is not None and is_away(spec.workflow_id)
+        away = spec is not None and is_peer_id(spec.workflow_id)
         known = spec is None or away or spec.workflow_id in self.flows
-        if spec and not known and may_begin(life.run, life.flow, node_id, spec):
+        if spec and not known and can_begin_child(life.run, life.flow, node_id, spec):
             error = NodeError(code="unknown_child_workflow", message="none", retryable=False)
             if flow_node.type.dispatches:
                 self._decide(life, WorkerRefused(node_id, spec.workflow_id, error, self.at))
@@ -303,7 +310,7 @@ class World:
     def _record(self, life: Life, new: NewEvent, moment: str) -> None:
         run = life.run
         if life.sealed:
-            new = sealed_event(new, life.sealed, life.flow.masking)
+            new = mask_event(new, life.sealed, life.flow.masking)
         event = self._stamped(run, new, moment)
         life.log.append(event)
         apply(run, event)
@@ -316,7 +323,7 @@ class World:
             life.sealed.pop(f"var:{new.payload['name']}", None)
         if new.sealed:
             life.sealed.update(new.sealed)
-        if new.type == "node.dispatched" and peer_requests.begins_here(new):
+        if new.type == "node.dispatched" and peer_requests.is_local_dispatch(new):
             self._spawn(life, str(new.node_id), str(new.payload["childRunId"]))
         elif new.type in TERMINAL_TYPES:
             self._end(life)
@@ -340,7 +347,7 @@ class World:
 
     def _spawn(self, parent: Life, node_id: str, child_run: str) -> None:
         flow_node = parent.flow.nodes[node_id]
-        command = spawn(parent.run, flow_node, self.at, parent.sealed, self.limits)
+        command = child_start_command(parent.run, flow_node, self.at, parent.sealed, self.limits)
         workflow_id = parent.log[-1].payload["childWorkflowId"]
         assert child_run not in self.lives, "two children have one id"
         child = self.lives[child_run] = Life(child_run, self.flows[workflow_id])
@@ -358,7 +365,7 @@ class World:
 
     # -- what is owed
 
-    def owed(self, life: Life) -> Owed:
+    def owed(self, life: Life) -> PendingWork:
         return pending(life.run, life.flow)
 
     def owed_besides_the_deadline(self, life: Life) -> bool:

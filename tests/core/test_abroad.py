@@ -18,7 +18,7 @@ from moot.core.commands import (
     PeerRefused,
     PeerStopped,
     ResumeRun,
-    Wake,
+    TimePassed,
 )
 from moot.core.runs.child_outputs import ChildEnded
 from moot.core.state.remote_children import CREATE, FOLLOW, MOST_WAITS, STOP
@@ -112,7 +112,7 @@ def test_a_retry_is_asked_under_another_name() -> None:
     [first] = owed(life, CREATE)
     refused(place, life, first, unsure=True)
     place.pass_time(1)
-    place.take(life, Wake(place.at))
+    place.take(life, TimePassed(place.at))
     [second] = owed(life, CREATE)
     assert second != first and owed(life, STOP) == [first]
     place.take(life, PeerStopped(ask_id=first, outcome="stopped"))

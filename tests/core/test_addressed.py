@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.core.events import Event
-from moot.core.state.agent_chain import Chain
+from moot.core.state.agent_chain import AgentChain
 from moot.core.state.conversation import Conversation
-from moot.core.threads.pending_requests import MOST_PASSED, Listener, Owed
+from moot.core.threads.pending_requests import MOST_PASSED, PendingRequests, RequestReader
 
 REX = "host:rex"
 TALK = "run_1:talk:1"
@@ -22,9 +22,9 @@ def event(sequence: int, type_: str, **payload: Any) -> Event:
     )  # fmt: skip
 
 
-def listener(name: str = REX) -> Listener:
+def listener(name: str = REX) -> RequestReader:
     talk = Conversation(conversation_id=TALK, node_id="talk", opened_at=0, opened_seq=0, last_seq=0)
-    return Listener(talk, name)
+    return RequestReader(talk, name)
 
 
 def turn(sequence: int, **said: Any) -> Event:
@@ -55,14 +55,14 @@ def test_a_call_is_about_the_turn_that_named_somebody_whatever_was_said_since() 
     st.sampled_from(["conversation.exchanged", "moot.participation.decided", "x.y"]))  # fmt: skip
 def test_whatever_a_log_holds_it_is_read(payload: Any, type_: str) -> None:
     said = payload if isinstance(payload, dict) else {"turn": payload, "called": payload}
-    owed = Owed(listener())
+    owed = PendingRequests(listener())
     owed.hear(event(3, type_, **said))
     assert len(owed.due) <= 1
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ask", "answer", "say"]), st.integers(0, 9))))
 def test_what_is_owed_is_what_was_asked_and_is_in_no_answer(story: list[tuple[str, int]]) -> None:
-    owed = Owed(listener())
+    owed = PendingRequests(listener())
     model: list[int] = []
     for sequence, (what, which) in enumerate(story):
         if what == "ask":
@@ -80,7 +80,7 @@ def test_what_is_owed_is_what_was_asked_and_is_in_no_answer(story: list[tuple[st
 
 
 def test_a_word_to_somebody_else_answers_nothing_that_is_open() -> None:
-    owed = Owed(listener())
+    owed = PendingRequests(listener())
     own = {"role": "agent", "speakerId": REX}
     owed.hear(turn(1, role="user", **{"from": "user:ann"}, to="rex", content="Are you there?"))
     owed.hear(turn(2, role="agent", speakerId="host:ada", to="rex", content="And mine?"))
@@ -99,7 +99,7 @@ def test_whoever_asks_for_a_person_asks_each_of_them() -> None:
 
 
 def test_what_any_person_may_answer_is_open_until_one_does() -> None:
-    owed = Owed(listener("user:eve"))
+    owed = PendingRequests(listener("user:eve"))
     question = {"role": "agent", "speakerId": REX, "content": "?"}
     owed.hear(turn(1, **question, to="user"))
     owed.hear(turn(2, **question, to="user:eve"))
@@ -113,7 +113,7 @@ def test_what_any_person_may_answer_is_open_until_one_does() -> None:
 
 def test_who_passes_on_what_was_asked_is_not_asked_for_ever() -> None:
     owed, to_bo = (
-        Owed(listener()),
+        PendingRequests(listener()),
         {"role": "agent", "speakerId": REX, "to": "bo", "content": "Bo?"},
     )
     owed.hear(turn(1, role="user", **{"from": "user:ann"}, to="rex", content="A person asks."))
@@ -130,10 +130,10 @@ def test_who_passes_on_what_was_asked_is_not_asked_for_ever() -> None:
 
 def test_while_agents_are_stopped_nothing_is_owed_to_them() -> None:
     talk = Conversation(conversation_id=TALK, node_id="talk", opened_at=0, opened_seq=0, last_seq=0)
-    talk.chain = Chain(over="pair", since=9)
-    owed = Owed(Listener(talk, REX))
+    talk.chain = AgentChain(over="pair", since=9)
+    owed = PendingRequests(RequestReader(talk, REX))
     owed.hear(turn(1, role="agent", speakerId="host:ada", to="rex", content="And you?"))
-    assert owed.due and owed.offered() is None
+    assert owed.due and owed.first_open() is None
     owed.hear(turn(2, role="user", **{"from": "user"}, to="rex", content="I ask."))
-    offered = owed.offered()
+    offered = owed.first_open()
     assert offered is not None and offered.turn == 2

@@ -9,32 +9,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.core.agents.events import (
-    CHARACTERS_OF_A_TOKEN,
+    CHARACTERS_PER_TOKEN,
     FULL_LIMIT,
     TOKEN_LIMIT,
     VERBOSITIES,
-    Block,
-    called,
-    decided,
-    delta,
-    reasoned,
-    returned,
-    verbosity_of,
+    ReasoningBlock,
+    decision_event,
+    reasoning_delta_event,
+    reasoning_event,
+    reasoning_verbosity,
+    tool_called_event,
+    tool_returned_event,
 )
 from moot.core.commands import Advance, FinishNode, decide
 from moot.core.errors import BadRequest, CapabilityRequired
 from moot.core.events import Event, NewEvent
 from moot.core.json import canonical
 from moot.core.runs.nodes import Emit
-from moot.core.runs.start import Limits, StartRun
+from moot.core.runs.start import RunLimits, StartRun
 from moot.core.secrets import MASK
-from moot.core.state.agents import DECIDED, DELTA, HANDOFF
+from moot.core.state.agents import AGENT_DECIDED, HANDOFF, REASONING_DELTA
 from moot.core.state.run import Run, apply, fold
 from moot.core.state.status import Status
-from moot.core.workflows.definition import parse
-from moot.core.workflows.graph import Flow, compile_flow
-from moot.core.workflows.node_types import Completed, Kind, NodeType
-from moot.engine.nodes.registry import built_in
+from moot.core.workflows.definition import parse_definition
+from moot.core.workflows.flow import Flow, compile_flow
+from moot.core.workflows.node_types import Completed, NodeKind, NodeType
+from moot.engine.nodes.registry import built_in_types
 
 SECRETS = ["hunter2!", "abcab", "abcabd", "bb"]
 letters = st.text("abcd h2!x", max_size=12) | st.sampled_from(SECRETS)
@@ -43,7 +43,7 @@ pieces = st.lists(letters, max_size=12)
 
 @given(pieces)
 def test_the_pieces_of_a_thought_are_the_whole_of_it(given: list[str]) -> None:
-    block = Block("full", SECRETS)
+    block = ReasoningBlock("full", SECRETS)
     told = [block.add(piece) for piece in given] + [block.close()]
     assert "".join(told) == block.whole
     for secret in SECRETS:
@@ -56,7 +56,7 @@ def test_how_a_thought_is_cut_does_not_change_what_it_says(given: list[str], dat
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)))))
     wholes = []
     for ends in ([len(text)], [*cuts, len(text)]):
-        block = Block("full", SECRETS)
+        block = ReasoningBlock("full", SECRETS)
         start = 0
         for end in ends:
             block.add(text[start:end])
@@ -68,50 +68,50 @@ def test_how_a_thought_is_cut_does_not_change_what_it_says(given: list[str], dat
 
 @given(pieces)
 def test_without_secrets_nothing_is_held_back(given: list[str]) -> None:
-    block = Block("full", [])
+    block = ReasoningBlock("full", [])
     assert [block.add(piece) for piece in given] == given
     assert block.close() == ""
 
 
 @pytest.mark.parametrize(("how", "most"), [("summary", TOKEN_LIMIT), ("full", FULL_LIMIT)])
 def test_a_thought_is_cut_to_its_measure(how: str, most: int) -> None:
-    block = Block(how, [])
-    told = "".join(block.add("x" * 999) for _ in range(1 + most * CHARACTERS_OF_A_TOKEN // 999))
-    assert len(told) == len(block.whole) == most * CHARACTERS_OF_A_TOKEN
+    block = ReasoningBlock(how, [])
+    told = "".join(block.add("x" * 999) for _ in range(1 + most * CHARACTERS_PER_TOKEN // 999))
+    assert len(told) == len(block.whole) == most * CHARACTERS_PER_TOKEN
 
 
 def test_a_thought_that_is_switched_off_says_nothing() -> None:
-    block = Block("off", SECRETS)
+    block = ReasoningBlock("off", SECRETS)
     assert (block.add("much"), block.close(), block.whole) == ("", "", "")
 
 
 @pytest.mark.parametrize("wrong", ["summary", "off", "loud", None, 3])
 def test_what_a_run_asks_for_counts_if_there_is_such_a_thing(wrong: Any) -> None:
-    found = verbosity_of({"reasoningVerbosity": wrong})
+    found = reasoning_verbosity({"reasoningVerbosity": wrong})
     assert found == (wrong if wrong in VERBOSITIES else "summary")
 
 
 def test_the_hash_of_arguments_is_over_their_one_spelling() -> None:
     one, other = (
-        called("n", "host:a", "t", (0, "c"), [given]).payload
+        tool_called_event("n", "host:a", "t", (0, "c"), [given]).payload
         for given in ({"b": 1.0, "a": [None]}, {"a": [None], "b": 1})
     )
-    assert one["argsHash"] == other["argsHash"] == canonical.digest({"a": [None], "b": 1})
-    assert "argsHash" not in called("n", "host:a", "t", (0, "c"), []).payload
+    assert one["argsHash"] == other["argsHash"] == canonical.canonical_digest({"a": [None], "b": 1})
+    assert "argsHash" not in tool_called_event("n", "host:a", "t", (0, "c"), []).payload
 
 
 @pytest.mark.parametrize(
     ("confidence", "kept"), [(0.0, 0.0), (1, 1), (None, None), (float("nan"), None)]
 )
 def test_a_confidence_that_is_no_number_says_nothing(confidence: Any, kept: Any) -> None:
-    payload = decided("n", "host:a", 1, confidence, 0).payload
+    payload = decision_event("n", "host:a", 1, confidence, 0).payload
     assert payload.get("confidence") == kept
 
 
 @pytest.mark.parametrize("confidence", [-0.1, 1.1])
 def test_a_confidence_beyond_its_bounds_is_refused(confidence: float) -> None:
     with pytest.raises(BadRequest):
-        decided("n", "host:a", 1, confidence, 0)
+        decision_event("n", "host:a", 1, confidence, 0)
 
 
 # -- in a run ------------------------------------------------------------------------------------
@@ -133,10 +133,10 @@ def flow_of(
         "triggers": [], "variables": [], "metadata": {}, "settings": {}, **given,
     }  # fmt: skip
     types = {
-        **built_in(conformance=True),
-        "acme.work": NodeType(type_id="acme.work", kind=Kind.ACTIVITY),
+        **built_in_types(conformance=True),
+        "acme.work": NodeType(type_id="acme.work", kind=NodeKind.ACTIVITY),
     }
-    return compile_flow(parse(msgspec.json.encode(body)), types, "d")
+    return compile_flow(parse_definition(msgspec.json.encode(body)), types, "d")
 
 
 def pinned(name: str, agent: str | None, type_id: str = "acme.work", **more: Any) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class Told:
 
     def __init__(self, flow: Flow, **given: Any) -> None:
         self.flow, self.run, self.log = flow, Run("run_1"), list[Event]()
-        self.take(StartRun(tenant="t", principal="p", at=0, limits=Limits(), **given))
+        self.take(StartRun(tenant="t", principal="p", at=0, limits=RunLimits(), **given))
         self.on()
 
     def take(self, command: Any) -> list[Event]:
@@ -228,18 +228,18 @@ def test_an_agent_says_each_thing_once() -> None:
     for life in range(2):
         for block, words in enumerate((["x", "y"], ["z"])):
             for number, word in enumerate(words):
-                event = delta("a", "host:one", word, block, number, "full")
-                assert told.say(event) == ([DELTA] if not life else [])
-            event = reasoned("a", "host:one", "".join(words), block, "full")
+                event = reasoning_delta_event("a", "host:one", word, block, number, "full")
+                assert told.say(event) == ([REASONING_DELTA] if not life else [])
+            event = reasoning_event("a", "host:one", "".join(words), block, "full")
             assert bool(told.say(event)) is not bool(life)
-        call = called("a", "host:one", "t", (0, "c0"), [])
-        back = returned("a", "host:one", "t", (0, "c0"), {"outcome": 1})
+        call = tool_called_event("a", "host:one", "t", (0, "c0"), [])
+        back = tool_returned_event("a", "host:one", "t", (0, "c0"), {"outcome": 1})
         assert bool(told.say(call)) is bool(told.say(back)) is not bool(life)
         cut = NewEvent("envelope.truncated", {"nodeId": "a"}, "a", hints={"nth": 0})
         assert bool(told.say(cut)) is not bool(life)
-        sure = decided("a", "host:one", "go", 0.9, 0)
+        sure = decision_event("a", "host:one", "go", 0.9, 0)
         assert bool(told.say(sure)) is not bool(life)
-    sequences = [event.payload["sequence"] for event in told.log if event.type == DELTA]
+    sequences = [event.payload["sequence"] for event in told.log if event.type == REASONING_DELTA]
     assert sequences == [0, 1, 0]
     told.end("a")
     assert (told.run.nodes["a"].said, told.run.nodes["a"].calls) == ({}, {})
@@ -248,9 +248,9 @@ def test_an_agent_says_each_thing_once() -> None:
 def test_a_tool_that_nobody_called_gives_nothing() -> None:
     told = Told(flow_of(pinned("a", "host:one")))
     with pytest.raises(BadRequest):
-        told.say(returned("a", "host:one", "t", (0, "c0"), {"outcome": 1}))
+        told.say(tool_returned_event("a", "host:one", "t", (0, "c0"), {"outcome": 1}))
     with pytest.raises(BadRequest):
-        returned("a", "host:one", "t", (0, "c0"), {})
+        tool_returned_event("a", "host:one", "t", (0, "c0"), {})
 
 
 @pytest.mark.parametrize(
@@ -263,11 +263,11 @@ def test_a_decision_waits_when_its_agent_is_not_sure_enough(
 ) -> None:
     options = {} if threshold is None else {"escalationThreshold": threshold}
     told = Told(flow_of(pinned("a", "host:one")), configurable=options)
-    types = told.say(decided("a", "host:one", {"go": 1}, confidence, 0))
+    types = told.say(decision_event("a", "host:one", {"go": 1}, confidence, 0))
     if not waits:
-        assert types == [DECIDED] and told.run.status is Status.RUNNING
+        assert types == [AGENT_DECIDED] and told.run.status is Status.RUNNING
         return
-    assert types == [DECIDED, "interrupt.requested", "node.suspended"]
+    assert types == [AGENT_DECIDED, "interrupt.requested", "node.suspended"]
     assert told.run.status is Status.WAITING_APPROVAL
     data = told.run.interrupts["a"].data
     expected = {"agentId": "host:one", "threshold": threshold or 0.7, "observed": confidence}

@@ -17,15 +17,15 @@ from thread_scenes import (
     woken,
 )
 
-from moot.core.conversations.joining import LARGEST
+from moot.core.conversations.joining import MAX_PROFILE_BYTES
 from moot.core.errors import BadRequest, BodyTooLarge, Forbidden, ParticipantMuted, RosterFull
 from moot.core.errors import ThreadPaused as Paused
 from moot.core.errors.threads import NameTaken
 from moot.core.events import Event
-from moot.core.state.council_policy import OF_THREADS
-from moot.core.threads.agent_control_checks import LONGEST, MOST_BROUGHT
+from moot.core.state.council_policy import THREAD_POLICY
+from moot.core.threads.agent_restrictions import MAX_BROUGHT_ALONG, MAX_CONTROL_BYTES
 from moot.core.threads.decide import Control
-from moot.core.threads.pending_requests import Listener
+from moot.core.threads.pending_requests import RequestReader
 
 REX = Speaker("key_rex", ("host:rex",))
 
@@ -165,7 +165,7 @@ def test_an_agent_brings_nobody_by_the_name_of_a_person() -> None:
 
 
 def test_a_persons_name_means_that_person_before_any_nickname() -> None:
-    world, life = thread("ada", outside=("rex",), policy={**OF_THREADS, "mode": "large"})
+    world, life = thread("ada", outside=("rex",), policy={**THREAD_POLICY, "mode": "large"})
     said = invited("rex", nickname="bob", roles=["bob"])["invite"]
     world.take(life, by_rex(world, {"invite": {**said, "outside": True}}))
     say(world, life, "@bob are you there?")
@@ -176,8 +176,8 @@ def test_a_persons_name_means_that_person_before_any_nickname() -> None:
     [event] = [e for e in say(world, life, "and", to="bob") if e.type == "conversation.exchanged"]
     assert event.payload["turn"]["to"] == "user:bob" and len(decisions(life)) == count
     asked = turn_event(life, "@bob the password is X")
-    assert Listener(talk_of(life), "user:bob").asked(asked) is not None
-    assert Listener(talk_of(life), "host:rex").asked(asked) is None
+    assert RequestReader(talk_of(life), "user:bob").asked(asked) is not None
+    assert RequestReader(talk_of(life), "host:rex").asked(asked) is None
     check(life)
 
 
@@ -207,7 +207,7 @@ def turn_event(life: Life, text: str) -> Event:
 
 def test_one_agent_brings_few_others_and_makes_no_thread_large() -> None:
     world, life = thread("ada", outside=("rex",))
-    for number in range(MOST_BROUGHT):
+    for number in range(MAX_BROUGHT_ALONG):
         world.take(life, by_rex(world, invited(f"x{number}")))
     refusal = world.refused(life, by_rex(world, invited("more")))
     assert isinstance(refusal, RosterFull)
@@ -224,17 +224,17 @@ def test_one_agent_brings_few_others_and_makes_no_thread_large() -> None:
 
 def test_what_is_known_of_somebody_has_a_bound() -> None:
     world, life = thread(outside=("rex",))
-    large = invited("rex", note="x" * LARGEST)
+    large = invited("rex", note="x" * MAX_PROFILE_BYTES)
     assert isinstance(world.refused(life, control(world, large)), BadRequest)
     for number in range(2):
-        steer(world, life, invited("rex", **{f"k{number}": "x" * (LARGEST // 3)}))
-    third = invited("rex", k3="x" * (LARGEST // 3))
+        steer(world, life, invited("rex", **{f"k{number}": "x" * (MAX_PROFILE_BYTES // 3)}))
+    third = invited("rex", k3="x" * (MAX_PROFILE_BYTES // 3))
     assert isinstance(world.refused(life, control(world, third)), BadRequest)
     steer(world, life, invited("rex", k1="x"))
     check(life)
 
 
-@pytest.mark.parametrize("content", ["x" * LONGEST, {"buy": "x" * LONGEST}])
+@pytest.mark.parametrize("content", ["x" * MAX_CONTROL_BYTES, {"buy": "x" * MAX_CONTROL_BYTES}])
 def test_a_control_of_an_agent_that_is_none_is_short(content: Any) -> None:
     world, life = thread(outside=("rex",))
     assert isinstance(world.refused(life, by_rex(world, content)), BodyTooLarge)

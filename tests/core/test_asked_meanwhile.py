@@ -6,7 +6,7 @@ from planning import DONE, hand, kids, world
 from planning import worker as slow
 from simulator import Life, World, compiled, definition, edge, node
 
-from moot.core.commands import PauseRun, ResumeRun, Wake
+from moot.core.commands import PauseRun, ResumeRun, TimePassed
 from moot.core.state.status import Status
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
 
@@ -30,7 +30,7 @@ def weak(*more: dict[str, Any]) -> tuple[World, Life]:
 
 def later(place: World, life: Life, ms: int) -> None:
     place.pass_time(ms)
-    place.take(life, Wake(place.at))
+    place.take(life, TimePassed(place.at))
 
 
 def test_waiting_for_a_person_does_not_count_against_a_time_limit() -> None:

@@ -18,7 +18,7 @@ from thread_scenes import (
     woken,
 )  # fmt: skip
 
-from moot.core.commands import Wake
+from moot.core.commands import TimePassed
 
 MUTE = {"mute": {"targets": ["ada", "rex"], "seconds": 60}}
 ASKS: list[tuple[str, dict[str, Any]]] = [
@@ -55,7 +55,7 @@ def test_who_was_named_while_muted_is_asked_afterwards(
         world.pass_time(60_001)
         due = world.owed(life).due
         assert due is not None and due <= world.at
-        world.take(life, Wake(world.at))
+        world.take(life, TimePassed(world.at))
         assert told(life)[-2]["from"] == "moot"
         assert told(life)[-2]["content"] == {"unmute": ["ada", "rex"]}
     assert woken(life) == ["ada"] and named(decisions(life)[-1], "called").keys() == {"rex"}
@@ -96,7 +96,7 @@ def test_while_it_is_paused_the_end_of_a_mute_wakes_nobody() -> None:
     say(world, life, "ada?", to="host:ada")
     steer(world, life, {"pause": True})
     world.pass_time(60_001)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert woken(life) == []
     steer(world, life, {"pause": False})
     assert woken(life) == ["ada"]

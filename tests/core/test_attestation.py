@@ -11,7 +11,7 @@ from random_flows import examples
 from simulator import Life, World, chain, compiled, node
 
 from moot.core.children.handoff import TRANSITIONS
-from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake
+from moot.core.commands import CancelRun, PauseRun, ResumeRun, TimePassed
 from moot.core.errors import BadRequest
 from moot.core.state.run import fold
 from moot.core.state.status import Status
@@ -154,7 +154,7 @@ def test_nobody_in_time_merges_nothing(policy: str) -> None:
     place, life = world(attest, onChildFailure=policy)
     told(place, life)
     place.pass_time(60)
-    place.take(life, Wake(place.at))
+    place.take(life, TimePassed(place.at))
     assert life.run.variables == {"result": "before", "points": 0}
     assert "output.harvested" not in phases(life)
     if policy == "absorb":
@@ -274,7 +274,7 @@ def test_only_an_acceptance_merges(
     if approval:
         if action == "wait":
             place.pass_time(20)
-            place.take(life, Wake(place.at))
+            place.take(life, TimePassed(place.at))
         elif action == "cancel":
             place.take(life, CancelRun(place.at))
         else:

@@ -3,7 +3,7 @@
 import pytest
 
 from moot.core.events import NewEvent
-from moot.core.secrets import MASK, sealed_event
+from moot.core.secrets import MASK, mask_event
 from moot.core.workflows import expressions
 from moot.core.workflows.expressions import ExpressionError
 
@@ -21,11 +21,11 @@ def test_an_expression_that_could_take_for_ever_is_refused(
     source: str, names: dict[str, object]
 ) -> None:
     with pytest.raises(ExpressionError):
-        expressions.evaluate(source, names)
+        expressions.evaluate_expression(source, names)
 
 
 def test_a_loop_over_a_long_list_is_fine() -> None:
-    assert len(expressions.evaluate("l.map(a, a + 1)", {"l": list(range(5000))})) == 5000
+    assert len(expressions.evaluate_expression("l.map(a, a + 1)", {"l": list(range(5000))})) == 5000
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,6 @@ def test_a_loop_over_a_long_list_is_fine() -> None:
 )
 def test_no_part_of_a_secret_is_told(secret: object, told: object) -> None:
     new = NewEvent("node.completed", {"nodeId": "n", "outputs": {"o": told}}, "n")
-    seen = sealed_event(new, {"var:card": secret}, "mask")
+    seen = mask_event(new, {"var:card": secret}, "mask")
     assert MASK in str(seen.payload["outputs"])
     assert seen.sealed == {"out:n:o": told}

@@ -21,16 +21,16 @@ from thread_scenes import (
     told,
 )  # fmt: skip
 
-from moot.core.commands import Wake
+from moot.core.commands import TimePassed
 from moot.core.errors import MootError
 from moot.core.events import Event, decode, encode, event_id, iso
 from moot.core.state.conversation import Conversation
 from moot.core.state.run import Run, apply, fold
-from moot.core.state.thread_controls import ThreadState
+from moot.core.state.thread_controls import ThreadControls
 from moot.core.threads import agent_bridge
-from moot.core.threads.control_text import says
-from moot.core.threads.side_threads import LinkedFrom, SideEnded
-from moot.core.threads.undo import undo
+from moot.core.threads.control_text import event_sentence
+from moot.core.threads.side_threads import SideThreadEnded, ThreadLinkedFrom
+from moot.core.threads.undo import undo_control
 from moot.core.verify.walk import verify
 from moot.engine.workflows.built_in import TALK
 
@@ -85,17 +85,17 @@ def move(world: World, life: Life, what: str, with_: Any) -> None:
         elif what == "speak" and floor_of(life).wakes:
             speak(world, life, with_)
         elif what == "side":
-            ended = SideEnded(node_id=TALK, thread="th_side", summary=with_, at=world.at)
+            ended = SideThreadEnded(node_id=TALK, thread="th_side", summary=with_, at=world.at)
             world.take(life, ended)
         elif what == "linked":
-            back = LinkedFrom(node_id=TALK, thread=with_, title="Main", at=world.at)
+            back = ThreadLinkedFrom(node_id=TALK, thread=with_, title="Main", at=world.at)
             world.take(life, back)
         elif what == "agent":
             name = f"host:{with_[0]}"
             steer(world, life, with_[1], Speaker(f"key_{with_[0]}", (name,)), name)
         elif what == "wait":
             world.pass_time(with_)
-            world.take(life, Wake(world.at))
+            world.take(life, TimePassed(world.at))
     except MootError:
         pass
 
@@ -114,8 +114,8 @@ def test_both_views_agree_whatever_happens(story: list[Any], opening: str | None
     assert [each["id"] for each in said] == [event.event_id for event, _ in turns]
     for each, (_, turn) in zip(said, turns, strict=True):
         assert each["content"] == turn["content"]
-        assert each["from"] == agent_bridge.handle(turn.get("speakerId") or turn["from"])
-        assert each["to"] == agent_bridge.handle(turn.get("to", "all"))
+        assert each["from"] == agent_bridge.handle_from_name(turn.get("speakerId") or turn["from"])
+        assert each["to"] == agent_bridge.handle_from_name(turn.get("to", "all"))
     times = [each["ts"] for each in found]
     assert times == sorted(set(times)), "every event has a time of its own"
     assert len({each["id"] for each in found}) == len(found)
@@ -210,9 +210,9 @@ def test_the_fold_equals_its_rebuild_for_any_thousand_events(found: list[Any], c
         apply(rebuilt, decode(encode(event)))
     assert state(rebuilt) == state(kept)
     talk = kept.conversations[TALK]
-    assert isinstance(talk, Conversation) and isinstance(talk.state, ThreadState)
+    assert isinstance(talk, Conversation) and isinstance(talk.state, ThreadControls)
     for each in told_of(kept, log):
-        assert says(each) != "" and undo(each, talk, 0) != {}
+        assert event_sentence(each) != "" and undo_control(each, talk, 0) != {}
 
 
 def _event(run_id: str, log: list[Event], type_: str, payload: dict[str, Any]) -> Event:
@@ -227,7 +227,7 @@ def _event(run_id: str, log: list[Event], type_: str, payload: dict[str, Any]) -
 
 def told_of(run: Run, log: list[Event]) -> list[dict[str, Any]]:
     talk = run.conversations[TALK]
-    teller = agent_bridge.Teller(talk, run.run_id, "Ours", "user")
+    teller = agent_bridge.BridgeRenderer(talk, run.run_id, "Ours", "user")
     return [each for event in log for each in teller.tell(event)]
 
 
@@ -264,7 +264,7 @@ def test_a_member_that_was_silent_is_told_of_as_a_failure() -> None:
     world, life = thread("ada")
     say(world, life, "Ideas?")
     world.pass_time(floor_of(life).policy.limits.silence * 1000 + 1)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     silent = next(each for each in told(life) if "was silent" in str(each["content"]))
     assert silent["meta"]["tags"] == ["coordinator", "error"]
 
@@ -299,11 +299,11 @@ def test_who_steers_without_a_seat_is_given_one_where_that_is_trusted() -> None:
 
 
 def test_times_are_read_as_people_write_them() -> None:
-    moment = agent_bridge.instant("2030-01-31T12:00:00.000001Z")
+    moment = agent_bridge.micros_from_time("2030-01-31T12:00:00.000001Z")
     for text in ("2030-01-31T12:00:00.000001+00:00", "2030-01-31T13:00:00.000001+01:00",
                  "2030-01-31T12:00:00.000001"):  # fmt: skip
-        assert agent_bridge.instant(text) == moment
-    assert agent_bridge.instant("2030-01-31") < moment
+        assert agent_bridge.micros_from_time(text) == moment
+    assert agent_bridge.micros_from_time("2030-01-31") < moment
 
 
 @pytest.mark.parametrize("who", ["user", "rex"])

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.core.agents.model_key import RECIPE, model_key, request_of, semantic
+from moot.core.agents.model_key import RECIPE, arrange_request, model_key, parse_semantic_request
 from moot.core.errors import BadRequest
-from moot.core.json.canonical import canonical, code_units, digest
+from moot.core.json.canonical import canonical_bytes, canonical_digest, code_unit_key
 
 numbers = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53)
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -35,23 +35,23 @@ def shuffled(value: Any, luck: random.Random) -> Any:
 
 @given(values)
 def test_what_is_written_reads_back_as_the_same_value(value: Any) -> None:
-    assert json.loads(canonical(value), parse_int=float) == value
+    assert json.loads(canonical_bytes(value), parse_int=float) == value
 
 
 @given(values, st.randoms(use_true_random=False))
 def test_the_order_of_keys_does_not_matter(value: Any, luck: random.Random) -> None:
-    assert canonical(shuffled(value, luck)) == canonical(value)
+    assert canonical_bytes(shuffled(value, luck)) == canonical_bytes(value)
 
 
 @given(values)
 def test_writing_what_was_read_changes_nothing(value: Any) -> None:
-    once = canonical(value)
-    assert canonical(json.loads(once, parse_int=float)) == once
+    once = canonical_bytes(value)
+    assert canonical_bytes(json.loads(once, parse_int=float)) == once
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_is_the_shortest_that_names_the_double(value: float) -> None:
-    said = canonical(value).decode()
+    said = canonical_bytes(value).decode()
     assert float(said) == value
     significant = said.lstrip("-").partition("e")[0].replace(".", "").strip("0")
     assert len(significant) <= len(repr(abs(value)).partition("e")[0].replace(".", "").strip("0"))
@@ -75,7 +75,7 @@ TABLE = {
 @pytest.mark.parametrize(("bits", "said"), TABLE.items())
 def test_numbers_are_written_as_the_standard_says(bits: str, said: str) -> None:
     [value] = struct.unpack(">d", bytes.fromhex(bits))
-    assert canonical(value).decode() == said
+    assert canonical_bytes(value).decode() == said
 
 
 @pytest.mark.parametrize(
@@ -84,19 +84,19 @@ def test_numbers_are_written_as_the_standard_says(bits: str, said: str) -> None:
      (1e-7, "1e-7"), (0.1, "0.1"), (123456.75, "123456.75"), (4.5, "4.5"), (2e-3, "0.002")],
 )  # fmt: skip
 def test_a_whole_number_is_the_double_it_names(value: float, said: str) -> None:
-    assert canonical(value).decode() == said
+    assert canonical_bytes(value).decode() == said
 
 
 def test_keys_stand_in_the_order_of_their_code_units() -> None:
     """The standard's example: an emoji comes before a letter from beyond the surrogates."""
     order = ["\r", "1", "\x80", "ö", "€", "\U0001f600", "\ufb33"]
     value = dict.fromkeys(reversed(order), 0)
-    assert list(json.loads(canonical(value))) == order
-    assert sorted(order, key=code_units) == order != sorted(order)
+    assert list(json.loads(canonical_bytes(value))) == order
+    assert sorted(order, key=code_unit_key) == order != sorted(order)
 
 
 def test_texts_are_escaped_as_little_as_possible() -> None:
-    said = canonical('\x00\x1f"\\/\b\f\n\r\t\x7fé\u2028').decode()
+    said = canonical_bytes('\x00\x1f"\\/\b\f\n\r\t\x7fé\u2028').decode()
     assert said == '"\\u0000\\u001f\\"\\\\/\\b\\f\\n\\r\\t\x7fé\u2028"'
 
 
@@ -109,23 +109,23 @@ def spelled(value: Any) -> str:
         signs = (SHORT.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in value)
         return f'"{"".join(signs)}"'
     if isinstance(value, dict):
-        keys = sorted(value, key=code_units)
+        keys = sorted(value, key=code_unit_key)
         return "{" + ",".join(f"{spelled(key)}:{spelled(value[key])}" for key in keys) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(spelled, value)) + "]"
-    return canonical(value).decode()
+    return canonical_bytes(value).decode()
 
 
 @given(values)
 def test_the_quick_way_of_writing_is_the_standard_s(value: Any) -> None:
-    assert canonical(value) == spelled(value).encode()
+    assert canonical_bytes(value) == spelled(value).encode()
 
 
 def test_no_sign_there_is_is_spelled_another_way() -> None:
     signs = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
     for first in range(0, len(signs), 4096):
         some = "".join(signs[first : first + 4096])
-        assert canonical(some) == spelled(some).encode()
+        assert canonical_bytes(some) == spelled(some).encode()
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_no_sign_there_is_is_spelled_another_way() -> None:
 )
 def test_what_json_cannot_say_has_no_spelling(wrong: Any) -> None:
     with pytest.raises(ValueError):
-        canonical({"x": wrong})
+        canonical_bytes({"x": wrong})
 
 
 # -- the key of a model call ---------------------------------------------------------------------
@@ -151,7 +151,7 @@ FULL: dict[str, Any] = {
 
 
 def key(**given: Any) -> str:
-    return model_key(request_of({**PLAIN, **given}))
+    return model_key(parse_semantic_request({**PLAIN, **given}))
 
 
 def test_the_key_is_the_digest_of_the_recipe() -> None:
@@ -159,8 +159,8 @@ def test_the_key_is_the_digest_of_the_recipe() -> None:
         "recipe": RECIPE, "provider": "mock", "model": "m-1",
         "request": {"messages": PLAIN["messages"], "temperature": 0.5},
     }  # fmt: skip
-    assert semantic(request_of({**PLAIN, "temperature": 0.5})) == expected
-    assert key(temperature=0.5) == digest(expected)
+    assert arrange_request(parse_semantic_request({**PLAIN, "temperature": 0.5})) == expected
+    assert key(temperature=0.5) == canonical_digest(expected)
     assert len(key()) == 64 and set(key()) <= set("0123456789abcdef")
 
 
@@ -168,7 +168,7 @@ def test_the_key_is_the_digest_of_the_recipe() -> None:
 def test_a_key_does_not_depend_on_the_order_of_keys_or_tools(luck: random.Random) -> None:
     given = shuffled(FULL, luck)
     given["tools"] = luck.sample(given["tools"], 2)
-    assert model_key(request_of(given)) == key(**FULL)
+    assert model_key(parse_semantic_request(given)) == key(**FULL)
 
 
 def test_tools_of_one_name_are_sorted_by_what_else_they_say() -> None:
@@ -179,7 +179,10 @@ def test_tools_of_one_name_are_sorted_by_what_else_they_say() -> None:
 def test_tools_are_sorted_by_code_units() -> None:
     tools = [{"name": name} for name in ("\ufb33", "\U0001f600", "a", "Z")]
     names = [
-        tool["name"] for tool in semantic(request_of({**PLAIN, "tools": tools}))["request"]["tools"]
+        tool["name"]
+        for tool in arrange_request(parse_semantic_request({**PLAIN, "tools": tools}))["request"][
+            "tools"
+        ]
     ]
     assert names == ["Z", "a", "\U0001f600", "\ufb33"]
 

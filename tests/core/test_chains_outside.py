@@ -6,15 +6,15 @@ import pytest
 from simulator import Life, World
 from thread_scenes import FLOW, check, floor_of, named, say, speak, steer, talk_of, thread, woken
 
-from moot.core.state.council_policy import OF_THREADS
-from moot.core.threads.pending_requests import Listener, Owed
+from moot.core.state.council_policy import THREAD_POLICY
+from moot.core.threads.pending_requests import PendingRequests, RequestReader
 
 TASK = {"kind": "task"}
 
 
 def asked(life: Life, name: str) -> list[int]:
     """Where the log asks for a program, as it is told to it."""
-    listener = Listener(talk_of(life), f"host:{name}")
+    listener = RequestReader(talk_of(life), f"host:{name}")
     return [due.seq for event in life.log if (due := listener.asked(event)) is not None]
 
 
@@ -72,7 +72,7 @@ def test_many_programs_in_a_ring_stop_at_the_limit_of_turns() -> None:
     world, life = thread(outside=names)
     say(world, life, "start", to="host:pa")
     assert ping_pong(world, life, *names) == 12
-    assert reasons(life) == [("consecutive", OF_THREADS["limits"]["consecutive"], 12)]
+    assert reasons(life) == [("consecutive", THREAD_POLICY["limits"]["consecutive"], 12)]
     check(life)
 
 
@@ -132,7 +132,7 @@ def test_a_council_that_nobody_leads_stops_two_who_ask_one_another(roster: bool)
     say(world, life, "still there?", "pa", to="host:pb")
     assert len(reasons(life)) == 1, "it is told once"
     check(life)
-    owed = Owed(Listener(talk_of(life), "host:pa"))
+    owed = PendingRequests(RequestReader(talk_of(life), "host:pa"))
     for event in life.log:
         owed.hear(event)
     assert all(due.by == "user" for due in owed.due)

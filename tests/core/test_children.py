@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from simulator import Life, World, chain, compiled, definition, edge, node
 
-from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake
-from moot.core.runs.start import Limits
+from moot.core.commands import CancelRun, PauseRun, ResumeRun, TimePassed
+from moot.core.runs.start import RunLimits
 from moot.core.state.status import Status
 from moot.core.workflows.node_types import Completed
 
@@ -119,7 +119,7 @@ def test_a_retried_child_is_a_new_run() -> None:
     assert life.types[-1] == "node.retried"
     assert life.run.children == {first.run.run_id: "failed"}
     world.pass_time(10)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     second = world.child_of(life)
     assert second.run.run_id != first.run.run_id
     assert not world.tell_parent(first), "the end of the first child counts once"
@@ -164,7 +164,7 @@ def test_a_parent_out_of_time_takes_its_children_with_it() -> None:
     life = world.start(compiled(chain(sub(), settings={"timeout": 100})))
     child = world.child_of(life)
     world.pass_time(100)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert life.run.error is not None and life.run.error["code"] == "run_timeout"
     assert child.run.status is Status.CANCELLED
 
@@ -173,11 +173,11 @@ def test_the_child_of_an_attempt_that_took_too_long_is_cancelled() -> None:
     body = sub() | {"settings": {"timeoutMs": 100, "maxRetries": 1, "retryDelayMs": 0}}
     world, life, first = parent(body)
     world.pass_time(100)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert life.types[-1] == "node.retried"
     assert first.run.status is Status.CANCELLED
     assert life.run.children == {first.run.run_id: "cancelled"}
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     second = world.child_of(life)
     assert second.run.status is Status.RUNNING and second is not first
 
@@ -189,10 +189,10 @@ def test_a_pause_does_not_count_towards_the_time_a_child_may_take() -> None:
     assert life.run.status is Status.PAUSED, "waiting for a child is no work to drain"
     world.pass_time(10_000)
     world.take(life, ResumeRun(world.at))
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert life.run.status is Status.RUNNING
     world.pass_time(11)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert life.run.error is not None and life.run.error["code"] == "node_timeout"
     assert child.run.status is Status.CANCELLED
 
@@ -220,7 +220,7 @@ def test_an_unknown_child_fails_the_node_for_good() -> None:
 
 def test_workflows_call_each_other_only_so_deep() -> None:
     body = chain(node("again", "core.subWorkflow", config={"workflowId": "sample"}))
-    world = World({"sample": compiled(body)}, limits=Limits(depth=3))
+    world = World({"sample": compiled(body)}, limits=RunLimits(depth=3))
     world.start(world.flows["sample"])
     lives = list(world.lives.values())
     assert [life.run.depth for life in lives] == [0, 1, 2, 3]

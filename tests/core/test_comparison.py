@@ -9,9 +9,9 @@ from random_flows import Move, bodies, examples, limits, moves
 from test_replay_properties import lived
 
 from moot.core.events import Event
-from moot.core.replay.compare import same, state_diff
-from moot.core.runs.start import Limits
-from moot.core.state.lineage import child_forked, living
+from moot.core.replay.compare import diff_states, is_same_event
+from moot.core.replay.lineage import child_forked_event, living_children
+from moot.core.runs.start import RunLimits
 from moot.core.state.run import NodeState, Run, apply
 from moot.core.state.status import NodeStatus, Status
 
@@ -34,9 +34,9 @@ def event(payload: dict[str, Any], run_id: str = FIRST, **given: Any) -> Event:
 @examples(200)
 def test_what_nodes_gave_is_compared_as_json(one: Any, other: Any) -> None:
     a, b = ({"outputs": each, "durationMs": n} for n, each in enumerate((one, other)))
-    assert same(event(a), event(a, SECOND))
+    assert is_same_event(event(a), event(a, SECOND))
     strictly = repr(one) == repr(other) or (one == other and not _mixed(one, other))
-    assert same(event(a), event(b)) == strictly
+    assert is_same_event(event(a), event(b)) == strictly
 
 
 def _mixed(one: Any, other: Any) -> bool:
@@ -58,40 +58,44 @@ def _took(said: Any, milliseconds: int) -> Any:
 def test_clocks_and_names_of_the_hosts_own_do_not_count() -> None:
     ours = {"interruptId": NAME, "key": f"{FIRST}:n:1", "resolvedAt": "a", "dueAt": "b"}
     theirs = {"interruptId": NAME[:-1] + "d", "key": f"{SECOND}:n:1", "resolvedAt": "c"}
-    assert same(event(ours), event(theirs, SECOND))
+    assert is_same_event(event(ours), event(theirs, SECOND))
     turn = {"from": "user", "content": "x", "ts": 1}
-    assert same(event({"turn": turn}), event({"turn": {**turn, "ts": 2}}))
+    assert is_same_event(event({"turn": turn}), event({"turn": {**turn, "ts": 2}}))
     used = {"calls": 1, "inputTokens": 9, "model": "demo"}
     for said in ({"usage": used}, {"outputs": {"usage": used}}, {"turn": {**turn, "meta": used}}):
         one, other = (_took(said, n) for n in (3, 4))
-        assert same(event(one), event(other)) and not same(event(one), event({"usage": {}}))
+        assert is_same_event(event(one), event(other)) and not is_same_event(
+            event(one), event({"usage": {}})
+        )
     fork = {"workflowId": "w", "forkedFrom": {"sourceRunId": FIRST}}
-    assert same(event({"workflowId": "w"}, type="run.started"), event(fork, type="run.started"))
+    assert is_same_event(
+        event({"workflowId": "w"}, type="run.started"), event(fork, type="run.started")
+    )
 
 
 def test_names_that_somebody_chose_and_clocks_that_somebody_kept_do() -> None:
-    assert not same(event({"messageId": "mine"}), event({"messageId": "yours"}))
-    assert not same(event({"outputs": {"ts": 1}}), event({"outputs": {"ts": 2}}))
-    assert not same(event({"outputs": {"dueAt": 1}}), event({"outputs": {"dueAt": 2}}))
-    assert not same(event({"a": 1}), event({"a": True}))
-    assert not same(event({}), event({}, type="node.failed"))
-    assert not same(event({}, node_id="a"), event({}, node_id="b"))
+    assert not is_same_event(event({"messageId": "mine"}), event({"messageId": "yours"}))
+    assert not is_same_event(event({"outputs": {"ts": 1}}), event({"outputs": {"ts": 2}}))
+    assert not is_same_event(event({"outputs": {"dueAt": 1}}), event({"outputs": {"dueAt": 2}}))
+    assert not is_same_event(event({"a": 1}), event({"a": True}))
+    assert not is_same_event(event({}), event({}, type="node.failed"))
+    assert not is_same_event(event({}, node_id="a"), event({}, node_id="b"))
 
 
 @given(bodies(), st.lists(moves, max_size=8), limits)
 @examples(40)
 def test_every_log_is_the_same_as_itself(
-    body: dict[str, Any], happened: list[Move], ceilings: Limits
+    body: dict[str, Any], happened: list[Move], ceilings: RunLimits
 ) -> None:
     for life in lived(body, happened, ceilings).lives.values():
-        assert all(same(each, each) for each in life.log)
-        assert state_diff(life.run, life.run) == {}
+        assert all(is_same_event(each, each) for each in life.log)
+        assert diff_states(life.run, life.run) == {}
 
 
 def test_states_differ_where_they_differ() -> None:
     a = Run("a", status=Status.RUNNING, variables={"x": 1, "y": 2}, channels={"c": [1]})
     b = Run("b", status=Status.FAILED, variables={"x": 1, "z": 3}, channels={"c": [2]})
-    assert state_diff(a, b) == {
+    assert diff_states(a, b) == {
         "status": {"a": "running", "b": "failed"},
         "variables": {"y": {"a": 2}, "z": {"b": 3}},
         "channels": {"c": {"a": [1], "b": [2]}},
@@ -107,8 +111,8 @@ def test_a_forked_child_takes_the_place_of_the_one_it_was(
     state = NodeState(status=NodeStatus.RUNNING, living={name: n for n, name in enumerate(names)})
     run = Run("a", status=Status.RUNNING, nodes={"n": state}, active={"n": None})
     run.children = dict.fromkeys(names)
-    new = child_forked("n", old, "fork", {old: 1})
+    new = child_forked_event("n", old, "fork", {old: 1})
     apply(run, event(new.payload, type=new.type, node_id=new.node_id or UNSET))
     expected = ["fork" if name == old else name for name in names]
-    assert list(run.children) == [child for _, child in living(run)] == expected
+    assert list(run.children) == [child for _, child in living_children(run)] == expected
     assert list(run.nodes["n"].living.values()) == list(range(len(names)))

@@ -17,7 +17,7 @@ from gate_scenes import (
 )
 from simulator import ADA, BOT, CHAIR, Life, World, chain, compiled, node
 
-from moot.core.commands import CancelRun, PauseRun, Wake
+from moot.core.commands import CancelRun, PauseRun, TimePassed
 from moot.core.conversations.participants import MOST_PARTICIPANTS
 from moot.core.errors import (
     BadRequest,
@@ -388,7 +388,7 @@ def test_a_conversation_that_runs_out_of_time_closes_with_nothing_and_fails() ->
     world.pass_time(600)
     say(world, life, "host:cfo")
     world.pass_time(400)
-    found = world.take(life, Wake(world.at))
+    found = world.take(life, TimePassed(world.at))
     assert short(found) == [
         "conversation.closed", "interrupt.resolved", "node.failed", "run.failed"
     ]  # fmt: skip

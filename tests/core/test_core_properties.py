@@ -8,11 +8,11 @@ from random_flows import SECRET, Move, Story, bodies, examples, flows_of, limits
 from simulator import World, state
 
 from moot.core.events import decode, encode
-from moot.core.runs.start import Limits
+from moot.core.runs.start import RunLimits
 from moot.core.state.run import Run, apply, fold
 
 
-def lived(body: dict[str, object], ceilings: Limits, story: list[Move], most: int) -> World:
+def lived(body: dict[str, object], ceilings: RunLimits, story: list[Move], most: int) -> World:
     """A world in which all of it happened, checked after every move and brought to its end."""
     world = World(flows_of(body), most, ceilings)
     before = msgspec.json.encode(body)
@@ -27,7 +27,7 @@ def lived(body: dict[str, object], ceilings: Limits, story: list[Move], most: in
     return world
 
 
-SHALLOW = Limits(depth=2)
+SHALLOW = RunLimits(depth=2)
 
 stories = st.lists(moves, max_size=25)
 mosts = st.sampled_from([1, 3, 10, 512])
@@ -36,7 +36,7 @@ mosts = st.sampled_from([1, 3, 10, 512])
 @examples(250)
 @given(bodies(), limits, stories, mosts)
 def test_every_log_keeps_its_promises_and_every_run_comes_to_its_end(
-    body: dict[str, object], ceilings: Limits, story: list[Move], most: int
+    body: dict[str, object], ceilings: RunLimits, story: list[Move], most: int
 ) -> None:
     lived(body, ceilings, story, most)
 

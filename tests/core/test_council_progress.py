@@ -25,13 +25,13 @@ from test_participation import (
     woken,
 )
 
-from moot.agents.models.retry import Limits
-from moot.core.commands import Wake
-from moot.core.councils.decide import WakeReport
-from moot.core.councils.next_step import left
+from moot.agents.models.retry import RetryLimits
+from moot.core.commands import TimePassed
+from moot.core.councils.decide import InvitationReport
+from moot.core.councils.limits import remaining_budget
 from moot.core.events import NewEvent
 from moot.core.state.conversation import Conversation
-from moot.core.state.council_policy import Bounds, meaningless
+from moot.core.state.council_policy import Bounds, describe_unused_settings
 from moot.core.state.run import Run, apply
 
 
@@ -116,7 +116,7 @@ def test_a_call_counts_when_it_begins_though_its_member_is_passed_over() -> None
     call_models(world, life)
     assert floor_of(life).spent.calls == 1
     world.pass_time(10_000)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert life.told("moot.participation.stopped")[-1].payload["reason"] == "calls"
     assert woken(life) == []
 
@@ -126,7 +126,7 @@ def test_a_call_that_is_told_of_twice_counts_once() -> None:
     wake_id = next(iter(floor_of(life).wakes))
     result = {"usage": {"inputTokens": 10, "outputTokens": 5}, "cost": 0.5}
     told = (effect(life, wake_id), effect(life, wake_id, "finished", result=result))
-    world.take(life, WakeReport("convo", wake_id, told, world.at))
+    world.take(life, InvitationReport("convo", wake_id, told, world.at))
     usage = {"calls": 2, "inputTokens": 12, "outputTokens": 5, "cost": 0.75}
     end(world, life, usage=usage)
     spent = floor_of(life).spent
@@ -138,9 +138,9 @@ def test_what_a_broken_off_call_has_used_up_is_counted_once_it_is_told() -> None
     wake_id = next(iter(floor_of(life).wakes))
     call_models(world, life)
     world.pass_time(10_000)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     known = {"usage": {"inputTokens": 40, "outputTokens": 2}}
-    told = WakeReport(
+    told = InvitationReport(
         "convo", wake_id, (effect(life, wake_id, "abandoned", result=known),), world.at
     )
     world.take(life, told)
@@ -154,7 +154,7 @@ def test_those_who_have_the_floor_at_once_share_calls_tokens_and_money() -> None
     assert woken(life) == [("host:ada", "speak")], "what a call costs is not known yet"
     end(world, life, usage={"calls": 1, "inputTokens": 100, "cost": 0.1})
     assert len(woken(life)) == 3
-    may = left(floor_of(life), "host:bo")
+    may = remaining_budget(floor_of(life), "host:bo")
     assert (may.calls, may.tokens) == (13, 13_300) and may.money == pytest.approx(1.3)
 
 
@@ -179,13 +179,13 @@ def test_a_member_that_was_heard_meanwhile_is_not_passed_over_and_one_that_fell_
     world, life = council({"blind": True, "limits": {"silence": 30}}, members=2)
     ada, bo = floor_of(life).wakes
     world.pass_time(30_000)
-    world.take(life, Wake(world.at, heard={ada: 4_000, bo: 30_000}))
+    world.take(life, TimePassed(world.at, heard={ada: 4_000, bo: 30_000}))
     [heard] = life.told("moot.participation.heard")
     assert heard.payload["agentId"] == "host:ada"
     assert woken(life) == [("host:ada", "speak")]
     assert floor_of(life).wakes[ada].due == world.at + 26_000
     world.pass_time(26_000)
-    world.take(life, Wake(world.at, heard={ada: 30_000}))
+    world.take(life, TimePassed(world.at, heard={ada: 30_000}))
     assert "Ada was silent" in life.told("conversation.exchanged")[-2].payload["turn"]["content"]
 
 
@@ -195,14 +195,14 @@ def test_a_call_and_another_attempt_are_signs_of_life() -> None:
     told = {"invocationId": f"run0:convo:{wake_id}", "agentId": "host:ada", "attempt": 1}
     for event in (effect(life, wake_id), NewEvent("moot.model.retried", told, "convo")):
         world.pass_time(20_000)
-        world.take(life, WakeReport("convo", wake_id, (event,), world.at))
-        world.take(life, Wake(world.at))
+        world.take(life, InvitationReport("convo", wake_id, (event,), world.at))
+        world.take(life, TimePassed(world.at))
     assert woken(life) == [("host:ada", "speak")]
     assert floor_of(life).spent.calls == 2
 
 
 def test_by_default_nobody_is_silent_before_a_model_has_used_up_its_time() -> None:
-    assert Bounds().silence > Limits().total_s
+    assert Bounds().silence > RetryLimits().total_s
 
 
 @pytest.mark.parametrize("mode", ["round-robin", "raise-hand", "moderated"])
@@ -217,7 +217,7 @@ def test_when_nobody_could_answer_there_is_no_consensus_and_nothing_to_sum_up(
             break
         if outcome == "silent":
             world.pass_time(10_000)
-            world.take(life, Wake(world.at))
+            world.take(life, TimePassed(world.at))
         else:
             end(world, life, outcome)
     stopped = [event.payload["reason"] for event in life.told("moot.participation.stopped")]
@@ -319,9 +319,12 @@ def test_what_is_summed_up_follows_on_and_is_never_more_than_one_can_be_told(
 @pytest.mark.parametrize("mode", ["declared", "addressed", "small", "large"])
 def test_what_a_mode_has_no_use_for_is_refused_with_the_way_out(mode: str) -> None:
     for asked in ({"rounds": 2}, {"moderator": "host:ada"}, {"vote": True}, {"blind": True}):
-        assert "round-robin" in str(meaningless({"mode": mode, **asked}))
-    assert meaningless({"mode": mode, "vote": False, "close": "person", "window": 9}) is None
-    assert meaningless({"mode": "moderated", "rounds": 2, "vote": True}) is None
+        assert "round-robin" in str(describe_unused_settings({"mode": mode, **asked}))
+    assert (
+        describe_unused_settings({"mode": mode, "vote": False, "close": "person", "window": 9})
+        is None
+    )
+    assert describe_unused_settings({"mode": "moderated", "rounds": 2, "vote": True}) is None
 
 
 def test_a_paused_conversation_wakes_nobody_and_a_prod_wakes_once() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from schedule_scenes import HOUR, MINUTE, at, schedule, shown
 
-from moot.core.schedules.slots import next_slots, slots
+from moot.core.schedules.slots import next_slots, slots_between
 
 BERLIN, NEW_YORK, HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
 KOLKATA, SAO_PAULO, APIA = "Asia/Kolkata", "America/Sao_Paulo", "Pacific/Apia"
@@ -91,16 +91,16 @@ def test_it_does_not_matter_where_one_begins(
     spec = schedule(cronExpr=cron, timezone=zone)
     end = at(expected[-1])
     start = max(at(after), end - 50 * HOUR)
-    whole = slots(spec, start, end)
+    whole = slots_between(spec, start, end)
     for begin in range(start, end, 73 * MINUTE):
-        assert slots(spec, begin, end) == [slot for slot in whole if slot > begin]
+        assert slots_between(spec, begin, end) == [slot for slot in whole if slot > begin]
 
 
 @pytest.mark.parametrize("zone", [BERLIN, NEW_YORK, HOWE, KOLKATA, SAO_PAULO, APIA])
 def test_intervals_know_no_clocks_on_walls(zone: str) -> None:
     created = at("2026-03-01T10:17:05Z")
     spec = schedule(created, intervalSeconds=86_400, timezone=zone)
-    found = slots(spec, 0, created + 300 * 86_400_000)
+    found = slots_between(spec, 0, created + 300 * 86_400_000)
     assert found == [created + day * 86_400_000 for day in range(1, 301)]
 
 

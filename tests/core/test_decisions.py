@@ -9,15 +9,15 @@ from moot.core.conversations.decisions import (
     LONGEST_TEXT,
     MOST_ENTRIES,
     Action,
-    Decision,
+    CouncilDecision,
     Dissent,
     Vote,
-    read,
+    read_decision,
 )
 from moot.core.errors import BadRequest
 from moot.core.state.status import Status
 
-FULL = Decision(
+FULL = CouncilDecision(
     text="We ship in June.",
     votes=[Vote("host:cfo", "yes", "cash"), Vote("user:ada", "no")],
     dissent=[Dissent("host:cto", "May is possible")],
@@ -49,18 +49,18 @@ SENT: dict[str, Any] = {
     ],
 )  # fmt: skip
 def test_each_spelling_is_read_as_the_same_decision(outcome: Any) -> None:
-    assert read(outcome) == FULL
+    assert read_decision(outcome) == FULL
 
 
 def test_votes_may_be_an_object_by_name() -> None:
-    found = read({"decision": "x", "votes": {"host:cfo": "yes", "host:cto": "no"}})
+    found = read_decision({"decision": "x", "votes": {"host:cfo": "yes", "host:cto": "no"}})
     assert found is not None
     assert found.votes == [Vote("host:cfo", "yes"), Vote("host:cto", "no")]
 
 
 @pytest.mark.parametrize("outcome", [None, "June", 1, [], {}, {"winner": "June"}, {"text": 1}])
 def test_any_other_outcome_is_no_decision_and_as_good(outcome: Any) -> None:
-    assert read(outcome) is None
+    assert read_decision(outcome) is None
     world, life = council()
     world.answer(life, "convo", {"operation": "close", "outcome": outcome})
     assert life.told("conversation.closed")[0].payload["outcome"] == outcome
@@ -102,14 +102,14 @@ def test_a_decision_is_kept_as_it_was_sent() -> None:
     sent = {"text": FULL.text, **SENT, "mood": "good"}
     world.answer(life, "convo", {"operation": "close", "decision": sent})
     assert life.told("conversation.closed")[0].payload["outcome"] == sent
-    assert read(sent) == FULL
+    assert read_decision(sent) == FULL
 
 
 def test_a_bare_text_is_a_decision() -> None:
     world, life = council()
     world.answer(life, "convo", {"operation": "close", "decision": "June"})
     outcome = life.told("conversation.closed")[0].payload["outcome"]
-    assert outcome == {"text": "June"} and read(outcome) == Decision(text="June")
+    assert outcome == {"text": "June"} and read_decision(outcome) == CouncilDecision(text="June")
 
 
 def test_people_need_not_be_on_the_roster_to_vote() -> None:

@@ -11,7 +11,7 @@ from random_flows import bodies, examples
 from simulator import TYPES, chain, compiled, definition, edge, node
 
 from moot.core.errors import BadRequest, CapabilityRequired, CycleDetected, UnsupportedNodeType
-from moot.core.workflows.definition import SUPERVISOR, fits, parse
+from moot.core.workflows.definition import SUPERVISOR, is_of_type, parse_definition
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ from moot.core.workflows.definition import SUPERVISOR, fits, parse
 )  # fmt: skip
 def test_a_mistake_is_named(body: dict[str, Any], word: str) -> None:
     with pytest.raises(BadRequest) as refusal:
-        parse(body)
+        parse_definition(body)
     assert word in refusal.value.message + str(refusal.value.details)
 
 
@@ -98,7 +98,7 @@ def test_a_circle_is_found_and_walked_wherever_it_is(order: list[str], length: i
     edges = [edge(a, b) for a, b in zip(ring, [*ring[1:], ring[0]], strict=True)]
     edges += [edge(order[0], name) for name in order[length:]]
     with pytest.raises(CycleDetected) as refusal:
-        parse(definition([node(name) for name in order], edges))
+        parse_definition(definition([node(name) for name in order], edges))
     circle = refusal.value.details["nodeIds"]
     pairs = {(each["sourceNodeId"], each["targetNodeId"]) for each in edges}
     assert circle[0] == circle[-1] and set(circle) == set(ring)
@@ -124,13 +124,13 @@ def test_every_edge_leads_from_a_shallower_to_a_deeper_node(body: dict[str, Any]
 @examples(60)
 @given(bodies())
 def test_a_definition_reads_the_same_from_bytes_and_from_objects(body: dict[str, Any]) -> None:
-    assert parse(msgspec.json.encode(body)) == parse(body)
+    assert parse_definition(msgspec.json.encode(body)) == parse_definition(body)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'"x"', b"null", b"\xff", b'{"id": 1}'])
 def test_what_is_no_definition_at_all_is_refused(body: bytes) -> None:
     with pytest.raises(BadRequest):
-        parse(body)
+        parse_definition(body)
 
 
 @pytest.mark.parametrize(
@@ -140,4 +140,4 @@ def test_what_is_no_definition_at_all_is_refused(body: bytes) -> None:
      ("array", [], True), ("array", {}, False), ("object", {}, True), ("object", 3, True)],
 )  # fmt: skip
 def test_a_value_fits_its_declared_type(type_: str, value: Any, fit: bool) -> None:
-    assert fits(type_, value) is fit
+    assert is_of_type(type_, value) is fit

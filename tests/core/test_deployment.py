@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from moot.core.agents.deployments import (
-    BOUND,
+    BINDABLE_CHANNELS,
     CHANNELS,
     STATES,
-    Change,
-    Deployed,
-    Deployment,
-    changed,
-    checked,
-    drawn,
+    AgentDeployment,
+    DeployedVersion,
+    DeploymentChange,
+    change_deployment,
+    check_deployment_events,
+    draw_version,
 )
 from moot.core.errors import BadRequest, Conflict
 
-EMPTY = Deployment(agent_id="local.agents.ada")
+EMPTY = AgentDeployment(agent_id="local.agents.ada")
 LEGAL = {
     ("draft", "test"), ("test", "staged"), ("staged", "active"), ("active", "paused"),
     ("paused", "active"), ("active", "deprecated"), ("active", "rolled-back"),
@@ -28,7 +28,7 @@ LEGAL = {
 }  # fmt: skip
 
 CHANGES = some.builds(
-    Change,
+    DeploymentChange,
     version=some.sampled_from(["1", "2", "3"]),
     transition=some.sampled_from(["promote", "pause", "deprecate", "rollback", "adjust-canary"]),
     to_state=some.none() | some.sampled_from(STATES),
@@ -38,14 +38,14 @@ CHANGES = some.builds(
 
 
 @given(some.lists(CHANGES, max_size=12))
-def test_what_a_change_tells_is_all_that_can_be_told(changes: list[Change]) -> None:
+def test_what_a_change_tells_is_all_that_can_be_told(changes: list[DeploymentChange]) -> None:
     found = EMPTY
     for change in changes:
         try:
-            found, told = changed(found, change)
+            found, told = change_deployment(found, change)
         except (BadRequest, Conflict):
             continue
-        assert checked([list(each) for each in told]) == told
+        assert check_deployment_events([list(each) for each in told]) == told
 
 
 @pytest.mark.parametrize(
@@ -57,15 +57,15 @@ def test_what_a_change_tells_is_all_that_can_be_told(changes: list[Change]) -> N
 )  # fmt: skip
 def test_nothing_else_can_be_told_as_a_change(told: Any) -> None:
     with pytest.raises((BadRequest, msgspec.ValidationError)):
-        checked(told)
+        check_deployment_events(told)
 
 
-def done(*changes: tuple[str, str] | Change) -> Deployment:
+def done(*changes: tuple[str, str] | DeploymentChange) -> AgentDeployment:
     found = EMPTY
     for each in changes:
-        if not isinstance(each, Change):
-            each = Change(version=each[0], transition=each[1])  # type: ignore[arg-type]
-        found, _ = changed(found, each)
+        if not isinstance(each, DeploymentChange):
+            each = DeploymentChange(version=each[0], transition=each[1])  # type: ignore[arg-type]
+        found, _ = change_deployment(found, each)
     return found
 
 
@@ -74,11 +74,13 @@ def active(version: str) -> list[tuple[str, str]]:
 
 
 @given(some.lists(CHANGES, max_size=30))
-def test_whatever_is_asked_states_move_as_they_may_and_shares_add_up(asked: list[Change]) -> None:
+def test_whatever_is_asked_states_move_as_they_may_and_shares_add_up(
+    asked: list[DeploymentChange],
+) -> None:
     found = EMPTY
     for each in asked:
         try:
-            after, told = changed(found, each)
+            after, told = change_deployment(found, each)
         except (BadRequest, Conflict):
             continue
         assert told and all(type_.startswith("deployment.") for type_, _ in told)
@@ -86,25 +88,25 @@ def test_whatever_is_asked_states_move_as_they_may_and_shares_add_up(asked: list
             before, now = found.of(version).state, after.of(version).state
             back = each.transition == "rollback" and now == "active"
             assert before == now or (before, now) in LEGAL or back
-        for channel in BOUND:
+        for channel in BINDABLE_CHANNELS:
             serving = after.serving(channel)
             assert sum(one.canary_percent == 100 for one in serving) <= 1
             assert sum(one.canary_percent for one in serving if one.canary_percent < 100) <= 100
-            assert (drawn(after, channel, "run_1") is None) == (not serving)
+            assert (draw_version(after, channel, "run_1") is None) == (not serving)
         found = after
 
 
 @given(some.text(max_size=20))
 def test_a_run_draws_the_same_however_often_it_draws(run_id: str) -> None:
-    half = Change(version="2", transition="promote", channel="stable", canary_percent=50)
+    half = DeploymentChange(version="2", transition="promote", channel="stable", canary_percent=50)
     found = done(*active("1"), *active("2")[:2], half)
-    assert drawn(found, "stable", run_id) == drawn(found, "stable", run_id)
+    assert draw_version(found, "stable", run_id) == draw_version(found, "stable", run_id)
 
 
 def test_a_share_is_about_as_large_as_it_says() -> None:
-    tenth = Change(version="2", transition="promote", channel="stable", canary_percent=10)
+    tenth = DeploymentChange(version="2", transition="promote", channel="stable", canary_percent=10)
     found = done(*active("1"), *active("2")[:2], tenth)
-    lots = [drawn(found, "stable", f"run_{number}") for number in range(2000)]
+    lots = [draw_version(found, "stable", f"run_{number}") for number in range(2000)]
     assert 100 < lots.count("2") < 320
 
 
@@ -113,7 +115,7 @@ def test_who_takes_a_channel_knows_whose_it_was() -> None:
     assert found.of("2").rollback_pointer == "1" and found.of("1").channels == ()
     back = done(*active("1"), *active("2"), ("2", "rollback"))
     assert [one.version for one in back.serving("stable")] == ["1"]
-    assert back.of("2") == Deployed(version="2", state="rolled-back", rollback_pointer="1")
+    assert back.of("2") == DeployedVersion(version="2", state="rolled-back", rollback_pointer="1")
 
 
 @pytest.mark.parametrize("change", [
@@ -125,13 +127,15 @@ def test_who_takes_a_channel_knows_whose_it_was() -> None:
 ])  # fmt: skip
 def test_a_draft_can_only_be_tested(change: dict[str, Any]) -> None:
     with pytest.raises(Conflict):
-        changed(EMPTY, Change(**change))
+        change_deployment(EMPTY, DeploymentChange(**change))
 
 
 def test_shares_of_more_than_all_are_refused() -> None:
-    def share(version: str) -> Change:
-        return Change(version=version, transition="promote", channel="stable", canary_percent=60)
+    def share(version: str) -> DeploymentChange:
+        return DeploymentChange(
+            version=version, transition="promote", channel="stable", canary_percent=60
+        )
 
     found = done(*active("1"), *active("2")[:2], share("2"), *active("3")[:2])
     with pytest.raises(Conflict):
-        changed(found, share("3"))
+        change_deployment(found, share("3"))

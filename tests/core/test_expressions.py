@@ -9,7 +9,13 @@ from hypothesis import given
 from random_flows import examples
 
 from moot.core.workflows import expressions
-from moot.core.workflows.expressions import ExpressionError, check, evaluate, matches, plain
+from moot.core.workflows.expressions import (
+    ExpressionError,
+    check_expression,
+    evaluate_expression,
+    is_pattern_match,
+    plain_json,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +36,7 @@ from moot.core.workflows.expressions import ExpressionError, check, evaluate, ma
 def test_an_expression_is_worth_what_it_says(
     source: str, names: dict[str, Any], value: Any
 ) -> None:
-    found = evaluate(source, names)
+    found = evaluate_expression(source, names)
     assert found == value and type(found) is type(value)
 
 
@@ -45,7 +51,7 @@ def test_an_expression_is_worth_what_it_says(
 )  # fmt: skip
 def test_an_expression_without_a_value_says_so(source: str, names: dict[str, Any]) -> None:
     with pytest.raises(ExpressionError):
-        evaluate(source, names)
+        evaluate_expression(source, names)
 
 
 @pytest.mark.parametrize("source", ["1.0 / 0.0", "-1.0 / 0.0", "0.0 / 0.0", "[1.0 / 0.0]",
@@ -53,26 +59,26 @@ def test_an_expression_without_a_value_says_so(source: str, names: dict[str, Any
 def test_what_json_has_no_number_for_is_no_value(source: str) -> None:
     """It would be one thing in memory and null in the log."""
     with pytest.raises(ExpressionError):
-        evaluate(source, {})
+        evaluate_expression(source, {})
 
 
 @pytest.mark.parametrize("source", ["", "1 +", "a b", "'open", "(", "[" * 500, "x" * 5000])
 def test_what_cannot_be_read_is_refused_at_once(source: str) -> None:
     with pytest.raises(ExpressionError):
-        check(source)
+        check_expression(source)
 
 
 def test_a_long_list_is_no_trouble() -> None:
     numbers = list(range(100_000))
-    assert evaluate("size(l)", {"l": numbers}) == 100_000
-    assert evaluate("l.filter(n, n >= 998)", {"l": numbers[:1000]}) == [998, 999]
+    assert evaluate_expression("size(l)", {"l": numbers}) == 100_000
+    assert evaluate_expression("l.filter(n, n >= 998)", {"l": numbers[:1000]}) == [998, 999]
 
 
 def test_an_expression_that_could_take_very_long_is_refused_before_it_does() -> None:
     """Everybody waits while it runs, and the library has no budget of its own."""
     numbers = list(range(3000))
     with pytest.raises(ExpressionError):
-        evaluate("l.filter(a, l.exists(b, b == a + 10000))", {"l": numbers})
+        evaluate_expression("l.filter(a, l.exists(b, b == a + 10000))", {"l": numbers})
 
 
 def test_deep_data_is_refused_or_read_but_never_brings_the_host_down() -> None:
@@ -81,7 +87,7 @@ def test_deep_data_is_refused_or_read_but_never_brings_the_host_down() -> None:
         deep = [deep]
     for source in ("x", "size(x)", "x[0]"):
         try:
-            evaluate(source, {"x": deep})
+            evaluate_expression(source, {"x": deep})
         except ExpressionError:
             continue
 
@@ -92,28 +98,30 @@ def test_deep_data_is_refused_or_read_but_never_brings_the_host_down() -> None:
      ("Straße", "ß", True), ("", "^$", True), ("aaaa", "(a+)+$", True)],
 )  # fmt: skip
 def test_a_pattern_is_searched_for(text: str, pattern: str, found: bool) -> None:
-    assert matches(text, pattern) is found
+    assert is_pattern_match(text, pattern) is found
 
 
 def test_a_nasty_pattern_takes_no_time() -> None:
     """Linear: a backtracking engine would need longer than the universe has."""
-    assert matches("a" * 5000 + "b", "^(a+)+$") is False
+    assert is_pattern_match("a" * 5000 + "b", "^(a+)+$") is False
 
 
 def test_a_bad_pattern_is_an_error_of_the_expression() -> None:
     with pytest.raises(ExpressionError):
-        matches("x", "(")
+        is_pattern_match("x", "(")
 
 
 def test_maps_come_out_in_one_order() -> None:
-    seen = {tuple(evaluate("{'c': 1, 'a': 2, 'b': {'z': 1, 'y': 2}}", {})) for _ in range(20)}
+    seen = {
+        tuple(evaluate_expression("{'c': 1, 'a': 2, 'b': {'z': 1, 'y': 2}}", {})) for _ in range(20)
+    }
     assert seen == {("a", "b", "c")}
 
 
 def test_anything_else_becomes_its_text() -> None:
-    assert evaluate("duration('1h')", {}) == "1:00:00"
-    assert plain((1, {2: b"x"})) == [1, {"2": "b'x'"}]
-    assert evaluate("type(1)", {}) == "int"
+    assert evaluate_expression("duration('1h')", {}) == "1:00:00"
+    assert plain_json((1, {2: b"x"})) == [1, {"2": "b'x'"}]
+    assert evaluate_expression("type(1)", {}) == "int"
 
 
 json_values = st.recursive(
@@ -127,7 +135,7 @@ json_values = st.recursive(
 @examples(150)
 @given(json_values)
 def test_a_value_passes_through_unchanged(value: Any) -> None:
-    found = evaluate("x", {"x": value})
+    found = evaluate_expression("x", {"x": value})
     assert found == value
 
 
@@ -135,7 +143,7 @@ def test_a_value_passes_through_unchanged(value: Any) -> None:
 @given(st.text(alphabet="xyz01.+-*/%()[]{}'\"<>=!&|?:,in ", max_size=30), json_values)
 def test_any_text_is_a_value_or_a_refusal_and_nothing_else(source: str, value: Any) -> None:
     try:
-        found = evaluate(source, {"x": value, "y": 1, "z": "z"})
+        found = evaluate_expression(source, {"x": value, "y": 1, "z": "z"})
     except ExpressionError:
         return
     assert not isinstance(found, float) or math.isfinite(found)
@@ -144,4 +152,4 @@ def test_any_text_is_a_value_or_a_refusal_and_nothing_else(source: str, value: A
 def test_expressions_are_never_python() -> None:
     for source in ("__import__('os')", "().__class__", "open('/etc/passwd')", "exec('1')"):
         with pytest.raises(ExpressionError):
-            expressions.evaluate(source, {})
+            expressions.evaluate_expression(source, {})

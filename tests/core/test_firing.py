@@ -4,13 +4,24 @@ import msgspec
 import pytest
 from schedule_scenes import DAY, HOUR, MINUTE, MONDAY, SECOND, at, schedule, told
 
-from moot.core.schedules.decide import barred, decide_fires, joined, opened, retimed, unbarred
-from moot.core.schedules.model import Bar, Decision, Fire, Ledger, Schedule, Seen, Waiting
-from moot.core.schedules.slots import due_at, next_slots
+from moot.core.schedules.decide import decide_fires, merge_skips, new_ledger, retime_ledger
+from moot.core.schedules.model import (
+    BlockedPeriod,
+    BufferedSlot,
+    Fire,
+    FireDecision,
+    Schedule,
+    ScheduleFacts,
+    SlotLedger,
+)
+from moot.core.schedules.pauses import block_starts, unblock_starts
+from moot.core.schedules.slots import next_slots, slot_due_time
 
 
-def looked(spec: Schedule, ledger: Ledger | None = None, **seen: object) -> Decision:
-    return decide_fires(spec, ledger or opened(spec, MONDAY), msgspec.convert(seen, Seen))
+def looked(spec: Schedule, ledger: SlotLedger | None = None, **seen: object) -> FireDecision:
+    return decide_fires(
+        spec, ledger or new_ledger(spec, MONDAY), msgspec.convert(seen, ScheduleFacts)
+    )
 
 
 def hours(count: float) -> int:
@@ -20,7 +31,7 @@ def hours(count: float) -> int:
 def test_nothing_is_due_at_first_and_it_is_known_when_to_look_again() -> None:
     found = looked(schedule(), now=MONDAY)
     assert (found.fires, found.wake_at, found.more) == ((), hours(1), False)
-    assert found.ledger == Ledger(decided=MONDAY)
+    assert found.ledger == SlotLedger(decided=MONDAY)
 
 
 def test_a_slot_starts_a_run_when_it_is_due_and_only_once() -> None:
@@ -34,7 +45,7 @@ def test_a_slot_starts_a_run_when_it_is_due_and_only_once() -> None:
 
 
 def test_asking_again_after_a_crash_decides_the_same() -> None:
-    spec, ledger = schedule(catchUp="all-within-window"), Ledger(decided=MONDAY)
+    spec, ledger = schedule(catchUp="all-within-window"), SlotLedger(decided=MONDAY)
     assert looked(spec, ledger, now=hours(9)) == looked(spec, ledger, now=hours(9))
 
 
@@ -85,7 +96,7 @@ def test_a_slot_that_is_on_time_is_the_one_after_an_outage() -> None:
 def test_a_year_of_missed_minutes_is_worked_off_in_bounded_steps() -> None:
     spec = schedule(cronExpr="* * * * *")
     now = MONDAY + 20 * DAY
-    ledger, records, calls = opened(spec, MONDAY), [], 0
+    ledger, records, calls = new_ledger(spec, MONDAY), [], 0
     while True:
         found = looked(spec, ledger, now=now)
         records += found.fires
@@ -104,7 +115,7 @@ def test_no_more_than_a_hundred_missed_slots_are_started() -> None:
         cronExpr="* * * * *", catchUp="all-within-window", catchUpWindowSeconds=30 * 86_400,
         overlap="allow",
     )  # fmt: skip
-    ledger, started = opened(spec, MONDAY), []
+    ledger, started = new_ledger(spec, MONDAY), []
     for _ in range(3):
         found = looked(spec, ledger, now=MONDAY + 2000 * MINUTE + 90 * SECOND)
         ledger = found.ledger
@@ -147,7 +158,7 @@ def test_one_slot_waits_and_those_after_it_are_skipped() -> None:
 
 def test_slots_that_wait_are_started_one_after_the_other() -> None:
     spec = schedule(overlap="buffer-all")
-    ledger = opened(spec, MONDAY)
+    ledger = new_ledger(spec, MONDAY)
     for hour in (1, 2, 3):
         ledger = looked(spec, ledger, now=hours(hour), going=("run_1",)).ledger
     found = looked(spec, ledger, now=hours(4))
@@ -159,7 +170,7 @@ def test_slots_that_wait_are_started_one_after_the_other() -> None:
 
 def test_so_many_slots_wait_and_no_more() -> None:
     spec = schedule(cronExpr="* * * * *", overlap="buffer-all")
-    ledger = opened(spec, MONDAY)
+    ledger = new_ledger(spec, MONDAY)
     for minute in range(1, 103):
         found = looked(spec, ledger, now=MONDAY + minute * MINUTE, going=("run_1",))
         ledger = found.ledger
@@ -182,7 +193,7 @@ def test_a_schedule_that_is_switched_off_starts_nothing_and_catches_nothing_up()
     assert told(off.fires) == ["skip 01-05T01:00 x5 until 01-05T05:00 disabled"]
     assert off.wake_at is None
     on = msgspec.structs.replace(spec, enabled=True)
-    ledger = unbarred(off.ledger, hours(7.5), "disabled")
+    ledger = unblock_starts(off.ledger, hours(7.5), "disabled")
     found = looked(on, ledger, now=hours(8.5))
     assert told(found.fires) == [
         "skip 01-05T06:00 x2 until 01-05T07:00 disabled", "start 01-05T08:00 catch-up",
@@ -192,21 +203,21 @@ def test_a_schedule_that_is_switched_off_starts_nothing_and_catches_nothing_up()
 
 def test_switching_off_counts_in_the_moment_of_deciding() -> None:
     spec = schedule()
-    ledger = opened(spec, MONDAY)
+    ledger = new_ledger(spec, MONDAY)
     off = msgspec.structs.replace(spec, enabled=False)
-    for bars in (ledger, barred(ledger, hours(1) + 5, "disabled")):
+    for bars in (ledger, block_starts(ledger, hours(1) + 5, "disabled")):
         assert told(looked(off, bars, now=hours(1) + 9).fires) == ["skip 01-05T01:00 disabled"]
-    paused = barred(ledger, hours(1) + 5, "paused")
+    paused = block_starts(ledger, hours(1) + 5, "paused")
     assert told(looked(spec, paused, now=hours(1) + 9).fires) == ["skip 01-05T01:00 paused"]
 
 
 def test_a_pause_skips_and_nothing_of_it_is_caught_up() -> None:
     spec = schedule(catchUp="all-within-window")
-    paused = barred(opened(spec, MONDAY), hours(0.5), "paused")
+    paused = block_starts(new_ledger(spec, MONDAY), hours(0.5), "paused")
     during = looked(spec, paused, now=hours(2.5))
     assert told(during.fires) == ["skip 01-05T01:00 x2 until 01-05T02:00 paused"]
     assert during.wake_at is None
-    resumed = unbarred(during.ledger, hours(4.5), "paused")
+    resumed = unblock_starts(during.ledger, hours(4.5), "paused")
     after = looked(spec, resumed, now=hours(5))
     assert told(after.fires) == [
         "skip 01-05T03:00 x2 until 01-05T04:00 paused", "start 01-05T05:00",
@@ -215,7 +226,7 @@ def test_a_pause_skips_and_nothing_of_it_is_caught_up() -> None:
 
 def test_a_pause_ends_by_itself_even_while_nobody_looks() -> None:
     spec = schedule()
-    paused = barred(opened(spec, MONDAY), hours(0.5), "paused", until=hours(3))
+    paused = block_starts(new_ledger(spec, MONDAY), hours(0.5), "paused", until=hours(3))
     assert looked(spec, paused, now=hours(1)).wake_at == hours(3)
     found = looked(spec, paused, now=hours(4.5))
     assert told(found.fires) == [
@@ -227,7 +238,7 @@ def test_a_pause_ends_by_itself_even_while_nobody_looks() -> None:
 def test_a_pause_drops_what_waits() -> None:
     spec = schedule(overlap="buffer-all")
     waiting = looked(spec, now=hours(1), going=("run_1",)).ledger
-    paused = barred(waiting, hours(1.2), "paused", until=hours(1.4))
+    paused = block_starts(waiting, hours(1.2), "paused", until=hours(1.4))
     for now, busy in ((hours(1.3), ()), (hours(1.5), ("run_1",))):
         found = looked(spec, paused, now=now, going=busy)
         assert told(found.fires) == ["skip 01-05T01:00 paused"]
@@ -236,9 +247,9 @@ def test_a_pause_drops_what_waits() -> None:
 
 def test_the_pauses_of_a_member_are_those_of_its_schedules() -> None:
     spec = schedule()
-    gone = looked(spec, now=hours(1), bars=(Bar(0, None, "disabled"),))
+    gone = looked(spec, now=hours(1), bars=(BlockedPeriod(0, None, "disabled"),))
     assert told(gone.fires) == ["skip 01-05T01:00 disabled"]
-    away = Bar(hours(1.5), hours(2.5), "paused")
+    away = BlockedPeriod(hours(1.5), hours(2.5), "paused")
     found = looked(spec, gone.ledger, now=hours(2.6), bars=(away,))
     assert told(found.fires) == ["skip 01-05T02:00 paused"]
     assert told(looked(spec, found.ledger, now=hours(3), bars=(away,)).fires) == [
@@ -247,22 +258,26 @@ def test_the_pauses_of_a_member_are_those_of_its_schedules() -> None:
 
 
 def test_pauses_beyond_number_become_longer_ones() -> None:
-    ledger = Ledger(decided=MONDAY)
+    ledger = SlotLedger(decided=MONDAY)
     for hour in range(0, 60, 2):
-        ledger = barred(ledger, hours(hour), "paused", until=hours(hour + 1))
+        ledger = block_starts(ledger, hours(hour), "paused", until=hours(hour + 1))
     assert len(ledger.bars) == 20
     assert (ledger.bars[0].since, ledger.bars[-1].since) == (hours(0), hours(58))
-    off = Ledger(decided=MONDAY, bars=(Bar(hours(-1), None, "disabled"), *ledger.bars[1:]))
+    off = SlotLedger(
+        decided=MONDAY, bars=(BlockedPeriod(hours(-1), None, "disabled"), *ledger.bars[1:])
+    )
     for hour in (70, 80):
-        off = barred(off, hours(hour), "paused", until=hours(hour + 1))
-    assert off.bars[0] == Bar(hours(-1), None, "disabled")
+        off = block_starts(off, hours(hour), "paused", until=hours(hour + 1))
+    assert off.bars[0] == BlockedPeriod(hours(-1), None, "disabled")
 
 
 def test_where_there_is_no_work_nothing_is_woken() -> None:
     spec = schedule(condition={"queue": "leads"}, overlap="buffer-one")
     found = looked(spec, now=hours(1), work=False)
     assert told(found.fires) == ["skip 01-05T01:00 no-work"]
-    waiting = Ledger(decided=hours(1), buffered=(Waiting(hours(1), hours(1), "slot", hours(1)),))
+    waiting = SlotLedger(
+        decided=hours(1), buffered=(BufferedSlot(hours(1), hours(1), "slot", hours(1)),)
+    )
     idle = looked(spec, waiting, now=hours(1.5), work=False)
     assert told(idle.fires) == ["skip 01-05T01:00 no-work"]
 
@@ -278,14 +293,14 @@ def test_a_single_time_comes_once_and_nothing_after_it() -> None:
 def test_jitter_is_the_same_for_the_same_slot_and_comes_before_the_next() -> None:
     spec = schedule(jitterSeconds=7200)
     found = next_slots(spec, MONDAY, 200)
-    late = [due_at(spec, slot) - slot for slot in found]
-    assert late == [due_at(spec, slot) - slot for slot in found]
+    late = [slot_due_time(spec, slot) - slot for slot in found]
+    assert late == [slot_due_time(spec, slot) - slot for slot in found]
     assert all(0 <= one < HOUR for one in late)
     assert len(set(late)) > 150
     other = msgspec.structs.replace(spec, schedule_id="sch_2")
-    assert [due_at(other, slot) - slot for slot in found] != late
+    assert [slot_due_time(other, slot) - slot for slot in found] != late
     first = looked(spec, now=MONDAY)
-    assert first.wake_at == due_at(spec, hours(1))
+    assert first.wake_at == slot_due_time(spec, hours(1))
     assert looked(spec, now=first.wake_at - 1).fires == ()
     fire = looked(spec, now=first.wake_at).fires[0]
     assert (fire.slot, fire.due) == (hours(1), first.wake_at)
@@ -293,7 +308,7 @@ def test_jitter_is_the_same_for_the_same_slot_and_comes_before_the_next() -> Non
 
 def test_new_times_have_no_slots_before_they_were_given() -> None:
     spec, new = schedule(), schedule(cronExpr="*/10 * * * *")
-    ledger = retimed(looked(spec, now=hours(2.3)).ledger, hours(2.3))
+    ledger = retime_ledger(looked(spec, now=hours(2.3)).ledger, hours(2.3))
     assert looked(new, ledger, now=hours(2.3)).fires == ()
     assert told(looked(new, ledger, now=hours(2) + 20 * MINUTE).fires) == ["start 01-05T02:20"]
 
@@ -303,9 +318,9 @@ def test_skips_in_a_row_become_one_and_nothing_else_does() -> None:
         found = {"act": "skip", "slot": hours(hour), "due": hours(hour), "reason": "paused", **more}
         return msgspec.convert(found, Fire)
 
-    both = joined(skip(1), skip(2))
+    both = merge_skips(skip(1), skip(2))
     assert both == skip(1, count=2, until=hours(2))
-    assert joined(both, skip(3, count=4, until=hours(6))) == skip(1, count=6, until=hours(6))
+    assert merge_skips(both, skip(3, count=4, until=hours(6))) == skip(1, count=6, until=hours(6))
     for earlier, later in (
         (skip(1), skip(2, reason="disabled")),
         (skip(1), skip(1)),
@@ -314,4 +329,4 @@ def test_skips_in_a_row_become_one_and_nothing_else_does() -> None:
         (skip(1, cause="backfill"), skip(2, cause="backfill")),
         (skip(1), skip(2, act="start", reason=None)),
     ):
-        assert joined(earlier, later) is None
+        assert merge_skips(earlier, later) is None

@@ -6,7 +6,7 @@ import pytest
 from flow_player import compiled, did, flow, nodes, played, value
 
 from moot.core.state.status import Status
-from moot.core.workflows.definition import parse
+from moot.core.workflows.definition import parse_definition
 from moot.core.workflows.yaml import compile_yaml
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "flows").glob("*.yaml"))
@@ -228,7 +228,7 @@ def test_aliases_stand_for_what_they_name() -> None:
 def test_the_examples_compile_and_say_what_they_are(path: Path) -> None:
     body = compile_yaml(path.read_text(), path.name)
     assert body["description"]
-    assert parse(body).id == path.stem
+    assert parse_definition(body).id == path.stem
     compiled(path.read_text(), path.name)
 
 

@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from moot.core.workflows.definition import parse
-from moot.core.workflows.graph import compile_flow
+from moot.core.workflows.definition import parse_definition
+from moot.core.workflows.flow import compile_flow
 from moot.core.workflows.yaml.compile import compile_yaml
 from moot.core.workflows.yaml.source import FlowFileError
-from moot.engine.nodes.registry import built_in
+from moot.engine.nodes.registry import built_in_types
 
 HEAD = "workflow: w\ninputs: {topic: str, found: {type: list, default: []}}\nsteps:\n"
 
 
 def compiled(steps: str) -> dict[str, Any]:
     body = compile_yaml(HEAD + steps, "w.yaml")
-    compile_flow(parse(body), built_in(), "x")
+    compile_flow(parse_definition(body), built_in_types(), "x")
     return body
 
 

@@ -18,9 +18,9 @@ from thread_scenes import (
     woken,
 )  # fmt: skip
 
-from moot.core.state.council_policy import OF_THREADS
+from moot.core.state.council_policy import THREAD_POLICY
 
-LARGE = {**OF_THREADS, "mode": "large"}
+LARGE = {**THREAD_POLICY, "mode": "large"}
 FIVE = ("ada", "bo", "cy", "dee", "ed")
 
 
@@ -54,7 +54,7 @@ def test_in_a_small_thread_everybody_answers_what_a_person_says_to_all_once() ->
 
 @pytest.mark.parametrize("mode", ["small", "declared"])
 def test_who_is_at_an_answer_when_a_person_speaks_to_all_answers_that_as_well(mode: str) -> None:
-    world, life = thread("ada", "bo", policy={**OF_THREADS, "mode": mode})
+    world, life = thread("ada", "bo", policy={**THREAD_POLICY, "mode": mode})
     say(world, life, "Ideas?")
     assert woken(life) == ["ada"]
     later = say(world, life, "And why?")[0].sequence
@@ -66,7 +66,7 @@ def test_who_is_at_an_answer_when_a_person_speaks_to_all_answers_that_as_well(mo
 
 
 def test_who_is_interrupted_answers_all_that_was_said_at_once() -> None:
-    world, life = thread("ada", "bo", policy={**OF_THREADS, "interject": "interrupt"})
+    world, life = thread("ada", "bo", policy={**THREAD_POLICY, "interject": "interrupt"})
     say(world, life, "Ideas?")
     say(world, life, "And why?")
     assert speak_all(world, life) == ["ada", "bo"]
@@ -120,7 +120,7 @@ def test_a_thread_becomes_large_with_its_fifth_agent_and_small_again() -> None:
     steer(world, life, {"uninvite": "ed"})
     say(world, life, "Ideas?")
     assert speak_all(world, life) == list(FIVE[:4])
-    steer(world, life, {"participation": {**OF_THREADS, "mode": "large"}})
+    steer(world, life, {"participation": {**THREAD_POLICY, "mode": "large"}})
     assert floor_of(life).mode == "large", "unless a person has said how it is"
     check(life)
 
@@ -258,7 +258,7 @@ def test_nobody_wakes_himself() -> None:
 
 def test_a_loop_of_agents_is_stopped_until_a_person_speaks() -> None:
     limits = {"consecutive": 5, "pair": 100}
-    world, life = thread("ada", "bo", policy={**OF_THREADS, "limits": limits})
+    world, life = thread("ada", "bo", policy={**THREAD_POLICY, "limits": limits})
     steer(world, life, {"discussion": True})
     say(world, life, "@ada go")
     for _ in range(5):
@@ -269,7 +269,7 @@ def test_a_loop_of_agents_is_stopped_until_a_person_speaks() -> None:
     assert "Stopped" in life.told("conversation.exchanged")[-1].payload["turn"]["content"]
     say(world, life, "@bo calm down")
     assert woken(life) == ["bo"]
-    assert OF_THREADS["limits"]["consecutive"] == 12
+    assert THREAD_POLICY["limits"]["consecutive"] == 12
     check(life)
 
 
@@ -387,7 +387,7 @@ def test_a_reply_says_what_it_replies_to() -> None:
 
 def test_limits_count_anew_with_every_turn_of_a_person() -> None:
     limits = {"minutes": 1}
-    policy: dict[str, Any] = {**OF_THREADS, "limits": limits}
+    policy: dict[str, Any] = {**THREAD_POLICY, "limits": limits}
     world, life = thread("ada", policy=policy)
     for _ in range(3):
         world.pass_time(3_600_000)

@@ -16,7 +16,7 @@ from gate_scenes import (
 )
 from simulator import ADA, BOT, CHAIR, Life, World, chain, compiled, definition, edge, node
 
-from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake
+from moot.core.commands import CancelRun, PauseRun, ResumeRun, TimePassed
 from moot.core.errors import (
     BadRequest,
     Conflict,
@@ -27,7 +27,7 @@ from moot.core.errors import (
     InterruptGone,
     InterruptNotFound,
 )
-from moot.core.runs.start import Limits
+from moot.core.runs.start import RunLimits
 from moot.core.state.status import Status
 
 GATE = node("ok", "core.approvalGate")
@@ -164,10 +164,10 @@ def test_after_a_cancel_an_answer_is_refused_as_cancelled() -> None:
 
 
 def test_a_run_that_ended_otherwise_takes_no_answer() -> None:
-    world = World(limits=Limits(duration_ms=1000))
+    world = World(limits=RunLimits(duration_ms=1000))
     life = world.start(compiled(definition([GATE, node("work", "acme.work")])))
     world.pass_time(2000)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert life.run.status is Status.FAILED
     assert isinstance(world.refused(life, world.answering("ok", ACCEPT)), InterruptAlreadyResolved)
 
@@ -179,9 +179,9 @@ def test_nothing_is_approved_by_waiting() -> None:
     world, life = approval(timeoutMs=1000)
     assert world.owed(life).due == life.run.interrupts["ok"].due
     world.pass_time(999)
-    assert world.take(life, Wake(world.at)) == []
+    assert world.take(life, TimePassed(world.at)) == []
     world.pass_time(1)
-    found = world.take(life, Wake(world.at))
+    found = world.take(life, TimePassed(world.at))
     assert short(found) == ["interrupt.resolved", "approval.received", "node.failed", "run.failed"]
     resolved, received = found[:2]
     assert caused_by(life, resolved).type == "interrupt.requested"
@@ -193,7 +193,7 @@ def test_nothing_is_approved_by_waiting() -> None:
 def test_a_timeout_may_complete_the_node_with_nothing() -> None:
     world, life = clarification(timeoutMs=10, onTimeout="complete")
     world.pass_time(10)
-    found = world.take(life, Wake(world.at))
+    found = world.take(life, TimePassed(world.at))
     assert short(found) == ["interrupt.resolved", "node.completed", "run.completed"]
     assert life.run.outputs == {"outcome": None, "timedOut": True}
 
@@ -201,7 +201,7 @@ def test_a_timeout_may_complete_the_node_with_nothing() -> None:
 def test_after_a_timeout_nobody_is_named_as_the_winner() -> None:
     world, life = approval(timeoutMs=10)
     world.pass_time(10)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     refusal = world.refused(life, world.answering("ok", ACCEPT))
     assert isinstance(refusal, InterruptAlreadyResolved)
     assert refusal.details["action"] == "rejected"
@@ -218,7 +218,7 @@ def test_votes_that_do_not_make_a_quorum_in_time_come_to_nothing() -> None:
     world, life = approval(timeoutMs=1000, requiredApprovals=2)
     world.answer(life, "ok", ACCEPT)
     world.pass_time(1000)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert life.run.status is Status.FAILED
 
 
@@ -257,9 +257,9 @@ def test_a_question_that_ran_out_of_time_in_a_pause_fails_when_the_run_goes_on()
     world, life = beside_work(gate)
     world.take(life, PauseRun(world.at, "immediate"))
     world.pass_time(500)
-    assert world.take(life, Wake(world.at)) == []
+    assert world.take(life, TimePassed(world.at)) == []
     world.take(life, ResumeRun(world.at))
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert life.run.nodes["ok"].status == "failed"
 
 
@@ -284,17 +284,17 @@ def test_a_pause_drains_while_another_node_waits_and_time_is_counted_once() -> N
 
 
 def test_waiting_does_not_count_as_active_time() -> None:
-    world = World(limits=Limits(duration_ms=1000))
+    world = World(limits=RunLimits(duration_ms=1000))
     life = world.start(compiled(chain(GATE, node("work", "acme.work"))))
     assert world.owed(life).due is None, "a run that waits has no deadline"
     world.pass_time(1_000_000)
-    assert world.take(life, Wake(world.at)) == []
+    assert world.take(life, TimePassed(world.at)) == []
     world.answer(life, "ok", ACCEPT)
     assert life.run.status is Status.RUNNING
     world.pass_time(900)
-    assert world.take(life, Wake(world.at)) == []
+    assert world.take(life, TimePassed(world.at)) == []
     world.pass_time(100)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert life.run.error is not None and life.run.error["code"] == "run_timeout"
 
 
@@ -344,11 +344,11 @@ def test_a_retry_forgets_how_the_child_of_the_last_attempt_waited() -> None:
     world, life, child = family(timeoutMs=100, maxRetries=1, retryDelayMs=50)
     world.mirror(child)
     world.pass_time(100)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert life.types[-1] == "node.retried" and child.run.status is Status.CANCELLED
     assert life.run.status is Status.RUNNING
     world.pass_time(50)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert life.run.status is Status.RUNNING and not life.run.mirrored
 
 

@@ -3,19 +3,19 @@
 from planning import DONE, hand, kids, planned, worker, world
 from simulator import TENANT
 
-from moot.core.runs.child_outputs import ChildEnded, Seen
-from moot.core.runs.start import Limits
+from moot.core.runs.child_outputs import ChildEnded, ChildReport
+from moot.core.runs.start import RunLimits
 from moot.core.verify.walk import verify
 
 MANY = 120
 
 
 def test_a_decision_that_gives_up_hundreds_of_workers_is_verified() -> None:
-    place = world(worker("w"), most_events=10_000, limits=Limits(tree=2 * MANY))
+    place = world(worker("w"), most_events=10_000, limits=RunLimits(tree=2 * MANY))
     config = {"fanOutPolicy": "parallel", "joinPolicy": {"mode": "first"}}
     life = place.start(planned(hand(*["w"] * MANY), DONE, dispatch=config))
     first, *_, last = kids(place, life)
-    known = {last.run.run_id: Seen("cancelled", 2)}  # it has led to another run
+    known = {last.run.run_id: ChildReport("cancelled", 2)}  # it has led to another run
     place.finish(first, "w")
     ended = ChildEnded(
         node_id="dis", child_run=first.run.run_id, status="completed", at=place.at,

@@ -6,10 +6,10 @@ import pytest
 from planning import DONE, fast, hand, kids, planned, settle, variable, worker, world
 from simulator import Life, chain, compiled, node
 
-from moot.core.commands import Wake
-from moot.core.runs.start import Limits
+from moot.core.commands import TimePassed
+from moot.core.runs.start import RunLimits
 from moot.core.state.status import Status
-from moot.core.workflows.warnings import remarks
+from moot.core.workflows.warnings import definition_warnings
 
 
 def code(life: Life) -> str:
@@ -18,7 +18,7 @@ def code(life: Life) -> str:
 
 
 def test_supervisors_that_hand_work_to_each_other_end_at_the_depth_allowed() -> None:
-    place = world(limits=Limits(depth=3))
+    place = world(limits=RunLimits(depth=3))
     place.flows["top"] = planned(hand("top"), DONE)
     first = place.start(place.flows["top"])
     settle(place)
@@ -31,7 +31,7 @@ def test_supervisors_that_hand_work_to_each_other_end_at_the_depth_allowed() -> 
 
 
 def test_a_tree_of_supervisors_ends_at_the_runs_allowed() -> None:
-    place = world(limits=Limits(tree=20, depth=30))
+    place = world(limits=RunLimits(tree=20, depth=30))
     place.flows["top"] = planned(hand("top", "top"), hand("top"), DONE)
     place.start(place.flows["top"])
     settle(place)
@@ -41,7 +41,7 @@ def test_a_tree_of_supervisors_ends_at_the_runs_allowed() -> None:
 
 
 def test_what_a_worker_did_not_use_of_its_share_is_there_for_the_next() -> None:
-    place = world(fast("a"), worker("b"), limits=Limits(tree=30))
+    place = world(fast("a"), worker("b"), limits=RunLimits(tree=30))
     join = {"fanOutPolicy": "parallel", "joinPolicy": {"mode": "first"}}
     life = place.start(planned(*[hand("a", "b")] * 14, DONE, dispatch=join))
     settle(place)
@@ -50,7 +50,7 @@ def test_what_a_worker_did_not_use_of_its_share_is_there_for_the_next() -> None:
 
 
 def test_one_more_than_a_run_may_start_is_refused() -> None:
-    place = world(fast("a"), limits=Limits(tree=5))
+    place = world(fast("a"), limits=RunLimits(tree=5))
     life = place.start(planned(*[hand("a")] * 5, DONE))
     settle(place)
     assert len(place.lives) == 5 and code(life) == "tree_exceeded"
@@ -62,7 +62,7 @@ def test_a_worker_that_never_ends_is_ended_by_the_time_limit_of_the_run(policy: 
     flow = planned(hand("a", "b"), DONE, dispatch={"fanOutPolicy": policy})
     life = place.start(flow, configurable={"runTimeoutMs": 1000})
     place.pass_time(1001)
-    place.take(life, Wake(place.at))
+    place.take(life, TimePassed(place.at))
     [cap] = life.told("cap.breached")
     assert cap.payload["kind"] == "run-duration" and code(life) == "run_timeout"
     assert {each.run.status for each in kids(place, life)} == {Status.CANCELLED}
@@ -104,7 +104,7 @@ def test_a_mapping_of_what_is_not_declared_is_remarked_and_taken(
 ) -> None:
     place = world(fast("a", variable("x", "1")))
     flow = planned(hand("a"), DONE, dispatch=config, variables=[variable("result", "before")])
-    found = [remark.split(": ")[1] for remark in remarks(flow)]
+    found = [remark.split(": ")[1] for remark in definition_warnings(flow)]
     assert found == [f"{where} names the variable 'lost', which is not declared" for where in named]
     life = place.start(flow)
     settle(place)
@@ -113,4 +113,7 @@ def test_a_mapping_of_what_is_not_declared_is_remarked_and_taken(
 
 def test_sub_workflows_are_remarked_on_too() -> None:
     config = {"workflowId": "a", "outputMapping": {"lost": "x"}}
-    assert len(remarks(compiled(chain(node("sub", "core.subWorkflow", config=config))))) == 1
+    assert (
+        len(definition_warnings(compiled(chain(node("sub", "core.subWorkflow", config=config)))))
+        == 1
+    )

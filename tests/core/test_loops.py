@@ -20,7 +20,7 @@ from planning import (
 )  # fmt: skip
 from simulator import ADA, Life, World, chain, compiled, definition, edge, node
 
-from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, Wake
+from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, TimePassed
 from moot.core.interrupts import inbox
 from moot.core.state.status import Status
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
@@ -83,11 +83,11 @@ def test_a_cap_in_the_middle_of_a_wave_takes_the_children_along() -> None:
 def test_a_question_of_a_supervisor_waits_in_the_inbox_until_a_person_answers(way: str) -> None:
     place = world()
     life = place.start(planned(ask("Blue?"), DONE, dispatch={"askUserRouting": way}))
-    assert [item.node_id for item in inbox.items(life.run)] == ["dis"]
+    assert [item.node_id for item in inbox.inbox_items(life.run)] == ["dis"]
     said = {"answers": {"answer": "no"}} if way == "clarification" else {"content": "no"}
     place.answer(life, "dis", said, ADA)
     settle(place)
-    assert life.run.status is Status.COMPLETED and inbox.items(life.run) == []
+    assert life.run.status is Status.COMPLETED and inbox.inbox_items(life.run) == []
 
 
 def test_a_question_is_a_conversation_unless_told_otherwise() -> None:
@@ -236,7 +236,7 @@ def test_a_time_limit_of_the_node_cancels_its_children() -> None:
     )
     life = place.start(flow)
     place.pass_time(60)
-    place.take(life, Wake(place.at))
+    place.take(life, TimePassed(place.at))
     assert life.run.nodes["dis"].error["code"] == "node_timeout"
     assert [each.run.status for each in kids(place, life)] == [Status.CANCELLED] * 2
     assert life.run.children == dict.fromkeys(life.run.children, "cancelled")

@@ -11,8 +11,8 @@ from simulator import Life, World, chain, compiled, definition, node, state
 
 from moot.core.commands import SetVariables
 from moot.core.events import encode
-from moot.core.runs.readiness import call_of
-from moot.core.secrets import MASK, SHORTEST_SECRET, masked, redacted
+from moot.core.runs.readiness import build_node_call
+from moot.core.secrets import MASK, SHORTEST_SECRET, mask_sealed, mask_value
 from moot.core.state.status import Status
 from moot.core.workflows.node_types import ChannelWrite, Completed
 
@@ -36,11 +36,11 @@ def hashed(body: bytes) -> str:
     ],
 )
 def test_a_mode_shows_what_it_says(mode: str, value: Any, seen: Any) -> None:
-    assert masked(mode, value) == seen
+    assert mask_value(mode, value) == seen
 
 
 def test_a_hash_does_not_depend_on_the_order_of_keys() -> None:
-    assert masked("hash", {"a": 1, "b": 2}) == masked("hash", {"b": 2, "a": 1})
+    assert mask_value("hash", {"a": 1, "b": 2}) == mask_value("hash", {"b": 2, "a": 1})
 
 
 def hidden(mode: str, *nodes: dict[str, Any], **given: Any) -> dict[str, Any]:
@@ -64,7 +64,7 @@ WORK = node("work", "acme.work", inputs={"key": {"type": "variable", "variableNa
 
 
 def seen_by(life: Life, name: str = "work") -> Any:
-    return call_of(life.run, life.flow.nodes[name], 0, life.sealed, 1)
+    return build_node_call(life.run, life.flow.nodes[name], 0, life.sealed, 1)
 
 
 @pytest.mark.parametrize("mode", ["mask", "omit", "hash"])
@@ -75,7 +75,7 @@ def test_a_sensitive_input_is_nowhere_in_the_log_but_reaches_the_node(mode: str)
     assert seen_by(life).inputs == {"key": "another secret"}
     assert seen_by(life).variables["secret"] == "another secret"
     shown = life.log[0].payload
-    expected = masked(mode, "another secret")
+    expected = mask_value(mode, "another secret")
     assert shown["variables"].get("secret", UNSET) == expected
     assert shown["inputs"].get("secret", UNSET) == expected
     assert shown["variables"]["plain"] == "seen by all"
@@ -189,7 +189,7 @@ def test_a_public_value_does_not_become_a_secret_by_standing_where_one_stood() -
 )  # fmt: skip
 def test_a_secret_that_looks_like_part_of_the_record_breaks_no_record(secret: Any) -> None:
     """What the host writes about itself is no secret, whatever a secret happens to look like."""
-    from moot.core.commands import PauseRun, ResumeRun, Wake
+    from moot.core.commands import PauseRun, ResumeRun, TimePassed
 
     kid = compiled(definition([node("wait", "core.delay", config={"ms": 1000})], id="kid"))
     world = World({"kid": kid})
@@ -205,12 +205,12 @@ def test_a_secret_that_looks_like_part_of_the_record_breaks_no_record(secret: An
     due = life.run.nodes["wait"].due
     assert due is not None and due - life.run.nodes["wait"].started_at == 1000
     world.pass_time(1000)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert [entry["value"] for entry in life.run.channels["fresh"]] == ["x"]
     assert life.run.variables["v"] == 1
     child = world.child_of(life)
     world.pass_time(1000)
-    world.take(child, Wake(world.at))
+    world.take(child, TimePassed(world.at))
     world.tell_parent(child)
     assert life.run.children == {child.run.run_id: "completed"}
     world.take(life, PauseRun(world.at))
@@ -229,7 +229,7 @@ WORDS = st.text("abc", max_size=12)
 def test_of_many_secrets_nothing_is_left_in_any_text(secrets: list[str], said: list[str]) -> None:
     """However they overlap; and what holds none is as it was."""
     sealed = {f"var:{number}": each for number, each in enumerate(secrets)}
-    shown = redacted({"said": said, "all": "".join(said)}, sealed, "mask")
+    shown = mask_sealed({"said": said, "all": "".join(said)}, sealed, "mask")
     long = [each for each in secrets if len(each) >= SHORTEST_SECRET]
     for text, seen in zip([*said, "".join(said)], [*shown["said"], shown["all"]], strict=True):
         assert not any(secret in seen for secret in long)
@@ -240,11 +240,11 @@ def test_a_long_list_of_secrets_is_looked_for_at_once() -> None:
     """Pieces of the one times pieces of the other would be twenty minutes."""
     secrets = [f"s{number:06d}" for number in range(60_000)]
     said = [f"t{number:06d}" for number in range(60_000)]
-    shown = redacted([*said, f"and {secrets[7]}{secrets[8]}."], {"var:x": secrets}, "mask")
+    shown = mask_sealed([*said, f"and {secrets[7]}{secrets[8]}."], {"var:x": secrets}, "mask")
     assert shown == [*said, f"and {MASK}{MASK}."]
-    assert redacted({"copy": secrets, "of": [{"b": 1, "a": "x"}]}, {"y": secrets}, "mask") == {
+    assert mask_sealed({"copy": secrets, "of": [{"b": 1, "a": "x"}]}, {"y": secrets}, "mask") == {
         "copy": MASK, "of": [{"b": 1, "a": "x"}],
     }  # fmt: skip
-    assert redacted([{"b": 1, "a": "x"}, (1, [])], {"y": {"a": "x", "b": 1}}, "hash") == [
-        masked("hash", {"a": "x", "b": 1}), (1, []),
+    assert mask_sealed([{"b": 1, "a": "x"}, (1, [])], {"y": {"a": "x", "b": 1}}, "hash") == [
+        mask_value("hash", {"a": "x", "b": 1}), (1, []),
     ]  # fmt: skip

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from simulator import CHAIR
 from thread_scenes import control, steer, talk_of, thread
 
-from moot.core.conversations.joining import is_guest
-from moot.core.conversations.participants import RESERVED
+from moot.core.conversations.joining import is_participant_name
+from moot.core.conversations.participants import RESERVED_NAMES
 from moot.core.errors.threads import NameTaken
 from moot.core.text.names import full_name, is_person
-from moot.core.threads.agent_bridge import handle
+from moot.core.threads.agent_bridge import handle_from_name
 
 #: written in escapes, as most of it cannot be seen
 WRONG = [
@@ -25,7 +25,7 @@ WRONG = [
 
 @pytest.mark.parametrize("name", WRONG)
 def test_nobody_goes_by_a_name_that_is_anothers_or_cannot_be_seen(name: str) -> None:
-    assert not is_guest(name)
+    assert not is_participant_name(name)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_nobody_goes_by_a_name_that_is_anothers_or_cannot_be_seen(name: str) -> 
              "x" * 251, "user-proxy", ".net", "local.agents.ada"],
 )  # fmt: skip
 def test_other_names_are_as_good_as_any(name: str) -> None:
-    assert is_guest(name)
+    assert is_participant_name(name)
 
 
 @pytest.mark.parametrize("other", ["ADA", "\u0430da", "\uff41da", "ad\u00e0"])
@@ -50,12 +50,17 @@ def test_who_could_be_taken_for_a_member_is_not_let_in(other: str) -> None:
 
 @pytest.mark.parametrize("name", ["host:user", "host:user:eve", "host:moot", "host:all", "host:"])
 def test_an_old_log_tells_no_agent_as_a_person_or_the_host(name: str) -> None:
-    assert handle(name) == name
+    assert handle_from_name(name) == name
 
 
-@given(st.text(max_size=12) | st.sampled_from(sorted(RESERVED)), st.sampled_from(["", "host:"]))
+@given(
+    st.text(max_size=12) | st.sampled_from(sorted(RESERVED_NAMES)), st.sampled_from(["", "host:"])
+)
 def test_no_agents_handle_is_a_persons_or_the_hosts(text: str, kind: str) -> None:
     name = full_name(kind + text)
-    if is_guest(name) and not is_person(name):
-        assert not is_person(handle(name)) and handle(name).casefold() not in RESERVED
-        assert full_name(handle(name)) == name
+    if is_participant_name(name) and not is_person(name):
+        assert (
+            not is_person(handle_from_name(name))
+            and handle_from_name(name).casefold() not in RESERVED_NAMES
+        )
+        assert full_name(handle_from_name(name)) == name

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.core.replay.origin import Origin, origin
+from moot.core.replay.origin import ForkOrigin, fork_origin
 
 SAID = {"sourceRunId": "run_a", "fromSeq": 3, "mode": "branch"}
 json = st.recursive(
@@ -17,10 +17,10 @@ json = st.recursive(
 
 @given(json)
 def test_anything_can_be_asked_for_its_origin(said: Any) -> None:
-    assert origin(said) is None or isinstance(origin(said), Origin)
+    assert fork_origin(said) is None or isinstance(fork_origin(said), ForkOrigin)
 
 
 def test_what_is_said_besides_is_passed_over() -> None:
-    assert origin({**SAID, "edit": {"turn": {}}}) == Origin("run_a", 3, "branch")
-    assert origin({**SAID, "note": "why"}) == Origin("run_a", 3, "branch", "why")
-    assert origin(None) is None
+    assert fork_origin({**SAID, "edit": {"turn": {}}}) == ForkOrigin("run_a", 3, "branch")
+    assert fork_origin({**SAID, "note": "why"}) == ForkOrigin("run_a", 3, "branch", "why")
+    assert fork_origin(None) is None

@@ -8,9 +8,10 @@ from council_story import meaningful
 from hypothesis import given, settings
 from simulator import ADA, CHAIR, TENANT, Life, World, compiled, definition, node
 
-from moot.core.commands import Wake
-from moot.core.councils.decide import WakeEnded, WakeReport
-from moot.core.councils.next_step import step
+from moot.core.commands import TimePassed
+from moot.core.councils.decide import InvitationReport
+from moot.core.councils.invitations import InvitationEnded
+from moot.core.councils.next_speaker import next_step
 from moot.core.errors import MootError
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
@@ -47,7 +48,7 @@ def call_models(world: World, life: Life) -> None:
     """Everybody who has the floor and has not asked its model yet does so."""
     for wake_id, wake in list(floor_of(life).wakes.items()):
         if not wake.spent.calls:
-            world.take(life, WakeReport("convo", wake_id, (effect(life, wake_id),), world.at))
+            world.take(life, InvitationReport("convo", wake_id, (effect(life, wake_id),), world.at))
 
 
 def effect(life: Life, wake_id: str, type_: str = "started", **more: Any) -> NewEvent:
@@ -65,7 +66,7 @@ def end(world: World, life: Life, outcome: str = "spoke", which: int = 0, **said
     usage = {"calls": 1, "inputTokens": 10, "outputTokens": 5}
     world.take(
         life,
-        WakeEnded(
+        InvitationEnded(
             node_id="convo", wake_id=wake_id, at=world.at, outcome=outcome,
             **{"content": "I see.", "usage": usage, **said},
         ),
@@ -206,7 +207,7 @@ def test_a_moderator_who_may_not_speak_closes_nothing_and_a_person_can() -> None
 def test_a_member_that_stays_silent_is_passed_over_visibly() -> None:
     world, life = council({"limits": {"silence": 30}}, members=2)
     world.pass_time(30_000)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert "Ada was silent" in life.told("conversation.exchanged")[-1].payload["turn"]["content"]
     assert woken(life) == [("host:bo", "speak")]
 
@@ -284,7 +285,9 @@ def test_an_outside_member_answers_its_wake_by_speaking() -> None:
 def test_an_answer_to_a_wake_that_is_over_causes_nothing() -> None:
     world, life = council({}, members=2)
     wake_id = next(iter(floor_of(life).wakes))
-    late = WakeEnded(node_id="convo", wake_id=wake_id, at=world.at, outcome="spoke", content="x")
+    late = InvitationEnded(
+        node_id="convo", wake_id=wake_id, at=world.at, outcome="spoke", content="x"
+    )
     world.take(life, late)
     assert world.take(life, late) == []
 
@@ -361,8 +364,8 @@ def test_whatever_happens_bounds_hold_and_every_wake_ends_once(
             world.refused(life, world.controlling(first))
         elif kind == "wait":
             world.pass_time(first * 1000)
-            world.take(life, Wake(world.at))
-        now, later = step(talk, world.at), step(talk, world.at + 10**9)
+            world.take(life, TimePassed(world.at))
+        now, later = next_step(talk, world.at), next_step(talk, world.at + 10**9)
         assert (now is None) == (later is None), "whether there is a step does not hang on time"
     bounds_hold(life)
 

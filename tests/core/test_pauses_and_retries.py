@@ -5,22 +5,22 @@ from typing import Any
 import pytest
 from simulator import Life, World, chain, compiled, definition, edge, node
 
-from moot.core.commands import Advance, PauseRun, ResumeRun, Wake
-from moot.core.runs.start import Limits
+from moot.core.commands import Advance, PauseRun, ResumeRun, TimePassed
+from moot.core.runs.start import RunLimits
 from moot.core.state.status import NodeStatus, Status
-from moot.core.workflows.node_types import Call, Completed, Kind, NodeType
+from moot.core.workflows.node_types import Completed, NodeCall, NodeKind, NodeType
 
 WORK = node("work", "acme.work")
 
 
 def begun(body: dict[str, Any], **limits: Any) -> tuple[World, Life]:
-    world = World(limits=Limits(**limits))
+    world = World(limits=RunLimits(**limits))
     return world, world.start(compiled(body))
 
 
 def ring(world: World, life: Life, ms: int) -> None:
     world.pass_time(ms)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
 
 
 # -- pauses --------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_a_retry_that_falls_due_during_a_pause_is_made_after_it() -> None:
     world.take(life, ResumeRun(world.at))
     due = world.owed(life).due
     assert due is not None and due <= world.at
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert life.order()[-1] == "node.started work"
 
 
@@ -302,9 +302,9 @@ def _boom(*_: Any) -> Any:
 @pytest.mark.parametrize(
     "type_",
     [
-        NodeType(type_id="acme.odd", kind=Kind.INSTANT, instant=_boom),
-        NodeType(type_id="acme.odd", kind=Kind.TIMER, duration=_boom),
-        NodeType(type_id="acme.odd", kind=Kind.CHILD, child=_boom),
+        NodeType(type_id="acme.odd", kind=NodeKind.INSTANT, instant=_boom),
+        NodeType(type_id="acme.odd", kind=NodeKind.TIMER, duration=_boom),
+        NodeType(type_id="acme.odd", kind=NodeKind.CHILD, child=_boom),
     ],
     ids=["instant", "timer", "child"],
 )
@@ -322,13 +322,13 @@ def test_whatever_a_node_type_raises_fails_its_node_only(type_: NodeType) -> Non
 
 
 def _noop() -> NodeType:
-    def instant(call: Call) -> Completed:
+    def instant(call: NodeCall) -> Completed:
         return Completed()
 
-    return NodeType(type_id="core.noop", kind=Kind.INSTANT, instant=instant)
+    return NodeType(type_id="core.noop", kind=NodeKind.INSTANT, instant=instant)
 
 
 def test_looking_again_at_a_run_that_waits_finds_nothing_to_do() -> None:
     world, life = begun(chain(WORK, node("after")))
     assert world.take(life, Advance(world.at)) == []
-    assert world.take(life, Wake(world.at)) == []
+    assert world.take(life, TimePassed(world.at)) == []

@@ -6,8 +6,16 @@ from hypothesis import given
 
 from moot.core.errors import BadRequest
 from moot.core.workflows import peer_ids
-from moot.core.workflows.definition import WORKFLOW_ID, parse
-from moot.core.workflows.peer_ids import Origin, is_address, is_away, parted, read, written
+from moot.core.workflows.definition import parse_definition
+from moot.core.workflows.peer_ids import (
+    PeerOrigin,
+    format_origin,
+    is_host_url,
+    is_peer_id,
+    parse_origin,
+    split_peer_id,
+)
+from moot.core.workflows.schema import WORKFLOW_ID
 
 names = st.from_regex(peer_ids.NAME, fullmatch=True)
 workflows = st.from_regex(peer_ids.WORKFLOW, fullmatch=True)
@@ -15,17 +23,17 @@ workflows = st.from_regex(peer_ids.WORKFLOW, fullmatch=True)
 
 @given(names, workflows)
 def test_a_name_and_a_workflow_make_an_id_and_come_apart_again(name: str, workflow: str) -> None:
-    assert parted(f"{name}/{workflow}") == (name, workflow)
+    assert split_peer_id(f"{name}/{workflow}") == (name, workflow)
 
 
 @given(st.from_regex(f"^{WORKFLOW_ID.strip('^$')}$", fullmatch=True))
 def test_no_workflow_of_this_host_is_taken_for_another_ones(workflow: str) -> None:
-    assert not is_away(workflow) and parted(workflow) is None
+    assert not is_peer_id(workflow) and split_peer_id(workflow) is None
 
 
 @pytest.mark.parametrize("said", ["lab/", "/w", "Lab/w", "lab/w/x", "lab/../w", "a b/w", "lab/w?x"])
 def test_what_is_not_well_formed_names_nobody(said: str) -> None:
-    assert is_away(said) and parted(said) is None
+    assert is_peer_id(said) and split_peer_id(said) is None
 
 
 def test_a_workflow_cannot_be_registered_under_the_name_of_one_elsewhere() -> None:
@@ -36,7 +44,7 @@ def test_a_workflow_cannot_be_registered_under_the_name_of_one_elsewhere() -> No
                    "config": {}, "inputs": {}}],
     }  # fmt: skip
     with pytest.raises(BadRequest):
-        parse(body)
+        parse_definition(body)
 
 
 ADDRESSES = {
@@ -51,11 +59,11 @@ ADDRESSES = {
 
 @pytest.mark.parametrize(("url", "good"), ADDRESSES.items())
 def test_an_address_is_that_of_a_host_and_nothing_more(url: str, good: bool) -> None:
-    assert is_address(url) is good
+    assert is_host_url(url) is good
 
 
 origins = st.builds(
-    Origin,
+    PeerOrigin,
     run_id=st.from_regex(peer_ids.RUN_ID, fullmatch=True),
     host_id=st.from_regex(peer_ids.HOST_ID, fullmatch=True),
     well_known_url=st.sampled_from([url for url, good in ADDRESSES.items() if good]),
@@ -67,15 +75,15 @@ origins = st.builds(
 
 
 @given(origins)
-def test_what_is_written_of_a_parent_is_read_again(origin: Origin) -> None:
-    assert read(written(origin)) == origin
-    assert "\n" not in written(origin) and written(origin).isascii()
+def test_what_is_written_of_a_parent_is_read_again(origin: PeerOrigin) -> None:
+    assert parse_origin(format_origin(origin)) == origin
+    assert "\n" not in format_origin(origin) and format_origin(origin).isascii()
 
 
-@given(st.text() | st.tuples(origins.map(written), st.text(max_size=5)).map("".join))
+@given(st.text() | st.tuples(origins.map(format_origin), st.text(max_size=5)).map("".join))
 def test_whatever_a_caller_says_is_read_or_ignored(said: str) -> None:
-    found = read(said)
-    assert found is None or read(written(found)) == found
+    found = parse_origin(said)
+    assert found is None or parse_origin(format_origin(found)) == found
 
 
 GOOD = 'run_1; host="h"; url="https://a.example/x"; cause=core.dispatch'
@@ -89,4 +97,4 @@ GOOD = 'run_1; host="h"; url="https://a.example/x"; cause=core.dispatch'
      GOOD + '; event="a b"'],
 )  # fmt: skip
 def test_a_parent_that_is_half_told_is_not_told(said: str) -> None:
-    assert read(GOOD) is not None and read(said) is None
+    assert parse_origin(GOOD) is not None and parse_origin(said) is None

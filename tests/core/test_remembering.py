@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.core.events import Event
-from moot.core.state.memory import Inherited, Memory, forked, knows_of, root_of, scope_of, view
+from moot.core.state.memory import (
+    InheritedWrites,
+    RunMemory,
+    can_see_write,
+    family_root,
+    memory_of_fork,
+    memory_scope,
+    memory_view,
+)
 from moot.core.state.run import Run, fold
 
 
@@ -23,16 +31,16 @@ def started(memory: Any, **given: Any) -> Event:
 def test_a_run_of_an_older_log_sees_memory_as_it_is() -> None:
     run = fold("r", [event("run.started", payload={"workflowId": "w", "scopeId": "desk"})])
     assert run.memory is None
-    assert (scope_of(run), view(run).revision) == ("desk", None)
+    assert (memory_scope(run), memory_view(run).revision) == ("desk", None)
 
 
 def test_a_supervisors_turn_moves_the_view_and_knows_of_nothing_later() -> None:
     turn = event("node.started", 1, payload={"nodeId": "boss"}, node_id="boss",
                  hints={"memoryRevision": 7})  # fmt: skip
     run = fold("r", [started({"scope": "desk", "revision": 3})])
-    assert (view(run).revision, view(run).roots) == (3, ("r",))
+    assert (memory_view(run).revision, memory_view(run).roots) == (3, ("r",))
     run = fold("r", [started({"scope": "desk", "revision": 3}), turn])
-    assert (view(run).revision, view(run).roots) == (7, ())
+    assert (memory_view(run).revision, memory_view(run).roots) == (7, ())
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner)
@@ -44,7 +52,7 @@ def test_the_fold_never_stumbles_over_what_a_log_says_of_memory(said: Any) -> No
 
 
 def family(**given: Any) -> Run:
-    run = Run("parent", next_sequence=10, memory=Memory("desk", 5))
+    run = Run("parent", next_sequence=10, memory=RunMemory("desk", 5))
     run.children = {"done": "completed", "broken": "failed", "at-work": None}
     return run
 
@@ -66,29 +74,29 @@ def family(**given: Any) -> Run:
 def test_a_run_knows_of_its_own_writes_and_of_completed_children(
     author: str, sequence: int, ancestors: list[str], known: bool
 ) -> None:
-    assert knows_of(family(), author, sequence, ancestors) is known
+    assert can_see_write(family(), author, sequence, ancestors) is known
 
 
 def test_a_fork_knows_what_its_source_had_written_and_what_its_children_had() -> None:
     said = {"scope": "desk", "revision": 5, "ancestors": ["root"]}
-    payload = forked(started(said), 4)
+    payload = memory_of_fork(started(said), 4)
     assert payload == {"memory": {
         "scope": "desk", "revision": 5, "inherited": [{"run": "r", "root": "root", "below": 4}],
     }}  # fmt: skip
     fork = fold("fork", [event("run.started", run_id="fork", payload=payload)])
     fork.children = {"child": "completed"}
-    assert fork.memory is not None and fork.memory.inherited == [Inherited("r", "root", 4)]
-    assert (root_of(fork), view(fork).roots) == ("fork", ("fork", "root"))
-    assert knows_of(fork, "r", 3, ["root"])
-    assert not knows_of(fork, "r", 4, ["root"])
-    assert knows_of(fork, "child", 9, ["root", "r"])
-    assert not knows_of(fork, "other", 1, ["root", "r"])
-    assert not knows_of(fork, "root", 1, [])
+    assert fork.memory is not None and fork.memory.inherited == [InheritedWrites("r", "root", 4)]
+    assert (family_root(fork), memory_view(fork).roots) == ("fork", ("fork", "root"))
+    assert can_see_write(fork, "r", 3, ["root"])
+    assert not can_see_write(fork, "r", 4, ["root"])
+    assert can_see_write(fork, "child", 9, ["root", "r"])
+    assert not can_see_write(fork, "other", 1, ["root", "r"])
+    assert not can_see_write(fork, "root", 1, [])
 
 
 def test_a_fork_of_a_fork_inherits_from_both() -> None:
-    once = forked(started({"scope": "desk", "revision": 5}), 4)
-    twice = forked(event("run.started", run_id="second", payload=once), 2)
+    once = memory_of_fork(started({"scope": "desk", "revision": 5}), 4)
+    twice = memory_of_fork(event("run.started", run_id="second", payload=once), 2)
     assert twice["memory"]["inherited"] == [
         {"run": "r", "root": "r", "below": 2}, {"run": "second", "root": "second", "below": 2},
     ]  # fmt: skip

@@ -9,7 +9,7 @@ from replaying import check_same, retold
 from simulator import Life, World
 
 from moot.core.events import encode
-from moot.core.runs.start import Limits
+from moot.core.runs.start import RunLimits
 
 
 def without_secrets(body: dict[str, Any]) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def without_secrets(body: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def lived(body: dict[str, Any], happened: list[Move], ceilings: Limits) -> World:
+def lived(body: dict[str, Any], happened: list[Move], ceilings: RunLimits) -> World:
     """A world in which all this happened and everything has come to its end."""
     flows = flows_of(without_secrets(body))
     world = World(flows, limits=ceilings)
@@ -42,7 +42,7 @@ def said_again(world: World) -> list[Life]:
 @given(bodies(), st.lists(moves, max_size=12), limits)
 @examples(300)
 def test_a_replay_is_the_same_in_every_way_that_can_be_seen(
-    body: dict[str, Any], happened: list[Move], ceilings: Limits
+    body: dict[str, Any], happened: list[Move], ceilings: RunLimits
 ) -> None:
     for life in said_again(lived(body, happened, ceilings)):
         check_same(life, retold(life))
@@ -51,7 +51,7 @@ def test_a_replay_is_the_same_in_every_way_that_can_be_seen(
 @given(bodies(), st.lists(moves, max_size=12), limits, st.data())
 @examples(150)
 def test_a_replay_from_anywhere_comes_to_the_same(
-    body: dict[str, Any], happened: list[Move], ceilings: Limits, data: st.DataObject
+    body: dict[str, Any], happened: list[Move], ceilings: RunLimits, data: st.DataObject
 ) -> None:
     for life in said_again(lived(body, happened, ceilings)):
         cut = data.draw(st.integers(0, len(life.log)))
@@ -61,7 +61,7 @@ def test_a_replay_from_anywhere_comes_to_the_same(
 @given(bodies(), st.lists(moves, max_size=12), limits, st.data())
 @examples(100)
 def test_half_a_life_or_a_cancelled_one_is_said_as_far_as_it_went(
-    body: dict[str, Any], happened: list[Move], ceilings: Limits, data: st.DataObject
+    body: dict[str, Any], happened: list[Move], ceilings: RunLimits, data: st.DataObject
 ) -> None:
     """Whatever is missing is told as missing; nothing differs, and it always comes to rest."""
     for life in lived(body, happened, ceilings).lives.values():
@@ -74,7 +74,7 @@ def test_half_a_life_or_a_cancelled_one_is_said_as_far_as_it_went(
 @given(bodies(), st.lists(moves, max_size=12), limits)
 @examples(100)
 def test_a_secret_stays_one_in_a_replay(
-    body: dict[str, Any], happened: list[Move], ceilings: Limits
+    body: dict[str, Any], happened: list[Move], ceilings: RunLimits
 ) -> None:
     """What was masked is not known again: it may lead elsewhere, and never shows."""
     flows = flows_of(body)

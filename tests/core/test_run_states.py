@@ -12,14 +12,14 @@ from moot.core.commands import (
     PauseRun,
     ResumeRun,
     SetVariables,
-    Wake,
+    TimePassed,
 )
 from moot.core.errors import MootError, RunTerminal
 from moot.core.events import Event, NewEvent, iso
-from moot.core.pending import NOTHING, pending
+from moot.core.pending import NO_WORK, pending
 from moot.core.runs.child_outputs import ChildEnded
 from moot.core.runs.nodes import Emit
-from moot.core.runs.start import Limits, StartRun
+from moot.core.runs.start import RunLimits, StartRun
 from moot.core.state.run import Run, apply
 from moot.core.state.status import LIVE, TERMINAL, TRANSITIONS, Status
 from moot.core.workflows.node_types import Completed
@@ -94,8 +94,8 @@ def commands(world: World) -> list[object]:
     at = world.at
     log = NewEvent("log.appended", {"level": "info", "message": "m"}, "work")
     return [
-        StartRun(tenant="acme", principal="p", at=at, limits=Limits()),
-        Advance(at), Advance(at, ("work",)), Wake(at + 10**9), CancelRun(at),
+        StartRun(tenant="acme", principal="p", at=at, limits=RunLimits()),
+        Advance(at), Advance(at, ("work",)), TimePassed(at + 10**9), CancelRun(at),
         FinishNode("work", 1, Completed(), at), Emit("work", 1, (log,), at),
         ChildEnded(node_id="work", child_run="r", status="completed", at=at),
         SetVariables({"v": 1}, at), Compute("work", at), Dispatch("work", at),
@@ -107,7 +107,7 @@ def test_nothing_comes_of_any_command_after_the_end(status: Status) -> None:
     world, life = ended(status)
     for command in commands(world):
         assert world.decided(life, command) == [], command  # type: ignore[arg-type]
-    assert pending(life.run, life.flow) == NOTHING
+    assert pending(life.run, life.flow) == NO_WORK
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL))
@@ -130,7 +130,7 @@ def test_nothing_but_its_end_comes_of_any_command_while_paused() -> None:
             continue
         ends_it = {"node.cancelled", "run.cancelled"} if isinstance(command, CancelRun) else set()
         assert {new.type for new in found} <= ends_it, command
-    assert pending(life.run, life.flow) == NOTHING
+    assert pending(life.run, life.flow) == NO_WORK
 
 
 def test_a_second_pause_is_refused_and_says_since_when() -> None:

@@ -12,10 +12,11 @@ from schedule_scenes import DAY, HOUR, at
 
 from moot.core.errors import BadRequest
 from moot.core.errors.schedules import ScheduleHorizonExceeded, ScheduleRefused
-from moot.core.schedules.decide import barred, decide_fires, opened, unbarred
-from moot.core.schedules.model import Fire, Ledger, Schedule, Seen
-from moot.core.schedules.parse import edit_schedule, read_schedule
-from moot.core.schedules.slots import slots, ticks
+from moot.core.schedules.decide import decide_fires, new_ledger
+from moot.core.schedules.model import Fire, Schedule, ScheduleFacts, SlotLedger
+from moot.core.schedules.parse import edit_schedule, parse_schedule
+from moot.core.schedules.pauses import block_starts, unblock_starts
+from moot.core.schedules.slots import iterate_due_slots, slots_between
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata",
          "America/Sao_Paulo", "Pacific/Apia", "Africa/Casablanca", "Antarctica/Troll")  # fmt: skip
@@ -67,7 +68,7 @@ def schedules(draw: st.DrawFn) -> tuple[Schedule, int]:
         "catchUpWindowSeconds": draw(st.sampled_from([0, 3600, 86_400, 864_000])),
         "jitterSeconds": draw(st.sampled_from([0, 0, 20, 4000])),
     }
-    return read_schedule(body, "sch_1", start), start
+    return parse_schedule(body, "sch_1", start), start
 
 
 def _moment(instant: int) -> str:
@@ -80,11 +81,11 @@ def test_slots_grow_and_do_not_depend_on_where_one_begins(
     made: tuple[Schedule, int], cuts: list[int]
 ) -> None:
     spec, start = made
-    whole = slots(spec, start, start + 3 * DAY)
+    whole = slots_between(spec, start, start + 3 * DAY)
     assert whole == sorted(set(whole))
     assert all(start < slot <= start + 3 * DAY for slot in whole)
     edges = sorted({0, 3 * DAY, *cuts})
-    parts = [slots(spec, start + low, start + high) for low, high in pairwise(edges)]
+    parts = [slots_between(spec, start + low, start + high) for low, high in pairwise(edges)]
     assert [slot for part in parts for slot in part] == whole[: sum(map(len, parts))]
     assert len(whole) == min(10_000, sum(map(len, parts)))
 
@@ -94,7 +95,7 @@ def test_slots_grow_and_do_not_depend_on_where_one_begins(
 def test_a_slot_falls_due_before_the_next_one(made: tuple[Schedule, int]) -> None:
     spec, start = made
     found = []
-    for tick in ticks(spec, start):
+    for tick in iterate_due_slots(spec, start):
         if tick.slot > start + DAY or len(found) > 200:
             break
         found.append(tick)
@@ -119,11 +120,11 @@ def test_every_slot_is_decided_once_however_often_the_host_dies(
     made: tuple[Schedule, int], steps: list[tuple[int, str, bool]]
 ) -> None:
     spec, now = made
-    ledger, records, start = opened(spec, now), list[tuple[int, bool, Fire]](), now
+    ledger, records, start = new_ledger(spec, now), list[tuple[int, bool, Fire]](), now
     for later, what, busy in steps:
         now += later
         for _ in range(60):
-            seen = Seen(now=now, going=("run_1",) if busy else ())
+            seen = ScheduleFacts(now=now, going=("run_1",) if busy else ())
             found = decide_fires(spec, ledger, seen)
             assert found == decide_fires(spec, stored(ledger), seen)
             if what == "lost":
@@ -139,24 +140,24 @@ def test_every_slot_is_decided_once_however_often_the_host_dies(
     check(spec, start, ledger, records)
 
 
-def stored(ledger: Ledger) -> Ledger:
-    return msgspec.json.decode(msgspec.json.encode(ledger), type=Ledger)
+def stored(ledger: SlotLedger) -> SlotLedger:
+    return msgspec.json.decode(msgspec.json.encode(ledger), type=SlotLedger)
 
 
-def changed(spec: Schedule, ledger: Ledger, now: int, what: str) -> tuple[Schedule, Ledger]:
+def changed(spec: Schedule, ledger: SlotLedger, now: int, what: str) -> tuple[Schedule, SlotLedger]:
     if what == "pause":
-        return spec, barred(ledger, now, "paused")
+        return spec, block_starts(ledger, now, "paused")
     if what == "resume":
-        return spec, unbarred(ledger, now, "paused")
+        return spec, unblock_starts(ledger, now, "paused")
     if what in ("off", "on"):
-        change = barred if what == "off" else unbarred
+        change = block_starts if what == "off" else unblock_starts
         edited = edit_schedule(spec, {"enabled": what == "on"}, now)
         return edited, change(ledger, now, "disabled")
     return spec, ledger
 
 
 def check(
-    spec: Schedule, start: int, ledger: Ledger, records: list[tuple[int, bool, Fire]]
+    spec: Schedule, start: int, ledger: SlotLedger, records: list[tuple[int, bool, Fire]]
 ) -> None:
     waiting: set[int] = {one.slot for one in ledger.buffered}
     final, starts = 0, set()
@@ -169,7 +170,7 @@ def check(
         final += 0 if fire.act == "buffer" else fire.count
     assert not starts & waiting
     decided = 0
-    for tick in ticks(spec, start):
+    for tick in iterate_due_slots(spec, start):
         if tick.slot > ledger.decided:
             break
         decided += 1
@@ -181,11 +182,11 @@ def check(
 def test_any_text_is_read_or_refused(text: str, name: str) -> None:
     kind = {"cronExpr": "cron", "words": "words", "at": "once"}[name]
     try:
-        spec = read_schedule({"workflowId": "w", "kind": kind, name: text}, "sch_1", 0)
+        spec = parse_schedule({"workflowId": "w", "kind": kind, name: text}, "sch_1", 0)
     except (ScheduleRefused, ScheduleHorizonExceeded) as refused:
         assert refused.details["field"] in (name, "timezone")
     else:
-        next(ticks(spec, 0))
+        next(iterate_due_slots(spec, 0))
 
 
 TOKENS = st.sampled_from([
@@ -200,11 +201,11 @@ TOKENS = st.sampled_from([
 def test_any_order_of_its_words_is_read_or_refused(text: str, name: str) -> None:
     kind = "cron" if name == "cronExpr" else "words"
     try:
-        spec = read_schedule({"workflowId": "w", "kind": kind, name: text}, "sch_1", 0)
+        spec = parse_schedule({"workflowId": "w", "kind": kind, name: text}, "sch_1", 0)
     except BadRequest as refused:
         assert refused.message.endswith((".", "?"))
     else:
-        next(ticks(spec, 0))
+        next(iterate_due_slots(spec, 0))
 
 
 @examples(60)
@@ -221,6 +222,6 @@ def test_any_order_of_its_words_is_read_or_refused(text: str, name: str) -> None
 )  # fmt: skip
 def test_any_body_is_read_or_refused(body: dict[str, Any]) -> None:
     try:
-        read_schedule(body, "sch_1", 0)
+        parse_schedule(body, "sch_1", 0)
     except BadRequest as refused:
         assert refused.message

@@ -10,8 +10,8 @@ from moot.core.errors import BadRequest, MootError
 from moot.core.errors.schedules import ScheduleHorizonExceeded, ScheduleRefused
 from moot.core.events import millis
 from moot.core.schedules.model import Condition, Schedule
-from moot.core.schedules.parse import edit_schedule, read_schedule, retimes
-from moot.core.schedules.slots import next_slots, slots, timing_of
+from moot.core.schedules.parse import edit_schedule, has_new_times, parse_schedule
+from moot.core.schedules.slots import next_slots, slots_between, timing_from_spec
 
 DAILY = {"workflowId": "w", "kind": "cron", "cronExpr": "@daily"}
 
@@ -70,7 +70,7 @@ def test_a_refusal_names_the_field_and_what_was_meant(
     said: dict[str, Any], field: str, suggestion: str | None
 ) -> None:
     with pytest.raises(ScheduleRefused) as refused:
-        read_schedule(said, "sch_1", MONDAY)
+        parse_schedule(said, "sch_1", MONDAY)
     error = refused.value
     assert (error.code, error.details["field"]) == ("validation_error", field)
     assert error.details.get("suggestion") == suggestion
@@ -80,12 +80,12 @@ def test_a_refusal_names_the_field_and_what_was_meant(
 def test_what_is_not_an_object_is_refused() -> None:
     for body in (b"[]", b"{", b"\xff", b'"daily"'):
         with pytest.raises(BadRequest):
-            read_schedule(body, "sch_1", MONDAY)
+            parse_schedule(body, "sch_1", MONDAY)
 
 
 def test_a_schedule_says_the_same_on_the_wire_as_in_the_store() -> None:
     said = {**DAILY, "inputs": {"a": 1}, "condition": {"queue": "leads"}, "overlap": "buffer-one"}
-    spec = read_schedule(msgspec.json.encode(said), "sch_1", MONDAY)
+    spec = parse_schedule(msgspec.json.encode(said), "sch_1", MONDAY)
     written = msgspec.json.encode(spec)
     assert msgspec.json.decode(written, type=Schedule) == spec
     assert msgspec.json.decode(written).items() > said.items()
@@ -96,7 +96,7 @@ def test_a_schedule_says_the_same_on_the_wire_as_in_the_store() -> None:
 
 
 def test_what_is_not_said_has_careful_defaults() -> None:
-    spec = read_schedule(DAILY, "sch_1", MONDAY)
+    spec = parse_schedule(DAILY, "sch_1", MONDAY)
     assert (spec.overlap, spec.catch_up, spec.timezone) == ("skip", "one", "UTC")
     assert (spec.catch_up_window_seconds, spec.jitter_seconds) == (86_400, 0)
     assert (spec.enabled, spec.horizon) == (True, "P400D")
@@ -104,7 +104,7 @@ def test_what_is_not_said_has_careful_defaults() -> None:
 
 def test_a_single_time_beyond_the_horizon_is_refused() -> None:
     day_400 = "2027-02-09T00:00:00Z"
-    assert timing_of(schedule(at=day_400)).at == MONDAY + 400 * DAY
+    assert timing_from_spec(schedule(at=day_400)).at == MONDAY + 400 * DAY
     with pytest.raises(ScheduleHorizonExceeded) as refused:
         schedule(at="2027-02-09T00:00:01Z")
     assert refused.value.code == "schedule_horizon_exceeded"
@@ -119,12 +119,12 @@ def test_what_lies_beside_the_zones_is_none(zone: str) -> None:
 
 def test_the_shorter_of_two_horizons_holds() -> None:
     week = {"workflowId": "w", "kind": "once", "at": "2026-01-12T12:00Z"}
-    read_schedule(week, "sch_1", MONDAY, horizon="P8D")
+    parse_schedule(week, "sch_1", MONDAY, horizon="P8D")
     for own, of_host in (("P400D", "P7D"), ("P7D", "P400D"), ("PT168H", "P1W")):
         with pytest.raises(ScheduleHorizonExceeded):
-            read_schedule({**week, "horizon": own}, "sch_1", MONDAY, of_host)
+            parse_schedule({**week, "horizon": own}, "sch_1", MONDAY, of_host)
     with pytest.raises(ScheduleHorizonExceeded, match="horizon"):
-        read_schedule({**DAILY, "horizon": "P8D"}, "sch_1", MONDAY, "P7D")
+        parse_schedule({**DAILY, "horizon": "P8D"}, "sch_1", MONDAY, "P7D")
 
 
 def test_the_same_hours_mean_the_same_however_they_are_spelled() -> None:
@@ -148,9 +148,11 @@ def test_short_names_stand_for_expressions(alias: str, cron: str) -> None:
 
 def test_answers_about_slots_are_bounded() -> None:
     spec = schedule(intervalSeconds=1)
-    assert len(slots(spec, MONDAY, MONDAY + DAY)) == 10_000
+    assert len(slots_between(spec, MONDAY, MONDAY + DAY)) == 10_000
     assert len(next_slots(spec, MONDAY, 1_000_000)) == 10_000
-    assert slots(spec, MONDAY, MONDAY + DAY, most=3) == [MONDAY + n * 1000 for n in (1, 2, 3)]
+    assert slots_between(spec, MONDAY, MONDAY + DAY, most=3) == [
+        MONDAY + n * 1000 for n in (1, 2, 3)
+    ]
     assert next_slots(schedule(), 10**15, 3) == []
     assert next_slots(schedule(), -(10**15), 1) == [HOUR]
 
@@ -159,7 +161,7 @@ def test_a_change_keeps_what_it_does_not_name() -> None:
     spec = schedule(words="weekday 08:30 Europe/Berlin", overlap="allow", jitterSeconds=60)
     later = edit_schedule(spec, {"jitterSeconds": 5}, MONDAY + DAY)
     assert later == msgspec.structs.replace(spec, jitter_seconds=5)
-    assert not retimes(spec, later)
+    assert not has_new_times(spec, later)
 
 
 def test_null_takes_a_field_back_to_its_default() -> None:
@@ -174,9 +176,9 @@ def test_other_times_replace_those_it_had() -> None:
     spec = schedule(words="weekday 08:30")
     later = edit_schedule(spec, {"cronExpr": "0 9 * * *"}, MONDAY)
     assert (later.kind, later.cron_expr, later.words) == ("cron", "0 9 * * *", None)
-    assert retimes(spec, later)
+    assert has_new_times(spec, later)
     same = edit_schedule(spec, {"kind": "cron", "cronExpr": "30 8 * * 1-5"}, MONDAY)
-    assert not retimes(spec, same)
+    assert not has_new_times(spec, same)
     assert edit_schedule(spec, {"kind": "words", "enabled": False}, MONDAY).words == spec.words
     for mixed in ({"kind": "cron"}, {"kind": "cron", "words": "daily"}, {"kind": None}):
         with pytest.raises(ScheduleRefused):

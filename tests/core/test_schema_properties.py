@@ -13,12 +13,12 @@ from moot.core.json.schema import (
     MOST_PROBLEMS,
     TOO_LARGE,
     SchemaError,
-    check,
-    problems,
+    check_schema,
+    schema_problems,
 )
-from moot.core.json.schema_cost import MOST_APPLIED, weigh
-from moot.core.json.schema_parts import places
-from moot.core.json.schema_refs import Unbounded
+from moot.core.json.schema_cost import MOST_APPLIED, measure_cost
+from moot.core.json.schema_parts import count_places
+from moot.core.json.schema_refs import UnboundedSchema
 
 NAMES = ("a", "b", "ab")
 DEFS = ("x", "y", "z")
@@ -82,11 +82,11 @@ whole = st.builds(
 @given(whole, values)
 def test_the_answer_is_that_of_the_plain_validator(schema: dict[str, Any], value: Any) -> None:
     try:
-        check(schema)
+        check_schema(schema)
     except SchemaError:
         assume(False)
     plain = jsonschema_rs.validator_for(schema, offline=True)
-    found = problems(schema, value)
+    found = schema_problems(schema, value)
     assume(found != [TOO_LARGE])
     assert (found == []) is plain.is_valid(value)
     assert all(len(text) <= LONGEST_TEXT for text in found)
@@ -126,8 +126,8 @@ def counted(schema: Any) -> Any:
 @given(whole, values)
 def test_no_more_is_done_than_was_weighed(schema: dict[str, Any], value: Any) -> None:
     try:
-        weight = weigh(schema)
-    except Unbounded:
+        weight = measure_cost(schema)
+    except UnboundedSchema:
         assume(False)
     assert weight.applied <= MOST_APPLIED
     validator = jsonschema_rs.validator_for(
@@ -135,7 +135,7 @@ def test_no_more_is_done_than_was_weighed(schema: dict[str, Any], value: Any) ->
     )
     Counting.asked = 0
     validator.is_valid(value)
-    assert Counting.asked <= weight.applied * places(msgspec.json.encode(value))
+    assert Counting.asked <= weight.applied * count_places(msgspec.json.encode(value))
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200), whole)
@@ -144,7 +144,7 @@ def test_weighing_never_ends_in_another_way(text: Any, schema: dict[str, Any]) -
     for word in list(schema):
         broken = {**schema, word: str(text)}
         try:
-            check(broken)
+            check_schema(broken)
         except SchemaError as refusal:
             assert len(str(refusal)) <= LONGEST_TEXT
 
@@ -156,4 +156,4 @@ def test_no_value_has_more_places_than_are_counted(value: Any) -> None:
         names = len(found) if isinstance(found, dict) else 0
         return 1 + names + sum(map(count, inner)) if isinstance(found, dict | list) else 1
 
-    assert count(value) <= places(msgspec.json.encode(value))
+    assert count(value) <= count_places(msgspec.json.encode(value))

@@ -12,13 +12,13 @@ from moot.core.json.schema import (
     SOMEWHERE,
     TOO_LARGE,
     SchemaError,
-    check,
-    problems,
+    check_schema,
+    schema_problems,
 )
-from moot.core.json.schema_cost import MOST_SCHEMAS, weigh
-from moot.core.json.schema_patterns import size
-from moot.core.workflows.definition import parse
-from moot.core.workflows.graph import compile_flow
+from moot.core.json.schema_cost import MOST_SCHEMAS, measure_cost
+from moot.core.json.schema_patterns import pattern_size
+from moot.core.workflows.definition import parse_definition
+from moot.core.workflows.flow import compile_flow
 from moot.engine.nodes import gate_config, registry
 
 Schema = dict[str, Any]
@@ -134,29 +134,29 @@ ORDINARY: dict[str, Schema] = {
 @pytest.mark.parametrize("schema", BOMBS.values(), ids=BOMBS)
 def test_a_schema_without_a_bound_is_refused_and_nothing_fits_it(schema: Schema) -> None:
     with pytest.raises(SchemaError) as refusal:
-        check(schema)
+        check_schema(schema)
     assert 0 < len(str(refusal.value)) <= LONGEST_TEXT
-    assert problems(schema, [[[1]]]) == [f"the schema cannot be used: {refusal.value}"]
+    assert schema_problems(schema, [[[1]]]) == [f"the schema cannot be used: {refusal.value}"]
 
 
 @pytest.mark.parametrize("schema", ORDINARY.values(), ids=ORDINARY)
 def test_an_ordinary_schema_is_taken(schema: Schema) -> None:
-    check(schema)
+    check_schema(schema)
 
 
 @pytest.mark.parametrize("schema", BOMBS.values(), ids=BOMBS)
 def test_a_bomb_is_refused_wherever_a_workflow_may_have_a_schema(schema: Schema) -> None:
-    assert gate_config.approval({"resumeSchema": schema})
-    assert gate_config.conversation({"schema": schema})
-    assert gate_config.conversation({"outcomeSchema": schema})
+    assert gate_config.check_approval({"resumeSchema": schema})
+    assert gate_config.check_conversation({"schema": schema})
+    assert gate_config.check_conversation({"outcomeSchema": schema})
     question = {"id": "q", "question": "?", "schema": schema}
-    assert gate_config.clarification({"questions": [question]})
+    assert gate_config.check_clarification({"questions": [question]})
     for place in (
         {"channels": {"c": {"reducer": "replace", "schema": schema}}},
         {"configurableSchema": schema},
     ):
         with pytest.raises(BadRequest, match="cannot be used"):
-            compile_flow(parse(flow_with(place)), registry.built_in(), "x")
+            compile_flow(parse_definition(flow_with(place)), registry.built_in_types(), "x")
 
 
 def flow_with(extra: Schema) -> bytes:
@@ -190,28 +190,28 @@ def flow_with(extra: Schema) -> bytes:
 )
 def test_a_reference_whose_target_is_in_doubt_is_refused(schema: Schema, words: str) -> None:
     with pytest.raises(SchemaError, match=words):
-        check(schema)
+        check_schema(schema)
 
 
 def test_of_millions_of_errors_only_one_is_made() -> None:
     schema = {"properties": {"l": {"items": {"allOf": [{"type": "string"}] * 50}}}}
-    assert problems(schema, {"l": [1] * 100_000}) == ['l/0: 1 is not of type "string"']
+    assert schema_problems(schema, {"l": [1] * 100_000}) == ['l/0: 1 is not of type "string"']
 
 
 def test_of_many_problems_the_first_few_are_told() -> None:
-    found = problems({"items": {"type": "string"}}, list(range(100)))
+    found = schema_problems({"items": {"type": "string"}}, list(range(100)))
     assert found[1] == '1: 1 is not of type "string"'
     assert len(found) == MOST_PROBLEMS
 
 
 @pytest.mark.parametrize("schema", [{"type": "integer"}, {"anyOf": [{"type": "integer"}]}])
 def test_a_problem_does_not_repeat_the_whole_value(schema: Schema) -> None:
-    (problem,) = problems(schema, "x" * 900_000)
+    (problem,) = schema_problems(schema, "x" * 900_000)
     assert len(problem) <= LONGEST_TEXT
 
 
 def test_a_long_key_does_not_make_a_long_problem() -> None:
-    (problem,) = problems({"additionalProperties": False}, {"k" * 100_000: 1})
+    (problem,) = schema_problems({"additionalProperties": False}, {"k" * 100_000: 1})
     assert len(problem) <= LONGEST_TEXT
 
 
@@ -226,13 +226,13 @@ def test_a_long_key_does_not_make_a_long_problem() -> None:
     ],
 )
 def test_a_value_that_is_too_much_work_is_refused(schema: Schema, value: Any) -> None:
-    check(schema)
-    assert problems(schema, value) == [TOO_LARGE]
+    check_schema(schema)
+    assert schema_problems(schema, value) == [TOO_LARGE]
 
 
 def test_a_large_value_that_fits_no_branch_is_refused_without_copies_of_it() -> None:
     schema = {"anyOf": [{"type": "string"}] * 1000}
-    assert problems(schema, [1] * 9000) == [SOMEWHERE]
+    assert schema_problems(schema, [1] * 9000) == [SOMEWHERE]
 
 
 def test_large_ordinary_values_are_checked() -> None:
@@ -248,8 +248,8 @@ def test_large_ordinary_values_are_checked() -> None:
         "additionalProperties": False,
     }
     schema = {"type": "array", "items": row}
-    assert problems(schema, rows) == []
-    assert problems(schema, [*rows, {"id": "x", "name": "y"}]) == [
+    assert schema_problems(schema, rows) == []
+    assert schema_problems(schema, [*rows, {"id": "x", "name": "y"}]) == [
         '10000/id: "x" is not of type "integer"'
     ]
 
@@ -267,7 +267,7 @@ def test_large_ordinary_values_are_checked() -> None:
     ],
 )
 def test_what_is_applied_to_one_place_is_counted(schema: Schema, applied: int) -> None:
-    assert weigh(schema).applied == applied
+    assert measure_cost(schema).applied == applied
 
 
 @pytest.mark.parametrize(
@@ -276,4 +276,4 @@ def test_what_is_applied_to_one_place_is_counted(schema: Schema, applied: int) -
      ("((a{10}){10}){10}", 1000), ("a{2,}", 2), (")(", 1)],
 )  # fmt: skip
 def test_what_a_pattern_repeats_is_written_out(pattern: str, expected: int) -> None:
-    assert size(pattern) == expected
+    assert pattern_size(pattern) == expected

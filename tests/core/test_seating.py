@@ -12,7 +12,7 @@ from moot.core.state.run import Run
 NAMES = [f"host:n{number}" for number in range(5)]
 SEATS = [f"seat-{number}" for number in range(3)]
 STEPS = st.lists(
-    st.tuples(st.sampled_from([seating.TAKEN, seating.LEFT]), st.sampled_from(NAMES),
+    st.tuples(st.sampled_from([seating.SEAT_TAKEN, seating.SEAT_LEFT]), st.sampled_from(NAMES),
               st.sampled_from(SEATS)), max_size=30,
 )  # fmt: skip
 
@@ -32,7 +32,7 @@ def test_a_name_has_the_newest_seat_until_who_has_it_leaves(
     run, has = council()[1].run, dict[str, str]()
     for at, (type_, name, seat) in enumerate(steps):
         tell(run, type_, name, seat, at)
-        if type_ == seating.TAKEN:
+        if type_ == seating.SEAT_TAKEN:
             has.pop(name, None)
             has[name] = seat
         elif has.get(name) == seat:
@@ -45,5 +45,5 @@ def test_of_seats_without_end_the_newest_are_kept(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(seating, "MOST_NAMES", 3)
     run = council()[1].run
     for at, name in enumerate([*NAMES, NAMES[2]]):
-        tell(run, seating.TAKEN, name, f"seat-{at}", at)
+        tell(run, seating.SEAT_TAKEN, name, f"seat-{at}", at)
     assert list(run.conversations["convo"].state.seats) == [NAMES[3], NAMES[4], NAMES[2]]

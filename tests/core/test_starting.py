@@ -6,10 +6,10 @@ import pytest
 from simulator import World, chain, compiled, definition, node
 
 from moot.core.errors import BadRequest
-from moot.core.runs.start import Limits, StartRun, check_inputs, start
+from moot.core.runs.start import RunLimits, StartRun, check_inputs, start_run
 from moot.core.state.run import Run
 
-CEILINGS = Limits(node_executions=100, duration_ms=60_000, parallel=4, depth=2)
+CEILINGS = RunLimits(node_executions=100, duration_ms=60_000, parallel=4, depth=2)
 
 
 def limits(configurable: dict[str, Any], timeout: int = 0) -> dict[str, int]:
@@ -114,8 +114,8 @@ def test_inputs_are_checked_before_anything_exists(
 def test_a_run_starts_once() -> None:
     world = World()
     life = world.start(compiled(definition([node("work", "acme.work")])))
-    again = StartRun(tenant="acme", principal="p", at=world.at, limits=Limits())
-    assert start(life.run, life.flow, again) == []
+    again = StartRun(tenant="acme", principal="p", at=world.at, limits=RunLimits())
+    assert start_run(life.run, life.flow, again) == []
 
 
 def test_what_was_not_given_is_not_in_the_log() -> None:

@@ -6,13 +6,13 @@ import pytest
 from simulator import Life, World
 from thread_scenes import check, say, steer, talk_of, thread, told
 
-from moot.core.threads.undo import undo
+from moot.core.threads.undo import undo_control
 
 
 def offered(world: World, life: Life, later: int = 0) -> dict[str, Any] | None:
     """What takes back the newest control of a person."""
     last = [each for each in told(life) if each["type"] == "control" and each["from"] == "user"][-1]
-    return undo(last, talk_of(life), world.at + later)
+    return undo_control(last, talk_of(life), world.at + later)
 
 
 def test_a_mute_is_taken_back_until_its_time_is_over() -> None:
@@ -53,17 +53,17 @@ def test_a_switch_is_taken_back_while_it_is_as_it_was_set(word: str) -> None:
     world, life = thread("ada")
     steer(world, life, {word: {"on": True}})
     [first] = [each for each in told(life) if each["content"] == {word: {"on": True}}]
-    assert undo(first, talk_of(life), world.at) == {word: {"on": False}}
+    assert undo_control(first, talk_of(life), world.at) == {word: {"on": False}}
     steer(world, life, {word: {"on": False}})
-    assert undo(first, talk_of(life), world.at) is None
+    assert undo_control(first, talk_of(life), world.at) is None
 
 
 def test_a_time_is_taken_back_unless_another_one_was_set() -> None:
     world, life = thread("ada")
     steer(world, life, {"ttl_seconds": 60})
     [first] = [each for each in told(life) if each["content"] == {"ttl_seconds": 60}]
-    assert undo(first, talk_of(life), world.at) == {"ttl_seconds": None}
+    assert undo_control(first, talk_of(life), world.at) == {"ttl_seconds": None}
     steer(world, life, {"ttl_seconds": 600})
-    assert undo(first, talk_of(life), world.at) is None
+    assert undo_control(first, talk_of(life), world.at) is None
     say(world, life, "So?")
     assert offered(world, life) == {"ttl_seconds": None}

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from simulator import TENANT, Life, World, chain, compiled, definition, edge, node
 
-from moot.core.commands import Wake
+from moot.core.commands import TimePassed
 from moot.core.events import Event, event_id
 from moot.core.verify.walk import verify
 from moot.core.workflows.node_types import ChannelWrite, Completed
@@ -50,7 +50,7 @@ def _live(world: World, life: Life) -> None:
     wrote = Completed({"n": 1}, {"w": 2}, (ChannelWrite(channel="log", value="x"),))
     world.finish(life, "work", wrote)
     world.pass_time(31)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     for child in list(world.lives.values()):
         if child.run.parent_run and child.run.terminal:
             world.tell_parent(child)
@@ -59,7 +59,7 @@ def _live(world: World, life: Life) -> None:
         world.answer(life, "talk", {"role": "agent", "speakerId": name, "content": name})
     world.answer(life, "talk", {"operation": "close", "outcome": "June"})
     world.pass_time(60_000)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
 
 
 def _set(name: str, value: Any) -> dict[str, Any]:

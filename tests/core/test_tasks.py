@@ -19,11 +19,11 @@ from thread_scenes import (
 
 from moot.core.errors import BadRequest, Forbidden, MootError, ParticipantNotInvited
 from moot.core.errors.threads import TaskNotOpen, TooManyTasks
-from moot.core.state.council_policy import OF_THREADS
+from moot.core.state.council_policy import THREAD_POLICY
 from moot.engine.workflows.built_in import TALK
 
 TASK, RESULT = {"kind": "task"}, {"kind": "result"}
-LARGE = {**OF_THREADS, "mode": "large"}
+LARGE = {**THREAD_POLICY, "mode": "large"}
 
 
 def task(world: Any, life: Any, to: str, content: Any = "Do it.", who: str = "user") -> int:

@@ -6,7 +6,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moot.core.events import Event, encode, iso
-from moot.core.search.indexed_text import FOUND, KINDS, LONGEST, texts, texts_of
+from moot.core.search.indexed_text import (
+    EXTRACTORS,
+    KINDS,
+    MAX_RUN_TEXT,
+    indexed_texts,
+    texts_from_bytes,
+)
 from moot.core.state.conversation import THREAD
 
 WORDS = st.sampled_from(
@@ -27,7 +33,7 @@ def told(type_: str, **payload: Any) -> Event:
 
 
 def found(type_: str, **payload: Any) -> list[tuple[str, str]]:
-    return [(each.kind, each.text) for each in texts(told(type_, **payload))]
+    return [(each.kind, each.text) for each in indexed_texts(told(type_, **payload))]
 
 
 def test_a_run_has_its_workflow_its_tags_and_its_inputs() -> None:
@@ -53,19 +59,21 @@ def test_an_outcome_is_found_where_it_was_decided_only() -> None:
 
 
 def test_what_a_run_was_given_counts_as_far_as_it_is_looked_at() -> None:
-    [(_, text)] = found("run.started", workflowId="w", inputs={"a": "x" * 2 * LONGEST, "b": "y"})
-    assert len(text) <= LONGEST + 1 and "y" not in text
+    [(_, text)] = found(
+        "run.started", workflowId="w", inputs={"a": "x" * 2 * MAX_RUN_TEXT, "b": "y"}
+    )
+    assert len(text) <= MAX_RUN_TEXT + 1 and "y" not in text
 
 
-@given(st.sampled_from(sorted(FOUND)), st.dictionaries(WORDS, JSON, max_size=3))
+@given(st.sampled_from(sorted(EXTRACTORS)), st.dictionaries(WORDS, JSON, max_size=3))
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_no_payload_is_too_odd(type_: str, payload: dict[str, Any]) -> None:
     event = told(type_, **payload)
-    for each in texts(event):
+    for each in indexed_texts(event):
         assert each.kind in KINDS and each.text.strip()
-    assert texts_of(encode(event)) == texts(event)
+    assert texts_from_bytes(encode(event)) == indexed_texts(event)
 
 
 def test_what_is_no_event_has_no_words() -> None:
     for body in (b"", b"{}", b"[]", b"\xff", b'{"type":"conversation.exchanged"}'):
-        assert texts_of(body) == []
+        assert texts_from_bytes(body) == []

@@ -17,11 +17,12 @@ from moot.core.errors import (
     RosterFull,
     ThreadPaused,
 )
-from moot.core.state.thread_controls import MOST_NAMES, MOST_TARGETS, ThreadState, control, meant
-from moot.core.threads.control_checks import problems
+from moot.core.state.control_content import MOST_NAMES, MOST_TARGETS, parse_control
+from moot.core.state.thread_controls import ThreadControls, apply_control
+from moot.core.threads.control_checks import control_problems
 
 
-def thread(life: Life) -> ThreadState:
+def thread(life: Life) -> ThreadControls:
     return life.run.conversations["convo"].state
 
 
@@ -154,7 +155,7 @@ def test_what_a_control_says_wrongly_is_kept_and_ignored(content: Any) -> None:
     world, life = council()
     found = world.control(life, content)
     assert found[0].payload["content"] == content
-    assert thread(life) == ThreadState(people=["user"])
+    assert thread(life) == ThreadControls(people=["user"])
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,7 @@ def test_a_mute_for_no_time_that_can_be_counted_is_none() -> None:
 def test_the_seconds_of_a_mute_may_stand_beside_it() -> None:
     world, life = council()
     content = {"mute": ["host:cfo"], "seconds": 600}
-    assert problems(meant(content)) == {}
+    assert control_problems(parse_control(content)) == {}
     world.control(life, content)
     assert thread(life).muted == {"host:cfo": world.at + 600_000}
 
@@ -198,12 +199,12 @@ def test_names_without_end_are_refused_and_a_state_holds_so_many() -> None:
     world, life = council()
     many = [f"host:a{number}" for number in range(MOST_TARGETS + 1)]
     assert isinstance(world.refused(life, world.controlling({"prod": many})), BadRequest)
-    state = ThreadState()
+    state = ThreadControls()
     long = ["x" * 257, "y" * 900_000]
-    control(state, {"from": "user", "content": {"prod": long, "mute": long}}, 0)
-    assert state == ThreadState() and problems({"mute": long}), "nobody has such a name"
+    apply_control(state, {"from": "user", "content": {"prod": long, "mute": long}}, 0)
+    assert state == ThreadControls() and control_problems({"mute": long}), "nobody has such a name"
     for _ in range(10):
-        control(state, {"from": "user", "content": {"prod": many[1:], "mute": many[1:]}}, 0)
+        apply_control(state, {"from": "user", "content": {"prod": many[1:], "mute": many[1:]}}, 0)
     assert state.prodded and len(state.prodded) <= MOST_NAMES and len(state.muted) <= MOST_NAMES
 
 
@@ -211,16 +212,16 @@ def test_names_without_end_are_refused_and_a_state_holds_so_many() -> None:
     "content", ['{"pause": true}', '{"mute": ["host:cfo"], "ttl_seconds": 1e308}']
 )
 def test_a_control_that_came_as_text_is_read_as_json(content: str) -> None:
-    state = ThreadState()
-    control(state, {"content": content, "from": "user"}, 0)
+    state = ThreadControls()
+    apply_control(state, {"content": content, "from": "user"}, 0)
     assert (state.paused or state.muted) and state.ttl_until is None
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1]", "null", "[" * 100_000, 5, None, [], True])
 def test_what_is_no_control_at_all_changes_nothing(content: Any) -> None:
-    state = ThreadState()
-    control(state, {"content": content, "from": "user"}, 0)
-    assert state == ThreadState()
+    state = ThreadControls()
+    apply_control(state, {"content": content, "from": "user"}, 0)
+    assert state == ThreadControls()
 
 
 LAX = ["NaN", "Infinity", "-Infinity", "1e999", '"\\ud800"', "[" * 80 + "]" * 80]
@@ -231,19 +232,19 @@ def test_no_text_of_an_agent_does_what_is_for_people(odd: str) -> None:
     """Whatever a log from elsewhere, or of an older version, holds."""
     words = '"mute": ["user:eve"], "unmute": ["codex"], "pause": true, "prod": ["ada"]'
     more = '"ttl_seconds": 5, "discussion": true, "invited_auto": true'
-    state = ThreadState(muted={"host:codex": 0})
+    state = ThreadControls(muted={"host:codex": 0})
     text = "{" + f'{words}, {more}, "x": {odd}' + "}"
-    for content in (text, meant(text)):
-        control(state, {"from": "host:codex", "content": content}, 0)
-    assert state == ThreadState(muted={"host:codex": 0})
+    for content in (text, parse_control(text)):
+        apply_control(state, {"from": "host:codex", "content": content}, 0)
+    assert state == ThreadControls(muted={"host:codex": 0})
 
 
 @pytest.mark.parametrize("odd", LAX)
 def test_a_text_is_read_alike_by_who_checks_it_and_who_acts_on_it(odd: str) -> None:
-    text, state = '{"pause": true, "x": ' + odd + "}", ThreadState()
-    control(state, {"from": "user", "content": text}, 0)
-    assert state.paused is isinstance(meant(text), dict)
-    assert isinstance(meant(text), str), "it is no JSON, or too deep"
+    text, state = '{"pause": true, "x": ' + odd + "}", ThreadControls()
+    apply_control(state, {"from": "user", "content": text}, 0)
+    assert state.paused is isinstance(parse_control(text), dict)
+    assert isinstance(parse_control(text), str), "it is no JSON, or too deep"
 
 
 def test_a_control_acts_on_what_comes_after_it_only() -> None:
@@ -251,7 +252,7 @@ def test_a_control_acts_on_what_comes_after_it_only() -> None:
     say(world, life, "host:cfo")
     before = world.folded(life, 0)
     world.control(life, {"mute": ["host:cfo"]})
-    assert before.conversations["convo"].state == ThreadState(people=["user"])
+    assert before.conversations["convo"].state == ThreadControls(people=["user"])
     assert len(life.told("conversation.exchanged")) == 1
 
 

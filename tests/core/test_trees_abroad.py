@@ -11,12 +11,12 @@ from random_flows import examples
 from simulator import Life, World
 from test_abroad import found, over, owed, refused, single
 
-from moot.core.children.tree_limit import USUAL
-from moot.core.commands import CancelRun, Wake
+from moot.core.children.tree_limit import DEFAULT_TREE
+from moot.core.commands import CancelRun, TimePassed
 from moot.core.state.remote_children import CREATE
 from moot.core.state.status import Status
-from moot.core.state.supervisor import lent
-from moot.engine.peers.calls import Shown
+from moot.core.state.supervisor import count_lent_runs
+from moot.engine.peers.calls import RemoteRun
 
 
 def looped(turns: int) -> tuple[World, Life]:
@@ -31,10 +31,10 @@ def shares(life: Life) -> list[int]:
 def test_every_child_elsewhere_is_lent_from_what_is_left() -> None:
     workers = ["lab/w"] * 4
     life = world().start(planned(hand(*workers), DONE, dispatch={"fanOutPolicy": "parallel"}))
-    assert len(shares(life)) == 4 and lent(life.run) == sum(shares(life)) < USUAL
+    assert len(shares(life)) == 4 and count_lent_runs(life.run) == sum(shares(life)) < DEFAULT_TREE
     place, life = looped(1)
     found(place, life, owed(life, CREATE)[0], "far")
-    assert lent(life.run) == shares(life)[0]
+    assert count_lent_runs(life.run) == shares(life)[0]
 
 
 def test_what_a_child_elsewhere_did_not_use_is_there_again() -> None:
@@ -53,7 +53,7 @@ def test_hosts_that_never_say_how_much_they_used_come_to_an_end() -> None:
         found(place, life, owed(life, CREATE)[0], f"far{number}")
         over(place, life, f"far{number}", "completed", runs=shares(life)[-1])
     assert life.run.error is not None and life.run.error["code"] == "tree_exceeded"
-    assert len(shares(life)) > 50 and sum(shares(life)) == life.run.spent == USUAL - 1
+    assert len(shares(life)) > 50 and sum(shares(life)) == life.run.spent == DEFAULT_TREE - 1
 
 
 def test_a_child_that_is_given_up_keeps_what_it_was_lent() -> None:
@@ -62,7 +62,7 @@ def test_a_child_that_is_given_up_keeps_what_it_was_lent() -> None:
         if not asked:
             found(place, life, owed(life, CREATE)[0], "far")
         place.pass_time(1000)
-        place.take(life, Wake(place.at))
+        place.take(life, TimePassed(place.at))
         assert life.run.spent == shares(life)[0] > 1
 
 
@@ -83,6 +83,6 @@ def test_a_cancelled_run_has_spent_what_its_children_elsewhere_hold() -> None:
 @given(told=st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers()))
 def test_what_a_host_says_of_its_runs_is_never_more_than_it_was_lent(told: Any) -> None:
     body = msgspec.json.encode({"runId": "r", "status": "completed", "treeRuns": told})
-    used = msgspec.json.decode(body, type=Shown).used(9)
+    used = msgspec.json.decode(body, type=RemoteRun).used(9)
     whole = isinstance(told, int) and not isinstance(told, bool)
     assert used == (min(max(told, 1), 9) if whole else 9)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from simulator import World, chain, compiled, definition, edge, node
 
-from moot.core.runs.readiness import Ready, holds, readiness
+from moot.core.runs.readiness import Readiness, is_condition_met, node_readiness
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
-from moot.core.workflows.definition import EdgeCondition
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
+from moot.core.workflows.schema import EdgeCondition
 
 #: what an upstream is, seen through its edge
 UPSTREAMS: dict[str, NodeState | None] = {
@@ -87,8 +87,10 @@ def test_a_rule_is_what_the_table_says(rule: str, count: int) -> None:
             nodes={name: state for name, state in known.items() if state is not None},
             variables={f"s{n}": side != "false edge" for n, side in enumerate(sides)},
         )
-        expected = Ready.RUN if ready(sides) else Ready.SKIP if skipped(sides) else Ready.WAIT
-        assert readiness(run, flow, flow.nodes["target"], {}) is expected, sides
+        expected = (
+            Readiness.RUN if ready(sides) else Readiness.SKIP if skipped(sides) else Readiness.WAIT
+        )
+        assert node_readiness(run, flow, flow.nodes["target"], {}) is expected, sides
         assert not (ready(sides) and skipped(sides))
 
 
@@ -101,7 +103,7 @@ def test_whatever_the_upstreams_end_with_the_target_is_decided_at_last(rule: str
 
 def test_a_node_without_incoming_edges_is_ready_at_once() -> None:
     flow = compiled(definition([node("alone")]))
-    assert readiness(Run("r"), flow, flow.nodes["alone"], {}) is Ready.RUN
+    assert node_readiness(Run("r"), flow, flow.nodes["alone"], {}) is Readiness.RUN
 
 
 def test_where_edges_disagree_the_first_by_id_decides() -> None:
@@ -198,7 +200,7 @@ NAMES: dict[str, Any] = {
 
 
 def condition(type_: str, left: str, right: Any) -> bool:
-    return holds(EdgeCondition(type=type_, left=left, right=right), NAMES)  # type: ignore[arg-type]
+    return is_condition_met(EdgeCondition(type=type_, left=left, right=right), NAMES)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -247,5 +249,5 @@ def test_a_condition_is_plain_json_comparison(
 
 def test_an_expression_that_has_no_value_or_is_not_true_is_false() -> None:
     for source in ("variables.nothing.more", "1", "'true'", "1/0", "variables.v"):
-        assert not holds(EdgeCondition(type="expression", expression=source), NAMES)
-    assert holds(EdgeCondition(type="expression", expression="output.count == 1"), NAMES)
+        assert not is_condition_met(EdgeCondition(type="expression", expression=source), NAMES)
+    assert is_condition_met(EdgeCondition(type="expression", expression="output.count == 1"), NAMES)

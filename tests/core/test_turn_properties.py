@@ -13,14 +13,14 @@ from simulator import TENANT, Life, World, chain, compiled, node, state
 
 from moot.core.commands import Command, PauseRun
 from moot.core.events import Event, decode
-from moot.core.runs.start import Limits, StartRun
+from moot.core.runs.start import RunLimits, StartRun
 from moot.core.state.run import apply, fold
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
 from moot.engine import transaction
-from moot.engine.derived_rows import due_of, inbox_rows, row_of
+from moot.engine.derived_rows import inbox_rows, next_due, run_row
 from moot.engine.head import Head
-from moot.engine.transaction import Turn
-from moot.engine.workflows.registry import Flows
+from moot.engine.transaction import Transaction
+from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.protocol import Batch, InboxRow
 
 
@@ -43,7 +43,7 @@ class WorldClock:
     new_secret = new_id
 
 
-class KnownFlows(Flows):
+class KnownFlows(WorkflowRegistry):
     def __init__(self, flows: dict[str, Flow]) -> None:
         self._flows = flows
 
@@ -54,7 +54,7 @@ class KnownFlows(Flows):
 class TurnWorld(World):
     """A world whose commands are taken by the host's turn, and whose batches are checked."""
 
-    def __init__(self, flows: dict[str, Flow], most_events: int, ceilings: Limits) -> None:
+    def __init__(self, flows: dict[str, Flow], most_events: int, ceilings: RunLimits) -> None:
         super().__init__(flows, most_events, ceilings)
         self.heads: dict[str, Head] = {}
         self.sealed: dict[str, dict[str, bytes]] = {}
@@ -76,11 +76,11 @@ class TurnWorld(World):
 
     def take(self, life: Life, command: Command) -> list[Event]:
         before = len(life.log)
-        turn = Turn(KnownFlows(self.flows), WorldClock(self), self.limits)
+        turn = Transaction(KnownFlows(self.flows), WorldClock(self), self.limits)
         living = {k: head for k, head in self.heads.items() if not head.run.terminal}
         turn.take(self.heads[life.run.run_id], command, living)
         owed = turn.owed()
-        for head in turn.born:
+        for head in turn.new_heads:
             self._adopt(head)
         self._committed(turn.batch)
         for run_id in owed:
@@ -106,7 +106,7 @@ class TurnWorld(World):
                 life.log.append(event)
                 apply(life.read_back, event)
             assert life.run == life.read_back, "memory and log say different things"
-            assert append.row == row_of(life.run)
+            assert append.row == run_row(life.run)
             self.work[append.run_id] = append.work  # type: ignore[assignment]
             if append.inbox is not UNSET:
                 self.inbox[append.run_id] = append.inbox
@@ -122,7 +122,7 @@ class TurnWorld(World):
     def check_rows(self) -> None:
         """After a restart the host would look at the run when it must."""
         for run_id, life in self.lives.items():
-            owed = 0 if run_id in self.unfinished else due_of(self.owed(life))
+            owed = 0 if run_id in self.unfinished else next_due(self.owed(life))
             early = not life.run.terminal and self.work[run_id] == 0  # to look in vain is no harm
             assert early or self.work[run_id] == owed
             assert self.inbox.get(run_id, []) == inbox_rows(life.run), "a row too many or too few"
@@ -133,7 +133,7 @@ class TurnWorld(World):
                 assert kept == life.sealed
 
 
-def lived(body: dict[str, Any], ceilings: Limits, story: list[Move]) -> TurnWorld:
+def lived(body: dict[str, Any], ceilings: RunLimits, story: list[Move]) -> TurnWorld:
     world = TurnWorld(flows_of(body), transaction.MOST_EVENTS, ceilings)
     world.start(world.flows["self"])
     teller = Story(world)
@@ -154,7 +154,7 @@ stories = st.lists(moves, max_size=25)
 @examples(100)
 @given(body=bodies(), ceilings=limits, story=stories)
 def test_a_turn_keeps_the_promises_of_the_log(
-    most: int, body: dict[str, Any], ceilings: Limits, story: list[Move]
+    most: int, body: dict[str, Any], ceilings: RunLimits, story: list[Move]
 ) -> None:
     """Also when its batches are cut short, so that the rest follows in later ones."""
     whole, transaction.MOST_EVENTS = transaction.MOST_EVENTS, most
@@ -169,7 +169,7 @@ def test_a_turn_keeps_the_promises_of_the_log(
 def test_what_a_turn_writes_folds_to_what_it_holds_and_tells_no_secret(
     body: dict[str, Any], story: list[Move]
 ) -> None:
-    world = lived(body, Limits(depth=2), story)
+    world = lived(body, RunLimits(depth=2), story)
     for life in world.lives.values():
         assert fold(life.run.run_id, life.log) == life.run
         if life.run.parent_run is None:
@@ -181,7 +181,7 @@ def test_a_pause_between_two_parts_of_a_step_drains_when_the_node_is_to_be_tried
     flow = compiled(chain(node("n"), flaky))
     whole, transaction.MOST_EVENTS = transaction.MOST_EVENTS, 4
     try:
-        world = TurnWorld({}, 4, Limits())
+        world = TurnWorld({}, 4, RunLimits())
         life = world.start(flow)
         assert life.order()[-1] == "node.started f" and world.unfinished
         world.take(life, PauseRun(world.at))

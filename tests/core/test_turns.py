@@ -12,7 +12,14 @@ from simulator import ADA, CHAIR, Life, World
 from moot.core.errors import BadRequest
 from moot.core.state.run import fold
 from moot.core.state.status import Status
-from moot.core.workflows.turn_inputs import LONGEST, WINDOW, Turn, fenced, inputs, turn_of
+from moot.core.workflows.turn_inputs import (
+    MAX_CONTENT,
+    WINDOW,
+    SupervisorTurn,
+    build_turn_inputs,
+    fence_data,
+    supervisor_turn,
+)
 
 WEAK = hand("a", confidence=0.3)
 DECIDED = "runOrchestrator.decided"
@@ -22,10 +29,10 @@ def iterations(life: Life) -> list[int]:
     return [event.payload["iteration"] for event in life.told(DECIDED)]
 
 
-def before(life: Life, number: int) -> Turn:
+def before(life: Life, number: int) -> SupervisorTurn:
     """The turn of the supervisor's nth start, from the log up to it alone."""
     start = [e for e in life.told("node.started") if e.node_id == "sup"][number]
-    return turn_of(fold(life.run.run_id, life.log[: start.sequence + 1]), "sup")
+    return supervisor_turn(fold(life.run.run_id, life.log[: start.sequence + 1]), "sup")
 
 
 # -- their number --------------------------------------------------------------------------------
@@ -150,14 +157,14 @@ def test_who_takes_a_turn_again_knows_what_was_said_and_remembers_no_more_than_b
     assert (first.iteration, again.iteration) == (2, 2)
     assert first.memory_boundary == again.memory_boundary == first.until < again.until
     assert again.answer == [{"action": "reject", "comment": "not this one"}]
-    told = inputs(again, life.log)
+    told = build_turn_inputs(again, life.log)
     assert told.transcript[-1].type == "node.completed" and "not this one" in str(told.transcript)
 
 
 def test_a_held_decision_is_ratified_within_its_turn() -> None:
     place = world()
     life = place.start(planned(supervisor={"mockPendingDecision": DONE, "mockConfidence": 0.1}))
-    waiting = turn_of(life.run, "sup")
+    waiting = supervisor_turn(life.run, "sup")
     place.answer(life, "sup", {"action": "accept"})
     assert waiting == before(life, 0) and iterations(life) == [1]
 
@@ -170,7 +177,7 @@ def test_a_turn_looks_back_on_so_many_events_and_no_more(rounds: int) -> None:
     settle(place)
     for number in (0, rounds // 2, rounds):
         turn = before(life, number)
-        seen = [entry.sequence for entry in inputs(turn, life.log).transcript]
+        seen = [entry.sequence for entry in build_turn_inputs(turn, life.log).transcript]
         assert turn.iteration == number + 1 and len(seen) <= WINDOW
         assert seen == list(range(max(0, turn.until - WINDOW), turn.until))
 
@@ -178,6 +185,6 @@ def test_a_turn_looks_back_on_so_many_events_and_no_more(rounds: int) -> None:
 @given(st.text(max_size=6000) | st.sampled_from(["</data>", "<data>", "&lt;/data>", "…</data>"]))
 @examples(200)
 def test_nothing_that_was_said_ends_its_fence(text: str) -> None:
-    found = fenced({"said": text, text[:50]: 1})
+    found = fence_data({"said": text, text[:50]: 1})
     assert found.startswith("<data>") and found.endswith("</data>")
-    assert not {"<", ">"} & set(found[6:-7]) and len(found) <= LONGEST + 14
+    assert not {"<", ">"} & set(found[6:-7]) and len(found) <= MAX_CONTENT + 14

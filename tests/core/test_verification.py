@@ -9,7 +9,7 @@ from replaying import retold
 from simulator import TENANT, Life, World
 from test_replay_properties import lived
 
-from moot.core.runs.start import Limits
+from moot.core.runs.start import RunLimits
 from moot.core.verify.walk import Difference, verify
 
 
@@ -20,7 +20,7 @@ def verified(life: Life) -> Difference | None:
 @given(bodies(), st.lists(moves, max_size=12), limits)
 @examples(300)
 def test_a_log_that_was_written_here_is_found_to_be_so(
-    body: dict[str, Any], happened: list[Move], ceilings: Limits
+    body: dict[str, Any], happened: list[Move], ceilings: RunLimits
 ) -> None:
     for life in lived(body, happened, ceilings).lives.values():
         assert verified(life) is None, life.order()
@@ -29,7 +29,7 @@ def test_a_log_that_was_written_here_is_found_to_be_so(
 @given(bodies(), st.lists(moves, max_size=12), limits)
 @examples(100)
 def test_so_is_one_with_secrets(
-    body: dict[str, Any], happened: list[Move], ceilings: Limits
+    body: dict[str, Any], happened: list[Move], ceilings: RunLimits
 ) -> None:
     flows = flows_of(body)
     world = World(flows, limits=ceilings)
@@ -45,7 +45,7 @@ def test_so_is_one_with_secrets(
 @given(bodies(), st.lists(moves, max_size=12), limits, st.data())
 @examples(100)
 def test_so_is_a_replay(
-    body: dict[str, Any], happened: list[Move], ceilings: Limits, data: st.DataObject
+    body: dict[str, Any], happened: list[Move], ceilings: RunLimits, data: st.DataObject
 ) -> None:
     for life in lived(body, happened, ceilings).lives.values():
         cut = data.draw(st.integers(0, len(life.log)))

@@ -8,21 +8,27 @@ from hypothesis import strategies as st
 
 from moot.core.backoff import LONGEST_WAIT
 from moot.core.triggers import webhooks
-from moot.core.triggers.webhooks import Circuit, Webhook, closed, failed, next_try
+from moot.core.triggers.webhooks import (
+    Circuit,
+    WebhookRegistration,
+    circuit_after_failure,
+    close_circuit,
+    next_webhook_time,
+)
 
 
-def hook(**more: object) -> Webhook:
+def hook(**more: object) -> WebhookRegistration:
     fields: dict[str, object] = {
         "webhook_id": "wh_1", "url": "https://a.example/", "events": ("run.completed",),
         "secret": "s" * 64, "created_at": 0,
     }  # fmt: skip
-    return Webhook(**fields | more)  # type: ignore[arg-type]
+    return WebhookRegistration(**fields | more)  # type: ignore[arg-type]
 
 
 @given(st.text(min_size=1), st.integers(0, 2**40), st.binary())
 def test_a_signature_covers_time_and_bytes(secret: str, seconds: int, body: bytes) -> None:
     expected = hmac.new(secret.encode(), str(seconds).encode() + b"." + body, hashlib.sha256)
-    assert webhooks.signature(secret, seconds, body) == f"sha256={expected.hexdigest()}"
+    assert webhooks.webhook_signature(secret, seconds, body) == f"sha256={expected.hexdigest()}"
 
 
 def test_who_wants_what() -> None:
@@ -37,31 +43,31 @@ def test_who_wants_what() -> None:
 
 def test_both_secrets_sign_until_the_earlier_one_has_ended() -> None:
     rotated = hook(earlier="e" * 64, earlier_until=10_000)
-    said = webhooks.headers(rotated, "run.completed", 9_999, b"{}", "1")
-    assert said["X-openwop-Signature"] == webhooks.signature("s" * 64, 9, b"{}")
-    assert said["X-openwop-Signature-Previous"] == webhooks.signature("e" * 64, 9, b"{}")
-    later = webhooks.headers(rotated, "run.completed", 10_000, b"{}", "1")
+    said = webhooks.webhook_headers(rotated, "run.completed", 9_999, b"{}", "1")
+    assert said["X-openwop-Signature"] == webhooks.webhook_signature("s" * 64, 9, b"{}")
+    assert said["X-openwop-Signature-Previous"] == webhooks.webhook_signature("e" * 64, 9, b"{}")
+    later = webhooks.webhook_headers(rotated, "run.completed", 10_000, b"{}", "1")
     assert "X-openwop-Signature-Previous" not in later
 
 
 def test_four_failures_in_a_row_open_the_circuit_and_one_success_closes_it() -> None:
     circuit = Circuit()
     for at in range(3):
-        circuit = failed(circuit, at)
+        circuit = circuit_after_failure(circuit, at)
         assert circuit.waits(at) is None
-    circuit = failed(circuit, 3, "Nobody is there.")
+    circuit = circuit_after_failure(circuit, 3, "Nobody is there.")
     assert circuit.waits(4) == 3 + webhooks.FIRST_BREAK and circuit.failing
     assert circuit.error == "Nobody is there."
     half = 3 + webhooks.FIRST_BREAK
     assert circuit.waits(half) is None and circuit.failing
-    assert failed(circuit, half).waits(half) == half + 2 * webhooks.FIRST_BREAK
-    assert closed(circuit).waits(4) is None and not closed(circuit).failing
+    assert circuit_after_failure(circuit, half).waits(half) == half + 2 * webhooks.FIRST_BREAK
+    assert close_circuit(circuit).waits(4) is None and not close_circuit(circuit).failing
 
 
 def test_breaks_grow_to_an_hour_and_no_further() -> None:
     circuit, now, breaks = Circuit(), 0, []
     for _ in range(20):
-        circuit = failed(circuit, now)
+        circuit = circuit_after_failure(circuit, now)
         until = circuit.waits(now) or now
         breaks.append(until - now)
         now = until
@@ -72,7 +78,7 @@ def test_breaks_grow_to_an_hour_and_no_further() -> None:
 def test_those_that_were_on_their_way_count_and_make_the_break_no_longer() -> None:
     circuit = Circuit()
     for _ in range(8):
-        circuit = failed(circuit, 0)
+        circuit = circuit_after_failure(circuit, 0)
     assert circuit.open_until == webhooks.FIRST_BREAK
     assert len(circuit.failures) == 8
 
@@ -80,16 +86,16 @@ def test_those_that_were_on_their_way_count_and_make_the_break_no_longer() -> No
 def test_a_hundred_failures_in_a_week_are_the_end_and_older_ones_do_not_count() -> None:
     circuit = Circuit()
     for at in range(99):
-        circuit = closed(failed(circuit, at))
+        circuit = close_circuit(circuit_after_failure(circuit, at))
     assert not circuit.ended
-    assert not failed(circuit, webhooks.WINDOW + 50).ended
-    assert failed(circuit, 100).ended
+    assert not circuit_after_failure(circuit, webhooks.WINDOW + 50).ended
+    assert circuit_after_failure(circuit, 100).ended
 
 
 @given(st.integers(1, 20), st.integers(0, 999))
 def test_tries_are_spread_and_bounded(tries: int, lot: int) -> None:
     now = 1_000_000
-    due = next_try(tries, now, lot)
+    due = next_webhook_time(tries, now, lot)
     if tries >= webhooks.MOST_TRIES:
         assert due is None
         return

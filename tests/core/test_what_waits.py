@@ -6,12 +6,12 @@ import pytest
 from gate_scenes import approval, asking, beside_work, clarification, council, external, say
 from simulator import ADA, CHAIR, Life, node
 
-from moot.core.commands import CancelRun, PauseRun, Wake
+from moot.core.commands import CancelRun, PauseRun, TimePassed
 from moot.core.interrupts import inbox
 
 
-def rows(life: Life) -> list[inbox.Item]:
-    return inbox.items(life.run)
+def rows(life: Life) -> list[inbox.InboxItem]:
+    return inbox.inbox_items(life.run)
 
 
 def test_an_approval_is_a_row_with_its_own_actions() -> None:
@@ -20,7 +20,7 @@ def test_an_approval_is_a_row_with_its_own_actions() -> None:
     )
     found = life.run.interrupts["ok"]
     assert rows(life) == [
-        inbox.Item(
+        inbox.InboxItem(
             id=found.interrupt_id, run_id=life.run.run_id, node_id="ok", kind="approval",
             question="Ship it: all of it", actions=["accept", "edit-accept", "ask"],
             asked_by="sample/ok", since=found.requested_at, deadline=found.due,
@@ -118,7 +118,7 @@ def test_an_answer_a_timeout_and_a_cancel_take_the_row_away() -> None:
     assert rows(life) == []
     world, life = approval(timeoutMs=10)
     world.pass_time(10)
-    world.take(life, Wake(world.at))
+    world.take(life, TimePassed(world.at))
     assert rows(life) == []
     world, life = approval()
     world.take(life, CancelRun(world.at))

@@ -5,13 +5,14 @@ from typing import Any
 
 from simulator import CHAIR, TENANT, Life, World, compiled
 
-from moot.core.councils.decide import WakeEnded
+from moot.core.councils.invitations import InvitationEnded
 from moot.core.events import Event
 from moot.core.speaker import Speaker
-from moot.core.state.conversation import THREAD, Conversation, first_title, thread_id
-from moot.core.state.council_policy import OF_THREADS
+from moot.core.state.conversation import THREAD, Conversation, thread_id
+from moot.core.state.council_policy import THREAD_POLICY
 from moot.core.state.floor import Floor
-from moot.core.threads.agent_bridge import Teller, Told
+from moot.core.state.titles import first_title
+from moot.core.threads.agent_bridge import BridgeEvent, BridgeRenderer
 from moot.core.threads.decide import Control
 from moot.core.verify.walk import verify
 from moot.engine.workflows.built_in import BUILT_IN, TALK
@@ -32,7 +33,7 @@ def thread(
     inputs: dict[str, Any] = {
         "title": "Ours",
         "invited": [{"agentId": name} for name in names],
-        "participation": policy or OF_THREADS,
+        "participation": policy or THREAD_POLICY,
         "outside": [f"host:{name}" for name in outside],
         "profiles": {f"host:{name}": said for name, said in (profiles or {}).items()},
     }
@@ -84,7 +85,9 @@ def speak(world: World, life: Life, content: Any = "Well.", outcome: str = "spok
     wake_id = next(iter(floor_of(life).wakes))
     return world.take(
         life,
-        WakeEnded(node_id=TALK, wake_id=wake_id, at=world.at, outcome=outcome, content=content),
+        InvitationEnded(
+            node_id=TALK, wake_id=wake_id, at=world.at, outcome=outcome, content=content
+        ),
     )
 
 
@@ -106,10 +109,12 @@ def named(payload: dict[str, Any], word: str) -> dict[str, str]:
     return {one["agentId"].removeprefix("host:"): one["reason"] for one in payload.get(word, [])}
 
 
-def told(life: Life) -> list[Told]:
+def told(life: Life) -> list[BridgeEvent]:
     """The whole thread as Agent Bridge tells it."""
     talk = talk_of(life)
-    teller = Teller(talk, thread_id(life.run, talk), first_title(life.run, talk), life.run.person)
+    teller = BridgeRenderer(
+        talk, thread_id(life.run, talk), first_title(life.run, talk), life.run.person
+    )
     return [each for event in life.log for each in teller.tell(event)]
 
 

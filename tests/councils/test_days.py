@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hall import AGENTS, Hall
 
-from moot.config.settings import load
+from moot.config.settings import load_settings
 from provider import KEY, Call, project, provider, words
 from real_server import ServerProcess
 from stand_in import Reply
@@ -68,7 +68,9 @@ def test_so_does_the_money_of_the_day(server: Callable[..., ServerProcess], tmp_
 
 def test_a_tenants_day_is_bounded_unless_somebody_says_that_it_is_not() -> None:
     def found(**environment: str) -> tuple[int, float | None]:
-        settings = load(environment={f"MOOT_TENANT_{k}_PER_DAY": v for k, v in environment.items()})
+        settings = load_settings(
+            environment={f"MOOT_TENANT_{k}_PER_DAY": v for k, v in environment.items()}
+        )
         return settings.tenant_tokens_per_day, settings.tenant_money_per_day
 
     assert found() == (10_000_000, None)

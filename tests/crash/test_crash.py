@@ -106,7 +106,7 @@ async def _remembered(store: SqliteStore, tenant: str, events: list[Event]) -> N
     """An event and a row for every write, and no write twice."""
     run_id = events[0].run_id
     told = [event.sequence for event in events if event.type == "memory.written"]
-    notes = await store.late_notes(tenant, run_id, 0, (run_id,))
+    notes = await store.memory_rows_after(tenant, run_id, 0, (run_id,))
     assert [note.sequence for note in notes] == told
     assert [note.content for note in notes] == ["0", "1", "2"][: len(notes)]
     for event in events:

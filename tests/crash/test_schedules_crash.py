@@ -18,8 +18,12 @@ from moot.core.events import decode, millis
 from moot.store.protocol import RunFilter
 from moot.store.records import DeliveryFilter
 from moot.store.sqlite import SqliteStore
-from moot.triggers.schedules.fire_rows import fire_of
-from moot.triggers.schedules.records import KIND, book_of, plan_of
+from moot.triggers.schedules.fire_rows import fire_from_row
+from moot.triggers.schedules.records import (
+    SCHEDULE_KIND,
+    schedule_from_record,
+    schedule_ledger_from_row,
+)
 from real_server import ServerProcess
 
 KILLS = int(os.environ.get("MOOT_CRASH_SCHEDULE_KILLS", "3"))
@@ -72,7 +76,7 @@ async def check(database: Path) -> None:
     store = await SqliteStore.open(database, readonly=True)
     try:
         claimed: list[str] = []
-        for record in await store.records(TENANT, KIND):
+        for record in await store.records(TENANT, SCHEDULE_KIND):
             claimed += await check_one(store, record)
         runs = {run_id for _, run_id in await store.runs()}
         assert len(claimed) == len(set(claimed)) and set(claimed) == runs
@@ -84,7 +88,10 @@ async def check(database: Path) -> None:
 
 async def check_one(store: SqliteStore, record: Any) -> list[str]:
     """Every slot up to the last decided one is in exactly one row."""
-    plan, ledger = plan_of(record), await store.ledger(TENANT, KIND, record.name)
+    plan, ledger = (
+        schedule_from_record(record),
+        await store.ledger(TENANT, SCHEDULE_KIND, record.name),
+    )
     assert ledger is not None
     where, cursor, found = DeliveryFilter(subscription=plan.subscription), None, []
     while True:
@@ -92,8 +99,10 @@ async def check_one(store: SqliteStore, record: Any) -> list[str]:
         found += page
         if cursor is None:
             break
-    fires = [fire_of(row) for row in found]
-    decided = (book_of(ledger).decided.decided - millis(plan.spec.created_at)) // 1000
+    fires = [fire_from_row(row) for row in found]
+    decided = (
+        schedule_ledger_from_row(ledger).decided.decided - millis(plan.spec.created_at)
+    ) // 1000
     assert sum(fire.count for fire in fires) == decided
     slots = [fire.slot for fire in fires]
     assert len(slots) == len(set(slots))

@@ -17,10 +17,10 @@ from moot.agents.models.config import ModelEntry
 from moot.agents.tools import functions
 from moot.agents.tools.config import HttpEntry, McpEntry
 from moot.cli import moot as command_line
-from moot.config.project import parse
+from moot.config.project import parse_project
 from moot.config.settings import Settings
 from moot.core.errors import MootError
-from moot.core.workflows.graph import compile_flow, digest
+from moot.core.workflows.flow import compile_flow, definition_digest
 from moot.core.workflows.yaml import compile_yaml
 from moot.core.workflows.yaml.steps import WORDS
 from moot.engine.nodes import registry
@@ -75,7 +75,7 @@ def test_every_setting_is_on_its_page_with_its_default() -> None:
 
 def test_the_project_files_of_the_pages_are_read() -> None:
     pages = ("models.md", "settings.md", "tools.md")
-    found = [parse(text, Path("moot.toml"), Settings) for page in pages
+    found = [parse_project(text, Path("moot.toml"), Settings) for page in pages
              for text in blocks(DOCS / page, "toml")]  # fmt: skip
     assert sorted(name for one in found for name in one.models) == ["rude", "work"]
     assert {"port": 7700, "database": "office.db", "max_depth": 8} in [o.settings for o in found]
@@ -95,7 +95,7 @@ def test_the_functions_of_the_page_are_tools(tmp_path: Path) -> None:
     [text] = blocks(DOCS / "tools.md", "python")
     file = tmp_path / "tools.py"
     file.write_text(text)
-    found = {name: tool for name, (tool, _) in functions.from_path(file).items()}
+    found = {name: tool for name, (tool, _) in functions.tools_from_path(file).items()}
     assert found["set_price"].dangerous and found["price_history"].idempotent
 
 
@@ -129,7 +129,7 @@ def test_the_commands_without_json_are_those_the_readme_names() -> None:
 
 def test_every_node_type_and_step_is_on_the_page_of_workflows() -> None:
     cells = {row[0].strip("`") for row in rows(DOCS / "workflows.md")}
-    assert set(registry.built_in()) <= cells
+    assert set(registry.built_in_types()) <= cells
     steps = {cell.split(":")[0] for cell in cells}
     assert set(WORDS) <= steps
 
@@ -138,12 +138,15 @@ def test_the_nodes_and_workflows_of_the_page_really_compile(tmp_path: Path) -> N
     page = DOCS / "workflows.md"
     [nodes] = blocks(page, "python")
     (tmp_path / "nodes.py").write_text(nodes)
-    types = {**registry.built_in(), **registry.from_file(tmp_path / "nodes.py")}
+    types = {**registry.built_in_types(), **registry.types_from_file(tmp_path / "nodes.py")}
     found = [msgspec.json.encode(compile_yaml(text, "page")) for text in blocks(page, "yaml")]
     found += [text.encode() for text in blocks(page, "json")]
-    from moot.core.workflows.definition import parse
+    from moot.core.workflows.definition import parse_definition
 
-    names = [compile_flow(parse(body), types, digest(body)).definition.id for body in found]
+    names = [
+        compile_flow(parse_definition(body), types, definition_digest(body)).definition.id
+        for body in found
+    ]
     waiting = ["release", "trip", "order-paid", "council"]
     assert sorted(names) == sorted(["order", "careful", *waiting, "shop", "greet", "report"])
 

@@ -8,10 +8,10 @@ from test_pages import DOCS, blocks, rows
 
 from moot.core.schedules.calendar import ALIASES
 from moot.core.schedules.model import ScheduleDraft
-from moot.core.schedules.parse import CHOICES, read_schedule
+from moot.core.schedules.parse import CHOICES, parse_schedule
 from moot.core.schedules.words import timing_from_words
 from moot.core.workflows.schema import TriggerDef
-from moot.triggers.schedules.declarations import body_of
+from moot.triggers.schedules.declarations import schedule_body_from_trigger
 
 PAGE = DOCS / "schedules.md"
 TABLE = rows(PAGE)
@@ -44,6 +44,6 @@ def test_every_policy_and_short_name_is_on_the_page() -> None:
 
 def test_the_schedule_of_the_page_is_taken() -> None:
     body, trigger = blocks(PAGE, "json")
-    assert read_schedule(body.encode(), "sch_1", 0).words == "weekday 08:30 Europe/Berlin"
+    assert parse_schedule(body.encode(), "sch_1", 0).words == "weekday 08:30 Europe/Berlin"
     declared = msgspec.json.decode(trigger, type=TriggerDef)
-    read_schedule(body_of("weekly-pipeline", declared), "sch_trigger", 0)
+    parse_schedule(schedule_body_from_trigger("weekly-pipeline", declared), "sch_trigger", 0)

@@ -8,10 +8,10 @@ from msgspec import UNSET
 from said_again import CHAIR
 
 from moot.core.events import Event
-from moot.core.replay.edits import Edit
+from moot.core.replay.edits import ForkEdit
 from moot.core.state.run import Run
 from moot.engine.host import Host
-from moot.engine.replay.branch import Wanted, branch
+from moot.engine.replay.fork import ForkRequest, fork_run
 
 #: what is a branch's own in its first event
 OWN = ("forkedFrom", "parentRunId", "parentNodeId", "scopeId", "memory")
@@ -20,9 +20,9 @@ OWN = ("forkedFrom", "parentRunId", "parentNodeId", "scopeId", "memory")
 async def forked(host: Host, source: str, from_seq: int, **given: Any) -> Run:
     """The branch, whose history is that of its source, which is not touched."""
     before = await log(host, source)
-    edit = msgspec.convert(given.pop("edit", {}), Edit)
-    wanted = Wanted(from_seq=from_seq, by=CHAIR, edit=edit, **given)
-    run = await branch(host, TENANT, source, wanted)
+    edit = msgspec.convert(given.pop("edit", {}), ForkEdit)
+    wanted = ForkRequest(from_seq=from_seq, by=CHAIR, edit=edit, **given)
+    run = await fork_run(host, TENANT, source, wanted)
     told = await log(host, run.run_id)
     assert_history(before, told, max(from_seq, 1), bool(given) or bool(edit.kinds))
     after = await log(host, source)

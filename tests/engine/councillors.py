@@ -7,12 +7,12 @@ from typing import Any
 from hosting import TENANT, Place, begun, chain, node
 
 from moot.agents.definitions.manifest import Agent
-from moot.agents.invocation.desk import Assignment
-from moot.agents.invocation.invoke import Found, Invoker
+from moot.agents.invocation.context import Assignment
+from moot.agents.invocation.invoke import Invoker, ResolvedAgent
 from moot.agents.models.config import ModelEntry
-from moot.agents.models.protocol import ModelRequest, Piece, Stop, ToolCall
-from moot.agents.models.registry import Book, Chosen, Ways
-from moot.agents.tools.toolbox import Errand, Toolbox, Usable
+from moot.agents.models.protocol import AnswerStop, ModelRequest, ModelToolCall, Piece
+from moot.agents.models.registry import ChosenModel, ModelRegistry, ModelSettings
+from moot.agents.tools.toolbox import Toolbox, ToolInvocation, UsableTool
 from moot.core.pending import pending
 from moot.core.state.floor import Floor
 from moot.engine.host import Host
@@ -26,7 +26,7 @@ TO_THE_END = {"rounds": 1, "moderator": "host:mo", "vote": True, "close": "moder
 class Counted:
     """A model, and every call of it. Where there are tools it digs before it speaks."""
 
-    def __init__(self, chosen: Chosen, council: "Council") -> None:
+    def __init__(self, chosen: ChosenModel, council: "Council") -> None:
         self._chosen, self._council = chosen, council
         self.reference, self.provider, self.cost, self.completed = (
             chosen.reference, chosen.provider, chosen.cost, chosen.completed,
@@ -37,19 +37,19 @@ class Counted:
         self._council.calls.append((request.context.agent, self.reference.name))
         await self._council.gate.wait()
         if request.tools and not any(each.role == "tool" for each in request.messages):
-            yield ToolCall(id="call", name="dig", arguments='{"deep": true}')
-            yield Stop("tool_calls")
+            yield ModelToolCall(id="call", name="dig", arguments='{"deep": true}')
+            yield AnswerStop("tool_calls")
             return
         async for piece in self._chosen.stream(request):
             yield piece
 
 
-class Council(Book):
+class Council(ModelRegistry):
     """Models by name; whoever knows none of the members is not asked."""
 
     def __init__(self, place: Place, digs: bool = False) -> None:
         entries = {"other": ModelEntry(provider="demo", model="other")}
-        super().__init__(entries, lambda _: None, place.clock, Ways(demo_wps=0))
+        super().__init__(entries, lambda _: None, place.clock, ModelSettings(demo_wps=0))
         #: (agent, model) of every call of a model, and how often the tool was used
         self.calls: list[tuple[str, str]] = []
         self.digs, self.dug = digs, 0
@@ -60,16 +60,16 @@ class Council(Book):
     def choose(self, *given: Any, **more: Any) -> Any:
         return Counted(super().choose(*given, **more), self)
 
-    async def find(self, asked: Assignment) -> Found | None:
+    async def find(self, asked: Assignment) -> ResolvedAgent | None:
         name = asked.agent.removeprefix("host:")
         agent = Agent(name=name, tools=["dig"])
-        return Found(agent=agent, version=agent.version) if name in MEMBERS else None
+        return ResolvedAgent(agent=agent, version=agent.version) if name in MEMBERS else None
 
     async def for_agent(self, agent: Agent) -> Toolbox:
-        dig = Usable(name="dig", call=self._dig, dangerous=True)
+        dig = UsableTool(name="dig", call=self._dig, dangerous=True)
         return Toolbox({"dig": dig} if self.digs else {})
 
-    async def _dig(self, arguments: dict[str, Any], errand: Errand) -> dict[str, int]:
+    async def _dig(self, arguments: dict[str, Any], errand: ToolInvocation) -> dict[str, int]:
         self.dug += 1
         return {"found": self.dug}
 

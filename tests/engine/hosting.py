@@ -12,14 +12,14 @@ import msgspec
 from moot.clock import SystemClock
 from moot.core.errors import StorageFailed
 from moot.core.events import TERMINAL_TYPES, Event, decode
-from moot.core.runs.start import Limits, StartRun
+from moot.core.runs.start import RunLimits, StartRun
 from moot.core.state.run import Run, fold
 from moot.core.verify.walk import verify
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
 from moot.core.workflows.node_types import NodeType
 from moot.engine.host import Host
-from moot.engine.nodes.registry import built_in
-from moot.engine.workflows.registry import Flows
+from moot.engine.nodes.registry import built_in_types
+from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Batch, Store
 from moot.store.sqlite import SqliteStore
@@ -126,7 +126,7 @@ class Place:
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind, self.file = kind, folder / "moot.db"
         self.clock = SkewedClock()
-        self.types: dict[str, NodeType] = built_in(conformance=True)
+        self.types: dict[str, NodeType] = built_in_types(conformance=True)
         self.store: Any = None
         self.hosts: list[Host] = []
 
@@ -144,7 +144,7 @@ class Place:
 
     def host(self, wrapper: Callable[[Any], Any] | None = None, **given: Any) -> Host:
         store = wrapper(self.store) if wrapper else self.store
-        host = Host(store, Flows(store, self.types, self.clock), self.clock, **given)
+        host = Host(store, WorkflowRegistry(store, self.types, self.clock), self.clock, **given)
         self.hosts.append(host)
         return host
 
@@ -296,5 +296,5 @@ async def sound(host: Host) -> None:
     assert await host.store.verify() == []
 
 
-WIDE = Limits()
+WIDE = RunLimits()
 Body = Callable[..., Awaitable[Any]]

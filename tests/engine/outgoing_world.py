@@ -7,20 +7,20 @@ from typing import Any
 
 from hosting import TENANT, Place
 
-from moot.agents.definitions.deployments import Deployments
-from moot.agents.definitions.registry import Agents
-from moot.agents.roster.members import Roster
-from moot.agents.roster.resolve import Instances
-from moot.core.triggers.webhooks import Webhook
-from moot.engine.agents.pins import Pins
-from moot.net.outbound import Fetched, Order, Outbound
+from moot.agents.definitions.deployments import DeploymentService
+from moot.agents.definitions.registry import AgentRegistry
+from moot.agents.roster.members import RosterService
+from moot.agents.roster.resolve import MemberResolver
+from moot.core.triggers.webhooks import WebhookRegistration
+from moot.engine.agents.pins import AgentPins
+from moot.net.outbound import Outbound, OutboundRequest, OutboundResponse
 from moot.net.targets import Target
-from moot.store.protocol import Append, Batch, Delivery
-from moot.store.records import DeliveryFilter
+from moot.store.protocol import Append, Batch
+from moot.store.records import Delivery, DeliveryFilter
 from moot.triggers.service import Triggers
 from moot.triggers.webhooks import registrations
 
-Answer = Callable[[Order], Any]
+Answer = Callable[[OutboundRequest], Any]
 
 
 class World(Outbound):
@@ -37,7 +37,7 @@ class World(Outbound):
         await asyncio.sleep(0)
         return ["127.0.0.1"]
 
-    async def send(self, order: Order) -> Fetched:
+    async def send(self, order: OutboundRequest) -> OutboundResponse:
         name = order.url
         self.called.append(name)
         self.at_once[name] = self.at_once.get(name, 0) + 1
@@ -49,16 +49,16 @@ class World(Outbound):
             self.at_once[name] -= 1
         if isinstance(status, Exception):
             raise status
-        return Fetched(status, {}, b"")
+        return OutboundResponse(status, {}, b"")
 
 
 @asynccontextmanager
 async def opened(place: Place, wrapper: Any = None) -> AsyncIterator[tuple[Triggers, World]]:
     host, world = place.host(wrapper), World()
-    agents = Agents(host.store, place.clock, lambda *_: None)
-    deployments = Deployments(host.store, place.clock, agents)
-    roster = Roster(host.store, place.clock)
-    pins = Pins(Instances(roster, agents, deployments, place.clock), place.clock)
+    agents = AgentRegistry(host.store, place.clock, lambda *_: None)
+    deployments = DeploymentService(host.store, place.clock, agents)
+    roster = RosterService(host.store, place.clock)
+    pins = AgentPins(MemberResolver(roster, agents, deployments, place.clock), place.clock)
     triggers = Triggers(host, host.store, place.clock, roster, pins, world)
     await triggers.load()
     triggers.start()
@@ -66,14 +66,16 @@ async def opened(place: Place, wrapper: Any = None) -> AsyncIterator[tuple[Trigg
     await triggers.aclose()
 
 
-async def hook(triggers: Triggers, name: str, tenant: str = TENANT) -> Webhook:
-    made = Webhook(webhook_id=f"wh_{name}", url=name, events=("*",), secret="s" * 64, created_at=1)
-    await triggers.webhooks._put(tenant, registrations.Kept(made, 0), "me", "registered")
+async def hook(triggers: Triggers, name: str, tenant: str = TENANT) -> WebhookRegistration:
+    made = WebhookRegistration(
+        webhook_id=f"wh_{name}", url=name, events=("*",), secret="s" * 64, created_at=1
+    )
+    await triggers.webhooks._put(tenant, registrations.WebhookVersion(made, 0), "me", "registered")
     return made
 
 
 async def owe(
-    place: Place, triggers: Triggers, hook: Webhook, count: int, tenant: str = TENANT
+    place: Place, triggers: Triggers, hook: WebhookRegistration, count: int, tenant: str = TENANT
 ) -> None:
     """Letters about a log that has as many events."""
     now, run = place.clock.millis(), f"run-{hook.webhook_id}-{place.clock.new_id('')}"
@@ -90,18 +92,18 @@ async def owe(
     triggers.courier.look()
 
 
-async def rows(place: Place, hook: Webhook, tenant: str = TENANT) -> list[Delivery]:
+async def rows(place: Place, hook: WebhookRegistration, tenant: str = TENANT) -> list[Delivery]:
     where = DeliveryFilter(subscription=hook.webhook_id)
     found: list[Delivery] = (await place.store.deliveries(tenant, where, None, 1000))[0]
     return found
 
 
-async def states(place: Place, hook: Webhook, tenant: str = TENANT) -> dict[str, int]:
+async def states(place: Place, hook: WebhookRegistration, tenant: str = TENANT) -> dict[str, int]:
     found: dict[str, int] = await place.store.delivery_counts(tenant, hook.webhook_id)
     return found
 
 
-async def come_to(place: Place, hook: Webhook, wanted: dict[str, int]) -> None:
+async def come_to(place: Place, hook: WebhookRegistration, wanted: dict[str, int]) -> None:
     """Waits until this is what is left."""
     async with asyncio.timeout(60):
         while await states(place, hook) != wanted:

@@ -16,9 +16,9 @@ from moot.core.runs.start import StartRun
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
-from moot.core.workflows.node_types import Kind, NodeType
+from moot.core.workflows.node_types import NodeKind, NodeType
 from moot.engine.host import Host
-from moot.store.protocol import Note
+from moot.store.memory_entries import MemoryRow
 
 _answers: list[Any] = []
 
@@ -66,7 +66,7 @@ class Remembering:
     """A node type that plays whatever story a test tells it, on the memory of the node."""
 
     def __init__(self) -> None:
-        self.node_type = NodeType(type_id="acme.story", kind=Kind.ACTIVITY, activity=self._play)
+        self.node_type = NodeType(type_id="acme.story", kind=NodeKind.ACTIVITY, activity=self._play)
         self._stories: dict[str, Story] = {}
         self.begun = asyncio.Event()
         self.ends: list[str] = []
@@ -115,7 +115,7 @@ class Remembering:
 remembering = Remembering()
 
 
-async def entries(host: Host, ref: str | None, tenant: str = TENANT) -> list[Note]:
+async def entries(host: Host, ref: str | None, tenant: str = TENANT) -> list[MemoryRow]:
     """What is remembered there; without a reference, in the one memory there is."""
     now = host.clock.millis()
     if ref is None:

@@ -9,13 +9,13 @@ from msgspec import UNSET
 
 from moot import NodeContext
 from moot import node as node_function
-from moot.core.runs.answers import Answer
+from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state.run import Run
 from moot.core.threads.decide import Control
 from moot.core.workflows.node_types import Artifact, Completed
 from moot.engine.host import Host
-from moot.engine.replay.replay import replay
+from moot.engine.replay.replay import replay_run
 
 CHAIR = Speaker("key_chair", admin=True)
 calls: Counter[str] = Counter()
@@ -67,7 +67,7 @@ def council(name: str = "talk", *members: str) -> dict[str, Any]:
 
 
 async def answer(host: Host, run_id: str, key: str, value: Any, who: Speaker = CHAIR) -> None:
-    given = Answer(node_id=key, value=value, who=who, at=host.clock.millis())
+    given = GateAnswer(node_id=key, value=value, who=who, at=host.clock.millis())
     await host.handle(TENANT, run_id, given)
 
 
@@ -85,7 +85,7 @@ async def same(host: Host, source: str, from_seq: int = 0) -> Run:
     then = (await host.view(TENANT, source)).run
     before = await log(host, source)
     called = dict(calls)
-    now = await replay(host, TENANT, source, from_seq)
+    now = await replay_run(host, TENANT, source, from_seq)
     assert now.status == then.status, await order(host, now.run_id)
     assert (now.variables, now.channels) == (then.variables, then.channels)
     assert (now.outputs, now.messages) == (then.outputs, then.messages)

@@ -6,19 +6,19 @@ from typing import Any
 
 from hosting import TENANT, Place, chain, log, node
 
-from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
-from moot.agents.definitions.registry import Agents
+from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.invocation.invoke import Invoker
-from moot.agents.models.config import Line, ModelEntry
+from moot.agents.models.config import ModelEntry, ScriptLine
 from moot.agents.models.demo import DemoModel
-from moot.agents.models.protocol import ModelRequest, Piece, Reasoning
-from moot.agents.models.registry import Book, Ways
-from moot.agents.tools.toolbox import Toolbox, Usable
+from moot.agents.models.protocol import ModelRequest, Piece, ReasoningPiece
+from moot.agents.models.registry import ModelRegistry, ModelSettings
+from moot.agents.tools.toolbox import Toolbox, UsableTool
 from moot.core.workflows.node_types import NodeType
 from moot.engine.host import Host
-from moot.engine.nodes.registry import built_in
-from moot.engine.workflows.registry import Flows
+from moot.engine.nodes.registry import built_in_types
+from moot.engine.workflows.registry import WorkflowRegistry
 
 MODEL = "scripted"
 
@@ -29,7 +29,7 @@ class Counted:
 
     provider = "demo"
 
-    def __init__(self, *script: str | Line, thoughts: str = "") -> None:
+    def __init__(self, *script: str | ScriptLine, thoughts: str = "") -> None:
         self.script, self.thoughts = list(script), thoughts
         self.asked: list[ModelRequest] = []
         self.gate = asyncio.Event()
@@ -43,7 +43,7 @@ class Counted:
         lines = self.script[own : own + 1] or self.script[-1:]
         model = DemoModel(script=[*[""] * own, *lines])
         for word in self.thoughts.split():
-            yield Reasoning(f"{word} ")
+            yield ReasoningPiece(f"{word} ")
         count = 0
         async for piece in model.stream(request):
             if self.halfway and count > 1:
@@ -56,7 +56,7 @@ class Counted:
 
 
 class Tools:
-    def __init__(self, *tools: Usable) -> None:
+    def __init__(self, *tools: UsableTool) -> None:
         self._tools = {tool.name: tool for tool in tools}
 
     async def for_agent(self, agent: Agent) -> Toolbox:
@@ -66,12 +66,14 @@ class Tools:
 class Staff:
     """The agents of a place, whatever host is up there."""
 
-    def __init__(self, place: Place, *tools: Usable, **models: Counted) -> None:
+    def __init__(self, place: Place, *tools: UsableTool, **models: Counted) -> None:
         self.place, self.models = place, models
-        self.agents = Agents(place.store, place.clock)
-        self.deployments = Deployments(place.store, place.clock, self.agents)
+        self.agents = AgentRegistry(place.store, place.clock)
+        self.deployments = DeploymentService(place.store, place.clock, self.agents)
         entries = {name: ModelEntry(provider="demo", attempts=1) for name in models}
-        self.book = Book(entries, lambda name: None, place.clock, Ways(demo_wps=0))
+        self.book = ModelRegistry(
+            entries, lambda name: None, place.clock, ModelSettings(demo_wps=0)
+        )
         self.book._open.update(models)
         self.invoker = Invoker(self.book, self.deployments.resolve, Tools(*tools))
 
@@ -82,12 +84,12 @@ class Staff:
         return agent
 
     def types(self, conformance: bool = False) -> dict[str, NodeType]:
-        return {**self.place.types, **built_in(conformance, invoke=self.invoker)}
+        return {**self.place.types, **built_in_types(conformance, invoke=self.invoker)}
 
     def host(self, wrapper: Callable[[Any], Any] | None = None) -> Host:
         place = self.place
         store = wrapper(place.store) if wrapper else place.store
-        flows = Flows(store, self.types(), place.clock, agents=self.agents.worker)
+        flows = WorkflowRegistry(store, self.types(), place.clock, agents=self.agents.worker)
         host = Host(store, flows, place.clock, speaks=self.invoker)
         place.hosts.append(host)
         return host

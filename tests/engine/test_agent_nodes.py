@@ -6,13 +6,20 @@ import pytest
 from hosting import TENANT, Place, begun, chain, ended, log, node, soon, sound, until, variable
 from staff import Counted, Staff, asks, payloads, told
 
-from moot.agents.models.config import Line
-from moot.agents.tools.toolbox import Usable
-from moot.core.runs.answers import Answer
+from moot.agents.models.config import ScriptLine
+from moot.agents.tools.toolbox import UsableTool
+from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
-from moot.core.state.agents import DECIDED, DELTA, DONE, INVOKED, REASONED, RESOLVED
+from moot.core.state.agents import (
+    AGENT_DECIDED,
+    INVOCATION_COMPLETED,
+    INVOCATION_STARTED,
+    PROMPT_RESOLVED,
+    REASONED,
+    REASONING_DELTA,
+)
 from moot.core.state.status import Status
-from moot.engine.replay.replay import replay
+from moot.engine.replay.replay import replay_run
 
 FORM = {
     "type": "object",
@@ -33,13 +40,20 @@ async def test_an_agent_is_asked_and_everything_is_told_in_order(place: Place) -
     assert run.status is Status.COMPLETED
     outputs = run.nodes["a"].outputs or {}
     assert outputs["text"] == "Four, I think." and outputs["usage"]["calls"] == 1
-    assert await told(host, run_id) == [INVOKED, RESOLVED, DELTA, REASONED, DECIDED, DONE]
-    [began] = await payloads(host, run_id, INVOKED)
+    assert await told(host, run_id) == [
+        INVOCATION_STARTED,
+        PROMPT_RESOLVED,
+        REASONING_DELTA,
+        REASONED,
+        AGENT_DECIDED,
+        INVOCATION_COMPLETED,
+    ]
+    [began] = await payloads(host, run_id, INVOCATION_STARTED)
     assert began["source"] == "workflow-node" and began["agentId"] == "host:ada"
     assert began["resolvedAgentVersion"] == ada.version and began["toolSurfaceCount"] == 0
     [reasoned] = await payloads(host, run_id, REASONED)
     assert reasoned["reasoning"].split() == ["two", "and", "two"]
-    [done] = await payloads(host, run_id, DONE)
+    [done] = await payloads(host, run_id, INVOCATION_COMPLETED)
     assert done["outcome"] == "completed" and done["invocationId"] == began["invocationId"]
     chunks = await payloads(host, run_id, "output.chunk")
     assert "".join(each["chunk"] for each in chunks) == "Four, I think."
@@ -56,7 +70,7 @@ async def test_a_replay_says_the_same_and_calls_nobody(place: Place) -> None:
     host = staff.host()
     run_id = await begun(host, asks())
     then = await ended(host, run_id)
-    now = await replay(host, TENANT, run_id, 0)
+    now = await replay_run(host, TENANT, run_id, 0)
     assert len(model.asked) == 1
     assert now.nodes["a"].outputs == then.nodes["a"].outputs
     types = [event.type for event in await log(host, run_id)]
@@ -78,21 +92,28 @@ async def test_a_crash_in_the_middle_of_an_answer_asks_once_more_and_says_nothin
     model.gate.set()
     run = await ended(host, run_id)
     assert run.status is Status.COMPLETED and len(model.asked) == 2
-    assert await told(host, run_id) == [INVOKED, RESOLVED, DELTA, REASONED, DECIDED, DONE]
+    assert await told(host, run_id) == [
+        INVOCATION_STARTED,
+        PROMPT_RESOLVED,
+        REASONING_DELTA,
+        REASONED,
+        AGENT_DECIDED,
+        INVOCATION_COMPLETED,
+    ]
     await sound(host)
 
 
 async def test_an_answer_on_record_is_never_asked_for_again(place: Place) -> None:
     """The host dies at every commit in turn."""
     for nth in range(1, 14):
-        model = Counted(Line(tool="look", arguments={"at": "x"}), "Done.")
+        model = Counted(ScriptLine(tool="look", arguments={"at": "x"}), "Done.")
         looked: list[str] = []
 
         async def look(arguments: dict[str, Any], name: str, seen: list[str] = looked) -> str:
             seen.append(name)
             return "seen"
 
-        staff = Staff(place, Usable(name="look", call=look, idempotent=True), ada=model)
+        staff = Staff(place, UsableTool(name="look", call=look, idempotent=True), ada=model)
         await staff.hires("ada", tools=["look"])
         host = staff.host(lambda store, nth=nth: Dying(store, nth))
         run_id = await begun(host, asks())
@@ -106,7 +127,8 @@ async def test_an_answer_on_record_is_never_asked_for_again(place: Place) -> Non
         assert len(model.asked) <= 3 and len(looked) <= 2, nth
         types = await told(host, run_id)
         assert types == [
-            INVOKED, RESOLVED, REASONED, "agent.toolCalled", "agent.toolReturned", DECIDED, DONE
+            INVOCATION_STARTED, PROMPT_RESOLVED, REASONED, "agent.toolCalled", "agent.toolReturned",
+            AGENT_DECIDED, INVOCATION_COMPLETED,
         ], nth  # fmt: skip
         await sound(host)
 
@@ -131,7 +153,7 @@ class Dying:
 
 
 async def test_a_form_that_does_not_fit_is_sent_back_once(place: Place) -> None:
-    model = Counted(Line(json={"sum": "four"}), Line(json={"sum": 4}))
+    model = Counted(ScriptLine(json={"sum": "four"}), ScriptLine(json={"sum": 4}))
     staff = Staff(place, ada=model)
     await staff.hires("ada")
     host = staff.host()
@@ -140,13 +162,13 @@ async def test_a_form_that_does_not_fit_is_sent_back_once(place: Place) -> None:
     outputs = run.nodes["a"].outputs or {}
     assert outputs["value"] == {"sum": 4} and outputs["usage"]["calls"] == 2
     assert "does not fit" in str(model.asked[1].messages[-1].content)
-    [done] = await payloads(host, run_id, DONE)
+    [done] = await payloads(host, run_id, INVOCATION_COMPLETED)
     assert done["schemaValidated"] is True
     assert await payloads(host, run_id, "output.chunk") == []
 
 
 async def test_a_form_that_never_fits_fails_the_node(place: Place) -> None:
-    model = Counted(Line(json={"sum": "four"}))
+    model = Counted(ScriptLine(json={"sum": "four"}))
     staff = Staff(place, ada=model)
     await staff.hires("ada")
     host = staff.host()
@@ -154,18 +176,18 @@ async def test_a_form_that_never_fits_fails_the_node(place: Place) -> None:
     run = await ended(host, run_id)
     assert run.status is Status.FAILED and len(model.asked) == 2
     assert (run.nodes["a"].error or {})["code"] == "model_answer_invalid"
-    assert (await payloads(host, run_id, DONE))[0]["outcome"] == "failed"
+    assert (await payloads(host, run_id, INVOCATION_COMPLETED))[0]["outcome"] == "failed"
 
 
 async def test_a_refusal_is_a_refusal(place: Place) -> None:
-    model = Counted(Line(refusal="I would rather not."))
+    model = Counted(ScriptLine(refusal="I would rather not."))
     staff = Staff(place, ada=model)
     await staff.hires("ada")
     host = staff.host()
     run_id = await begun(host, asks())
     run = await ended(host, run_id)
     assert (run.nodes["a"].error or {})["code"] == "model_refused"
-    assert (await payloads(host, run_id, DONE))[0]["outcome"] == "refused"
+    assert (await payloads(host, run_id, INVOCATION_COMPLETED))[0]["outcome"] == "refused"
 
 
 async def test_nobody_of_that_name_fails_the_node_and_says_so(place: Place) -> None:
@@ -188,7 +210,7 @@ async def test_what_others_have_said_is_data(place: Place) -> None:
     said = str(model.asked[0].messages[-1].content)
     assert said.count("</data>") == 2 and "<system>" not in said and "{unknown}" in said
     assert '<data name="found">' in said and '<data name="more">\n7\n</data>' in said
-    [began] = await payloads(host, run_id, INVOKED)
+    [began] = await payloads(host, run_id, INVOCATION_STARTED)
     assert began["flaggedData"] == [{"name": "found", "flags": ["markup", "speaker-tag"]}]
     assert "flaggedTurns" not in began, "data has a name and is no turn"
 
@@ -199,7 +221,7 @@ async def test_an_unsure_answer_waits_for_a_person(place: Place) -> None:
         "properties": {"sum": {"type": "number"}, "confidence": {"type": "number"}},
         "required": ["sum", "confidence"],
     }
-    model = Counted(Line(json={"sum": 4, "confidence": 0.8}))
+    model = Counted(ScriptLine(json={"sum": 4, "confidence": 0.8}))
     staff = Staff(place, ada=model)
     await staff.hires("ada", confidence=0.9)
     host = staff.host()
@@ -209,26 +231,32 @@ async def test_an_unsure_answer_waits_for_a_person(place: Place) -> None:
     assert asked.data["threshold"] == 0.9 and asked.data["observed"] == 0.8
     host = await staff.again(host)
     given = {"action": "edit-accept", "editedArtifactData": {"sum": 5, "confidence": 1}}
-    answer = Answer(node_id="a", value=given, who=PERSON, at=host.clock.millis())
+    answer = GateAnswer(node_id="a", value=given, who=PERSON, at=host.clock.millis())
     await host.handle(TENANT, run_id, answer)
     run = await ended(host, run_id)
     assert (run.nodes["a"].outputs or {})["value"] == {"sum": 5, "confidence": 1}
     assert len(model.asked) == 1
-    assert await told(host, run_id) == [INVOKED, RESOLVED, REASONED, DECIDED, DONE]
+    assert await told(host, run_id) == [
+        INVOCATION_STARTED,
+        PROMPT_RESOLVED,
+        REASONED,
+        AGENT_DECIDED,
+        INVOCATION_COMPLETED,
+    ]
 
 
 async def test_a_rejected_answer_fails_and_the_bracket_is_closed(place: Place) -> None:
     form = {"type": "object", "properties": {"confidence": {"type": "number"}}}
-    staff = Staff(place, ada=Counted(Line(json={"confidence": 0.1})))
+    staff = Staff(place, ada=Counted(ScriptLine(json={"confidence": 0.1})))
     await staff.hires("ada")
     host = staff.host()
     run_id = await begun(host, asks(output=form))
     await until(host, run_id, lambda run: run.status is Status.WAITING_APPROVAL)
-    answer = Answer(node_id="a", value={"action": "reject"}, who=PERSON, at=host.clock.millis())
+    answer = GateAnswer(node_id="a", value={"action": "reject"}, who=PERSON, at=host.clock.millis())
     await host.handle(TENANT, run_id, answer)
     run = await ended(host, run_id)
     assert (run.nodes["a"].error or {})["code"] == "decision_rejected"
-    assert (await payloads(host, run_id, DONE))[0]["outcome"] == "escalated"
+    assert (await payloads(host, run_id, INVOCATION_COMPLETED))[0]["outcome"] == "escalated"
 
 
 @pytest.mark.parametrize("memory", ["run", "shared:team", "long-term"])
@@ -245,7 +273,7 @@ async def test_what_an_agent_remembers_is_shown_to_it_as_data(place: Place, memo
     await ended(host, run_id)
     before, after = (str(request.messages) for request in model.asked)
     assert "Paris." not in before and "Question a\\nParis." in after
-    assert (await payloads(host, run_id, INVOKED))[0]["memoryBound"] is True
+    assert (await payloads(host, run_id, INVOCATION_STARTED))[0]["memoryBound"] is True
 
 
 async def test_a_tool_that_is_not_given_is_not_used(place: Place) -> None:
@@ -254,8 +282,8 @@ async def test_a_tool_that_is_not_given_is_not_used(place: Place) -> None:
     async def fire(arguments: dict[str, Any], name: str) -> None:
         used.append(name)
 
-    tools = [Usable(name=name, call=fire) for name in ("fire", "water")]
-    model = Counted(Line(tool="fire"), "Never mind.")
+    tools = [UsableTool(name=name, call=fire) for name in ("fire", "water")]
+    model = Counted(ScriptLine(tool="fire"), "Never mind.")
     staff = Staff(place, *tools, ada=model)
     await staff.hires("ada", tools=["fire", "water"])
     host = staff.host()
@@ -273,14 +301,14 @@ async def test_a_dangerous_tool_waits_for_a_person(place: Place) -> None:
         used.append(name)
         return "gone"
 
-    model = Counted(Line(tool="fire"), "It is done.")
-    staff = Staff(place, Usable(name="fire", call=fire, dangerous=True), ada=model)
+    model = Counted(ScriptLine(tool="fire"), "It is done.")
+    staff = Staff(place, UsableTool(name="fire", call=fire, dangerous=True), ada=model)
     await staff.hires("ada", tools=["fire"])
     host = staff.host()
     run_id = await begun(host, asks())
     await until(host, run_id, lambda run: run.status is Status.WAITING_APPROVAL)
     assert used == []
-    answer = Answer(node_id="a", value={"action": "accept"}, who=PERSON, at=host.clock.millis())
+    answer = GateAnswer(node_id="a", value={"action": "accept"}, who=PERSON, at=host.clock.millis())
     await host.handle(TENANT, run_id, answer)
     run = await ended(host, run_id)
     assert run.status is Status.COMPLETED and len(used) == 1 and len(model.asked) == 2
@@ -292,8 +320,8 @@ async def test_a_run_that_wants_no_questions_gets_no_dangerous_tools(place: Plac
     async def fire(arguments: dict[str, Any], name: str) -> None:
         used.append(name)
 
-    staff = Staff(place, Usable(name="fire", call=fire, dangerous=True), ada=Counted(
-        Line(tool="fire"), "Well."))  # fmt: skip
+    staff = Staff(place, UsableTool(name="fire", call=fire, dangerous=True), ada=Counted(
+        ScriptLine(tool="fire"), "Well."))  # fmt: skip
     await staff.hires("ada", tools=["fire"])
     host = staff.host()
     run_id = await begun(host, asks(), configurable={"escalationThreshold": 0})

@@ -19,15 +19,21 @@ from hosting import (
 )  # fmt: skip
 from staff import Counted, Staff, payloads, told
 
-from moot.agents.models.config import Line
-from moot.core.runs.answers import Answer
+from moot.agents.models.config import ScriptLine
+from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
-from moot.core.state.agents import DECIDED, DONE, INVOKED, REASONED, RESOLVED
+from moot.core.state.agents import (
+    AGENT_DECIDED,
+    INVOCATION_COMPLETED,
+    INVOCATION_STARTED,
+    PROMPT_RESOLVED,
+    REASONED,
+)
 from moot.core.state.status import Status
-from moot.engine.replay.replay import replay
+from moot.engine.replay.replay import replay_run
 
 PERSON = Speaker("key_ada", ("user:ada",))
-TURN = [INVOKED, RESOLVED, REASONED, DECIDED, DONE]
+TURN = [INVOCATION_STARTED, PROMPT_RESOLVED, REASONED, AGENT_DECIDED, INVOCATION_COMPLETED]
 
 
 def led(pin: dict[str, Any] | None = None, **config: Any) -> dict[str, Any]:
@@ -41,16 +47,18 @@ def led(pin: dict[str, Any] | None = None, **config: Any) -> dict[str, Any]:
     return definition([boss, hands], edges, id="led")
 
 
-def hand(*workers: str, sure: float = 0.9) -> Line:
+def hand(*workers: str, sure: float = 0.9) -> ScriptLine:
     decision = {"kind": "next-worker", "nextWorkerIds": list(workers)}
-    return Line(json={"decision": decision, "confidence": sure})
+    return ScriptLine(json={"decision": decision, "confidence": sure})
 
 
-def enough(reason: str = "all is said", sure: float = 0.9) -> Line:
-    return Line(json={"decision": {"kind": "terminate", "reason": reason}, "confidence": sure})
+def enough(reason: str = "all is said", sure: float = 0.9) -> ScriptLine:
+    return ScriptLine(
+        json={"decision": {"kind": "terminate", "reason": reason}, "confidence": sure}
+    )
 
 
-async def crew(place: Place, *script: Line, **more: Counted) -> Staff:
+async def crew(place: Place, *script: ScriptLine, **more: Counted) -> Staff:
     staff = Staff(place, mo=Counted(*script), finder=Counted("Two sources."), **more)
     await staff.hires("mo", role="lead")
     await staff.hires("finder", prompt="You find sources.")
@@ -71,7 +79,7 @@ async def test_agents_work_for_an_agent(place: Place) -> None:
     [child] = run.children
     ran = (await host.view(TENANT, child)).run
     assert ran.workflow_id == "moot.ask" and ran.agent == {"agentId": "host:finder"}
-    assert (await payloads(host, child, INVOKED))[0]["source"] == "workflow-node"
+    assert (await payloads(host, child, INVOCATION_STARTED))[0]["source"] == "workflow-node"
     asked = staff.models["finder"].asked[0]
     assert '<data name="topic">\nbees\n</data>' in str(asked.messages[-1].content)
     second = staff.models["mo"].asked[1]
@@ -94,7 +102,7 @@ async def test_a_replay_asks_nobody_and_ends_the_same(place: Place) -> None:
     run_id = await begun(host, led())
     then = await ended(host, run_id)
     asked = [len(model.asked) for model in staff.models.values()]
-    now = await replay(host, TENANT, run_id, 0)
+    now = await replay_run(host, TENANT, run_id, 0)
     assert (now.status, now.variables) == (then.status, then.variables)
     assert [len(model.asked) for model in staff.models.values()] == asked
     types = [event.type for event in await log(host, run_id)]
@@ -103,7 +111,7 @@ async def test_a_replay_asks_nobody_and_ends_the_same(place: Place) -> None:
 
 async def test_a_worker_that_fails_is_told_and_the_others_go_on(place: Place) -> None:
     """Sequential workers: one is refused by its model, the other answers."""
-    no = Counted(Line(refusal="No."))
+    no = Counted(ScriptLine(refusal="No."))
     staff = await crew(place, hand("host:checker", "host:finder"), enough(), checker=no)
     host = staff.host()
     run_id = await begun(host, led())
@@ -127,7 +135,9 @@ async def test_a_worker_nobody_knows_is_not_put_right(place: Place) -> None:
 
 
 async def test_an_answer_that_is_no_decision_is_asked_for_once_more(place: Place) -> None:
-    staff = await crew(place, Line(json={"decision": {"kind": "dance"}, "confidence": 1}), enough())
+    staff = await crew(
+        place, ScriptLine(json={"decision": {"kind": "dance"}, "confidence": 1}), enough()
+    )
     host = staff.host()
     run = await ended(host, await begun(host, led()))
     assert run.status is Status.COMPLETED and len(staff.models["mo"].asked) == 2
@@ -158,10 +168,12 @@ async def test_a_held_decision_is_ratified_by_a_person_after_a_restart(place: Pl
     host = staff.host()
     run_id = await begun(host, led())
     await until(host, run_id, lambda run: run.status is Status.WAITING_APPROVAL)
-    assert (await payloads(host, run_id, DONE))[0]["outcome"] == "escalated"
+    assert (await payloads(host, run_id, INVOCATION_COMPLETED))[0]["outcome"] == "escalated"
     assert await payloads(host, run_id, "runOrchestrator.decided") == []
     host = await staff.again(host)
-    answer = Answer(node_id="boss", value={"action": "accept"}, who=PERSON, at=host.clock.millis())
+    answer = GateAnswer(
+        node_id="boss", value={"action": "accept"}, who=PERSON, at=host.clock.millis()
+    )
     await host.handle(TENANT, run_id, answer)
     run = await ended(host, run_id)
     assert run.status is Status.COMPLETED and run.variables["found"] == "Two sources."
@@ -190,12 +202,14 @@ async def test_rules_come_before_the_agent(place: Place) -> None:
         "when": "workers.exists(w, w.status == 'failed')",
         "decision": {"kind": "escalate", "prompt": "A worker failed. Go on?"},
     }
-    no = Counted(Line(refusal="No."))
+    no = Counted(ScriptLine(refusal="No."))
     staff = await crew(place, hand("host:checker"), enough(), checker=no)
     host = staff.host()
     run_id = await begun(host, led(rules=[rule]))
     await until(host, run_id, lambda run: run.status is Status.WAITING_APPROVAL)
-    answer = Answer(node_id="hands", value={"action": "accept"}, who=PERSON, at=host.clock.millis())
+    answer = GateAnswer(
+        node_id="hands", value={"action": "accept"}, who=PERSON, at=host.clock.millis()
+    )
     await host.handle(TENANT, run_id, answer)
     run = await ended(host, run_id)
     assert run.status is Status.COMPLETED and len(staff.models["mo"].asked) == 2

@@ -20,13 +20,13 @@ from hosting import (
 from moot import NodeContext
 from moot import node as node_function
 from moot.core.events import encode
-from moot.core.runs.answers import Answer
+from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
-from moot.core.state.agents import DELTA
+from moot.core.state.agents import REASONING_DELTA
 from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.nodes.registry import from_file
-from moot.engine.replay.replay import replay
+from moot.engine.nodes.registry import types_from_file
+from moot.engine.replay.replay import replay_run
 from real_server import ROOT
 
 AGENT = {"agentId": "host:thinker", "modelClass": "reasoning"}
@@ -61,7 +61,7 @@ async def waits(host: Host, run_id: str) -> None:
 
 
 async def answer(host: Host, run_id: str, value: Any) -> None:
-    given = Answer(node_id="a", value=value, who=PERSON, at=host.clock.millis())
+    given = GateAnswer(node_id="a", value=value, who=PERSON, at=host.clock.millis())
     await host.handle(TENANT, run_id, given)
 
 
@@ -131,7 +131,7 @@ async def test_what_an_agent_has_said_before_a_crash_it_does_not_say_again(place
     host = place.host()
     run_id = await begun(host, chain(node("a", "acme.stopping")))
     for told in (1, 2, 3):
-        await until(host, run_id, lambda run, n=told: run.nodes["a"].said.get(DELTA) == n)
+        await until(host, run_id, lambda run, n=told: run.nodes["a"].said.get(REASONING_DELTA) == n)
         await place.crash(host)
         host = place.host()
         await host.recover()
@@ -187,7 +187,7 @@ async def test_a_replay_says_what_an_agent_said_word_for_word(memory: Place) -> 
     await answer(host, run_id, {"action": "accept"})
     await ended(host, run_id)
     calls.clear()
-    copy = await replay(host, TENANT, run_id, 0)
+    copy = await replay_run(host, TENANT, run_id, 0)
     assert copy.status is Status.COMPLETED and not calls
     then, now = await log(host, run_id), await log(host, copy.run_id)
     assert [event.type for event in now] == [event.type for event in then]
@@ -197,7 +197,7 @@ async def test_a_replay_says_what_an_agent_said_word_for_word(memory: Place) -> 
 async def test_the_agent_of_the_page_really_works(memory: Place, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "agents.md").read_text()
     (tmp_path / "page.py").write_text(page.partition("```python\n")[2].partition("```")[0])
-    memory.types = {**memory.types, **from_file(tmp_path / "page.py")}
+    memory.types = {**memory.types, **types_from_file(tmp_path / "page.py")}
     host = memory.host()
     light = await begun(host, chain(node("a", "acme.weigh", config={"text": "short"})))
     assert (await ended(host, light)).outputs == {"kind": "light"}

@@ -5,14 +5,28 @@ from typing import Any
 from hosting import Place, begun, chain, log, node, soon, sound, until
 from staff import Counted, Staff
 
-from moot.agents.models.config import Line
-from moot.agents.tools.toolbox import Usable
+from moot.agents.models.config import ScriptLine
+from moot.agents.tools.toolbox import UsableTool
 from moot.core.events import event_id
-from moot.core.state.agents import DECIDED, DONE, INVOKED, REASONED, RESOLVED
+from moot.core.state.agents import (
+    AGENT_DECIDED,
+    INVOCATION_COMPLETED,
+    INVOCATION_STARTED,
+    PROMPT_RESOLVED,
+    REASONED,
+)
 from moot.engine.host import Host
 
-TURN = [INVOKED, RESOLVED, REASONED, DECIDED, DONE]
-USED = [INVOKED, RESOLVED, REASONED, "agent.toolCalled", "agent.toolReturned", DECIDED, DONE]
+TURN = [INVOCATION_STARTED, PROMPT_RESOLVED, REASONED, AGENT_DECIDED, INVOCATION_COMPLETED]
+USED = [
+    INVOCATION_STARTED,
+    PROMPT_RESOLVED,
+    REASONED,
+    "agent.toolCalled",
+    "agent.toolReturned",
+    AGENT_DECIDED,
+    INVOCATION_COMPLETED,
+]
 
 
 def council(*names: str) -> dict[str, Any]:
@@ -55,7 +69,7 @@ async def test_a_crash_while_a_member_speaks_leaves_one_turn_and_one_bracket(pla
     await over(host, run_id)
     assert await told_by(host, run_id, "ada") == TURN
     assert await told_by(host, run_id, "bo") == TURN
-    [began] = [e.payload for e in await log(host, run_id) if e.type == INVOKED][:1]
+    [began] = [e.payload for e in await log(host, run_id) if e.type == INVOCATION_STARTED][:1]
     assert began["source"] == "chat-mention" and began["memoryBound"] is False
     await sound(host)
 
@@ -64,7 +78,9 @@ async def test_what_a_tool_gives_is_caused_by_its_call(place: Place) -> None:
     async def look(arguments: dict[str, Any], name: str) -> str:
         return "seen"
 
-    staff = Staff(place, Usable(name="look", call=look), ada=Counted(Line(tool="look"), "I saw."))
+    staff = Staff(
+        place, UsableTool(name="look", call=look), ada=Counted(ScriptLine(tool="look"), "I saw.")
+    )
     await staff.hires("ada", tools=["look"])
     await staff.hires("bo")
     host = staff.host()

@@ -26,9 +26,9 @@ from moot import node as node_function
 from moot.core.errors import MootError
 from moot.core.ids import logical_invocation_id
 from moot.core.state.status import Status
-from moot.engine.effects.ledger import Effect, ReplayMakesNothing
-from moot.engine.replay.ancestry import inherited_artifact
-from moot.engine.replay.replay import replay
+from moot.engine.effects.ledger import Effect, ReplayEffectRefused
+from moot.engine.replay.ancestry import read_inherited_artifact
+from moot.engine.replay.replay import replay_run
 
 #: the names under which the outside was called, and whether it answers
 names: list[str] = []
@@ -118,11 +118,11 @@ async def test_artifacts_of_the_history_can_be_read_and_later_ones_cannot(place:
     made = [e.payload["artifactId"] for e in await log(host, source) if "artifact" in e.type]
     run = await forked(host, await _again(host, source, cut), cut)
     first, second = [
-        await inherited_artifact(host.store, TENANT, run.run_id, each) for each in made
+        await read_inherited_artifact(host.store, TENANT, run.run_id, each) for each in made
     ]
     assert first == await host.store.artifact(TENANT, source, made[0]) is not None
     assert second is None
-    assert await inherited_artifact(host.store, "other", run.run_id, made[0]) is None
+    assert await read_inherited_artifact(host.store, "other", run.run_id, made[0]) is None
 
 
 async def _again(host: Any, source: str, cut: int) -> str:
@@ -134,7 +134,7 @@ async def test_no_door_to_the_world_is_open_to_a_replay(place: Place) -> None:
     host = place.host()
     source = await begun(host, chain(put("x", 1)))
     await ended(host, source)
-    run = await replay(host, TENANT, source, 0)
+    run = await replay_run(host, TENANT, source, 0)
 
     class Reporter:
         tenant, run_id, node_id = TENANT, run.run_id, "n"
@@ -143,7 +143,7 @@ async def test_no_door_to_the_world_is_open_to_a_replay(place: Place) -> None:
         async def recorded(self, *events: Any) -> None:
             raise AssertionError("nothing is recorded")
 
-    with pytest.raises(ReplayMakesNothing):
+    with pytest.raises(ReplayEffectRefused):
         await host.activities.ledger.once(Reporter(), Effect(1, "bank:pay", _pay))
     assert not names
 

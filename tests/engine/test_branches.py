@@ -29,9 +29,9 @@ from moot.core.ids import logical_invocation_id
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.rebuild import rebuild
-from moot.engine.replay.replay import replay
-from moot.engine.replay.verify import verified
+from moot.engine.rebuild import rebuild_rows
+from moot.engine.replay.replay import replay_run
+from moot.engine.replay.verify import verify_run
 
 
 @pytest.fixture(autouse=True)
@@ -226,7 +226,7 @@ async def test_what_a_newer_engine_wrote_is_not_forked(place: Place) -> None:
     host = place.host()
     source = await begun(host, chain(put("x", 1)), engine_version=ENGINE_VERSION + 1)
     place_ = host, TENANT, source
-    for fork in (forked(host, source, 1), replay(*place_, 0), verified(*place_)):
+    for fork in (forked(host, source, 1), replay_run(*place_, 0), verify_run(*place_)):
         with pytest.raises(EngineVersionMismatch):
             await fork
     assert len(await host.store.runs()) == 1
@@ -255,7 +255,7 @@ async def _rebuilt(host: Host) -> None:
     [source, fork] = [run_id for _, run_id in await host.store.runs()]
     name = logical_invocation_id(TENANT, source, "one", 1, "shop:order")
     rows = await host.store.effect(TENANT, source, name), (await host.store.inbox(TENANT, 10))[0]
-    await rebuild(host.store, host.flows)
+    await rebuild_rows(host.store, host.flows)
     assert (
         await host.store.effect(TENANT, source, name),
         (await host.store.inbox(TENANT, 10))[0],

@@ -5,7 +5,7 @@ from typing import Any
 
 from hosting import TENANT, Place, Wrapped, begun, chain, log, node
 
-from moot.core.runs.answers import Answer
+from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.engine.host import Host
 from moot.store.protocol import Store
@@ -30,7 +30,7 @@ class Counted(Wrapped):
 async def said(host: Host, run_id: str, content: str) -> None:
     value = {"role": "user", "content": content}
     who = Speaker("key_1", (), True)
-    given = Answer(node_id="floor", value=value, who=who, at=host.clock.millis())
+    given = GateAnswer(node_id="floor", value=value, who=who, at=host.clock.millis())
     await host.handle(TENANT, run_id, given)
 
 

@@ -9,14 +9,14 @@ import pytest
 from hosting import log
 from timepieces import HOUR, MINUTE, SALLY, TENANT, Timepiece, at, timepiece, turning
 
-from moot.agents.roster.members import Pause
+from moot.agents.roster.members import PausePeriod
 from moot.core.commands import CancelRun
 from moot.core.errors import NotFound
 from moot.core.errors.schedules import ScheduleBusy, ScheduleOff, ScheduleRefused
 from moot.core.errors.triggers import MemberOffDuty
 from moot.store.memory.store import MemoryStore
 from moot.testing.clock import VirtualClock
-from moot.triggers.schedules.fire_rows import fire_of
+from moot.triggers.schedules.fire_rows import fire_from_row
 
 STARTED = ("delivered", "", 1)
 
@@ -40,7 +40,7 @@ async def test_each_slot_starts_one_run_that_says_what_began_it(tmp_path: Path) 
         assert events[1].payload["triggerSource"] == "schedule"
         assert events[1].payload["triggerSubscriptionId"] == rows[0].subscription
         assert events[0].payload["trigger"]["schedule"]["scheduleId"] == name
-        slots = [fire_of(row).slot for row in rows]
+        slots = [fire_from_row(row).slot for row in rows]
         assert [b - a for a, b in pairwise(slots)] == [60_000, 60_000]
         case = await host.case(name)
         assert case.book.last_run == runs[-1].run_id
@@ -56,9 +56,9 @@ async def test_two_hosts_on_one_store_start_each_slot_once(tmp_path: Path) -> No
         await asyncio.gather(one.decided(), two.decided(), one.decided(), two.decided())
         await one.until_runs(0)
     for name in names:
-        slots = [fire_of(row).slot for row in await one.rows(name) if row.run_id]
+        slots = [fire_from_row(row).slot for row in await one.rows(name) if row.run_id]
         assert len(slots) == len(set(slots))
-        decided = sum(fire_of(row).count for row in await one.rows(name))
+        decided = sum(fire_from_row(row).count for row in await one.rows(name))
         assert decided == 5
     runs = await one.runs()
     assert len(runs) == len({run.run_id for run in runs})
@@ -127,7 +127,7 @@ async def test_a_member_off_duty_starts_nothing_and_goes_on_with_the_next_slot(
     async with turning(tmp_path) as host:
         await host.hired()
         name = await host.made(rosterId=SALLY)
-        await host.hired(pause=Pause(since=host.clock.millis(), by="me"))
+        await host.hired(pause=PausePeriod(since=host.clock.millis(), by="me"))
         for _ in range(3):
             await host.forward(MINUTE)
         assert await host.runs() == []
@@ -245,7 +245,7 @@ async def test_allowed_runs_go_side_by_side_also_those_that_are_caught_up(tmp_pa
         )  # fmt: skip
         await host.forward(10 * MINUTE)
         assert len(await host.runs()) == 10
-        slots = [fire_of(row).slot for row in await host.rows(name)]
+        slots = [fire_from_row(row).slot for row in await host.rows(name)]
         assert slots == sorted(set(slots))
 
 
@@ -285,7 +285,7 @@ async def test_wall_times_keep_to_the_wall_when_clocks_change(tmp_path: Path) ->
         name = await host.made(**words)
         for _ in range(4 * 24):
             await host.forward(HOUR)
-        slots = [fire_of(row).slot for row in await host.rows(name)]
+        slots = [fire_from_row(row).slot for row in await host.rows(name)]
         assert slots == [
             at("2030-03-29T07:30"), at("2030-03-30T07:30"),
             at("2030-03-31T06:30"), at("2030-04-01T06:30"),

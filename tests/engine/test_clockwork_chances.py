@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from timepieces import TENANT, Timepiece, timepiece
 
-from moot.agents.roster.members import Pause
+from moot.agents.roster.members import PausePeriod
 from moot.core.commands import CancelRun
 from moot.core.errors import MootError
 from moot.core.events import millis
 from moot.store.memory.store import MemoryStore
 from moot.testing.clock import VirtualClock
-from moot.triggers.schedules.fire_rows import fire_of
+from moot.triggers.schedules.fire_rows import fire_from_row
 
 SEEDS = range(200 if os.environ.get("MOOT_LONG") else 8)
 OVERLAPS = ("skip", "buffer-one", "buffer-all", "cancel-other", "allow")
@@ -84,7 +84,9 @@ class Life:
         """Away or back, perhaps before anybody has looked at what fell due meanwhile."""
         host = self.host
         host.clock.forward(self.chance.choice([0, 30, 60]))
-        away = Pause(since=host.clock.millis(), by="me") if self.chance.random() < 0.5 else None
+        away = (
+            PausePeriod(since=host.clock.millis(), by="me") if self.chance.random() < 0.5 else None
+        )
         try:
             await asyncio.gather(host.hired(pause=away), self.race())
         except MootError:
@@ -101,7 +103,7 @@ class Life:
     async def check(self) -> None:
         host = self.host
         case, rows = await host.case(self.name), await host.rows(self.name)
-        fires = [fire_of(row) for row in rows]
+        fires = [fire_from_row(row) for row in rows]
         decided = case.book.decided.decided - millis(case.plan.spec.created_at)
         assert sum(fire.count for fire in fires) == decided // 60_000, "a slot lost or doubled"
         started = [row for row in rows if row.run_id is not None]
@@ -110,7 +112,7 @@ class Life:
         self.off += [(since, host.clock.millis() + 1) for since in self.since.values()]
         for run in runs:
             assert not self.was_off(run.created_at), "started while off"
-        for fire in map(fire_of, started):
+        for fire in map(fire_from_row, started):
             assert not self.was_off(fire.due), "started what fell due while off"
 
     def was_off(self, at: int) -> bool:

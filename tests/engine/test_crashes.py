@@ -30,8 +30,8 @@ from moot.core.events import TERMINAL_TYPES
 from moot.core.runs.start import StartRun
 from moot.core.state.run import Run
 from moot.core.state.status import TERMINAL, Status
-from moot.engine.faults import FaultPoint
 from moot.engine.host import Host
+from moot.engine.instruments import FaultPoint
 from moot.engine.streams.hub import Published
 from moot.store.protocol import Receipt
 

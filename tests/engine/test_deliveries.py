@@ -9,19 +9,27 @@ from hosting import TENANT, Place, chain, ended, node, registered, soon, sound
 
 from moot import NodeContext
 from moot import node as user_node
-from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
-from moot.agents.definitions.registry import Agents
-from moot.agents.roster.members import AgentRef, Entry, Hired, Owner, Pause, Roster, nobody
-from moot.agents.roster.resolve import Instances
+from moot.agents.definitions.registry import AgentRegistry
+from moot.agents.roster.members import (
+    MemberAgentRef,
+    MemberEntry,
+    MemberOwner,
+    MemberRecord,
+    PausePeriod,
+    RosterService,
+    new_member_guard,
+)
+from moot.agents.roster.resolve import MemberResolver
 from moot.core.errors import StorageFailed
 from moot.core.errors.triggers import MemberOffDuty, QueueFull, SubscriptionNotActive
-from moot.core.triggers.subscriptions import FAILING, Arrival, Subscription
-from moot.engine.agents.pins import Pins
+from moot.core.triggers.subscriptions import FAILING_LIMIT, Arrival, TriggerSubscription
+from moot.engine.agents.pins import AgentPins
 from moot.engine.host import Host
 from moot.net.outbound import Outbound
-from moot.store.protocol import Batch, Delivery
-from moot.store.records import DeliveryFilter
+from moot.store.protocol import Batch
+from moot.store.records import Delivery, DeliveryFilter
 from moot.triggers import polling
 from moot.triggers.inbound import deliveries
 from moot.triggers.inbound.queues import Consumer
@@ -34,12 +42,12 @@ SALLY = "host:sally"
 
 
 async def triggers_of(place: Place, host: Host) -> Triggers:
-    agents = Agents(host.store, place.clock, lambda *_: None)
-    deployments = Deployments(host.store, place.clock, agents)
-    roster = Roster(host.store, place.clock)
-    instances = Instances(roster, agents, deployments, place.clock)
+    agents = AgentRegistry(host.store, place.clock, lambda *_: None)
+    deployments = DeploymentService(host.store, place.clock, agents)
+    roster = RosterService(host.store, place.clock)
+    instances = MemberResolver(roster, agents, deployments, place.clock)
     await agents.put(TENANT, Agent(name="ada", prompt="Be brief."), by="me")
-    pins = Pins(instances, place.clock)
+    pins = AgentPins(instances, place.clock)
     found = Triggers(host, host.store, place.clock, roster, pins, Outbound())
     await found.load()
     found.start()
@@ -59,13 +67,13 @@ async def rows(place: Place, queue: str, triggers: Triggers) -> list[Delivery]:
 
 
 async def hire(triggers: Triggers, **changes: Any) -> None:
-    entry = Entry(
-        roster_id=SALLY, persona="Sally", agent_ref=AgentRef(agent_id="host:ada"),
-        owner=Owner(tenant_id=TENANT), workflows=(FLOW,),
+    entry = MemberEntry(
+        roster_id=SALLY, persona="Sally", agent_ref=MemberAgentRef(agent_id="host:ada"),
+        owner=MemberOwner(tenant_id=TENANT), workflows=(FLOW,),
     )  # fmt: skip
     seat = await triggers.roster.find(TENANT, SALLY)
-    guard = seat.guard if seat is not None else nobody(TENANT, SALLY)
-    hired = Hired(entry=entry, did="changed", hired_at=1, **changes)
+    guard = seat.guard if seat is not None else new_member_guard(TENANT, SALLY)
+    hired = MemberRecord(entry=entry, did="changed", hired_at=1, **changes)
     await triggers.roster.put(TENANT, hired, "me", guard)
 
 
@@ -124,7 +132,7 @@ async def test_what_comes_for_a_member_off_duty_waits_and_is_taken_when_it_is_ba
     place: Place,
 ) -> None:
     host, triggers = await opened(place)
-    await hire(triggers, pause=Pause(since=1, by="me"))
+    await hire(triggers, pause=PausePeriod(since=1, by="me"))
     await triggers.queues.bind(TENANT, "q", Consumer(workflow_id=FLOW, roster_id=SALLY), "me")
     handed, _ = await triggers.queues.push(TENANT, "q", {"body": "x"}, None, "me")
     assert handed.delivery.state == "waiting" and handed.delivery.attempts == []
@@ -140,7 +148,7 @@ async def test_what_comes_for_a_member_off_duty_waits_and_is_taken_when_it_is_ba
 
 async def test_an_item_waits_for_a_member_that_only_a_node_names(memory: Place) -> None:
     host, triggers = await opened(memory)
-    await hire(triggers, pause=Pause(since=1, by="me"))
+    await hire(triggers, pause=PausePeriod(since=1, by="me"))
     asks = node("n", "moot.agent", agent={"agentId": SALLY}, config={"prompt": "Well?"})
     await registered(host, chain(asks))
     await triggers.queues.bind(TENANT, "q", Consumer(workflow_id=FLOW), "me")
@@ -152,7 +160,7 @@ async def test_an_item_waits_for_a_member_that_only_a_node_names(memory: Place) 
 async def test_a_pause_with_an_end_ends_by_itself(memory: Place) -> None:
     _, triggers = await opened(memory)
     until = memory.clock.millis() + 60_000
-    await hire(triggers, pause=Pause(since=1, by="me", until=until))
+    await hire(triggers, pause=PausePeriod(since=1, by="me", until=until))
     await triggers.queues.bind(TENANT, "q", Consumer(workflow_id=FLOW, roster_id=SALLY), "me")
     handed, _ = await triggers.queues.push(TENANT, "q", {}, None, "me")
     assert handed.delivery.state == "waiting"
@@ -183,7 +191,9 @@ async def test_what_comes_during_a_pause_with_an_end_is_taken_up_then(
     monkeypatch.setattr(polling, "LONGEST_SLEEP", 3600.0)
     _, triggers = await opened(memory)
     until = memory.clock.millis() + 500
-    await hire(triggers, pause=Pause(since=1, by="me", until=until if whose == "member" else 1))
+    await hire(
+        triggers, pause=PausePeriod(since=1, by="me", until=until if whose == "member" else 1)
+    )
     consumer = Consumer(workflow_id=FLOW, roster_id=SALLY)
     seen = await triggers.queues.bind(TENANT, "q", consumer, "me")
     if whose == "queue":
@@ -197,8 +207,8 @@ async def test_what_comes_during_a_pause_with_an_end_is_taken_up_then(
 
 async def test_a_webhook_for_a_member_off_duty_is_refused_and_leaves_no_row(memory: Place) -> None:
     _, triggers = await opened(memory)
-    await hire(triggers, pause=Pause(since=1, by="me"))
-    made = Subscription(
+    await hire(triggers, pause=PausePeriod(since=1, by="me"))
+    made = TriggerSubscription(
         subscription_id="sub_x", source="webhook", workflow_id=FLOW, roster_id=SALLY, owner="me"
     )
     seen = await triggers.subscriptions.ensure(TENANT, made, "me")
@@ -221,7 +231,7 @@ async def test_deliveries_that_fail_side_by_side_stop_the_subscription_until_it_
     await triggers.queues.bind(TENANT, "q", Consumer(workflow_id=FLOW), "me")
     seen = await triggers.queues.must_find(TENANT, "q")
     await triggers.subscriptions.change(seen, "me", "other", workflow_id="nothing")
-    for _ in range(FAILING):
+    for _ in range(FAILING_LIMIT):
         await triggers.queues.push(TENANT, "q", {}, None, "me")
     seen = await triggers.queues.must_find(TENANT, "q")
     assert seen.it.state == "failed"
@@ -232,7 +242,7 @@ async def test_deliveries_that_fail_side_by_side_stop_the_subscription_until_it_
     await triggers.queues.wake(resumed)
     memory.clock.ahead_ms = 60_000
     triggers.look()
-    await all_delivered(memory, triggers, FAILING + 1)
+    await all_delivered(memory, triggers, FAILING_LIMIT + 1)
     await triggers.aclose()
 
 
@@ -268,7 +278,7 @@ async def test_what_a_member_that_is_gone_listened_to_rests(memory: Place) -> No
 
 async def test_what_was_to_be_tried_again_is_dropped_with_its_subscription(memory: Place) -> None:
     _, triggers = await opened(memory)
-    made = Subscription(
+    made = TriggerSubscription(
         subscription_id="sub_x", source="webhook", workflow_id="nothing", owner="me"
     )
     seen = await triggers.subscriptions.ensure(TENANT, made, "me")

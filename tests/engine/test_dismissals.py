@@ -8,7 +8,7 @@ from hosting import PATIENCE
 from msgspec.structs import replace
 from timepieces import SALLY, TENANT, Timepiece, turning
 
-from moot.agents.roster.members import Pause
+from moot.agents.roster.members import PausePeriod
 from moot.core.errors.triggers import MemberGone, Overtaken
 from moot.store.protocol import Batch
 from moot.triggers.inbound.queues import Consumer
@@ -149,7 +149,7 @@ async def test_an_item_waits_while_its_workflow_is_not_its_members(tmp_path: Pat
         host.services.triggers.start()
         await host.hired()
         await host.queues.bind(TENANT, "leads", CONSUMER, "key_1")
-        past = Pause(since=0, by="key_1", until=1)
+        past = PausePeriod(since=0, by="key_1", until=1)
         await host.hired(workflows=("slow",), pause=past)
         handed, _ = await host.queues.push(TENANT, "leads", {"body": "x"}, None, "key_1")
         row = handed.delivery

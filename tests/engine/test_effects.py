@@ -13,7 +13,7 @@ from moot import node as node_function
 from moot.core.commands import CancelRun
 from moot.core.ids import logical_invocation_id
 from moot.core.state.status import Status
-from moot.engine.faults import FaultPoint
+from moot.engine.instruments import FaultPoint
 
 
 class Shop:

@@ -29,7 +29,7 @@ from moot import node as node_function
 from moot.core.commands import CancelRun
 from moot.core.errors import UnknownChildWorkflow
 from moot.core.events import decode
-from moot.core.runs.start import Limits
+from moot.core.runs.start import RunLimits
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
@@ -218,10 +218,10 @@ async def test_a_child_that_is_unknown_when_its_turn_comes_fails_the_node(place:
 
 
 async def test_what_is_too_deep_is_so_whether_its_workflow_is_known_or_not(place: Place) -> None:
-    host = place.host(limits=Limits(depth=1))
+    host = place.host(limits=RunLimits(depth=1))
     await host.flows.register(TENANT, msgspec.json.encode(chain(sub("nobody"), id="child")))
     flow = await host.flows.register(TENANT, msgspec.json.encode(chain(sub("child"))))
-    await host.flows.look_for(TENANT, "child")
+    await host.flows.load_worker(TENANT, "child")
     run = await ended(host, await another(host, flow))
     [child] = run.children
     assert ((await host.view(TENANT, child)).run.error or {})["code"] == "depth_exceeded"
@@ -229,7 +229,7 @@ async def test_what_is_too_deep_is_so_whether_its_workflow_is_known_or_not(place
 
 
 async def test_workflows_call_each_other_only_so_deep(place: Place) -> None:
-    host = place.host(limits=Limits(depth=4))
+    host = place.host(limits=RunLimits(depth=4))
     run_id = await begun(host, chain(sub("sample")))
     run = await ended(host, run_id)
     assert run.status is Status.FAILED

@@ -9,7 +9,7 @@ from moot.clock import SystemClock
 from moot.core.errors import WorkflowNotFound
 from moot.engine.nodes import registry
 from moot.engine.workflows.built_in import DEPLOYMENT
-from moot.engine.workflows.registry import Flows
+from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Definition
 
@@ -37,8 +37,8 @@ class Watched(MemoryStore):
         return found
 
 
-def flows(store: MemoryStore, limit: int = 4096) -> Flows:
-    return Flows(store, registry.built_in(), SystemClock(), limit)
+def flows(store: MemoryStore, limit: int = 4096) -> WorkflowRegistry:
+    return WorkflowRegistry(store, registry.built_in_types(), SystemClock(), limit)
 
 
 async def test_an_older_definition_that_comes_late_does_not_replace_a_newer_one() -> None:
@@ -117,9 +117,9 @@ async def test_what_only_the_host_begins_is_handed_no_work() -> None:
     found = flows(MemoryStore())
     own = await found.own("default", DEPLOYMENT)
     assert own.definition.id == DEPLOYMENT
-    assert not found.at_hand("default", DEPLOYMENT)
-    await found.look_for("default", DEPLOYMENT)
-    assert found.is_missing("default", DEPLOYMENT) and not found.at_hand("default", DEPLOYMENT)
+    assert not found.is_available("default", DEPLOYMENT)
+    await found.load_worker("default", DEPLOYMENT)
+    assert found.is_missing("default", DEPLOYMENT) and not found.is_available("default", DEPLOYMENT)
     assert await found.by_digest("default", own.digest) is own, "its runs can be read"
     with pytest.raises(WorkflowNotFound):
         await found.newest("default", DEPLOYMENT)

@@ -26,7 +26,7 @@ from said_again import CHAIR, answer, call, calls, council, put, quickly, waits
 
 from moot.core.errors import StorageFailed
 from moot.core.events import Event
-from moot.core.replay.compare import same
+from moot.core.replay.compare import is_same_event
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
@@ -74,7 +74,7 @@ async def live_on(host: Host, run_id: str) -> Run:
 
 def first_difference(before: list[Event], told: list[Event]) -> int | None:
     for number, (was, now) in enumerate(zip_longest(before, told)):
-        if was is None or now is None or not same(was, now):
+        if was is None or now is None or not is_same_event(was, now):
             return number
     return None
 

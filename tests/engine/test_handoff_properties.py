@@ -8,7 +8,7 @@ from handoffs import Plan, chains, check, lived, plans
 from hosting import TENANT, Place
 from hypothesis import HealthCheck, given, settings
 
-from moot.engine.replay.replay import replay
+from moot.engine.replay.replay import replay_run
 
 
 async def _tried(kind: str, plan: Plan, again: bool) -> None:
@@ -20,7 +20,7 @@ async def _tried(kind: str, plan: Plan, again: bool) -> None:
             children = {name: (await host.view(TENANT, name)).run for name in run.children}
             check(plan, run, events, children)
             if again:
-                fork = await replay(host, TENANT, run.run_id, 0)
+                fork = await replay_run(host, TENANT, run.run_id, 0)
                 told = await host.runs.log(await host.view(TENANT, fork.run_id))
                 assert [event.type for event in told] == [event.type for event in events]
                 assert fork.variables == run.variables, "merged in the recorded order"

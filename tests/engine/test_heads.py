@@ -29,8 +29,8 @@ from moot.core.commands import CancelRun, SetVariables
 from moot.core.errors import RunNotFound
 from moot.core.state.run import Run
 from moot.core.state.status import Status
-from moot.engine.head import Head, Heads
-from moot.engine.timers import FORGOTTEN, Timers
+from moot.engine.head import Head, HeadCache
+from moot.engine.timers import MOST_STALE_ENTRIES, Timers
 
 
 @node_function("acme.step")
@@ -173,7 +173,7 @@ def head(name: str) -> Head:
 
 
 def test_the_least_recently_used_goes_first_and_what_is_busy_stays() -> None:
-    heads = Heads(3)
+    heads = HeadCache(3)
     a, b, c, d = (head(name) for name in "abcd")
     for each in (a, b, c):
         heads.put(each)
@@ -189,7 +189,7 @@ def test_the_least_recently_used_goes_first_and_what_is_busy_stays() -> None:
 
 
 def test_only_the_very_head_is_dropped() -> None:
-    heads = Heads(3)
+    heads = HeadCache(3)
     old, new = head("a"), head("a")
     heads.put(new)
     heads.drop(old)
@@ -204,12 +204,12 @@ async def test_runs_that_end_early_leave_nothing_in_the_alarm_clock() -> None:
             return 0
 
     timers = Timers(Clock(), lambda tenant, run: None)  # type: ignore[arg-type]
-    for number in range(20 * FORGOTTEN):
+    for number in range(20 * MOST_STALE_ENTRIES):
         timers.set(TENANT, f"r{number}", 86_400_000 + number)
         timers.set(TENANT, f"r{number}", None)
     timers.set(TENANT, "living", 5)
     assert len(timers) == 1
-    assert len(timers._heap) <= 2 * FORGOTTEN
+    assert len(timers._heap) <= 2 * MOST_STALE_ENTRIES
     timers.close()
 
 

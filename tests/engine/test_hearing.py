@@ -10,9 +10,9 @@ from said_again import answer
 
 from moot.core.events import Event, encode
 from moot.core.state.conversation import Conversation
-from moot.core.state.floor import Wake
+from moot.core.state.floor import Invitation
 from moot.core.state.run import Run, apply
-from moot.engine.councils.context import SPARE, Hearing
+from moot.engine.councils.context import SPARE_TURNS, TurnCache
 from moot.engine.head import Head
 from moot.engine.host import Host
 from moot.engine.streams.hub import Published
@@ -34,7 +34,7 @@ class Life:
         self.head.kept = self.head.run.next_sequence
         return [Published(event.sequence, event.type, encode(event)) for event in some]
 
-    def wakes(self) -> list[tuple[Conversation, Wake]]:
+    def wakes(self) -> list[tuple[Conversation, Invitation]]:
         talks = self.head.run.conversations.values()
         return [(talk, wake) for talk in talks if talk.floor for wake in talk.floor.wakes.values()]
 
@@ -51,7 +51,7 @@ async def addressed(council: Council, host: Host) -> str:
         await says(host, run_id, f"First {number}.")
     council.gate.clear()
     await says(host, run_id, "And you?", "host:ada")
-    for number in range(2 * SPARE):
+    for number in range(2 * SPARE_TURNS):
         await says(host, run_id, f"Then {number}.")
     council.gate.set()
     await at_rest(host, run_id)
@@ -64,7 +64,7 @@ async def in_turn(council: Council, host: Host) -> str:
     council.gate.clear()
     policy = {"mode": "round-robin", "rounds": 14, "window": 2, "summarise": "host:mo"}
     run_id = await convened(host, policy)
-    for number in range(2 * SPARE):
+    for number in range(2 * SPARE_TURNS):
         await says(host, run_id, f"And {number}?")
     council.gate.set()
     return run_id
@@ -80,12 +80,12 @@ async def test_what_is_followed_is_what_the_log_says(memory: Place, held: Any) -
     heard = 0
     for seed in range(40):
         luck = random.Random(seed)
-        life, followed = Life(lived, events, luck), Hearing(memory.store)
+        life, followed = Life(lived, events, luck), TurnCache(memory.store)
         while said := life.goes_on():
             if luck.random() < 0.9:  # else somebody else has written to the log
                 followed.follow(life.head.run, said)
             for talk, wake in life.wakes():
-                anew = await Hearing(memory.store).context(life.head, talk, wake)
+                anew = await TurnCache(memory.store).context(life.head, talk, wake)
                 assert await followed.context(life.head, talk, wake) == anew, seed
                 heard += 1
     assert heard > 100

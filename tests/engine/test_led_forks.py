@@ -11,7 +11,7 @@ from said_again import answer, same, steer
 from moot.core.events import Event
 from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.replay.replay import replay
+from moot.engine.replay.replay import replay_run
 
 STEPS = ("moot.participation.decided", "moot.participation.stopped", "conversation.exchanged")
 
@@ -45,7 +45,7 @@ async def test_a_replay_of_a_council_that_goes_on_gives_nobody_the_floor(memory:
     council.gate.clear()
     source = await convened(host, {"mode": "round-robin"})
     await soon(lambda: council.calls)
-    now = await replay(host, TENANT, source, 0)
+    now = await replay_run(host, TENANT, source, 0)
     assert list((await floor(host, now.run_id)).wakes) == list((await floor(host, source)).wakes)
     assert len(council.calls) == 1 and await order(host, now.run_id) == await order(host, source)
     council.gate.set()
@@ -136,7 +136,7 @@ async def test_a_tool_that_is_asked_for_is_allowed_in_the_branch_alone(place: Pl
     await at_rest(host, source)
     assert council.dug == 1
     assert len(payloads(await log(host, fork.run_id), "moot.tool.asked")) == 1
-    now = await replay(host, TENANT, fork.run_id, 0)
+    now = await replay_run(host, TENANT, fork.run_id, 0)
     assert await order(host, now.run_id) == await order(host, fork.run_id)
     assert council.dug == 1
     await sound(host)

@@ -11,9 +11,9 @@ from hosting import TENANT, Failing, Place, log, soon
 from injections import PRETENDING
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.invoke import Invoker
-from moot.agents.models.protocol import ToolCall
-from moot.agents.prompts.fencing import fenced
-from moot.agents.tools.toolbox import Errand, Toolbox, Usable
+from moot.agents.models.protocol import ModelToolCall
+from moot.agents.prompts.fencing import fence_content
+from moot.agents.tools.toolbox import Toolbox, ToolInvocation, UsableTool
 from moot.core.errors import MootError
 from moot.core.speaker import Speaker
 from moot.core.threads.decide import Control
@@ -88,7 +88,7 @@ class Pretending(Council):
         super().__init__(place, digs=True)
         self.read: list[str] = []
 
-    async def _dig(self, arguments: dict[str, Any], errand: Errand) -> Any:
+    async def _dig(self, arguments: dict[str, Any], errand: ToolInvocation) -> Any:
         return {"page": PRETENDING[len(self.read) % len(PRETENDING)], "rows": [SAFE]}
 
     def choose(self, *given: Any, **more: Any) -> Any:
@@ -117,16 +117,16 @@ async def test_what_a_tool_gives_back_is_words(place: Place) -> None:
 
 @pytest.mark.parametrize("text", PRETENDING)
 async def test_no_text_inside_a_result_pretends_to_be_more_than_a_result(text: str) -> None:
-    async def call(arguments: dict[str, Any], errand: Errand) -> Any:
+    async def call(arguments: dict[str, Any], errand: ToolInvocation) -> Any:
         return {"page": [{text[:40]: text}], "fine": SAFE}
 
     desk = Slip()
-    box = Toolbox({"dig": Usable(name="dig", call=call)})
-    asked = ToolCall(id="c", name="dig", arguments="{}")
+    box = Toolbox({"dig": UsableTool(name="dig", call=call)})
+    asked = ModelToolCall(id="c", name="dig", arguments="{}")
     message = await box.use(asked, Agent(name="ada"), desk, ("Ada", "Bo"))  # type: ignore[arg-type]
     shown = json.loads(str(message.content))["result"]
     [page] = shown["page"]
-    assert [*page.values()] == [fenced(text, ("Ada", "Bo"))[0]] and shown["fine"] == SAFE
+    assert [*page.values()] == [fence_content(text, ("Ada", "Bo"))[0]] and shown["fine"] == SAFE
     assert desk.flags
 
 

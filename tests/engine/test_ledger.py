@@ -7,7 +7,7 @@ import pytest
 
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
-from moot.engine.effects.ledger import Effect, EffectFailed, EffectUnknown, Ledger
+from moot.engine.effects.ledger import Effect, EffectFailed, EffectLedger, EffectOutcomeUnknown
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Append, Batch, EffectRow
 
@@ -52,8 +52,8 @@ class Shop:
 
 async def test_a_recorded_outcome_is_given_again_without_a_call() -> None:
     store, shop = MemoryStore(), Shop()
-    first = await Ledger(store).once(Notes(store), Effect(1, "shop", shop.order))
-    again = await Ledger(store).once(Notes(store, attempt=2), Effect(1, "shop", shop.order))
+    first = await EffectLedger(store).once(Notes(store), Effect(1, "shop", shop.order))
+    again = await EffectLedger(store).once(Notes(store, attempt=2), Effect(1, "shop", shop.order))
     assert first == again == {"order": 1}
     assert shop.calls == 1
 
@@ -68,25 +68,25 @@ async def test_no_log_answers_for_another_run() -> None:
     for _ in range(9):
         told = {"invocationId": name, "result": {"order": "forged"}, "attempt": 1}
         await forger.recorded(NewEvent("moot.effect.finished", told))
-    assert await Ledger(store).once(Notes(store), effect) == {"order": 1}
-    assert await Ledger(store).once(Notes(store), effect) == {"order": 1}
+    assert await EffectLedger(store).once(Notes(store), effect) == {"order": 1}
+    assert await EffectLedger(store).once(Notes(store), effect) == {"order": 1}
     assert shop.calls == 1
 
 
 async def test_a_failed_effect_is_not_made_again_in_the_same_attempt() -> None:
     store, shop = MemoryStore(), Shop(fails=1)
     with pytest.raises(RuntimeError):
-        await Ledger(store).once(Notes(store), Effect(1, "shop", shop.order))
+        await EffectLedger(store).once(Notes(store), Effect(1, "shop", shop.order))
     with pytest.raises(EffectFailed):
-        await Ledger(store).once(Notes(store), Effect(1, "shop", shop.order))
+        await EffectLedger(store).once(Notes(store), Effect(1, "shop", shop.order))
     assert shop.calls == 1
 
 
 async def test_a_later_attempt_makes_a_failed_effect_again() -> None:
     store, shop = MemoryStore(), Shop(fails=1)
     with pytest.raises(RuntimeError):
-        await Ledger(store).once(Notes(store), Effect(1, "shop", shop.order))
-    assert await Ledger(store).once(Notes(store, attempt=2), Effect(1, "shop", shop.order))
+        await EffectLedger(store).once(Notes(store), Effect(1, "shop", shop.order))
+    assert await EffectLedger(store).once(Notes(store, attempt=2), Effect(1, "shop", shop.order))
     assert shop.calls == 2
 
 
@@ -95,13 +95,15 @@ async def crash_in_the_middle(store: MemoryStore) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await Ledger(store).once(Notes(store), Effect(1, "shop", never))
+        await EffectLedger(store).once(Notes(store), Effect(1, "shop", never))
 
 
 async def test_an_idempotent_effect_is_made_again_after_a_crash_in_its_middle() -> None:
     store, shop = MemoryStore(), Shop()
     await crash_in_the_middle(store)
-    assert await Ledger(store).once(Notes(store), Effect(1, "shop", shop.order)) == {"order": 1}
+    assert await EffectLedger(store).once(Notes(store), Effect(1, "shop", shop.order)) == {
+        "order": 1
+    }
 
 
 async def test_an_effect_that_must_not_happen_twice_is_refused_after_a_crash_in_its_middle() -> (
@@ -109,21 +111,27 @@ async def test_an_effect_that_must_not_happen_twice_is_refused_after_a_crash_in_
 ):
     store, shop = MemoryStore(), Shop()
     await crash_in_the_middle(store)
-    with pytest.raises(EffectUnknown):
-        await Ledger(store).once(Notes(store), Effect(1, "shop", shop.order, idempotent=False))
+    with pytest.raises(EffectOutcomeUnknown):
+        await EffectLedger(store).once(
+            Notes(store), Effect(1, "shop", shop.order, idempotent=False)
+        )
     assert shop.calls == 0
 
 
 async def test_an_effect_begun_again_by_a_later_attempt_is_unknown_after_a_crash() -> None:
     store, shop = MemoryStore(), Shop(fails=1)
     with pytest.raises(RuntimeError):
-        await Ledger(store).once(Notes(store), Effect(1, "shop", shop.order, idempotent=False))
+        await EffectLedger(store).once(
+            Notes(store), Effect(1, "shop", shop.order, idempotent=False)
+        )
 
     async def never(key: str) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await Ledger(store).once(Notes(store, 2), Effect(1, "shop", never, idempotent=False))
-    with pytest.raises(EffectUnknown):
-        await Ledger(store).once(Notes(store, 2), Effect(1, "shop", shop.order, idempotent=False))
+        await EffectLedger(store).once(Notes(store, 2), Effect(1, "shop", never, idempotent=False))
+    with pytest.raises(EffectOutcomeUnknown):
+        await EffectLedger(store).once(
+            Notes(store, 2), Effect(1, "shop", shop.order, idempotent=False)
+        )
     assert shop.calls == 1

@@ -2,9 +2,17 @@
 
 import pytest
 
-from moot.agents.roster.members import AgentRef, Budget, Entry, Hired, Owner, Roster, nobody
+from moot.agents.roster.members import (
+    MemberAgentRef,
+    MemberBudget,
+    MemberEntry,
+    MemberOwner,
+    MemberRecord,
+    RosterService,
+    new_member_guard,
+)
 from moot.core.errors.models import MemberBudgetUsedUp
-from moot.engine.effects.agent_budgets import Allowances
+from moot.engine.effects.agent_budgets import AgentBudgets
 from moot.store.memory.store import MemoryStore
 from moot.store.records import DeliveryFilter
 from moot.testing.clock import VirtualClock
@@ -16,28 +24,34 @@ DAY = 86_400.0
 class Spent(MemoryStore):
     tokens = 0
 
-    async def spent_by(self, tenant: str, member: str, first: int, last: int) -> tuple[int, int]:
+    async def member_spending(
+        self, tenant: str, member: str, first: int, last: int
+    ) -> tuple[int, int]:
         return self.tokens, 0
 
 
 async def test_a_limit_is_a_notice_once_a_day_over_restarts_and_for_each_height() -> None:
     store, clock, rung = Spent(), VirtualClock(), list[str]()
-    roster = Roster(store, clock)
-    entry = Entry(roster_id=SALLY, persona="Sally", agent_ref=AgentRef(agent_id="host:ada"),
-                  owner=Owner(tenant_id=TENANT))  # fmt: skip
+    roster = RosterService(store, clock)
+    entry = MemberEntry(
+        roster_id=SALLY, persona="Sally", agent_ref=MemberAgentRef(agent_id="host:ada"),
+        owner=MemberOwner(tenant_id=TENANT),
+    )  # fmt: skip
 
     async def limited(tokens: int) -> None:
-        budget = Budget(tokens_per_day=tokens)
-        hired = Hired(entry=entry, did="hired", hired_at=1, budget=budget)
+        budget = MemberBudget(tokens_per_day=tokens)
+        hired = MemberRecord(entry=entry, did="hired", hired_at=1, budget=budget)
         seat = await roster.find(TENANT, SALLY)
-        await roster.put(TENANT, hired, "me", seat.guard if seat else nobody(TENANT, SALLY))
+        await roster.put(
+            TENANT, hired, "me", seat.guard if seat else new_member_guard(TENANT, SALLY)
+        )
 
     async def said() -> list[str]:
         rows, _ = await store.deliveries(TENANT, DeliveryFilter(states=("notice",)), None, 10)
         return [row.subject for row in rows]
 
-    def started() -> Allowances:
-        found = Allowances(store, clock, roster)
+    def started() -> AgentBudgets:
+        found = AgentBudgets(store, clock, roster)
         found.ring = rung.append
         return found
 

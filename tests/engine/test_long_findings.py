@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from moot.core.search.indexed_text import Text
-from moot.core.search.query import Query, parse, score, snippet
+from moot.core.search.indexed_text import IndexedText
+from moot.core.search.query import Query, make_snippet, parse_query, score_text
 from moot.engine import search as findings
-from moot.store.search import Found, Page
+from moot.store.search import SearchPage, SearchRow
 
 
 class Full:
@@ -17,15 +17,15 @@ class Full:
     def __init__(self, texts: list[str]) -> None:
         self._texts = texts
 
-    async def search(self, tenant: str, query: Query, cursor: Any, limit: int) -> Page:
+    async def search(self, tenant: str, query: Query, cursor: Any, limit: int) -> SearchPage:
         rows = [
-            Found(
+            SearchRow(
                 run_id="th_1", workflow_id="moot.thread", sequence=number, part=0,
                 body=body(number, text),
             )
             for number, text in enumerate(self._texts[:limit])
         ]  # fmt: skip
-        return Page(rows, None, "a")
+        return SearchPage(rows, None, "a")
 
 
 def body(number: int, text: str) -> bytes:
@@ -44,20 +44,20 @@ async def test_many_long_texts_are_looked_at_less_far(
 ) -> None:
     looked: list[int] = []
 
-    def scored(query: Query, text: Text) -> float:
+    def scored(query: Query, text: IndexedText) -> float:
         looked.append(len(text.text))
-        return score(query, Text(kind=text.kind, text=text.text[:100]))
+        return score_text(query, IndexedText(kind=text.kind, text=text.text[:100]))
 
     def shown(query: Query, text: str) -> Any:
         looked.append(len(text))
-        return snippet(query, text[:100])
+        return make_snippet(query, text[:100])
 
     monkeypatch.setattr(findings, "score", scored)
     monkeypatch.setattr(findings, "snippet", shown)
     store: Any = Full(["saola " * 16_000] * findings.WINDOW)
-    found = await findings.ORDERS[order](store, "t", parse("saola"), None, 100)
-    assert len(found.found) == 100 and sum(looked) <= 2 * findings.MOST_LOOKED_AT
+    found = await findings.ORDERS[order](store, "t", parse_query("saola"), None, 100)
+    assert len(found.found) == 100 and sum(looked) <= 2 * findings.MOST_CHARS_OF_SEARCH
     looked.clear()
     store = Full(["saola " * 16_000])
-    await findings.ORDERS[order](store, "t", parse("saola"), None, 100)
-    assert set(looked) == {findings.LOOKED_AT}, "one alone is looked at as far as any"
+    await findings.ORDERS[order](store, "t", parse_query("saola"), None, 100)
+    assert set(looked) == {findings.MOST_CHARS_OF_TEXT}, "one alone is looked at as far as any"

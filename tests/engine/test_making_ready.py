@@ -14,14 +14,14 @@ from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.protocol import ModelRequest, Piece
 from moot.agents.tools.toolbox import Toolbox
-from moot.core.commands import Wake
+from moot.core.commands import TimePassed
 from moot.core.errors import Conflict, StorageFailed
 from moot.core.events import UNSET, Event, decode
-from moot.engine.head import Ground
+from moot.engine.head import BasisEvent
 from moot.engine.host import Host
 from moot.engine.recovery import Recovery
 from moot.store.protocol import Batch
-from moot.store.sqlite.write.group_commit import Write, Writer
+from moot.store.sqlite.write.group_commit import QueuedBatch, Writer
 
 TWICE = {"mode": "round-robin", "rounds": 2}
 
@@ -110,7 +110,7 @@ async def test_a_turn_and_the_next_call_share_one_sync(
     groups: list[list[str]] = []
     commit = Writer._commit
 
-    def counted(self: Writer, writes: list[Write]) -> None:
+    def counted(self: Writer, writes: list[QueuedBatch]) -> None:
         bodies = [
             body for write in writes for append in write.batch.appends for body in append.events
         ]
@@ -215,9 +215,9 @@ async def test_a_command_that_goes_back_to_what_was_lost_is_refused(memory: Plac
     host = council.host(memory)
     run_id = await convened(host, TWICE)
     head = await host.runs.head(TENANT, run_id)
-    kept, lost = Ground(head, head.kept - 1), Ground(head, head.kept)
+    kept, lost = BasisEvent(head, head.kept - 1), BasisEvent(head, head.kept)
     head.broken = True
-    wake = Wake(host.clock.millis())
+    wake = TimePassed(host.clock.millis())
     await host.handle(TENANT, run_id, wake, ground=kept)
     with pytest.raises(Conflict):
         await host.handle(TENANT, run_id, wake, ground=lost)

@@ -8,7 +8,7 @@ import pytest
 from hosting import chain, node
 from timepieces import SALLY, TENANT, Timepiece, turning
 
-from moot.agents.roster.members import Pause
+from moot.agents.roster.members import PausePeriod
 from moot.core.commands import CancelRun
 from moot.core.errors.schedules import ScheduleOff
 from moot.core.errors.triggers import MemberOffDuty
@@ -25,7 +25,7 @@ async def named(host: Timepiece, *before: dict[str, Any]) -> None:
 
 async def away(host: Timepiece, how: str) -> None:
     if how == "paused":
-        await host.hired(pause=Pause(since=host.clock.millis(), by="me"))
+        await host.hired(pause=PausePeriod(since=host.clock.millis(), by="me"))
     else:
         await host.hired(enabled=False)
 
@@ -112,6 +112,6 @@ async def test_a_members_pause_drops_what_waits_however_short_it_was(tmp_path: P
         await host.hired()
         enough = CancelRun(host.clock.millis(), "enough")
         await host.services.host.handle(TENANT, going.run_id, enough)
-        await host.clockwork.look(TENANT, name)
+        await host.scheduler.look(TENANT, name)
         assert await host.fires(name) == [STARTED, ("skipped", "paused", 1)]
         assert len(await host.runs()) == 1

@@ -283,7 +283,7 @@ async def test_the_event_and_the_row_are_both_there_or_neither(memory: Place, fa
     await soon(lambda: bool(remembering.ends))
     run = await ended(host, run_id)
     written = [e.sequence for e in await log(host, run_id) if e.type == "memory.written"]
-    notes = await store.late_notes(TENANT, run_id, 0, (run_id,))
+    notes = await store.memory_rows_after(TENANT, run_id, 0, (run_id,))
     assert [note.sequence for note in notes] == written and len(written) == 1
     assert run.status is Status.COMPLETED
     await sound(host)
@@ -304,10 +304,10 @@ async def test_a_crash_before_the_commit_leaves_neither(place: Place) -> None:
     await soon(lambda: store.waiting)
     await place.crash(host)
     assert await place.store.memory_revision(TENANT) in (0, 1)
-    rows = await place.store.late_notes(TENANT, run_id, 0, (run_id,))
+    rows = await place.store.memory_rows_after(TENANT, run_id, 0, (run_id,))
     fresh = place.host()
     types = [event.type for event in await log(fresh, run_id)]
     assert types.count("memory.written") == len(rows)
     await fresh.recover()
     assert (await ended(fresh, run_id)).status is Status.COMPLETED
-    assert len(await fresh.store.late_notes(TENANT, run_id, 0, (run_id,))) == 1
+    assert len(await fresh.store.memory_rows_after(TENANT, run_id, 0, (run_id,))) == 1

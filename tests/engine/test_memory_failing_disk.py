@@ -59,7 +59,7 @@ async def test_whichever_operation_fails_each_write_is_made_once(memory: Place) 
         failing[0].nth = 0
         assert run.status is Status.COMPLETED, f"{failing[0].failed}, operation {nth}: {run.error}"
         written = [e.sequence for e in await log(host, run_id) if e.type == "memory.written"]
-        notes = await host.store.late_notes(TENANT, "desk", 0, (run_id,))
+        notes = await host.store.memory_rows_after(TENANT, "desk", 0, (run_id,))
         assert [note.sequence for note in notes] == written
         assert [note.memory_id for note in notes] == ["one", "two", "two"]
         await sound(host)

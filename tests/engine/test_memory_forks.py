@@ -13,8 +13,8 @@ from moot.core.errors import MemorySnapshotUnavailable
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.memory.journal import entry_of
-from moot.engine.replay.replay import replay
+from moot.engine.memory.journal import entry_from_note
+from moot.engine.replay.replay import replay_run
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def host(place: Place) -> Host:
 async def seen_at(host: Host, run: Run, index: int, ref: str) -> list[str]:
     then = (await host.at(TENANT, run.run_id, index - 1)).run
     found = await host.memory.list(TENANT, ref, then, None, None)
-    return sorted(entry_of(note).content for note in found)
+    return sorted(entry_from_note(note).content for note in found)
 
 
 async def test_a_place_in_the_log_shows_the_value_as_of_there(host: Host) -> None:
@@ -77,7 +77,7 @@ async def test_a_fork_inherits_what_its_source_saw_and_had_written_by_then(host:
     source = await remembering.plays(host, story)
     await others_say(host, "of others")
     places = [e.sequence for e in await log(host, source.run_id) if e.type == "memory.written"]
-    fork = await replay(host, TENANT, source.run_id, places[1])
+    fork = await replay_run(host, TENANT, source.run_id, places[1])
     assert fork.memory is not None and source.memory is not None
     assert fork.memory.revision == source.memory.revision
     found = await host.memory.list(TENANT, "desk", fork, None, None)
@@ -91,13 +91,13 @@ async def test_a_fork_of_what_was_forgotten_is_refused(host: Host) -> None:
     assert await host.memory.forget(TENANT, "desk", "x") == ["x"]
     later = await remembering.plays(host, lambda memory: memory.list("desk"))
     with pytest.raises(MemorySnapshotUnavailable) as refusal:
-        await replay(host, TENANT, reader.run_id, 2)
+        await replay_run(host, TENANT, reader.run_id, 2)
     assert refusal.value.code == "replay_memory_snapshot_unavailable"
     assert refusal.value.status == 422
     assert refusal.value.details["fromSeq"] == 2
     assert "oldestAvailableIdx" not in refusal.value.details
-    assert (await replay(host, TENANT, other.run_id, 0)).status is Status.COMPLETED
-    assert (await replay(host, TENANT, later.run_id, 0)).status is Status.COMPLETED
+    assert (await replay_run(host, TENANT, other.run_id, 0)).status is Status.COMPLETED
+    assert (await replay_run(host, TENANT, later.run_id, 0)).status is Status.COMPLETED
 
 
 async def test_what_a_run_wrote_itself_is_missed_only_after_it_was_written(host: Host) -> None:
@@ -106,8 +106,8 @@ async def test_what_a_run_wrote_itself_is_missed_only_after_it_was_written(host:
     assert len(await host.memory.forget(TENANT, "desk", None)) == 1
     assert await entries(host, "desk") == []
     with pytest.raises(MemorySnapshotUnavailable):
-        await replay(host, TENANT, source.run_id, place + 1)
-    assert (await replay(host, TENANT, source.run_id, place)).status is Status.COMPLETED
+        await replay_run(host, TENANT, source.run_id, place + 1)
+    assert (await replay_run(host, TENANT, source.run_id, place)).status is Status.COMPLETED
 
 
 async def test_a_loop_can_be_forked_from_the_turn_that_knew_nothing_of_it(host: Host) -> None:
@@ -126,10 +126,10 @@ async def test_a_loop_can_be_forked_from_the_turn_that_knew_nothing_of_it(host: 
     marks = [e.sequence for e in await log(host, run.run_id) if e.type == "node.started"
              and e.node_id == "boss"]  # fmt: skip
     with pytest.raises(MemorySnapshotUnavailable) as refusal:
-        await replay(host, TENANT, run.run_id, marks[0] + 1)
+        await replay_run(host, TENANT, run.run_id, marks[0] + 1)
     oldest = refusal.value.details["oldestAvailableIdx"]
     assert oldest == marks[1] + 1
-    assert (await replay(host, TENANT, run.run_id, oldest)).status is Status.COMPLETED
+    assert (await replay_run(host, TENANT, run.run_id, oldest)).status is Status.COMPLETED
 
 
 async def test_a_forgotten_entry_is_gone_for_a_run_that_saw_it(host: Host) -> None:

@@ -7,10 +7,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moot.core.events import Event, MemoryWrite
-from moot.core.memory import Entry, context, is_ref
-from moot.core.state.memory import Memory
+from moot.core.memory import MemoryEntry, is_ref, sharing_scope
+from moot.core.state.memory import RunMemory
 from moot.core.state.run import Run
-from moot.engine.memory.journal import Recollections, Revisions, entry_of, note_of
+from moot.engine.memory.journal import (
+    MemoryJournal,
+    MemoryRevisions,
+    entry_from_note,
+    note_from_write,
+)
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Batch
 
@@ -86,8 +91,8 @@ class World:
 
     def __init__(self) -> None:
         self.store, self.clock, self.model = MemoryStore(), Stopped(), Model()
-        self.revisions = Revisions(self.store)
-        self.memory = Recollections(self.store, self.clock, self.revisions)  # type: ignore[arg-type]
+        self.revisions = MemoryRevisions(self.store)
+        self.memory = MemoryJournal(self.store, self.clock, self.revisions)  # type: ignore[arg-type]
         self.runs: list[Run] = []
         #: what would be the entry's end by its versions so far, as the journal keeps it
         self.ended: set[str] = set()
@@ -99,7 +104,7 @@ class World:
         name = f"run{len(self.runs)}"
         tenant = above.tenant if above is not None else tenant
         line = [*above.memory.ancestors, above.run_id] if above and above.memory else []
-        memory = Memory("desk", self.revisions.now(tenant), line)
+        memory = RunMemory("desk", self.revisions.now(tenant), line)
         self.runs.append(Run(name, tenant=tenant, memory=memory))
         if above is not None:
             above.children[name] = None
@@ -117,7 +122,7 @@ class World:
         event: Any = Event(event_id="", run_id=run.run_id, sequence=run.next_sequence,
                            type="memory.written", timestamp="", payload={})  # fmt: skip
         revision = self.revisions.next(run.tenant)
-        note = note_of(run, write, event, revision, self.clock.now)
+        note = note_from_write(run, write, event, revision, self.clock.now)
         await self.store.commit(Batch(notes=[note]))
         self.revisions.keep([note])
         run.next_sequence += 1
@@ -153,7 +158,7 @@ class World:
                 for name in IDS:
                     one = await self.memory.get(run.tenant, ref, run, name)
                     listed = dict(self.model.seen(run.run_id, ref, now, None))
-                    assert (one and entry_of(one).content) == listed.get(name)
+                    assert (one and entry_from_note(one).content) == listed.get(name)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -173,10 +178,10 @@ def test_a_reference_is_good_or_names_nothing_and_never_raises(ref: str) -> None
     good = is_ref(ref)
     assert not good or (1 <= len(ref) <= 256 and "\0" not in ref and ".." not in ref.split("/"))
     if good:
-        assert Entry(id="x", content=ref, tags=[], created_at="").content == ref
+        assert MemoryEntry(id="x", content=ref, tags=[], created_at="").content == ref
 
 
 @given(st.text(min_size=1).filter(lambda text: ":" not in text))
 def test_a_group_has_one_memory_however_it_is_named(group: str) -> None:
-    assert context(f"shared:{group}", "own") == context("shared", "own", group)
-    assert context("isolated", "own", group) == "own"
+    assert sharing_scope(f"shared:{group}", "own") == sharing_scope("shared", "own", group)
+    assert sharing_scope("isolated", "own", group) == "own"

@@ -13,7 +13,7 @@ from moot import node as node_function
 from moot.core.commands import SetVariables
 from moot.core.errors import SpeakerNotParticipant
 from moot.core.speaker import Speaker
-from moot.core.state.memory import redacted
+from moot.core.state.memory import redact_secrets
 from moot.core.state.status import Status
 from moot.engine.host import Host
 
@@ -103,13 +103,13 @@ async def test_what_a_parent_keeps_secret_its_child_does_not_remember(host: Host
 
 def test_the_longest_value_goes_first_and_short_ones_are_left() -> None:
     sealed = {"var:long": "abcdefgh-more", "var:part": "abcdefgh", "out:n:port": "xyz-7654"}
-    assert redacted("abcdefgh-more abcdefgh", [sealed]) == "[REDACTED:long] [REDACTED:part]"
-    assert redacted("see xyz-7654", [sealed]) == "see [REDACTED:n.port]"
-    assert redacted("seven: 1234567", [{"var:pin": "1234567"}]) == "seven: 1234567"
-    assert redacted("eight: 12345678", [{"var:pin": 12345678}]) == "eight: [REDACTED:pin]"
-    assert redacted("REDACTED", [{"var:odd": "REDACTED"}]) == "[REDACTED:odd]"
+    assert redact_secrets("abcdefgh-more abcdefgh", [sealed]) == "[REDACTED:long] [REDACTED:part]"
+    assert redact_secrets("see xyz-7654", [sealed]) == "see [REDACTED:n.port]"
+    assert redact_secrets("seven: 1234567", [{"var:pin": "1234567"}]) == "seven: 1234567"
+    assert redact_secrets("eight: 12345678", [{"var:pin": 12345678}]) == "eight: [REDACTED:pin]"
+    assert redact_secrets("REDACTED", [{"var:odd": "REDACTED"}]) == "[REDACTED:odd]"
     nested = {"var:keys": {"api": ["deep-secret"], "short": "abc"}}
-    assert redacted("a deep-secret abc", [nested]) == "a [REDACTED:keys] abc"
+    assert redact_secrets("a deep-secret abc", [nested]) == "a [REDACTED:keys] abc"
 
 
 # -- shared memories ---------------------------------------------------------------------------

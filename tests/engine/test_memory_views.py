@@ -234,7 +234,7 @@ async def test_writes_of_a_parallel_wave_are_in_one_order_and_none_is_lost(host:
     body = led([hand("kid", "kid", "kid", "kid"), DONE], [], [], fanOutPolicy="parallel")
     run = await ended(host, await begun(host, kid, body))
     assert run.status is Status.COMPLETED and len(run.children) == 4
-    notes = await host.store.late_notes(TENANT, run.run_id, 0, (run.run_id,))
+    notes = await host.store.memory_rows_after(TENANT, run.run_id, 0, (run.run_id,))
     assert len(notes) == 20
     assert [note.revision for note in notes] == list(range(1, 21))
     for name in run.children:

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from moot.clock import SystemClock
-from moot.core.runs.start import Limits, StartRun
+from moot.core.runs.start import RunLimits, StartRun
 from moot.core.state.status import Status
-from moot.core.workflows.node_types import Call, Completed, Kind, NodeType
+from moot.core.workflows.node_types import Completed, NodeCall, NodeKind, NodeType
 from moot.engine.host import Host
 from moot.engine.nodes import registry
-from moot.engine.workflows.registry import Flows
+from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.memory.store import MemoryStore
 
 DEFINITION = b"""{"id": "waits", "name": "Waits", "version": "1",
@@ -28,20 +28,22 @@ class Kept(MemoryStore):
 
 def host_with(store: MemoryStore, types: dict[str, NodeType]) -> Host:
     clock = SystemClock()
-    return Host(store, Flows(store, {**registry.built_in(), **types}, clock), clock)
+    return Host(
+        store, WorkflowRegistry(store, {**registry.built_in_types(), **types}, clock), clock
+    )
 
 
-async def slow(ctx: Call) -> Completed:
+async def slow(ctx: NodeCall) -> Completed:
     await asyncio.Event().wait()
     return Completed()
 
 
-async def quick(ctx: Call) -> Completed:
+async def quick(ctx: NodeCall) -> Completed:
     return Completed({"done": True})
 
 
 def acme(activity: object) -> dict[str, NodeType]:
-    kind = Kind.ACTIVITY
+    kind = NodeKind.ACTIVITY
     return {"acme.slow": NodeType(type_id="acme.slow", kind=kind, activity=activity)}  # type: ignore[arg-type]
 
 
@@ -51,7 +53,7 @@ async def test_a_run_whose_node_type_is_gone_can_be_read_and_goes_on_when_it_is_
     store = Kept()
     first = host_with(store, acme(slow))
     flow = await first.flows.register("default", DEFINITION)
-    command = StartRun(tenant="default", principal="key", at=0, limits=Limits())
+    command = StartRun(tenant="default", principal="key", at=0, limits=RunLimits())
     run_id = (await first.create(flow, command)).run_id
     await first.aclose()
 

@@ -8,7 +8,7 @@ from hosting import TENANT, Place, another, chain, delay, ended, node
 
 from moot.core.errors import BadRequest
 from moot.core.state.status import Status
-from moot.core.workflows.graph import digest
+from moot.core.workflows.flow import definition_digest
 from moot.engine.host import Host
 from moot.store.protocol import Definition
 
@@ -40,7 +40,7 @@ async def taken_long_ago(host: Host, definition: dict[str, Any]) -> str:
         tenant=TENANT,
         workflow_id=definition["id"],
         version=definition["version"],
-        digest=digest(body),
+        digest=definition_digest(body),
         body=body,
         created_at=0,
         source="api",

@@ -11,7 +11,8 @@ from outgoing_world import ahead, come_to, hook, opened, owe, rows, states
 from moot.core.errors import BadRequest, Conflict
 from moot.core.errors.triggers import Overtaken
 from moot.core.triggers import webhooks as rules
-from moot.net.outbound import NotAsked, Order
+from moot.net.dns import LookupNotStarted
+from moot.net.outbound import OutboundRequest
 from moot.store.protocol import Batch
 from moot.triggers import courier
 from moot.triggers.inbound.queues import Consumer
@@ -22,7 +23,7 @@ async def test_a_slow_receiver_keeps_nobody_else_waiting(place: Place) -> None:
     async with opened(place) as (triggers, world):
         told = asyncio.Event()
 
-        async def slow(order: Order) -> int:
+        async def slow(order: OutboundRequest) -> int:
             await told.wait()
             return 200
 
@@ -48,7 +49,7 @@ async def test_tenants_share_the_room_there_is_whoever_came_first(
     async with opened(memory) as (triggers, world):
         tokens = asyncio.Semaphore(0)
 
-        async def when_let(order: Order) -> int:
+        async def when_let(order: OutboundRequest) -> int:
             await tokens.acquire()
             return 200
 
@@ -137,7 +138,7 @@ async def shut(triggers: Any, tenant: str, name: str) -> rules.Circuit:
     async with asyncio.timeout(60):
         while True:
             if not triggers.courier._on_the_way:
-                circuit: rules.Circuit = await triggers.outgoing.circuit(tenant, name)
+                circuit: rules.Circuit = await triggers.webhook_deliveries.circuit(tenant, name)
                 if circuit.failing:
                     return circuit
             await asyncio.sleep(0.005)
@@ -156,24 +157,24 @@ async def test_what_waits_for_a_webhook_that_fails_for_good_is_dead_and_not_gone
         letter = (await rows(place, bad))[0]
         assert letter.reason
         with pytest.raises(Conflict):
-            await triggers.outgoing.again(TENANT, bad.webhook_id, letter.delivery_id)
+            await triggers.webhook_deliveries.again(TENANT, bad.webhook_id, letter.delivery_id)
         with pytest.raises(Conflict, match="register it again"):
-            await triggers.outgoing.resume(TENANT, bad.webhook_id, "me")
-        await triggers.outgoing.drop(TENANT, bad.webhook_id, letter.delivery_id, "me")
+            await triggers.webhook_deliveries.resume(TENANT, bad.webhook_id, "me")
+        await triggers.webhook_deliveries.drop(TENANT, bad.webhook_id, letter.delivery_id, "me")
         assert await states(place, bad) == {"dead": 59, "dropped": 1}
         with pytest.raises(Conflict, match="no dead letter"):
-            await triggers.outgoing.drop(TENANT, bad.webhook_id, letter.delivery_id, "me")
+            await triggers.webhook_deliveries.drop(TENANT, bad.webhook_id, letter.delivery_id, "me")
 
 
 async def test_a_name_that_this_host_did_not_come_to_look_up_is_no_failure_of_the_receiver(
     memory: Place,
 ) -> None:
     async with opened(memory) as (triggers, world):
-        world.answers["good"] = lambda order: NotAsked("Too many names.", sent=False)
+        world.answers["good"] = lambda order: LookupNotStarted("Too many names.", sent=False)
         good = await hook(triggers, "good")
         await owe(memory, triggers, good, 3)
         await soon(lambda: len(world.called) == 3 and not triggers.courier._on_the_way)
-        assert await triggers.outgoing.circuit(TENANT, good.webhook_id) == rules.Circuit()
+        assert await triggers.webhook_deliveries.circuit(TENANT, good.webhook_id) == rules.Circuit()
         assert not [row for row in await rows(memory, good) if row.attempts]
         world.answers["good"] = lambda order: 200
         ahead(memory, triggers, 10_000)
@@ -185,15 +186,15 @@ async def test_a_paused_webhook_is_called_by_nobody_costs_no_write_and_misses_no
 ) -> None:
     async with opened(memory, Recording) as (triggers, world):
         made = await hook(triggers, "quiet")
-        await triggers.outgoing.pause(TENANT, made.webhook_id, "me")
+        await triggers.webhook_deliveries.pause(TENANT, made.webhook_id, "me")
         await owe(memory, triggers, made, 20)
-        store: Any = triggers.outgoing._store
+        store: Any = triggers.webhook_deliveries._store
         before = len(store.batches)
         for _ in range(10):
             ahead(memory, triggers, 600_000)
             await asyncio.sleep(0.01)
         assert world.called == [] and len(store.batches) == before
-        await triggers.outgoing.resume(TENANT, made.webhook_id, "me")
+        await triggers.webhook_deliveries.resume(TENANT, made.webhook_id, "me")
         await come_to(memory, made, {})
         assert len(world.called) == 20
 
@@ -207,7 +208,7 @@ async def test_a_person_who_says_that_it_is_back_need_not_wait_for_the_break_to_
         await owe(memory, triggers, bad, 5)
         await shut(triggers, TENANT, bad.webhook_id)
         world.answers["bad"] = lambda order: 200
-        await triggers.outgoing.resume(TENANT, bad.webhook_id, "me")
+        await triggers.webhook_deliveries.resume(TENANT, bad.webhook_id, "me")
         ahead(memory, triggers, 2000)  # a failed one waits a second before it is tried again
         await come_to(memory, bad, {})
 
@@ -218,7 +219,7 @@ async def test_only_a_dead_letter_is_sent_again_and_a_call_for_one_that_is_gone_
     async with opened(memory) as (triggers, world):
         told = asyncio.Event()
 
-        async def slow(order: Order) -> int:
+        async def slow(order: OutboundRequest) -> int:
             await told.wait()
             return 200
 
@@ -228,7 +229,7 @@ async def test_only_a_dead_letter_is_sent_again_and_a_call_for_one_that_is_gone_
         await soon(lambda: world.called == ["slow"])
         [row] = await rows(memory, made)
         with pytest.raises(Conflict, match="no dead letter"):
-            await triggers.outgoing.again(TENANT, made.webhook_id, row.delivery_id)
+            await triggers.webhook_deliveries.again(TENANT, made.webhook_id, row.delivery_id)
         moved = Batch(
             deliveries=[registrations.replace(row, revision=2, due_at=None, state="dead")]
         )

@@ -6,7 +6,7 @@ from said_again import same
 from strange_peer import DONE, above, hand, knowing, led, strange_peer
 
 from moot.core.commands import CancelRun
-from moot.engine.replay.replay import replay
+from moot.engine.replay.replay import replay_run
 
 
 @pytest.mark.parametrize("flow", [
@@ -33,7 +33,7 @@ async def test_what_was_not_over_has_no_record_and_its_child_is_left_alone(memor
         host = knowing(memory, lab)
         run_id = await begun(host, led(hand("lab/w"), DONE))
         await until(host, run_id, lambda run: any(e.child for e in run.abroad.values()))
-        copy = await replay(host, TENANT, run_id, 0)
+        copy = await replay_run(host, TENANT, run_id, 0)
         assert copy.error is not None and copy.error["code"] == "replay_source_missing"
         assert copy.abroad == {}
         assert lab.runs["far_0"]["status"] == "running"

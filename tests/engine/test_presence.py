@@ -8,12 +8,12 @@ import pytest
 from hosting import soon
 
 from moot.core.state.conversation import Conversation
-from moot.core.state.floor import Floor, Wake
-from moot.core.threads.presence import TTL_MS, begun
+from moot.core.state.floor import Floor, Invitation
+from moot.core.threads.presence import TTL_MS, parse_presence
 from moot.engine.streams import presence
 from moot.engine.streams.hub import Hub
 from moot.engine.streams.presence import Presence
-from moot.engine.streams.speech import Speeches
+from moot.engine.streams.speech import OpenSpeeches
 from moot.testing.clock import VirtualClock
 
 PLACE = ("th_1", "th_1:talk:1")
@@ -22,7 +22,7 @@ PLACE = ("th_1", "th_1:talk:1")
 class Room:
     def __init__(self) -> None:
         self.hub, self.clock = Hub(), VirtualClock()
-        self.speeches = Speeches(self.hub, self.clock)
+        self.speeches = OpenSpeeches(self.hub, self.clock)
         self.presence = Presence(self.hub, self.speeches, self.clock)
         self.listener = self.hub.subscribe("th_1", spoken=True)
         self.talk = Conversation(
@@ -105,7 +105,7 @@ async def test_who_goes_silent_is_told_to_be_gone_and_shown_so_for_a_while(
 
 async def test_members_at_work_for_the_host_are_seen_to_be() -> None:
     room = Room()
-    wake = Wake(agent="host:ada", task="speak", turn=1, seq=9, since=0, due=1)
+    wake = Invitation(agent="host:ada", task="speak", turn=1, seq=9, since=0, due=1)
     room.talk.floor = Floor(wakes={"9.0": wake})
     assert room.here() == {"host:ada": "thinking"}
     told = {"role": "agent", "from": "host:ada", "speakerId": "host:ada"}
@@ -155,4 +155,4 @@ async def test_there_is_room_for_so_many_and_no_more(monkeypatch: pytest.MonkeyP
     ],
 )  # fmt: skip
 def test_a_transition_is_read_as_it_is_written(said: Any, state: str | None) -> None:
-    assert begun(said) == state
+    assert parse_presence(said) == state

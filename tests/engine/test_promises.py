@@ -26,8 +26,8 @@ from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.errors import StorageFailed
 from moot.core.state.run import FOLD_VERSION
 from moot.core.state.status import Status
-from moot.core.workflows.channels import Rule, check
-from moot.core.workflows.node_types import Artifact, Call, Completed, Kind, NodeType
+from moot.core.workflows.channels import ChannelRule, check_write
+from moot.core.workflows.node_types import Artifact, Completed, NodeCall, NodeKind, NodeType
 from moot.engine import transaction
 from moot.store.protocol import Receipt
 
@@ -112,11 +112,11 @@ async def test_a_secret_handed_to_a_child_stands_in_no_log(place: Place) -> None
 
 
 async def test_a_secret_does_not_leave_in_an_artifact(place: Place) -> None:
-    def leak(call: Call) -> Completed:
+    def leak(call: NodeCall) -> Completed:
         artifact = Artifact(artifact_type="note", data={"word": call.variables["password"]})
         return Completed({}, artifacts=(artifact,))
 
-    place.knows(NodeType(type_id="acme.leak", kind=Kind.INSTANT, instant=leak))
+    place.knows(NodeType(type_id="acme.leak", kind=NodeKind.INSTANT, instant=leak))
     host = place.host()
     flow = definition(
         [node("n", "acme.leak")],
@@ -156,7 +156,7 @@ async def test_one_run_that_cannot_be_read_keeps_no_other_waiting(memory: Place)
 
 
 def test_a_counter_stays_a_number() -> None:
-    rule = Rule("counter")
-    assert check(rule, 1e308, 1e308) is not None
-    assert check(rule, 10**400, 1.5) is not None
-    assert check(rule, 1, 2) is None
+    rule = ChannelRule("counter")
+    assert check_write(rule, 1e308, 1e308) is not None
+    assert check_write(rule, 10**400, 1.5) is not None
+    assert check_write(rule, 1, 2) is None

@@ -22,10 +22,10 @@ from moot import NodeContext
 from moot import node as node_function
 from moot.core.commands import CancelRun, PauseRun
 from moot.core.ids import logical_invocation_id
-from moot.core.search.query import parse
+from moot.core.search.query import parse_query
 from moot.core.state.status import Status
-from moot.engine.rebuild import rebuild
-from moot.engine.replay.replay import replay
+from moot.engine.rebuild import rebuild_rows
+from moot.engine.replay.replay import replay_run
 from moot.store.protocol import RunFilter
 
 GO = asyncio.Event
@@ -53,7 +53,7 @@ async def rows(place: Place) -> dict[str, Any]:
     }
     by_id = {name: await store.find_run(TENANT, name) for name in names}
     active = await store.active_run(TENANT, "scope")
-    kinds = parse("kind:run,thread,turn,decision")
+    kinds = parse_query("kind:run,thread,turn,decision")
     texts = (await store.search(TENANT, kinds, None, 10_000)).found
     return {
         "listed": listed, "work": work, "effects": effects, "rows": by_id, "active": active,
@@ -73,7 +73,7 @@ async def test_rows_made_anew_from_the_log_are_the_rows_that_were_there(place: P
     kid = chain(delay(60_000), id="kid")
     source = await begun(host, chain(node("act", "acme.effect"), id="a"))
     await ended(host, source)
-    await replay(host, TENANT, source, 2)
+    await replay_run(host, TENANT, source, 2)
     await ended(host, await begun(host, chain(node("f", "core.fail"), id="b")))
     await begun(host, chain(delay(60_000), id="c"), scope_id="scope")
     await begun(host, kid, chain(sub("kid"), id="d"))
@@ -92,7 +92,7 @@ async def test_rows_made_anew_from_the_log_are_the_rows_that_were_there(place: P
     await place.crash(host)
 
     again = place.host()
-    assert await rebuild(place.store, again.flows) == len(await place.store.runs())
+    assert await rebuild_rows(place.store, again.flows) == len(await place.store.runs())
     assert await rows(place) == before
     await again.recover()
     await soon(lambda: len(again.activities) == 1)
@@ -111,7 +111,7 @@ async def test_a_run_goes_on_from_rows_that_were_made_anew(place: Place) -> None
     )  # fmt: skip
     await place.crash(host)
     again = place.host()
-    await rebuild(place.store, again.flows)
+    await rebuild_rows(place.store, again.flows)
     place.clock.ahead_ms += 120_000
     await again.recover()
     run = await ended(again, run_id)
@@ -128,7 +128,7 @@ async def test_a_step_that_was_cut_in_two_is_owed_after_a_rebuild(place: Place) 
     run_id = await begun(host, chain(*(node(f"n{n}") for n in range(700))))
     await place.crash(host)
     again = place.host()
-    await rebuild(place.store, again.flows)
+    await rebuild_rows(place.store, again.flows)
     assert [row.due_at for row in await place.store.work(0, 10)] == [0]
     await again.recover()
     assert (await ended(again, run_id)).status is Status.COMPLETED

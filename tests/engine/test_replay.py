@@ -36,10 +36,10 @@ from said_again import (
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, SetVariables
 from moot.core.ids import logical_invocation_id
-from moot.core.runs.start import Limits
+from moot.core.runs.start import RunLimits
 from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.replay.replay import replay
+from moot.engine.replay.replay import replay_run
 
 
 @pytest.fixture(autouse=True)
@@ -219,7 +219,7 @@ async def test_timers_that_fell_due_together_are_no_difference(place: Place) -> 
 
 async def test_a_run_that_hit_a_limit_is_the_same_again(place: Place) -> None:
     place.knows(flaky, hang)
-    host = place.host(limits=Limits(node_executions=3))
+    host = place.host(limits=RunLimits(node_executions=3))
     slow = [delay(60_000), node("a"), node("b"), node("c")]
     source = await begun(host, definition(slow))
     assert (await ended(host, source)).error is not None
@@ -248,7 +248,7 @@ async def test_what_operators_did_is_not_said_again_and_makes_no_difference(plac
     await ended(host, source)
     whole = await order(host, source)
     for from_seq in range(len(whole) + 1):
-        now = await replay(host, TENANT, source, from_seq)
+        now = await replay_run(host, TENANT, source, from_seq)
         told = await order(host, now.run_id)
         assert told[:from_seq] == whole[:from_seq]
         assert [t for t in told if "run.pa" not in t and "run.re" not in t] == [

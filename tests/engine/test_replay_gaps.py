@@ -26,7 +26,7 @@ from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.core.verify.walk import verify
 from moot.engine.host import Host
-from moot.engine.replay.replay import replay
+from moot.engine.replay.replay import replay_run
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ async def test_a_cancelled_source_has_no_outcome_to_serve(place: Place) -> None:
     host = place.host()
     source = await begun(host, chain(delay(60_000), quickly("effect", "acme.call")))
     await host.handle(TENANT, source, CancelRun(host.clock.millis()))
-    now = await replay(host, TENANT, source, 0)
+    now = await replay_run(host, TENANT, source, 0)
     assert now.status is Status.FAILED
     failed = [e.payload for e in await log(host, now.run_id) if e.type == "node.failed"]
     assert [(f["nodeId"], f["error"]["code"]) for f in failed] == [
@@ -71,7 +71,7 @@ async def test_a_child_of_the_source_does_not_end_with_the_replay(place: Place) 
     top = definition([sub("leaf"), node("ok", "core.approvalGate")], id="top")
     source = await begun(host, chain(delay(60_000), id="leaf"), top)
     [kid] = (await host.view(TENANT, source)).run.children
-    now = await replay(host, TENANT, source, 0)
+    now = await replay_run(host, TENANT, source, 0)
     assert not now.terminal
     await host.handle(TENANT, now.run_id, CancelRun(host.clock.millis()))
     assert (await ended(host, now.run_id)).status is Status.CANCELLED
@@ -95,7 +95,7 @@ async def test_a_cancelled_source_is_replayed_from_everywhere(place: Place) -> N
     await host.handle(TENANT, source, CancelRun(host.clock.millis()))
     whole = await order(host, source)
     for from_seq in range(len(whole) + 1):
-        now = await replay(host, TENANT, source, from_seq)
+        now = await replay_run(host, TENANT, source, from_seq)
         told = await order(host, now.run_id)
         assert told[:from_seq] == whole[:from_seq]
         assert "replay.diverged" not in told
@@ -116,7 +116,7 @@ async def said_otherwise(
     source = await ended(host, await begun(host, flow))
     place.knows(after)
     other = place.host()
-    return host, source, other, await replay(other, TENANT, source.run_id, from_seq)
+    return host, source, other, await replay_run(other, TENANT, source.run_id, from_seq)
 
 
 @pytest.mark.parametrize("from_seq", [0, 1, 2, 3])
@@ -189,5 +189,5 @@ async def test_what_lies_in_the_history_of_a_replay_is_not_compared(place: Place
     source = await ended(host, await begun(host, chain(node("sum", "acme.sum"), put("x", 1))))
     place.knows(after)
     other = place.host()
-    now = await replay(other, TENANT, source.run_id, 3)
+    now = await replay_run(other, TENANT, source.run_id, 3)
     assert await order(other, now.run_id) == await order(host, source.run_id)

@@ -30,9 +30,9 @@ from moot import Completed, NodeContext
 from moot import node as node_function
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.events import millis
-from moot.core.runs.start import Limits
+from moot.core.runs.start import RunLimits
 from moot.core.state.status import NodeStatus, Status
-from moot.core.workflows.node_types import Kind, NodeType
+from moot.core.workflows.node_types import NodeKind, NodeType
 
 
 @node_function("acme.later")
@@ -194,7 +194,7 @@ class Crowd:
 async def test_no_more_of_a_run_is_at_work_than_its_limit(place: Place) -> None:
     crowd = Crowd()
     place.knows(crowd.node)
-    host = place.host(limits=Limits(parallel=2))
+    host = place.host(limits=RunLimits(parallel=2))
     run_id = await begun(host, definition([node(f"n{n}", "acme.crowd") for n in range(7)]))
     await soon(lambda: crowd.inside == 2)
     crowd.gate.set()
@@ -374,7 +374,7 @@ async def test_a_raw_node_type_may_answer_with_anything(place: Place) -> None:
     async def plain(ctx: NodeContext) -> Any:
         return [1, 2]
 
-    place.knows(NodeType(type_id="acme.raw", kind=Kind.ACTIVITY, activity=plain))
+    place.knows(NodeType(type_id="acme.raw", kind=NodeKind.ACTIVITY, activity=plain))
     host = place.host()
     run = await ended(host, await begun(host, chain(node("n", "acme.raw"))))
     assert run.outputs == {"output": [1, 2]}

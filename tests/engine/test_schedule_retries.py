@@ -7,12 +7,12 @@ import pytest
 from hosting import log
 from timepieces import MINUTE, TENANT, Timepiece, turning
 
-from moot.api.schedules.views import shown
+from moot.api.schedules.views import schedule_view
 from moot.core.commands import CancelRun
 from moot.core.errors import NotFound
 from moot.core.errors.triggers import Overtaken
-from moot.core.triggers.subscriptions import FAILING
-from moot.store.protocol import Delivery
+from moot.core.triggers.subscriptions import FAILING_LIMIT
+from moot.store.records import Delivery
 
 STARTED = ("delivered", "", 1)
 WHY = "not_found: There is no such workflow."
@@ -20,7 +20,7 @@ WHY = "not_found: There is no such workflow."
 
 def refusing(host: Timepiece, times: int) -> None:
     """No run can be begun, so often."""
-    firing, left = host.services.triggers.firing, times
+    firing, left = host.services.triggers.run_starter, times
     start = firing.start
 
     async def refuses(order: Any, claim: Any) -> Any:
@@ -43,7 +43,7 @@ async def tried(host: Timepiece) -> list[Delivery]:
         for row in await host.store.due_deliveries(lane.tenant, lane.subscription, now, 100)
     ]
     for row in found:
-        await host.clockwork.again(row)
+        await host.scheduler.again(row)
     return found
 
 
@@ -75,7 +75,10 @@ async def test_a_schedule_whose_run_never_begins_stands_still_until_somebody_res
         await tried(host)
         assert await host.fires(name) == [("dead", WHY, 1)]
         case = await host.case(name)
-        assert shown(case)["state"] == "dead-lettered" and shown(case)["pause"]["by"] == "moot"
+        assert (
+            schedule_view(case)["state"] == "dead-lettered"
+            and schedule_view(case)["pause"]["by"] == "moot"
+        )
         listening = host.services.triggers.listening
         seen = await listening.must_find(TENANT, case.plan.subscription)
         assert seen.it.state == "dead-lettered"
@@ -86,22 +89,22 @@ async def test_a_schedule_whose_run_never_begins_stands_still_until_somebody_res
         [row] = await host.rows(name)
         await host.schedules.run_missed(TENANT, name, row.delivery_id, dry=False)
         assert await host.fires(name) == [STARTED, ("skipped", "paused", 10)]
-        assert shown(await host.case(name))["state"] == "dead-lettered"
+        assert schedule_view(await host.case(name))["state"] == "dead-lettered"
         await host.schedules.resume(TENANT, name, "key_1")
         await host.forward(MINUTE)
         states = [each[0] for each in await host.fires(name)]
         assert states == ["delivered", "skipped", "delivered"]
-        assert shown(await host.case(name))["state"] == "active"
+        assert schedule_view(await host.case(name))["state"] == "active"
 
 
 async def test_many_that_fail_side_by_side_stop_their_schedule(tmp_path: Path) -> None:
     async with turning(tmp_path) as host:
         name = await host.made(overlap="allow", catchUp="all-within-window")
         refusing(host, 1000)
-        await host.forward((FAILING + 5) * MINUTE)
+        await host.forward((FAILING_LIMIT + 5) * MINUTE)
         fires = await host.fires(name)
-        assert [each[0] for each in fires].count("retrying") == FAILING
-        assert shown(await host.case(name))["state"] == "failed"
+        assert [each[0] for each in fires].count("retrying") == FAILING_LIMIT
+        assert schedule_view(await host.case(name))["state"] == "failed"
         await tried(host)
         assert {each[:2] for each in await host.fires(name)} == {("skipped", "paused")}
 
@@ -131,7 +134,7 @@ async def test_what_is_tried_again_keeps_to_the_overlap_policy(
         assert row.state == becomes
         enough = CancelRun(host.clock.millis(), "enough")
         await host.services.host.handle(TENANT, by_hand.run_id or "", enough)
-        await host.clockwork.look(TENANT, name)
+        await host.scheduler.look(TENANT, name)
         assert len(await host.runs()) == (1 if becomes == "skipped" else 2)
 
 
@@ -155,5 +158,5 @@ async def test_a_fire_of_a_schedule_that_is_removed_is_not_tried_again(tmp_path:
         await host.schedules.remove(TENANT, name, "key_1")
         assert await tried(host) == []
         with pytest.raises(Overtaken):
-            await host.clockwork.again(row)
+            await host.scheduler.again(row)
         assert await host.runs() == []

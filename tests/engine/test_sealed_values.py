@@ -59,7 +59,7 @@ async def everything_written(host: Host, run_id: str) -> bytes:
     """What could be read of the run by anybody: its log, its rows, its snapshot."""
     rows = await host.store.read(TENANT, run_id, -1, 10_000)
     row = await host.store.find_run(TENANT, run_id)
-    shown = snapshot.encoded(await host.view(TENANT, run_id))
+    shown = snapshot.encoded_snapshot(await host.view(TENANT, run_id))
     return b"".join([*rows, msgspec.json.encode(row), shown])
 
 

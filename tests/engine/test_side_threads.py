@@ -4,13 +4,13 @@ from hosting import TENANT, Place, another, log, until
 
 from moot.core.errors import StorageFailed
 from moot.core.events import micros
-from moot.core.runs.answers import Answer
+from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state.conversation import THREAD
 from moot.core.threads.decide import Control
 from moot.core.verify.walk import verify
 from moot.engine.host import Host
-from moot.engine.rebuild import rebuild
+from moot.engine.rebuild import rebuild_rows
 from moot.engine.workflows.built_in import TALK
 from moot.store.protocol import Batch
 
@@ -35,7 +35,7 @@ async def steer(host: Host, run_id: str, content: object) -> None:
 
 async def close(host: Host, run_id: str, decision: str) -> None:
     value = {"operation": "close", "decision": decision}
-    answer = Answer(node_id=TALK, value=value, who=USER, at=host.clock.millis())
+    answer = GateAnswer(node_id=TALK, value=value, who=USER, at=host.clock.millis())
     await host.handle(TENANT, run_id, answer)
 
 
@@ -117,11 +117,11 @@ async def test_the_name_and_the_turns_of_a_thread_follow_from_its_log(place: Pla
     host = place.host()
     thread = await begun(host, "Before")
     await steer(host, thread, {"rename": "After"})
-    answer = Answer(node_id=TALK, value={"content": "hello"}, who=USER, at=host.clock.millis())
+    answer = GateAnswer(node_id=TALK, value={"content": "hello"}, who=USER, at=host.clock.millis())
     await host.handle(TENANT, thread, answer)
     kept = await place.store.find_run(TENANT, thread)
     assert (kept.title, kept.turns) == ("After", 1)
-    await rebuild(place.store, host.flows)
+    await rebuild_rows(place.store, host.flows)
     assert await place.store.find_run(TENANT, thread) == kept
 
 

@@ -3,32 +3,32 @@
 import asyncio
 
 from moot.core.state.conversation import Conversation
-from moot.core.state.floor import Floor, Member, Wake
+from moot.core.state.floor import Floor, FloorMember, Invitation
 from moot.core.state.run import Run
-from moot.engine.councils.slots import Slot, Slots
+from moot.engine.councils.work_permits import WorkPermit, WorkPermits
 from moot.testing.clock import VirtualClock
 
 MINUTE = 60_000
 
 
-def led(*wakes: Wake) -> Run:
-    floor = Floor(members={wake.agent: Member() for wake in wakes})
+def led(*wakes: Invitation) -> Run:
+    floor = Floor(members={wake.agent: FloorMember() for wake in wakes})
     floor.wakes = {f"1.{number}": wake for number, wake in enumerate(wakes)}
     talk = Conversation("run:talk:1", "talk", 0, 0, 0)
     talk.floor = floor
     return Run("run", conversations={"talk": talk})
 
 
-def woken(agent: str, at: int) -> Wake:
-    return Wake(agent=agent, task="speak", turn=0, seq=1, since=at, due=at + MINUTE)
+def woken(agent: str, at: int) -> Invitation:
+    return Invitation(agent=agent, task="speak", turn=0, seq=1, since=at, due=at + MINUTE)
 
 
 async def test_waiting_for_a_place_is_no_silence_and_a_sign_of_life_ends_one() -> None:
     clock = VirtualClock()
-    slots = Slots(1, clock)
+    slots = WorkPermits(1, clock)
     at = clock.millis()
     run = led(woken("host:ada", at), woken("host:bo", at))
-    places: list[Slot] = []
+    places: list[WorkPermit] = []
 
     async def work(wake_id: str) -> None:
         async with slots.slot("run", wake_id) as place:
@@ -55,7 +55,7 @@ async def test_whom_a_host_before_this_one_has_woken_gets_its_time_anew_once() -
     clock = VirtualClock()
     wake = woken("host:ada", clock.millis())
     clock.forward(7200)
-    slots = Slots(1, clock)
+    slots = WorkPermits(1, clock)
     run, at = led(wake), clock.millis()
     assert slots.heard(run, at) == {"1.0": 0}
     talk = run.conversations["talk"]

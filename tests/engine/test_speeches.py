@@ -9,7 +9,7 @@ from hosting import soon
 from moot.core.errors import NotFound
 from moot.engine.streams import speech
 from moot.engine.streams.hub import Hub
-from moot.engine.streams.speech import Speeches
+from moot.engine.streams.speech import OpenSpeeches
 from moot.testing.clock import VirtualClock
 
 
@@ -18,7 +18,7 @@ class Room:
 
     def __init__(self) -> None:
         self.hub, self.clock = Hub(), VirtualClock()
-        self.speeches = Speeches(self.hub, self.clock)
+        self.speeches = OpenSpeeches(self.hub, self.clock)
         self.listener = self.hub.subscribe("run_1", spoken=True)
 
     def begin(self, principal: str = "key_ada") -> str:

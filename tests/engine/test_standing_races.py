@@ -5,34 +5,42 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
-from moot.agents.definitions.registry import Agents
-from moot.agents.roster.members import AgentRef, Entry, Hired, Owner, Pause, Roster, nobody
-from moot.agents.roster.resolve import Instances
+from moot.agents.definitions.registry import AgentRegistry
+from moot.agents.roster.members import (
+    MemberAgentRef,
+    MemberEntry,
+    MemberOwner,
+    MemberRecord,
+    PausePeriod,
+    RosterService,
+    new_member_guard,
+)
+from moot.agents.roster.resolve import MemberResolver
 from moot.clock import SystemClock
 from moot.core.errors import NotProvided
 from moot.core.errors.triggers import MemberOffDuty, Overtaken
-from moot.engine.agents.pins import Drawn, Pins
+from moot.engine.agents.pins import AgentPins, PinnedAgents
 from moot.engine.host import Host
-from moot.engine.nodes.registry import built_in
-from moot.engine.workflows.registry import Flows
+from moot.engine.nodes.registry import built_in_types
+from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import RunFilter
-from moot.triggers.start_run import Firing, Order
+from moot.triggers.start_run import RunOrder, RunStarter
 
 TENANT, SALLY, FLOW = "acme", "host:sally", "noop"
-ORDER = Order(
+ORDER = RunOrder(
     tenant=TENANT, workflow_id=FLOW, source="queue", principal="key_test", roster_id=SALLY
 )
 
 
-class Interrupted(Pins):
+class Interrupted(AgentPins):
     """Somebody comes between the look at a member and the commit that relies on it."""
 
     between = None
 
-    async def drawn(self, *given: object, **more: object) -> Drawn:
+    async def drawn(self, *given: object, **more: object) -> PinnedAgents:
         found = await super().drawn(*given, **more)  # type: ignore[arg-type]
         if self.between is not None:
             await self.between()
@@ -42,14 +50,14 @@ class Interrupted(Pins):
 class Office:
     def __init__(self) -> None:
         self.store, self.clock = MemoryStore(), SystemClock()
-        flows = Flows(self.store, built_in(), self.clock)
+        flows = WorkflowRegistry(self.store, built_in_types(), self.clock)
         self.host = Host(self.store, flows, self.clock)
-        self.agents = Agents(self.store, self.clock)
-        self.roster = Roster(self.store, self.clock)
-        deployments = Deployments(self.store, self.clock, self.agents)
-        instances = Instances(self.roster, self.agents, deployments, self.clock)
+        self.agents = AgentRegistry(self.store, self.clock)
+        self.roster = RosterService(self.store, self.clock)
+        deployments = DeploymentService(self.store, self.clock, self.agents)
+        instances = MemberResolver(self.roster, self.agents, deployments, self.clock)
         self.pins = Interrupted(instances, self.clock)
-        self.firing = Firing(self.host, self.roster, self.pins, self.clock, {"queue"})
+        self.run_starter = RunStarter(self.host, self.roster, self.pins, self.clock, {"queue"})
 
     async def open(self) -> None:
         node = {
@@ -62,17 +70,17 @@ class Office:
         }  # fmt: skip
         await self.host.flows.register(TENANT, msgspec.json.encode(body))
         await self.agents.put(TENANT, Agent(name="clerk"), "test")
-        entry = Entry(
-            roster_id=SALLY, persona="Sally", agent_ref=AgentRef(agent_id="host:clerk"),
-            owner=Owner(tenant_id=TENANT), workflows=(FLOW,),
+        entry = MemberEntry(
+            roster_id=SALLY, persona="Sally", agent_ref=MemberAgentRef(agent_id="host:clerk"),
+            owner=MemberOwner(tenant_id=TENANT), workflows=(FLOW,),
         )  # fmt: skip
-        hired = Hired(entry=entry, did="hired", hired_at=1)
-        await self.roster.put(TENANT, hired, "test", nobody(TENANT, SALLY))
+        hired = MemberRecord(entry=entry, did="hired", hired_at=1)
+        await self.roster.put(TENANT, hired, "test", new_member_guard(TENANT, SALLY))
 
     async def pause(self) -> None:
         seat = await self.roster.must_find(TENANT, SALLY)
         paused = msgspec.structs.replace(
-            seat.hired, pause=Pause(since=1, by="test"), did="paused"
+            seat.hired, pause=PausePeriod(since=1, by="test"), did="paused"
         )  # fmt: skip
         await self.roster.put(TENANT, paused, "test", seat.guard)
 
@@ -88,10 +96,10 @@ async def office() -> AsyncIterator[Office]:
 async def test_a_member_paused_in_between_starts_nothing(office: Office) -> None:
     office.pins.between = office.pause
     with pytest.raises(Overtaken):
-        await office.firing.start(ORDER)
+        await office.run_starter.start(ORDER)
     office.pins.between = None
     with pytest.raises(MemberOffDuty):
-        await office.firing.start(ORDER)
+        await office.run_starter.start(ORDER)
     assert await office.store.runs() == []
 
 
@@ -103,7 +111,7 @@ async def test_a_member_dismissed_in_between_starts_nothing(office: Office) -> N
 
     office.pins.between = dismiss
     with pytest.raises(Overtaken):
-        await office.firing.start(ORDER)
+        await office.run_starter.start(ORDER)
     assert await office.store.runs() == []
 
 
@@ -115,14 +123,14 @@ async def test_two_who_change_a_member_at_once_are_told(office: Office) -> None:
 
 
 async def test_what_its_runs_use_up_is_told_by_days(office: Office) -> None:
-    run = await office.firing.start(ORDER)
+    run = await office.run_starter.start(ORDER)
     row = await office.store.find_run(TENANT, run.run_id)
     assert row is not None and row.member == SALLY
-    assert await office.store.spent_by(TENANT, SALLY, 1, 99_999) == (0, 0)
+    assert await office.store.member_spending(TENANT, SALLY, 1, 99_999) == (0, 0)
 
 
 async def test_a_source_that_is_not_offered_fires_no_portfolio(office: Office) -> None:
     with pytest.raises(NotProvided):
-        await office.firing.start(msgspec.structs.replace(ORDER, source="email"))
+        await office.run_starter.start(msgspec.structs.replace(ORDER, source="email"))
     assert (await office.store.list_runs(TENANT, RunFilter(), None, 10))[0] == []
-    await office.firing.start(msgspec.structs.replace(ORDER, source="run-api"))
+    await office.run_starter.start(msgspec.structs.replace(ORDER, source="run-api"))

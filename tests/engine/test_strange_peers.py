@@ -9,12 +9,12 @@ from hosting import TENANT, Place, begun, ended, log, order, soon, sound, until
 from strange_peer import DONE, KEY, StrangePeer, above, hand, knowing, led, said, strange_peer
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
-from moot.core.runs.start import Limits
+from moot.core.runs.start import RunLimits
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
 from moot.engine.peers import http, remote_runs, watch
-from moot.engine.rebuild import rebuild
+from moot.engine.rebuild import rebuild_rows
 
 CREATE, RUN, EVENTS = ("POST", "/v1/runs"), ("GET", "/v1/runs/*"), ("GET", "/v1/runs/*/events")
 CANCEL = ("POST", "/v1/runs/*/cancel")
@@ -277,7 +277,7 @@ async def test_after_a_day_nobody_asks_again_and_the_run_says_so(
 ) -> None:
     lab.says(*CREATE, "create, then cut")
     host = knowing(place, lab)
-    patient = Limits(duration_ms=7 * 86_400_000)
+    patient = RunLimits(duration_ms=7 * 86_400_000)
     run_id = await begun(host, led(hand("lab/w"), DONE), limits=patient)
     await soon(lambda: lab.runs)
     await place.crash(host)
@@ -304,7 +304,7 @@ async def test_a_cancel_outlives_a_crash_and_a_host_that_is_away(
     [row] = await host.store.work(2**62, 10)
     assert row.run_id == run_id
     await place.crash(host)
-    await rebuild(place.store, host.flows)
+    await rebuild_rows(place.store, host.flows)
     assert await place.store.work(2**62, 10) == [row]
     await lab.open()
     fresh = knowing(place, lab)
@@ -389,5 +389,5 @@ async def test_what_has_been_decided_meanwhile_is_not_begun(
 
 
 def test_certificates_and_names_are_checked() -> None:
-    trust = http._trust()
+    trust = http._tls_context()
     assert trust.verify_mode is ssl.CERT_REQUIRED and trust.check_hostname

@@ -8,14 +8,14 @@ from timepieces import TENANT, turning
 from moot.core.errors import BadRequest, Conflict
 from moot.triggers.inbound import subscriptions
 from moot.triggers.inbound.queues import Consumer
-from moot.triggers.inbound.subscriptions import Wanted
+from moot.triggers.inbound.subscriptions import SubscriptionRequest
 
 
 async def test_schedules_leave_room_for_queues_and_webhooks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscriptions, "MOST_SUBSCRIPTIONS", 3)
-    wanted, takes = Wanted(workflow_id="quick"), Consumer(workflow_id="quick")
+    wanted, takes = SubscriptionRequest(workflow_id="quick"), Consumer(workflow_id="quick")
     async with turning(tmp_path) as timepiece:
         triggers = timepiece.services.triggers
         for _ in range(5):
@@ -48,11 +48,15 @@ async def test_queues_made_by_pushes_take_no_room_from_what_people_register(
         await queues.push(TENANT, "one", {}, None, "me")
         bound = await queues.bind(TENANT, "three", Consumer(workflow_id="quick"), "me")
         with pytest.raises(BadRequest):
-            await triggers.subscriptions.register(TENANT, Wanted(workflow_id="quick"), "me")
+            await triggers.subscriptions.register(
+                TENANT, SubscriptionRequest(workflow_id="quick"), "me"
+            )
         await queues.unbind(TENANT, "three", "me")
         await queues.remove(TENANT, "three", "me")
         assert await queues.find(TENANT, str(bound.it.queue)) is None
-        await triggers.subscriptions.register(TENANT, Wanted(workflow_id="quick"), "me")
+        await triggers.subscriptions.register(
+            TENANT, SubscriptionRequest(workflow_id="quick"), "me"
+        )
 
 
 async def test_an_item_that_comes_while_its_queue_is_removed_is_kept(tmp_path: Path) -> None:

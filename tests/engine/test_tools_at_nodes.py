@@ -7,18 +7,18 @@ from hosting import TENANT, Place, begun, chain, ended, log, node, soon, sound, 
 from staff import Counted, Staff, asks, payloads
 from tool_scenes import CALLED, PERSON, RETURNED, Fire, paired, tool_events, waiting
 
-from moot.agents.models.config import Line
+from moot.agents.models.config import ScriptLine
 from moot.agents.tools.errors import ToolError
 from moot.core.errors import Forbidden
-from moot.core.json.canonical import digest
-from moot.core.runs.answers import Answer
+from moot.core.json.canonical import canonical_digest
+from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.replay.replay import replay
+from moot.engine.replay.replay import replay_run
 
-USE = Line(tool="fire", arguments={"what": "papers"})
+USE = ScriptLine(tool="fire", arguments={"what": "papers"})
 
 
 def waits(run: Run) -> bool:
@@ -26,7 +26,7 @@ def waits(run: Run) -> bool:
 
 
 async def answered(host: Host, run_id: str, action: str, who: Speaker = PERSON) -> None:
-    answer = Answer(node_id="a", value={"action": action}, who=who, at=host.clock.millis())
+    answer = GateAnswer(node_id="a", value={"action": action}, who=who, at=host.clock.millis())
     await host.handle(TENANT, run_id, answer)
 
 
@@ -46,7 +46,7 @@ async def test_a_call_and_what_came_of_it_are_told_and_the_model_reads_it(place:
     await ended(host, run_id)
     [(called, back)] = await paired(host, run_id)
     assert called.payload["inputs"] == {"what": "papers"}
-    assert called.payload["argsHash"] == digest({"what": "papers"})
+    assert called.payload["argsHash"] == canonical_digest({"what": "papers"})
     assert called.payload["transport"] == "native" and called.payload["toolId"] == "fire"
     assert back.payload["status"] == "ok" and back.payload["outcome"] == fire.answer
     assert back.payload["durationMs"] >= 0
@@ -85,11 +85,11 @@ async def test_arguments_that_do_not_fit_are_told_and_nothing_is_called(
     schema = {"type": "object", "properties": {"what": {"type": "string"}}}
     fire = Fire(parameters=schema)
     staff, _ = await hired(place, fire)
-    from moot.agents.models.protocol import ToolCall
+    from moot.agents.models.protocol import ModelToolCall
     from moot.agents.tools import toolbox
 
     box = toolbox.Toolbox({"fire": fire.usable})
-    call = ToolCall(id="c", name="fire", arguments=arguments)
+    call = ModelToolCall(id="c", name="fire", arguments=arguments)
     monkeypatch.setattr(toolbox.Toolbox, "use", _as_if(toolbox.Toolbox.use, box, call))
     host = staff.host()
     run_id = await begun(host, asks())
@@ -181,7 +181,7 @@ async def test_a_dangerous_tool_waits_for_a_person_and_says_what_for(place: Plac
     assert types.index("node.resumed") < types.index(CALLED) < types.index(RETURNED)
     assert types.count("moot.tool.asked") == types.count(CALLED) == types.count(RETURNED) == 1
     await sound(host)
-    again = await replay(host, TENANT, run_id, 0)
+    again = await replay_run(host, TENANT, run_id, 0)
     assert len(fire.made) == 1
     assert [event.type for event in await log(host, again.run_id)] == types
 
@@ -205,14 +205,14 @@ async def test_each_use_is_asked_for_and_decisions_between_keep_their_own_answer
 ) -> None:
     """Three uses, the second of them refused; then a decision that nobody is sure of."""
     fire = Fire(dangerous=True)
-    lines = [Line(tool="fire", arguments={"n": n}) for n in range(3)]
+    lines = [ScriptLine(tool="fire", arguments={"n": n}) for n in range(3)]
     form = {
         "type": "object",
         "properties": {"confidence": {"type": "number"}},
         "required": ["confidence"],
         "additionalProperties": False,
     }
-    staff, _ = await hired(place, fire, *lines, Line(json={"confidence": 0.1}))
+    staff, _ = await hired(place, fire, *lines, ScriptLine(json={"confidence": 0.1}))
     host = staff.host()
     run_id = await begun(host, asks(output=form))
     for count, action in enumerate(["accept", "reject", "accept"]):
@@ -238,7 +238,7 @@ async def test_each_use_is_asked_for_and_decisions_between_keep_their_own_answer
 async def test_a_supervisor_asks_too_and_its_decision_is_still_its_own(place: Place) -> None:
     fire = Fire(dangerous=True)
     decided = {"decision": {"kind": "terminate", "reason": "done"}, "confidence": 0.9}
-    staff, _ = await hired(place, fire, USE, Line(json=decided))
+    staff, _ = await hired(place, fire, USE, ScriptLine(json=decided))
     host = staff.host()
     run_id = await begun(
         host, chain(node("a", "core.orchestrator.supervisor", config={"agent": "ada"}))
@@ -257,7 +257,7 @@ async def test_secrets_of_the_run_are_neither_shown_nor_hashed(place: Place) -> 
     secret = "swordfish-123"
     fire = Fire()
     fire.answer = f"burnt {secret}"
-    use = Line(tool="fire", arguments={"what": f"the {secret} papers"})
+    use = ScriptLine(tool="fire", arguments={"what": f"the {secret} papers"})
     staff, _ = await hired(place, fire, use, "Done.")
     host = staff.host()
     body = asks()
@@ -266,7 +266,9 @@ async def test_secrets_of_the_run_are_neither_shown_nor_hashed(place: Place) -> 
     await ended(host, run_id)
     [(called, back)] = await paired(host, run_id)
     shown = {"what": "the [REDACTED] papers"}
-    assert called.payload["inputs"] == shown and called.payload["argsHash"] == digest(shown)
+    assert called.payload["inputs"] == shown and called.payload["argsHash"] == canonical_digest(
+        shown
+    )
     assert back.payload["outcome"] == "burnt [REDACTED]"
     assert fire.made[0][0] == {"what": f"the {secret} papers"}
     assert secret not in str([event.payload for event in await log(host, run_id)])

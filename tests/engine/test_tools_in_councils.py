@@ -8,16 +8,16 @@ from hosting import TENANT, Place, begun, log, soon, sound, until
 from staff import Counted, Staff
 from tool_scenes import CALLED, PERSON, RETURNED, Fire, council, paired, steer, waiting
 
-from moot.agents.models.config import Line
+from moot.agents.models.config import ScriptLine
 from moot.core.errors import Forbidden, MootError, NotFound
 from moot.core.events import Event
-from moot.core.json.canonical import digest
-from moot.core.runs.answers import Answer
+from moot.core.json.canonical import canonical_digest
+from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state.run import Run
 from moot.engine.host import Host
 
-USE = Line(tool="fire", arguments={"what": "papers"})
+USE = ScriptLine(tool="fire", arguments={"what": "papers"})
 
 
 def over(run: Run) -> bool:
@@ -55,7 +55,7 @@ async def test_a_member_uses_a_tool_and_speaks(place: Place) -> None:
     assert await turns(host, run_id) == ["I used it."]
     [(called, back)] = await paired(host, run_id)
     assert called.payload["agentId"] == back.payload["agentId"] == "host:ada"
-    assert called.payload["argsHash"] == digest({"what": "papers"})
+    assert called.payload["argsHash"] == canonical_digest({"what": "papers"})
     assert back.payload["status"] == "ok"
     [read] = [message for message in model.asked[1].messages if message.role == "tool"]
     assert "<system>" not in str(read.content)
@@ -193,7 +193,7 @@ async def test_neither_a_peer_nor_a_person_nor_a_transcript_gives_a_tool(place: 
     await until(host, run_id, lambda run: over(run) or bool(run.conversations["talk"].turns))
     said = {"turn": {"content": "ada: use fire", "tools": ["fire"], "meta": {"tools": ["fire"]}}}
     try:
-        answer = Answer(node_id="talk", value=said, who=PERSON, at=host.clock.millis())
+        answer = GateAnswer(node_id="talk", value=said, who=PERSON, at=host.clock.millis())
         await host.handle(TENANT, run_id, answer)
     except MootError:
         pass  # what is no turn is refused whole
@@ -206,7 +206,7 @@ async def test_neither_a_peer_nor_a_person_nor_a_transcript_gives_a_tool(place: 
 async def test_calls_without_end_are_ended(place: Place) -> None:
     """A model that asks for ever more tools is told to stop, and the turn is still said."""
     fire = Fire()
-    many = [Line(tool="fire", arguments={"n": n}, say=f"round {n}") for n in range(40)]
+    many = [ScriptLine(tool="fire", arguments={"n": n}, say=f"round {n}") for n in range(40)]
     _, model, host, run_id = await convened(place, fire, *many, tool_rounds=32)
     await until(host, run_id, over)
     assert len(model.asked) == 33 and len(fire.made) == 32

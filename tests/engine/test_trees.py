@@ -21,14 +21,14 @@ from test_supervisors import DONE, hand, led, worker
 
 from moot.core.commands import CancelRun
 from moot.core.events import decode
-from moot.core.runs.start import Limits
+from moot.core.runs.start import RunLimits
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
 
 
 async def test_a_tree_of_runs_is_bounded_in_breadth_too(memory: Place) -> None:
-    host = memory.host(limits=Limits(tree=60))
+    host = memory.host(limits=RunLimits(tree=60))
     broad = definition(
         [sub("broad", f"s{n}", onChildFailure="absorb") for n in range(3)], id="broad"
     )

@@ -11,11 +11,11 @@ from test_supervisors import DONE, hand, led, worker
 from moot.core.errors import BadRequest, NotFound
 from moot.core.state.status import Status
 from moot.core.workflows.definition import SUPERVISOR
-from moot.core.workflows.node_types import Decided, Kind, NodeType
+from moot.core.workflows.node_types import Decided, NodeKind, NodeType
 from moot.core.workflows.turn_inputs import WINDOW, TurnInputs
 from moot.engine.host import Host
 from moot.engine.nodes.context import NodeContext
-from moot.engine.supervisors import turn_inputs
+from moot.engine.supervisors import read_turn_inputs
 
 heard: list[TurnInputs] = []
 
@@ -32,7 +32,7 @@ async def _think(ctx: NodeContext) -> Decided:
     )
 
 
-THINKER = NodeType(type_id=SUPERVISOR, kind=Kind.ACTIVITY, activity=_think)
+THINKER = NodeType(type_id=SUPERVISOR, kind=NodeKind.ACTIVITY, activity=_think)
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def alike(one: Any, other: Any) -> bool:
 
 
 async def every(host: Host, run_id: str, turns: int) -> list[TurnInputs]:
-    return [await turn_inputs(host, TENANT, run_id, turn) for turn in range(1, turns + 1)]
+    return [await read_turn_inputs(host, TENANT, run_id, turn) for turn in range(1, turns + 1)]
 
 
 async def test_what_is_read_back_is_what_the_supervisor_was_told(place: Place) -> None:
@@ -57,9 +57,9 @@ async def test_what_is_read_back_is_what_the_supervisor_was_told(place: Place) -
     assert [len(turn.workers) for turn in heard] == [0, 1, 2]
     assert alike(await every(host, run_id, 3), heard)
     with pytest.raises(NotFound):
-        await turn_inputs(host, TENANT, run_id, 4)
+        await read_turn_inputs(host, TENANT, run_id, 4)
     with pytest.raises(NotFound):
-        await turn_inputs(host, "other", run_id, 1)
+        await read_turn_inputs(host, "other", run_id, 1)
 
 
 async def test_a_replay_knew_the_same_and_asked_nobody(place: Place) -> None:
@@ -109,7 +109,7 @@ async def test_only_supervisors_have_turns(memory: Place) -> None:
         except BadRequest as refusal:
             refusals.append(refusal)
 
-    memory.knows(NodeType(type_id="acme.curious", kind=Kind.ACTIVITY, activity=curious))
+    memory.knows(NodeType(type_id="acme.curious", kind=NodeKind.ACTIVITY, activity=curious))
     host = memory.host()
     flow = worker("a", {**worker("x")["nodes"][0], "typeId": "acme.curious"})
     assert (await ended(host, await begun(host, flow))).status is Status.COMPLETED

@@ -11,18 +11,25 @@ import msgspec
 from hosting import PATIENCE, chain, delay, node
 
 from moot.agents.definitions.manifest import Agent
-from moot.agents.models.registry import Book, Ways
-from moot.agents.roster.members import AgentRef, Entry, Hired, Owner, Pause, nobody
-from moot.api.server import build
+from moot.agents.models.registry import ModelRegistry, ModelSettings
+from moot.agents.roster.members import (
+    MemberAgentRef,
+    MemberEntry,
+    MemberOwner,
+    MemberRecord,
+    PausePeriod,
+    new_member_guard,
+)
+from moot.api.server import build_services
 from moot.api.services import Services
-from moot.config.project import Project
+from moot.config.project import ProjectConfig
 from moot.config.settings import Settings
 from moot.store.memory.store import MemoryStore
-from moot.store.protocol import Delivery, Guard, RunFilter, RunRow
-from moot.store.records import DeliveryFilter
+from moot.store.protocol import RunFilter, RunIndexRow
+from moot.store.records import Delivery, DeliveryFilter, Guard
 from moot.testing.clock import VirtualClock
-from moot.triggers.schedules.fire_rows import fire_of
-from moot.triggers.schedules.snapshot import Case
+from moot.triggers.schedules.fire_rows import fire_from_row
+from moot.triggers.schedules.snapshot import ScheduleSnapshot
 
 TENANT = "acme"
 SALLY = "host:sally"
@@ -47,7 +54,7 @@ class Timepiece:
     def __init__(self, services: Services, clock: VirtualClock) -> None:
         self.services, self.clock, self.store = services, clock, services.store
         self.schedules = services.triggers.schedules
-        self.clockwork = services.triggers.clockwork
+        self.scheduler = services.triggers.scheduler
         self.queues = services.triggers.queues
 
     async def made(self, **body: Any) -> str:
@@ -56,10 +63,10 @@ class Timepiece:
         case = await self.schedules.make(TENANT, msgspec.json.encode(said), "key_1")
         return case.plan.spec.schedule_id
 
-    async def changed(self, name: str, **patch: Any) -> Case:
+    async def changed(self, name: str, **patch: Any) -> ScheduleSnapshot:
         return await self.schedules.change(TENANT, name, msgspec.json.encode(patch), "key_1")
 
-    async def case(self, name: str) -> Case:
+    async def case(self, name: str) -> ScheduleSnapshot:
         return await self.schedules.find(TENANT, name)
 
     async def forward(self, seconds: float) -> None:
@@ -68,10 +75,10 @@ class Timepiece:
         await self.decided()
 
     async def decided(self) -> None:
-        while await self.clockwork._round(self.clock.millis()):
+        while await self.scheduler._round(self.clock.millis()):
             pass
 
-    async def runs(self, **where: Any) -> list[RunRow]:
+    async def runs(self, **where: Any) -> list[RunIndexRow]:
         """Oldest first."""
         found, _ = await self.store.list_runs(TENANT, RunFilter(**where), None, 1000)
         return found[::-1]
@@ -84,9 +91,9 @@ class Timepiece:
 
     async def fires(self, name: str) -> list[tuple[str, str, int]]:
         """(state, reason, how many slots) of every row, oldest first."""
-        return [(row.state, row.reason, fire_of(row).count) for row in await self.rows(name)]
+        return [(row.state, row.reason, fire_from_row(row).count) for row in await self.rows(name)]
 
-    async def until_runs(self, count: int, *statuses: str) -> list[RunRow]:
+    async def until_runs(self, count: int, *statuses: str) -> list[RunIndexRow]:
         async with asyncio.timeout(PATIENCE):
             while True:
                 found = await self.runs(statuses=statuses)
@@ -94,28 +101,28 @@ class Timepiece:
                     return found
                 await asyncio.sleep(0.002)
 
-    async def hired(self, **fields: Any) -> Hired:
+    async def hired(self, **fields: Any) -> MemberRecord:
         """Sally as she is from now on."""
-        pause: Pause | None = fields.pop("pause", None)
+        pause: PausePeriod | None = fields.pop("pause", None)
         guard: Guard | None = fields.pop("guard", None)
         usual: dict[str, Any] = {"workflows": ("quick", "slow", "endless"), **fields}
-        entry = Entry(
-            roster_id=SALLY, persona="Sally", agent_ref=AgentRef(agent_id="host:ada"),
-            owner=Owner(tenant_id=TENANT), **usual,
+        entry = MemberEntry(
+            roster_id=SALLY, persona="Sally", agent_ref=MemberAgentRef(agent_id="host:ada"),
+            owner=MemberOwner(tenant_id=TENANT), **usual,
         )  # fmt: skip
-        hired = Hired(entry=entry, did="hired", hired_at=self.clock.millis(), pause=pause)
+        hired = MemberRecord(entry=entry, did="hired", hired_at=self.clock.millis(), pause=pause)
         await self.services.agents.put(TENANT, Agent(name="ada", prompt="Be brief."), by="key_1")
         seat = await self.services.roster.find(TENANT, SALLY)
         if guard is None:
-            guard = nobody(TENANT, SALLY) if seat is None else seat.guard
+            guard = new_member_guard(TENANT, SALLY) if seat is None else seat.guard
         await self.services.roster.put(TENANT, hired, "key_1", guard)
         return hired
 
 
 async def timepiece(store: Any, clock: VirtualClock, folder: Path) -> Timepiece:
     settings = Settings(database=str(folder / "moot.db"), agents=str(folder))
-    book = Book({}, lambda _: "", clock, Ways(demo_wps=0), {})
-    services = await build(settings, store, clock, Project(), book)
+    book = ModelRegistry({}, lambda _: "", clock, ModelSettings(demo_wps=0), {})
+    services = await build_services(settings, store, clock, ProjectConfig(), book)
     for flow in FLOWS:
         await services.host.flows.register(TENANT, msgspec.json.encode(flow))
     return Timepiece(services, clock)

@@ -5,9 +5,9 @@ from typing import Any
 
 from hosting import TENANT, chain, log, node
 
-from moot.agents.tools.toolbox import Errand, Usable
+from moot.agents.tools.toolbox import ToolInvocation, UsableTool
 from moot.core.events import Event
-from moot.core.interrupts.inbox import Item, items
+from moot.core.interrupts.inbox import InboxItem, inbox_items
 from moot.core.speaker import Speaker
 from moot.core.threads.decide import Control
 from moot.engine.host import Host
@@ -24,9 +24,9 @@ class Fire:
         self.gate = asyncio.Event()
         self.gate.set()
         self.answer: Any = "it burns"
-        self.usable = Usable(name=name, call=self.call, **given)
+        self.usable = UsableTool(name=name, call=self.call, **given)
 
-    async def call(self, arguments: dict[str, Any], errand: Errand) -> Any:
+    async def call(self, arguments: dict[str, Any], errand: ToolInvocation) -> Any:
         self.made.append((arguments, errand.name))
         await self.gate.wait()
         if isinstance(self.answer, Exception):
@@ -60,8 +60,8 @@ async def paired(host: Host, run_id: str) -> list[tuple[Event, Event]]:
     return [(calls[back.payload["callId"]], back) for back in backs]
 
 
-async def waiting(host: Host, run_id: str) -> list[Item]:
-    return items((await host.view(TENANT, run_id)).run)
+async def waiting(host: Host, run_id: str) -> list[InboxItem]:
+    return inbox_items((await host.view(TENANT, run_id)).run)
 
 
 async def steer(host: Host, run_id: str, who: Speaker = PERSON, **content: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from moot.net.outbound import CallFailed, Order, Outbound, TargetRefused
+from moot.net.outbound import CallFailed, Outbound, OutboundRequest, TargetRefused
 
 NAME = "rates.example.com"
 
@@ -64,7 +64,7 @@ async def test_what_one_server_asks_to_be_kept_is_told_to_no_other_call() -> Non
         )
         outbound = Outbound(private=True, resolve=to("127.0.0.1"))
         for name in (NAME, NAME, "other.example.com", "127.0.0.1"):
-            await outbound.send(Order(method="GET", url=f"http://{name}:{there.port}/"))
+            await outbound.send(OutboundRequest(method="GET", url=f"http://{name}:{there.port}/"))
         await outbound.aclose()
     assert len(there.asked) == 4
     assert not [asked for asked in there.asked if "cookie" in asked.lower()]
@@ -74,7 +74,7 @@ async def test_the_call_goes_to_the_address_under_the_name() -> None:
     async with shop() as there:
         outbound = Outbound(private=True, resolve=to("127.0.0.1"))
         fetched = await outbound.send(
-            Order(method="GET", url=f"http://{NAME}:{there.port}/a%2Fb?c=d")
+            OutboundRequest(method="GET", url=f"http://{NAME}:{there.port}/a%2Fb?c=d")
         )
         await outbound.aclose()
     assert fetched.status == 200 and fetched.body == b"hi"
@@ -94,7 +94,7 @@ async def test_the_name_is_looked_up_once_and_judged_at_every_call() -> None:
 
     async with shop() as there:
         outbound = Outbound(private=True, resolve=resolve)
-        order = Order(method="GET", url=f"http://{NAME}:{there.port}/")
+        order = OutboundRequest(method="GET", url=f"http://{NAME}:{there.port}/")
         await outbound.send(order)
         assert looked == [NAME]
         with pytest.raises(TargetRefused):
@@ -110,7 +110,9 @@ async def test_a_redirect_is_an_answer_and_not_followed() -> None:
             "content-length: 0\r\n\r\n"
         ).encode()
         outbound = Outbound(private=True, resolve=to("127.0.0.1"))
-        fetched = await outbound.send(Order(method="GET", url=f"http://{NAME}:{there.port}/"))
+        fetched = await outbound.send(
+            OutboundRequest(method="GET", url=f"http://{NAME}:{there.port}/")
+        )
         await outbound.aclose()
     assert fetched.status == 302 and inside.asked == []
 
@@ -118,7 +120,7 @@ async def test_a_redirect_is_an_answer_and_not_followed() -> None:
 async def test_too_much_is_cut_off_and_what_is_packed_is_not_unpacked() -> None:
     async with shop() as there:
         outbound = Outbound(private=True, resolve=to("127.0.0.1"))
-        order = Order(method="GET", url=f"http://{NAME}:{there.port}/", most_bytes=1000)
+        order = OutboundRequest(method="GET", url=f"http://{NAME}:{there.port}/", most_bytes=1000)
         there.answer = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n" + b"x" * 100_000
         with pytest.raises(CallFailed, match="larger than 1000"):
             await outbound.send(order)
@@ -133,7 +135,7 @@ async def test_an_answer_that_breaks_off_may_have_been_acted_on() -> None:
         there.answer = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"
         outbound = Outbound(private=True, resolve=to("127.0.0.1"))
         with pytest.raises(CallFailed) as caught:
-            await outbound.send(Order(method="POST", url=f"http://{NAME}:{there.port}/"))
+            await outbound.send(OutboundRequest(method="POST", url=f"http://{NAME}:{there.port}/"))
         await outbound.aclose()
     assert caught.value.sent
 
@@ -144,7 +146,7 @@ async def test_who_never_answers_is_waited_for_no_longer_than_allowed() -> None:
         outbound = Outbound(private=True, resolve=to("127.0.0.1"))
         with pytest.raises(CallFailed, match=r"within 0\.2 seconds") as caught:
             await outbound.send(
-                Order(method="POST", url=f"http://{NAME}:{there.port}/", seconds=0.2)
+                OutboundRequest(method="POST", url=f"http://{NAME}:{there.port}/", seconds=0.2)
             )
         await outbound.aclose()
     assert caught.value.sent
@@ -153,7 +155,9 @@ async def test_who_never_answers_is_waited_for_no_longer_than_allowed() -> None:
 async def test_the_next_address_is_tried_when_nobody_is_at_the_first() -> None:
     async with shop() as there:
         outbound = Outbound(private=True, resolve=to("127.0.0.2", "127.0.0.1"))
-        fetched = await outbound.send(Order(method="GET", url=f"http://{NAME}:{there.port}/"))
+        fetched = await outbound.send(
+            OutboundRequest(method="GET", url=f"http://{NAME}:{there.port}/")
+        )
         await outbound.aclose()
     assert fetched.body == b"hi"
 
@@ -197,10 +201,14 @@ async def test_the_certificate_must_be_for_the_name_not_for_the_address(tmp_path
     tls.sni_callback = lambda _, name, __: seen.append(name)
     async with shop(tls) as there:
         outbound = Outbound(private=True, resolve=to("127.0.0.1"), verify=trusted)
-        fetched = await outbound.send(Order(method="GET", url=f"https://{NAME}:{there.port}/"))
+        fetched = await outbound.send(
+            OutboundRequest(method="GET", url=f"https://{NAME}:{there.port}/")
+        )
         assert fetched.body == b"hi" and seen == [NAME]
         with pytest.raises(CallFailed) as caught:
-            await outbound.send(Order(method="GET", url=f"https://other.example.com:{there.port}/"))
+            await outbound.send(
+                OutboundRequest(method="GET", url=f"https://other.example.com:{there.port}/")
+            )
         await outbound.aclose()
     assert not caught.value.sent
     assert len(there.asked) == 1

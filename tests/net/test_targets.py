@@ -8,8 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from moot.net.outbound import CallFailed, Order, Outbound
-from moot.net.targets import TargetRefused, is_public, target
+from moot.net.outbound import CallFailed, Outbound, OutboundRequest
+from moot.net.targets import TargetRefused, is_public, parse_target
 from tricky_addresses import NAMES, PUBLIC, TRICKY
 
 
@@ -44,7 +44,7 @@ async def test_no_address_however_it_is_written_reaches_anything_inside(inside: 
     for url in TRICKY:
         with pytest.raises(TargetRefused):
             await outbound.send(
-                Order(method="GET", url=url.replace("PORT", str(inside.port)), seconds=5)
+                OutboundRequest(method="GET", url=url.replace("PORT", str(inside.port)), seconds=5)
             )
     await outbound.aclose()
     assert inside.hits == 0
@@ -52,7 +52,7 @@ async def test_no_address_however_it_is_written_reaches_anything_inside(inside: 
 
 @pytest.mark.parametrize("url", ["https://example.com", "https://Example.com.:8443/a?b=c"])
 def test_an_ordinary_address_is_taken(url: str) -> None:
-    found = target(url)
+    found = parse_target(url)
     assert found.host == "example.com" and found.rest in ("/", "/a?b=c")
 
 
@@ -72,7 +72,7 @@ def test_what_counts_as_public_is_never_more_than_python_thinks(
 def test_any_text_is_a_target_or_refused(text: str) -> None:
     for url in (text, f"https://{text}", f"https://example.com/{text}"):
         try:
-            found = target(url)
+            found = parse_target(url)
         except TargetRefused:
             continue
         assert (found.scheme == "https" and "." in found.host) or ":" in found.host
@@ -82,10 +82,10 @@ async def test_multicast_and_nowhere_are_refused_whatever_is_allowed() -> None:
     outbound = Outbound(private=True, resolve=resolve)
     for name in ("multicast.example.com", "multicast6.example.com", "zero.example.com"):
         with pytest.raises(TargetRefused):
-            await outbound.send(Order(method="GET", url=f"http://{name}:9/"))
+            await outbound.send(OutboundRequest(method="GET", url=f"http://{name}:9/"))
 
 
 async def test_a_name_that_cannot_be_looked_up_is_no_refusal() -> None:
     with pytest.raises(CallFailed) as caught:
-        await Outbound().send(Order(method="GET", url="https://no-such-name.invalid/"))
+        await Outbound().send(OutboundRequest(method="GET", url="https://no-such-name.invalid/"))
     assert not caught.value.sent

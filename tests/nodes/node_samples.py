@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from moot.core.workflows.node_types import Call, ChildSpec, Completed, Failed, NodeType, Outcome
-from moot.engine.nodes.registry import built_in
+from moot.core.workflows.node_types import ChildSpec, Completed, Failed, NodeCall, NodeType, Outcome
+from moot.engine.nodes.registry import built_in_types
 
-TYPES = built_in(conformance=True)
+TYPES = built_in_types(conformance=True)
 
 
-def call(config: dict[str, Any] | None = None, **given: Any) -> Call:
+def call(config: dict[str, Any] | None = None, **given: Any) -> NodeCall:
     fields: dict[str, Any] = {
         "run_id": "run-1",
         "tenant": "acme",
@@ -24,7 +24,7 @@ def call(config: dict[str, Any] | None = None, **given: Any) -> Call:
         "configurable": {},
         "at": 1_700_000_000_000,
     }
-    return Call(**{**fields, **given})
+    return NodeCall(**{**fields, **given})
 
 
 def outcome(type_id: str, config: dict[str, Any] | None = None, **given: Any) -> Outcome:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moot.blocking import in_thread
+from moot.blocking import run_in_thread
 
 
 def test_what_returns_just_after_its_loop_is_closed_disturbs_nobody(
@@ -18,7 +18,7 @@ def test_what_returns_just_after_its_loop_is_closed_disturbs_nobody(
     loop = asyncio.new_event_loop()
 
     async def given_up() -> None:
-        task = asyncio.ensure_future(in_thread(gate.wait, {"timeout": 20}))
+        task = asyncio.ensure_future(run_in_thread(gate.wait, {"timeout": 20}))
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])

@@ -8,15 +8,15 @@ import pytest
 from node_samples import TYPES
 
 from moot.config import user_files
-from moot.core.workflows.node_types import Kind, NodeType
+from moot.core.workflows.node_types import NodeKind, NodeType
 from moot.engine.nodes import registry
 
 FUNCTIONS = {
-    Kind.INSTANT: "instant",
-    Kind.TIMER: "duration",
-    Kind.CHILD: "child",
-    Kind.ACTIVITY: "activity",
-    Kind.GATE: "gate",
+    NodeKind.INSTANT: "instant",
+    NodeKind.TIMER: "duration",
+    NodeKind.CHILD: "child",
+    NodeKind.ACTIVITY: "activity",
+    NodeKind.GATE: "gate",
 }
 
 
@@ -27,7 +27,7 @@ def test_exactly_the_function_of_the_kind_is_set(type_: NodeType) -> None:
 
 
 def test_types_of_the_test_suite_come_only_with_the_flag() -> None:
-    normal, all_ = registry.built_in(), registry.built_in(conformance=True)
+    normal, all_ = registry.built_in_types(), registry.built_in_types(conformance=True)
     assert set(normal) < set(all_)
     models = {"core.ai.callPrompt", "core.ai.structuredOutput"}
     assert all("onformance" in name or name in models for name in set(all_) - set(normal))
@@ -60,17 +60,17 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_file_gives_its_functions(tmp_path: Path) -> None:
-    found = registry.from_file(written(tmp_path, GOOD))
+    found = registry.types_from_file(written(tmp_path, GOOD))
     assert {name: type_.kind for name, type_ in found.items()} == {
-        "acme.shout": Kind.ACTIVITY,
-        "acme.double": Kind.INSTANT,
+        "acme.shout": NodeKind.ACTIVITY,
+        "acme.double": NodeKind.INSTANT,
     }
 
 
 def test_a_file_read_again_gives_what_stands_there_now(tmp_path: Path) -> None:
-    registry.from_file(written(tmp_path, GOOD))
+    registry.types_from_file(written(tmp_path, GOOD))
     changed = GOOD.replace("acme.double", "acme.triple_the_number")
-    assert "acme.triple_the_number" in registry.from_file(written(tmp_path, changed))
+    assert "acme.triple_the_number" in registry.types_from_file(written(tmp_path, changed))
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_a_file_read_again_gives_what_stands_there_now(tmp_path: Path) -> None:
 def test_a_broken_file_is_named(tmp_path: Path, text: str, complaint: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(ValueError, match=complaint) as caught:
-        registry.from_file(path)
+        registry.types_from_file(path)
     assert "nodes.py" in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="There is no Python file"):
-        registry.from_file(tmp_path / "none.py")
+        registry.types_from_file(tmp_path / "none.py")
 
 
 class Entry:
@@ -115,25 +115,25 @@ def installed(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> None:
 
 
 def example(type_id: str) -> NodeType:
-    return NodeType(type_id=type_id, kind=Kind.TIMER, duration=lambda call: 0)
+    return NodeType(type_id=type_id, kind=NodeKind.TIMER, duration=lambda call: 0)
 
 
 def test_nothing_installed_gives_nothing() -> None:
     assert not list(importlib.metadata.entry_points(group="moot.nodes"))
-    assert registry.from_entry_points() == {}
+    assert registry.types_from_entry_points() == {}
 
 
 def test_packages_give_a_type_a_list_or_a_module(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    module = user_files.module(written(tmp_path, GOOD))
+    module = user_files.load_user_module(written(tmp_path, GOOD))
     installed(
         monkeypatch,
         Entry("one", example("acme.one")),
         Entry("some", [example("acme.two"), example("acme.three")]),
         Entry("module", module),
     )
-    assert set(registry.from_entry_points()) == {
+    assert set(registry.types_from_entry_points()) == {
         "acme.one", "acme.two", "acme.three", "acme.shout", "acme.double",
     }  # fmt: skip
 
@@ -152,5 +152,5 @@ def test_a_broken_package_is_named(
 ) -> None:
     installed(monkeypatch, Entry("bad", found))
     with pytest.raises(ValueError, match=complaint) as caught:
-        registry.from_entry_points()
+        registry.types_from_entry_points()
     assert "'bad' (package:bad)" in str(caught.value)

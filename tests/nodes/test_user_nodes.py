@@ -9,7 +9,7 @@ from node_samples import Recorded, call, performed
 
 import moot
 from moot import Completed, Failed, NodeContext, node
-from moot.core.workflows.node_types import Kind, NodeError, NodeType
+from moot.core.workflows.node_types import NodeError, NodeKind, NodeType
 
 
 async def ran(function: Any, ctx: Recorded | None = None, **given: Any) -> Any:
@@ -24,7 +24,7 @@ def shout(text: str, times: int = 1) -> dict[str, str]:
 def test_the_function_stays_a_function() -> None:
     assert shout("a", 2) == {"text": "AA"}
     assert isinstance(shout.node_type, NodeType)  # type: ignore[attr-defined]
-    assert shout.node_type.kind is Kind.ACTIVITY  # type: ignore[attr-defined]
+    assert shout.node_type.kind is NodeKind.ACTIVITY  # type: ignore[attr-defined]
 
 
 def test_the_package_exports_what_a_node_needs() -> None:
@@ -144,7 +144,7 @@ def test_a_pure_function_is_decided_at_once() -> None:
         return n * 2
 
     found: NodeType = double.node_type  # type: ignore[attr-defined]
-    assert found.kind is Kind.INSTANT
+    assert found.kind is NodeKind.INSTANT
     assert found.activity is None
     assert found.instant is not None
     assert found.instant(call(inputs={"n": 4})) == Completed({"output": 8})

@@ -5,7 +5,7 @@ from typing import Any
 from replay_story import ADA, TENANT, Story, chain, node
 
 from moot.conformance.mock_model import MockAnswer
-from moot.engine.replay.replay import replay
+from moot.engine.replay.replay import replay_run
 
 GOOD = MockAnswer(content='{"valid":true}')
 BAD = MockAnswer(content="hardly")
@@ -55,4 +55,4 @@ async def refusals(story: Story) -> None:
     story.programs.tell(TENANT, "ask", [REFUSAL, GOOD])
     run_id = await story.begin(chain("refusals", model("ask")))
     await story.wait(run_id)
-    await replay(story.host, TENANT, run_id, 0)
+    await replay_run(story.host, TENANT, run_id, 0)

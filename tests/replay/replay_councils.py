@@ -5,8 +5,13 @@ from typing import Any
 
 from replay_story import ADA, TENANT, Story, chain, node
 
-from moot.agents.invocation.desk import Assignment, Desk, Done, Usage
-from moot.core.state.agents import DONE, INVOKED, RETRIED
+from moot.agents.invocation.context import (
+    AgentContext,
+    Assignment,
+    InvocationResult,
+    InvocationUsage,
+)
+from moot.core.state.agents import INVOCATION_COMPLETED, INVOCATION_STARTED, MODEL_RETRIED
 from moot.core.state.floor import Floor
 
 MEMBERS = ("ada", "bo", "mo")
@@ -20,13 +25,15 @@ class Members:
         self.slow: dict[str, asyncio.Event] = {}
         #: agent -> how it uses the floor
         self.ways: dict[str, str] = {}
-        self.desks: dict[str, Desk] = {}
+        self.desks: dict[str, AgentContext] = {}
 
-    async def __call__(self, assignment: Assignment, desk: Desk) -> Done:
+    async def __call__(self, assignment: Assignment, desk: AgentContext) -> InvocationResult:
         name, way = assignment.agent, self.ways.get(assignment.agent, "spoke")
         self.desks[name] = desk
         told = {"invocationId": assignment.invocation, "agentId": name}
-        await desk.noted(INVOKED, {**told, "source": assignment.source, "memoryBound": False})
+        await desk.noted(
+            INVOCATION_STARTED, {**told, "source": assignment.source, "memoryBound": False}
+        )
 
         async def call(key: str) -> dict[str, str]:
             if name in self.slow:
@@ -38,20 +45,22 @@ class Members:
             return {"text": f"{name} has thought."}
 
         if way == "again":
-            desk.tell(RETRIED, {**told, "attempt": 1, "of": 4})
+            desk.tell(MODEL_RETRIED, {**told, "attempt": 1, "of": 4})
         said = await desk.effect(f"model:{name}", call)
-        dug = await desk.agreed(name, "dig", {"deep": True}) if way == "dig" else None
-        usage = Usage(calls=1, input_tokens=12, output_tokens=7, model="script")
-        await desk.noted(DONE, {**told, "outcome": "failed" if way == "failed" else "completed"})
+        dug = await desk.ask_permission(name, "dig", {"deep": True}) if way == "dig" else None
+        usage = InvocationUsage(calls=1, input_tokens=12, output_tokens=7, model="script")
+        await desk.noted(
+            INVOCATION_COMPLETED, {**told, "outcome": "failed" if way == "failed" else "completed"}
+        )
         if way in ("failed", "refused", "passed"):
             error = {"code": "model_down", "message": "nobody is there"}
-            return Done(outcome=way, usage=usage, error=error)  # type: ignore[arg-type]
+            return InvocationResult(outcome=way, usage=usage, error=error)  # type: ignore[arg-type]
         answers: dict[str, dict[str, Any]] = {
             "synthesise": {"decision": "We ship."},
             "vote": {"vote": "no" if name == "host:bo" else "yes", "reason": "It is early."},
         }
         spoken = assignment.task in ("speak", "synthesise", "summarise")
-        return Done(
+        return InvocationResult(
             outcome="spoke" if spoken else "answered",
             content=f"{said['text']} {'' if dug is None else dug}".strip() if spoken else None,
             answer=answers.get(assignment.task), usage=usage,
@@ -166,7 +175,7 @@ async def _on(story: Story, run_id: str) -> None:
 async def _speaking(story: Story, run_id: str, agent: str) -> None:
     """Until this member is at work on its turn."""
     while not any(
-        wake.agent == agent and INVOKED in wake.said
+        wake.agent == agent and INVOCATION_STARTED in wake.said
         for wake in (await floor_of(story, run_id)).wakes.values()
     ):
         await _on(story, run_id)

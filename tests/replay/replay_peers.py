@@ -5,10 +5,10 @@ from replay_story import ADA, TENANT, Story, edge, node, workflow
 from moot.core.children.decide import ChildWaits
 from moot.core.commands import Command, PeerFound, PeerStopped
 from moot.core.runs.child_outputs import ChildEnded
-from moot.core.trace import read as trace_of
-from moot.core.workflows.peer_ids import read
+from moot.core.trace import parse_trace as trace_of
+from moot.core.workflows.peer_ids import parse_origin
 from moot.engine.peers.calls import Peer
-from moot.engine.replay.branch import Wanted, branch
+from moot.engine.replay.fork import ForkRequest, fork_run
 
 #: nobody listens there
 NOWHERE = "http://127.0.0.1:1"
@@ -32,7 +32,7 @@ async def elsewhere(story: Story) -> None:
     ]
     edges = [edge("boss", "hands"), edge("hands", "boss"), edge("hands", "sub")]
     known = [{"name": "result", "type": "string", "defaultValue": ""}]
-    origin = read(PARENT)
+    origin = parse_origin(PARENT)
     trace = trace_of("00-" + "1" * 32 + "-" + "2" * 16 + "-01", "a=1")
     run_id = await story.begin(
         workflow("elsewhere", nodes, edges, variables=known), origin=origin, trace=trace
@@ -60,7 +60,7 @@ async def elsewhere_twice(story: Story) -> None:
     source = await story.begin(workflow("elsewhere-twice", [sub], []))
     await _found(story, source, "far_d")
     place = (await story.host.view(TENANT, source)).run.next_sequence
-    run = await branch(story.host, TENANT, source, Wanted(from_seq=place, by=ADA))
+    run = await fork_run(story.host, TENANT, source, ForkRequest(from_seq=place, by=ADA))
     await _found(story, run.run_id, "far_e")
     for name, child in ((source, "far_d"), (run.run_id, "far_e")):
         await _ended(story, name, child, "completed")

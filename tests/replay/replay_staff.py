@@ -2,24 +2,29 @@
 
 from replay_story import TENANT, Story, node
 
-from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
-from moot.agents.definitions.registry import Agents
+from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.invocation.invoke import Invoker
-from moot.agents.models.registry import Book, Ways
+from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.agents.tools.toolbox import NoTools
-from moot.core.agents.deployments import Change, Deployment, Told, changed
-from moot.engine.nodes.registry import built_in
+from moot.core.agents.deployments import (
+    AgentDeployment,
+    DeploymentChange,
+    DeploymentEvent,
+    change_deployment,
+)
+from moot.engine.nodes.registry import built_in_types
 from moot.engine.workflows.built_in import DEPLOYMENT
 
 
 async def staff(story: Story) -> None:
     """An agent leads another one, then a third sums up."""
-    agents = Agents(story.store, story.clock)
-    book = Book({}, lambda name: None, story.clock, Ways(demo_wps=0))
-    resolve = Deployments(story.store, story.clock, agents).resolve
+    agents = AgentRegistry(story.store, story.clock)
+    book = ModelRegistry({}, lambda name: None, story.clock, ModelSettings(demo_wps=0))
+    resolve = DeploymentService(story.store, story.clock, agents).resolve
     invoke = Invoker(book, resolve, NoTools())
-    story.host.flows.types = built_in(True, story.programs, invoke)
+    story.host.flows.types = built_in_types(True, story.programs, invoke)
     story.host.flows._agents = agents.worker
     for name in ("mo", "finder", "ada"):
         await agents.put(TENANT, Agent(name=name, memory="run"), "story")
@@ -42,13 +47,13 @@ async def staff(story: Story) -> None:
 
 async def deployed(story: Story) -> None:
     """Two versions: one serves, a share of the runs gets the other, and it is taken back."""
-    found, told = Deployment(agent_id="local.agents.ada"), list[Told]()
+    found, told = AgentDeployment(agent_id="local.agents.ada"), list[DeploymentEvent]()
     steps = [*[("1", "promote")] * 3, *[("2", "promote")] * 3, ("2", "adjust-canary"),
              ("2", "rollback"), ("1", "pause")]  # fmt: skip
     for version, transition in steps:
         percent = 30 if transition == "adjust-canary" else None
-        asked = Change(version=version, transition=transition, canary_percent=percent)
-        found, said = changed(found, asked)
+        asked = DeploymentChange(version=version, transition=transition, canary_percent=percent)
+        found, said = change_deployment(found, asked)
         told += said
     flow = await story.host.flows.own(TENANT, DEPLOYMENT)
     inputs = {"told": [list(each) for each in told]}

@@ -3,38 +3,48 @@
 import msgspec
 from replay_story import TENANT, Story, node
 
-from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
-from moot.agents.definitions.registry import Agents
+from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.invocation.invoke import Invoker
-from moot.agents.models.registry import Book, Ways
-from moot.agents.roster.members import AgentRef, Entry, Hired, Owner, Roster, nobody
-from moot.agents.roster.resolve import Instances
+from moot.agents.models.registry import ModelRegistry, ModelSettings
+from moot.agents.roster.members import (
+    MemberAgentRef,
+    MemberEntry,
+    MemberOwner,
+    MemberRecord,
+    RosterService,
+    new_member_guard,
+)
+from moot.agents.roster.resolve import MemberResolver
 from moot.agents.tools.toolbox import NoTools
-from moot.core.state.initiation import Delivered
-from moot.engine.agents.pins import Pins
-from moot.engine.nodes.registry import built_in
-from moot.triggers.start_run import Firing, Order
+from moot.core.state.initiation import TriggerDelivery
+from moot.engine.agents.pins import AgentPins
+from moot.engine.nodes.registry import built_in_types
+from moot.triggers.start_run import RunOrder, RunStarter
 
 SALLY = "host:sally"
 
 
-async def _hired(story: Story, *workflows: str) -> Firing:
+async def _hired(story: Story, *workflows: str) -> RunStarter:
     """Sally, an instance of the clerk, and the way in which her work begins."""
-    agents, roster = Agents(story.store, story.clock), Roster(story.store, story.clock)
-    deployments = Deployments(story.store, story.clock, agents)
-    instances = Instances(roster, agents, deployments, story.clock)
-    book = Book({}, lambda name: None, story.clock, Ways(demo_wps=0))
+    agents, roster = (
+        AgentRegistry(story.store, story.clock),
+        RosterService(story.store, story.clock),
+    )
+    deployments = DeploymentService(story.store, story.clock, agents)
+    instances = MemberResolver(roster, agents, deployments, story.clock)
+    book = ModelRegistry({}, lambda name: None, story.clock, ModelSettings(demo_wps=0))
     invoke = Invoker(book, instances.resolve, NoTools())
-    story.host.flows.types = built_in(True, story.programs, invoke)
+    story.host.flows.types = built_in_types(True, story.programs, invoke)
     await agents.put(TENANT, Agent(name="clerk"), "story")
-    entry = Entry(
-        roster_id=SALLY, persona="Sally", agent_ref=AgentRef(agent_id="host:clerk"),
-        owner=Owner(tenant_id=TENANT), workflows=workflows,
+    entry = MemberEntry(
+        roster_id=SALLY, persona="Sally", agent_ref=MemberAgentRef(agent_id="host:clerk"),
+        owner=MemberOwner(tenant_id=TENANT), workflows=workflows,
     )  # fmt: skip
-    hired = Hired(entry=entry, did="hired", hired_at=story.now())
-    await roster.put(TENANT, hired, "story", nobody(TENANT, SALLY))
-    return Firing(story.host, roster, Pins(instances, story.clock), story.clock, {"queue"})
+    hired = MemberRecord(entry=entry, did="hired", hired_at=story.now())
+    await roster.put(TENANT, hired, "story", new_member_guard(TENANT, SALLY))
+    return RunStarter(story.host, roster, AgentPins(instances, story.clock), story.clock, {"queue"})
 
 
 def _body(name: str, *nodes: dict[str, object]) -> dict[str, object]:
@@ -44,7 +54,7 @@ def _body(name: str, *nodes: dict[str, object]) -> dict[str, object]:
     }  # fmt: skip
 
 
-async def _told(story: Story, body: dict[str, object], order: Order) -> None:
+async def _told(story: Story, body: dict[str, object], order: RunOrder) -> None:
     firing = await _hired(story, str(body["id"]), "inner")
     inner = _body("inner", node("work", "moot.agent", config={"prompt": "Say it."}))
     for each in (inner, body):
@@ -56,7 +66,7 @@ async def standing(story: Story) -> None:
     """She does what nobody else is named for; what that begins is her work, too."""
     bare = node("work", "moot.agent", config={"prompt": "Say it."})
     sub = node("sub", "core.subWorkflow", config={"workflowId": "inner"})
-    order = Order(
+    order = RunOrder(
         tenant=TENANT, workflow_id="weekly", source="run-api", principal="key_story",
         roster_id=SALLY,
     )  # fmt: skip
@@ -65,8 +75,8 @@ async def standing(story: Story) -> None:
 
 async def woken(story: Story) -> None:
     """An item came in: the delivery is the cause, and its body is nobody's but the run's."""
-    delivered = Delivered(delivery_id="wi_story", subscription="sub_leads", key="mail-1")
-    order = Order(
+    delivered = TriggerDelivery(delivery_id="wi_story", subscription="sub_leads", key="mail-1")
+    order = RunOrder(
         tenant=TENANT, workflow_id="triage", source="queue", principal="key_story",
         roster_id=SALLY, delivered=delivered, trigger={"subject": "A quote"},
     )  # fmt: skip

@@ -7,16 +7,22 @@ import msgspec
 
 from moot import NodeContext
 from moot import node as node_function
-from moot.agents.invocation.desk import Assignment, Desk, Done, Invoke, nobody
-from moot.conformance.mock_model import Programs
-from moot.core.runs.answers import Answer
+from moot.agents.invocation.context import (
+    AgentContext,
+    Assignment,
+    InvocationResult,
+    Invoke,
+    no_agents,
+)
+from moot.conformance.mock_model import MockPrograms
+from moot.core.runs.answers import GateAnswer
 from moot.core.runs.start import StartRun
 from moot.core.speaker import Speaker
 from moot.core.threads.decide import Control
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
 from moot.engine.host import Host
-from moot.engine.nodes.registry import built_in
-from moot.engine.workflows.registry import Flows
+from moot.engine.nodes.registry import built_in_types
+from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.memory.store import MemoryStore
 
 TENANT = "acme"
@@ -116,16 +122,16 @@ class Story:
     def __init__(self) -> None:
         self.clock = StoryClock()
         self.store = MemoryStore()
-        self.programs = Programs()
-        types = built_in(conformance=True, programs=self.programs)
+        self.programs = MockPrograms()
+        types = built_in_types(conformance=True, programs=self.programs)
         types.update({each.node_type.type_id: each.node_type for each in (flaky, busy, mind)})  # type: ignore[attr-defined]
         self.types = types
         #: whoever speaks for the members of a council
-        self.speaks: Invoke = nobody
-        flows = Flows(self.store, types, self.clock)
+        self.speaks: Invoke = no_agents
+        flows = WorkflowRegistry(self.store, types, self.clock)
         self.host = Host(self.store, flows, self.clock, speaks=self._speak)
 
-    async def _speak(self, assignment: Assignment, desk: Desk) -> Done | None:
+    async def _speak(self, assignment: Assignment, desk: AgentContext) -> InvocationResult | None:
         return await self.speaks(assignment, desk)
 
     async def begin(self, *bodies: dict[str, Any], **given: Any) -> str:
@@ -152,7 +158,7 @@ class Story:
         return self.clock.millis()
 
     async def answer(self, run_id: str, node_id: str, value: Any, who: Speaker = CHAIR) -> None:
-        given = Answer(node_id=node_id, value=value, who=who, at=self.now())
+        given = GateAnswer(node_id=node_id, value=value, who=who, at=self.now())
         await self.host.handle(TENANT, run_id, given)
 
     async def steer(self, run_id: str, content: dict[str, Any], who: Speaker = CHAIR) -> None:

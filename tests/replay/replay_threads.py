@@ -7,10 +7,10 @@ from replay_councils import Members, floor_of, rest
 from replay_story import ADA, TENANT, Story, chain, node
 
 from moot.core.speaker import Speaker
-from moot.core.state.council_policy import OF_THREADS
+from moot.core.state.council_policy import THREAD_POLICY
 from moot.core.threads.decide import Control
 from moot.core.threads.seats import LeaveSeat, TakeSeat
-from moot.core.threads.side_threads import SideEnded
+from moot.core.threads.side_threads import SideThreadEnded
 
 REX = Speaker("local", ("host:rex",), joins="outside")
 
@@ -18,7 +18,7 @@ REX = Speaker("local", ("host:rex",), joins="outside")
 async def threaded(story: Story) -> None:
     """People speak to all, to one, and to nobody in particular; what is asked for is done."""
     story.speaks = Members()
-    gate = node("convo", "core.conversationGate", config={"participation": OF_THREADS})
+    gate = node("convo", "core.conversationGate", config={"participation": THREAD_POLICY})
     invited = [{"agentId": "host:ada", "name": "Sam"}, {"agentId": "host:bo", "name": "Sam"}]
     inputs = {"title": "Ours", "invited": [*invited, {"agentId": "host:cy"}],
               "outside": ["host:cy"]}  # fmt: skip
@@ -38,7 +38,7 @@ async def threaded(story: Story) -> None:
     await _say(story, run_id, "Anybody?")
     await _steer(story, run_id, {"ttl_seconds": None, "unmute": ["bo"], "discussion": True})
     await _say(story, run_id, "@bo?", meta={"replyTo": place})
-    ended = SideEnded(node_id="convo", thread="th_side", summary="Done.", at=story.now())
+    ended = SideThreadEnded(node_id="convo", thread="th_side", summary="Done.", at=story.now())
     await story.host.handle(TENANT, run_id, ended)
     await story.answer(run_id, "convo", {"operation": "close", "decision": "Enough."}, ADA)
 

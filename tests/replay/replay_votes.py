@@ -4,8 +4,8 @@ from typing import Any
 
 from replay_story import ADA, TENANT, Story, node, workflow
 
-from moot.core.councils.decide import WakeEnded
-from moot.core.state.floor import Wake
+from moot.core.councils.invitations import InvitationEnded
+from moot.core.state.floor import Invitation
 
 USAGE = {"calls": 1, "inputTokens": 10, "outputTokens": 5}
 
@@ -29,8 +29,8 @@ async def voted(story: Story) -> None:
 async def end(story: Story, run_id: str, outcome: str, **said: Any) -> None:
     """The first that has the floor is done with it."""
     floor = (await story.host.view(TENANT, run_id)).run.conversations["convo"].floor
-    wakes: dict[str, Wake] = floor.wakes if floor is not None else {}
-    given = WakeEnded(
+    wakes: dict[str, Invitation] = floor.wakes if floor is not None else {}
+    given = InvitationEnded(
         node_id="convo", wake_id=next(iter(wakes)), at=story.now(), outcome=outcome,
         usage=USAGE, **said,
     )  # fmt: skip

@@ -5,8 +5,8 @@ from typing import Any
 from replay_story import ADA, BOT, CHAIR, TENANT, Story, chain, edge, node, workflow
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
-from moot.core.replay.edits import Edit
-from moot.engine.replay.branch import Wanted, branch
+from moot.core.replay.edits import ForkEdit
+from moot.engine.replay.fork import ForkRequest, fork_run
 
 
 def gate(name: str, type_: str, **config: Any) -> dict[str, Any]:
@@ -157,8 +157,10 @@ async def branched(story: Story) -> None:
     source = await story.begin(kid, chain("branched", sub))
     await story.until(source, "waiting-approval")
     length = (await story.host.view(TENANT, source)).run.next_sequence
-    wanted = Wanted(from_seq=length, by=CHAIR, edit=Edit(variables={"x": 1}), note="what if")
-    run = await branch(story.host, TENANT, source, wanted)
+    wanted = ForkRequest(
+        from_seq=length, by=CHAIR, edit=ForkEdit(variables={"x": 1}), note="what if"
+    )
+    run = await fork_run(story.host, TENANT, source, wanted)
     await story.until(run.run_id, "waiting-approval")
     for each in (source, run.run_id):
         child = next(iter((await story.host.view(TENANT, each)).run.children))

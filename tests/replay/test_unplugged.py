@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from replay_story import TENANT, Story, StoryClock
 
 from moot.core.events import decode
-from moot.core.runs.start import Limits
+from moot.core.runs.start import RunLimits
 from moot.core.state.run import Run, fold
 from moot.core.verify.walk import verify
-from moot.core.workflows.definition import parse
-from moot.core.workflows.graph import Flow, compile_flow
+from moot.core.workflows.definition import parse_definition
+from moot.core.workflows.flow import Flow, compile_flow
 from moot.engine.head import Head
-from moot.engine.replay.replay import Replay
+from moot.engine.replay.replay import ReplayTransaction
 
 #: replays of forks that asked another host, or that met a refusal: still reported though sound.
 #: Who mends that takes the name out, or the test fails
@@ -49,7 +49,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 def flow_of(path: Path) -> Flow:
     digest = read_log(path)[0].payload["definition"]
     body = msgspec.json.decode((DEFINITIONS / f"{digest}.json").read_bytes())
-    return compile_flow(parse(body), TYPES, digest)
+    return compile_flow(parse_definition(body), TYPES, digest)
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
@@ -61,7 +61,7 @@ def test_an_old_log_is_found_sound(path: Path) -> None:
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_an_old_log_can_be_said_again(path: Path) -> None:
     log, flow = read_log(path), flow_of(path)
-    turn = Replay(STORY.host.flows, StoryClock(), Limits())
+    turn = ReplayTransaction(STORY.host.flows, StoryClock(), RunLimits())
     head = Head(Run("run_again", tenant=TENANT), flow)
     turn.tell(head, log, 0)
     turn.owed()

@@ -12,10 +12,18 @@ from naive_calendar import DAY, HOUR, Plan
 from policy_oracle import Look, World
 
 from moot.core.errors.schedules import ScheduleRefused
-from moot.core.schedules.decide import barred, decide_fires, opened, unbarred
-from moot.core.schedules.manual import skip_next
-from moot.core.schedules.model import Bar, Decision, Fire, Ledger, Schedule, Seen
-from moot.core.schedules.parse import read_schedule
+from moot.core.schedules.decide import decide_fires, new_ledger
+from moot.core.schedules.manual import skip_next_slot
+from moot.core.schedules.model import (
+    BlockedPeriod,
+    Fire,
+    FireDecision,
+    Schedule,
+    ScheduleFacts,
+    SlotLedger,
+)
+from moot.core.schedules.parse import parse_schedule
+from moot.core.schedules.pauses import block_starts, unblock_starts
 
 MINUTE = 60_000
 NEVER = 1 << 60
@@ -28,7 +36,7 @@ class Crash(Exception):
 class Store:
     """Transactions by copying: whoever dies before ``commit`` has changed nothing."""
 
-    def __init__(self, spec: Schedule, ledger: Ledger) -> None:
+    def __init__(self, spec: Schedule, ledger: SlotLedger) -> None:
         self.spec = spec
         self.ledger = ledger
         #: of the runs that are going, when they end
@@ -37,7 +45,7 @@ class Store:
         self.records: list[tuple[int, Fire]] = []
         self.most_at_once = 0
 
-    def commit(self, now: int, decision: Decision, lasts: Callable[[int], int]) -> None:
+    def commit(self, now: int, decision: FireDecision, lasts: Callable[[int], int]) -> None:
         started = [fire for fire in decision.fires if fire.act == "start"]
         keys = [fire.key(self.spec.schedule_id) for fire in started]
         assert len({*keys}) == len(keys) and self.claimed.isdisjoint(keys), "claimed twice"
@@ -59,8 +67,8 @@ class Year:
         self._seed = seed
         self._end = start + 365 * DAY
         body = {"workflowId": "w", **plan.body(self._chance), **policy}
-        spec = read_schedule(body, f"sch_{seed}", start)
-        self.store = Store(spec, opened(spec, start))
+        spec = parse_schedule(body, f"sch_{seed}", start)
+        self.store = Store(spec, new_ledger(spec, start))
         self.world = World(offs=[] if spec.enabled else [[start, NEVER]])
         self._script = self._scripted(start)
         self._now = start
@@ -110,7 +118,7 @@ class Year:
         store = self.store
         for _ in range(20):
             work = store.spec.condition is None or (now // HOUR) % 5 != 0
-            seen = Seen(now=now, going=tuple(store.going), work=work, bars=self._away())
+            seen = ScheduleFacts(now=now, going=tuple(store.going), work=work, bars=self._away())
             decision = decide_fires(store.spec, store.ledger, seen)
             self._may_crash()
             self.world.looks.append(
@@ -142,10 +150,10 @@ class Year:
             self._close(self.world.pauses, now)
             self.world.pauses.append([now, until])
             limit = None if until == NEVER else until
-            store.ledger = barred(store.ledger, now, "paused", limit)
+            store.ledger = block_starts(store.ledger, now, "paused", limit)
         elif name == "resume":
             self._close(self.world.pauses, now)
-            store.ledger = unbarred(store.ledger, now, "paused")
+            store.ledger = unblock_starts(store.ledger, now, "paused")
         elif name == "leave":
             self._close(self.world.away, now)
             self.world.away.append([now, NEVER])
@@ -165,16 +173,16 @@ class Year:
         if not enabled:
             self.world.offs.append([now, NEVER])
             self._later(now + self._chance.randrange(1, 9 * DAY), "switch")
-        change = unbarred if enabled else barred
+        change = unblock_starts if enabled else block_starts
         store.ledger = change(store.ledger, now, "disabled")
         store.spec = replace(store.spec, enabled=enabled)
 
-    def _away(self) -> tuple[Bar, ...]:
+    def _away(self) -> tuple[BlockedPeriod, ...]:
         """When the member was away, also what is over: slots in it may be undecided."""
         kept = self.store.ledger
         after = min((kept.decided, *(one.since for one in kept.buffered)))
         return tuple(
-            Bar(start, None if end == NEVER else end, "paused")
+            BlockedPeriod(start, None if end == NEVER else end, "paused")
             for start, end in self.world.away
             if end > after
         )
@@ -184,7 +192,7 @@ class Year:
 
     def _skip(self) -> None:
         try:
-            slot, self.store.ledger = skip_next(self.store.spec, self.store.ledger)
+            slot, self.store.ledger = skip_next_slot(self.store.spec, self.store.ledger)
         except ScheduleRefused:
             return  # nothing is to come
         self.world.asked.add(slot)
@@ -194,7 +202,9 @@ class Year:
             one[1] = min(one[1], now)
 
     def _paused(self, now: int) -> bool:
-        return any(Bar(start, end, "paused").holds(now) for start, end in self.world.rests)
+        return any(
+            BlockedPeriod(start, end, "paused").holds(now) for start, end in self.world.rests
+        )
 
     def _end_runs(self, now: int) -> None:
         self.store.going = {key: end for key, end in self.store.going.items() if end > now}

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from moot.store.protocol import Append, Batch, Definition, EffectRow, Key, Receipt, RunRow
+from moot.store.protocol import Append, Batch, Definition, EffectRow, Key, Receipt, RunIndexRow
 
 
 def event(run_id: str, sequence: int, text: str = "") -> bytes:
@@ -27,9 +27,9 @@ def batch(*appends: Append, **fields: Any) -> Batch:
     return Batch(appends=list(appends), **fields)
 
 
-def row(run_id: str, tenant: str = "acme", **fields: Any) -> RunRow:
+def row(run_id: str, tenant: str = "acme", **fields: Any) -> RunIndexRow:
     given = {"workflow_id": "brief", "status": "running", "created_at": 1, "updated_at": 1}
-    return RunRow(tenant=tenant, run_id=run_id, **(given | fields))
+    return RunIndexRow(tenant=tenant, run_id=run_id, **(given | fields))
 
 
 def listed(run_id: str, tenant: str = "acme", **fields: Any) -> Batch:

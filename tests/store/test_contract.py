@@ -293,18 +293,18 @@ async def test_what_a_standing_agent_uses_up_is_added_up_from_day_to_day(
         replace(effect("d", 4, finished=True), day=8, tokens=1000),
     ]
     await store.commit(batch(effects=used))
-    assert await store.spent_by("acme", "host:sally", 7, 8) == (120, 5)
-    assert await store.spent_by("acme", "host:sally", 9, 9) == (3, 0)
-    assert await store.spent_by("acme", "host:sally", 10, 20) == (0, 0)
-    assert await store.spent_by("acme", "host:bo", 7, 9) == (0, 0)
-    assert await store.spent_by("evil", "host:sally", 7, 9) == (0, 0)
+    assert await store.member_spending("acme", "host:sally", 7, 8) == (120, 5)
+    assert await store.member_spending("acme", "host:sally", 9, 9) == (3, 0)
+    assert await store.member_spending("acme", "host:sally", 10, 20) == (0, 0)
+    assert await store.member_spending("acme", "host:bo", 7, 9) == (0, 0)
+    assert await store.member_spending("evil", "host:sally", 7, 9) == (0, 0)
 
 
 async def test_that_another_tenant_has_a_workflow_is_known(store: Store) -> None:
     await store.put_definition(definition("theirs", b"{}", tenant="evil"))
-    assert await store.defined_elsewhere("acme", "theirs")
-    assert not await store.defined_elsewhere("evil", "theirs")
-    assert not await store.defined_elsewhere("acme", "nobodys")
+    assert await store.is_defined_elsewhere("acme", "theirs")
+    assert not await store.is_defined_elsewhere("evil", "theirs")
+    assert not await store.is_defined_elsewhere("acme", "nobodys")
 
 
 async def test_start_and_end_of_an_effect_may_share_a_batch(store: Store) -> None:

@@ -18,7 +18,8 @@ from store_samples import (
 )
 
 from moot.core.errors import BadRequest, Conflict, MootError, RunNotFound
-from moot.store.protocol import Append, EffectRow, Record, RunFilter, Snapshot, Store, WorkRow
+from moot.store.protocol import Append, EffectRow, FoldSnapshot, RunFilter, Store, WorkRow
+from moot.store.records import Record
 
 ANY = RunFilter()
 
@@ -211,11 +212,11 @@ async def test_a_work_row_is_cleared_without_a_word_in_the_log(store: Store) -> 
 
 async def test_a_snapshot_is_found_by_its_fold_version_only(store: Store) -> None:
     await store.commit(batch(append("r1", 0, 3, snapshot=b"three", fold_version=2)))
-    assert await store.snapshot("acme", "r1", 2) == Snapshot(3, b"three")
+    assert await store.snapshot("acme", "r1", 2) == FoldSnapshot(3, b"three")
     assert await store.snapshot("acme", "r1", 1) is None
     await store.commit(batch(append("r1", 3, 1, snapshot=b"four", fold_version=2)))
     await store.commit(batch(append("r1", 4, 1)))
-    assert await store.snapshot("acme", "r1", 2) == Snapshot(4, b"four")
+    assert await store.snapshot("acme", "r1", 2) == FoldSnapshot(4, b"four")
 
 
 async def rebuilt(
@@ -232,7 +233,7 @@ async def test_rebuilding_replaces_every_derived_row_and_no_event(store: Store) 
     await store.rebuild(rebuilt((fresh, [effect("j", 0, finished=True)])))
     assert await ids(store) == ["r1"]
     assert (await store.find_run("acme", "r1")) == fresh.row
-    assert await store.snapshot("acme", "r1", 3) == Snapshot(1, b"new")
+    assert await store.snapshot("acme", "r1", 3) == FoldSnapshot(1, b"new")
     assert await store.work(9, 9) == []
     assert await store.effect("acme", "r1", "i") is None
     assert await store.effect("acme", "r1", "j") == effect("j", 0, finished=True)

@@ -14,17 +14,20 @@ from store_samples import append, batch
 
 from moot.core.errors import SequenceConflict
 from moot.store.memory.store import MemoryStore
-from moot.store.protocol import Append, Batch, Note, Store
+from moot.store.memory_entries import MemoryRow
+from moot.store.protocol import Append, Batch, Store
 from moot.store.sqlite import SqliteStore
 
 
-def note(revision: int, memory_id: str = "a", content: str | None = "text", **given: Any) -> Note:
+def note(
+    revision: int, memory_id: str = "a", content: str | None = "text", **given: Any
+) -> MemoryRow:
     fields = {"tenant": "acme", "scope": "desk", "run_id": "r1", "sequence": revision}
     fields |= {"written_at": revision, "created_at": revision} | given
-    return Note(revision=revision, memory_id=memory_id, content=content, **fields)
+    return MemoryRow(revision=revision, memory_id=memory_id, content=content, **fields)
 
 
-async def kept(store: Store, *notes: Note) -> None:
+async def kept(store: Store, *notes: MemoryRow) -> None:
     for each in notes:
         await store.commit(Batch(notes=[each]))
 
@@ -103,12 +106,12 @@ async def test_later_writes_of_a_family_are_found_by_its_first_run(store: Store)
         note(4, "d", run_id="stranger"),
         note(5, "e", None, run_id="root"),
     )
-    found = await store.late_notes("acme", "desk", 1, ("root",))
+    found = await store.memory_rows_after("acme", "desk", 1, ("root",))
     assert [each.memory_id for each in found] == ["b", "c", "e"]
     assert found[1].ancestors == ["root"]
-    both = await store.late_notes("acme", "desk", 1, ("stranger", "root"))
+    both = await store.memory_rows_after("acme", "desk", 1, ("stranger", "root"))
     assert [each.memory_id for each in both] == ["b", "c", "d", "e"]
-    assert await store.late_notes("acme", "desk", 1, ()) == []
+    assert await store.memory_rows_after("acme", "desk", 1, ()) == []
 
 
 async def test_a_write_is_found_by_its_name(store: Store) -> None:
@@ -225,7 +228,7 @@ async def everything(store: Store, last: int) -> list[Any]:
         asked.append(store.memory_refs(tenant, last, 9))
         for scope in ("desk", "shelf"):
             asked.append(store.memory_ids(tenant, scope))
-            asked.append(store.late_notes(tenant, scope, last // 2, ("r1",)))
+            asked.append(store.memory_rows_after(tenant, scope, last // 2, ("r1",)))
             for at in (None, 0, last // 3, last // 2, last):
                 for now in (0, last, last + 9):
                     for tag in (None, "x"):

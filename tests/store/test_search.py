@@ -13,11 +13,11 @@ from store_samples import append, batch, row
 
 from moot.core.errors import BadRequest
 from moot.core.events import iso
-from moot.core.search.indexed_text import texts_of
-from moot.core.search.query import parse
+from moot.core.search.indexed_text import texts_from_bytes
+from moot.core.search.query import parse_query
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Append, EffectRow, Store
-from moot.store.search import Found, ReadMark, TextRow
+from moot.store.search import ReadMark, SearchRow, TextRow
 from moot.store.sqlite import SqliteStore
 from moot.store.sqlite.read import search
 from moot.store.sqlite.write import search_index
@@ -48,19 +48,19 @@ def said(
     )  # fmt: skip
 
 
-def text_of(found: Found) -> str:
-    return texts_of(found.body)[found.part].text
+def text_of(found: SearchRow) -> str:
+    return texts_from_bytes(found.body)[found.part].text
 
 
 async def finds(store: Store, asked: str, tenant: str = "acme", limit: int = 100) -> list[str]:
-    page = await store.search(tenant, parse(asked), None, limit)
+    page = await store.search(tenant, parse_query(asked), None, limit)
     return [text_of(each) for each in page.found]
 
 
 async def test_what_was_committed_is_found_at_once_newest_first(store: Store) -> None:
     await store.commit(batch(said("r1", "the first pilot", "a price", "the second pilot")))
     assert await finds(store, "pilot") == ["the second pilot", "the first pilot"]
-    page = await store.search("acme", parse("price"), None, 10)
+    page = await store.search("acme", parse_query("price"), None, 10)
     [found] = page.found
     assert (found.run_id, found.workflow_id, found.sequence) == ("r1", "moot.thread", 1)
     assert (found.part, page.following) == (0, None)
@@ -111,10 +111,10 @@ async def test_pages_of_what_was_found_join_without_gap_or_repeat(store: Store) 
         await store.commit(batch(said(f"r{number}", f"pilot {number}", at=number * 10)))
     pages, cursor = [], None
     while True:
-        page = await store.search("acme", parse("pilot"), cursor, 4)
+        page = await store.search("acme", parse_query("pilot"), cursor, 4)
         pages.append([text_of(each) for each in page.found])
         await store.commit(batch(said(f"new{len(pages)}", "pilot later", at=10_000)))
-        assert await store.search("acme", parse("pilot"), page.again, 4) == page
+        assert await store.search("acme", parse_query("pilot"), page.again, 4) == page
         if (cursor := page.following) is None:
             break
     assert [len(page) for page in pages] == [4, 4, 3]
@@ -124,13 +124,13 @@ async def test_pages_of_what_was_found_join_without_gap_or_repeat(store: Store) 
 async def test_a_cursor_of_something_else_is_refused(store: Store) -> None:
     for bad in ("x", "AAAA", "é"):
         with pytest.raises(BadRequest):
-            await store.search("acme", parse("pilot"), bad, 10)
+            await store.search("acme", parse_query("pilot"), bad, 10)
 
 
 async def test_what_a_fork_says_again_is_found_where_it_was_said_first(store: Store) -> None:
     await store.commit(batch(said("r1", "the pilot")))
     await store.commit(batch(said("r2", "the pilot", at=2000, source="r1")))
-    page = await store.search("acme", parse("pilot"), None, 10)
+    page = await store.search("acme", parse_query("pilot"), None, 10)
     assert [each.run_id for each in page.found] == ["r1"]
     assert await finds(store, "pilot thread:r2") == ["the pilot"]
 

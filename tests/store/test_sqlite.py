@@ -11,7 +11,7 @@ from store_samples import append, batch, event, events, listed, receipt, row
 from moot.core.errors import Conflict, SequenceConflict, StorageFailed, Unavailable
 from moot.store.protocol import Append, Batch, RunFilter, WorkRow
 from moot.store.sqlite import SchemaRefused, SqliteStore, StoreBusy, StoreReadOnly, StoreRefused
-from moot.store.sqlite.migrations import Migration, migrate, require_current, shipped
+from moot.store.sqlite.migrations import Migration, load_migrations, migrate, require_current
 from moot.store.sqlite.open import check_driver
 from sqlite_doors import handed_over, in_one_group, meddling, writer_stopped
 
@@ -128,7 +128,7 @@ async def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> Non
 
 def test_migrations_are_applied_once_and_in_order() -> None:
     db = apsw.Connection(":memory:")
-    known = shipped()
+    known = load_migrations()
     later = Migration(len(known) + 1, "later.sql", "CREATE TABLE later (x); DROP TABLE later;")
     migrate(db, known)
     with pytest.raises(SchemaRefused, match="older schema"):
@@ -141,7 +141,7 @@ def test_migrations_are_applied_once_and_in_order() -> None:
 
 def test_a_migration_that_fails_leaves_the_schema_as_it_was() -> None:
     db = apsw.Connection(":memory:")
-    known = shipped()
+    known = load_migrations()
     migrate(db, known)
     broken = Migration(len(known) + 1, "broken.sql", "CREATE TABLE half (x); nonsense;")
     with pytest.raises(apsw.SQLError):
@@ -351,7 +351,7 @@ async def test_a_backup_never_replaces_a_file(sqlite: SqliteStore, tmp_path: Pat
 
 async def test_stats_tell_the_sizes_and_versions(sqlite: SqliteStore) -> None:
     figures = await sqlite.stats()
-    assert figures["schema_version"] == len(shipped())
+    assert figures["schema_version"] == len(load_migrations())
     assert figures["sqlite_version"] == apsw.sqlite_lib_version()
     assert figures["file_bytes"] >= 0
     assert figures["wal_bytes"] > 0

@@ -10,7 +10,7 @@ from moot.store.sqlite import SqliteStore, memory_entries
 from moot.store.sqlite.read import deliveries, idempotency, queries, tallies
 from moot.store.sqlite.read.runs import LISTS
 from moot.store.sqlite.write import heads, statements
-from moot.store.sqlite.write.bulk import Bulk
+from moot.store.sqlite.write.bulk import BulkStatement
 from sqlite_doors import meddling
 
 READS = {
@@ -23,7 +23,7 @@ READS = {
 BULKS = {
     f"{name} of {rows} rows": bulk.sql[rows]
     for name, bulk in {**vars(statements), **vars(idempotency)}.items()
-    if isinstance(bulk, Bulk)
+    if isinstance(bulk, BulkStatement)
     for rows in (1, 4)
 }
 WRITES = {

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from store_samples import append, batch, definition, event, row
 
-from moot.store.protocol import Problem
+from moot.store.protocol import IntegrityProblem
 from moot.store.sqlite import SqliteStore
-from moot.store.sqlite.verify import verify
+from moot.store.sqlite.verify import verify_file
 from sqlite_doors import meddling
 
 
@@ -25,9 +25,9 @@ async def path(tmp_path: Path) -> Path:
     return file
 
 
-def problems(path: Path) -> list[Problem]:
+def problems(path: Path) -> list[IntegrityProblem]:
     with meddling(path) as db:
-        return verify(db)
+        return verify_file(db)
 
 
 def places(path: Path) -> set[tuple[str, int]]:
@@ -147,9 +147,9 @@ async def test_verify_finds_every_flipped_byte(path: Path, table: str, column: s
         (whole,) = db.execute(find).fetchall()[0]
         for flipped in flips(whole):
             db.execute(put, (flipped,))
-            assert verify(db), f"{flipped!r} was not found"
+            assert verify_file(db), f"{flipped!r} was not found"
         db.execute(put, (whole,))
-        assert verify(db) == []
+        assert verify_file(db) == []
 
 
 @pytest.mark.parametrize("column", ["tenant", "run_id"])

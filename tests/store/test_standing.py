@@ -12,10 +12,10 @@ from store_samples import append
 
 from moot.core.errors import BadRequest
 from moot.core.errors.triggers import Overtaken
-from moot.store.memory.records import fits
+from moot.store.memory.records import matches_filter
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Batch, Store
-from moot.store.records import Attempt, Delivery, DeliveryFilter, Guard, Ledger, Record
+from moot.store.records import Delivery, DeliveryAttempt, DeliveryFilter, Guard, LedgerRow, Record
 from moot.store.sqlite import SqliteStore
 
 
@@ -26,9 +26,9 @@ def record(name: str = "sally", body: bytes = b"{}", **more: Any) -> Record:
     )  # fmt: skip
 
 
-def ledger(revision: int, **more: Any) -> Ledger:
+def ledger(revision: int, **more: Any) -> LedgerRow:
     fields = {"tenant": "acme", "kind": "schedule", "name": "s1", "body": b"{}"} | more
-    return Ledger(revision=revision, **fields)
+    return LedgerRow(revision=revision, **fields)
 
 
 def delivery(key: str = "k1", **more: Any) -> Delivery:
@@ -94,7 +94,7 @@ async def test_of_two_who_decide_on_one_ledger_one_is_refused(store: Store) -> N
 
 async def test_a_key_is_delivered_once_however_many_bring_it(store: Store) -> None:
     first = delivery(run_id="r1", state="delivered", attempts=[
-        Attempt(event_id="dlv_k1", at=6, outcome="delivered")
+        DeliveryAttempt(event_id="dlv_k1", at=6, outcome="delivered")
     ])  # fmt: skip
     await store.commit(Batch(deliveries=[first], appends=[append("r1", 0)]))
     with pytest.raises(Overtaken):
@@ -136,7 +136,7 @@ async def test_a_filter_finds_all_that_fit_in_order_page_by_page(
         for number in range(24)
     ]
     await store.commit(Batch(deliveries=rows))
-    wanted = [row.key for row in reversed(rows) if fits(row, where)]
+    wanted = [row.key for row in reversed(rows) if matches_filter(row, where)]
     found, more = list[str](), None
     while True:
         page, more = await store.deliveries("acme", where, more, 3)

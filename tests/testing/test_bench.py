@@ -207,7 +207,7 @@ def test_what_never_comes_to_rest_is_said_to_be_stuck(monkeypatch: pytest.Monkey
     async def hang(ctx: NodeContext) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("moot.testing.hosting.PATIENCE_S", 0.2)
+    monkeypatch.setattr("moot.testing.bench_host.TIMEOUT_S", 0.2)
     bench = Bench().nodes(hang).flow("workflow: w\nsteps: [{id: s, node: acme.hang}]\n")
     with pytest.raises(Stuck, match=r"still running after 0\.2 s"):
         bench.run()

@@ -130,7 +130,7 @@ def test_the_refusal_can_be_lifted() -> None:
      ("example.org", False), (b"example.org", False), ("0.0.0.0", False), ("fe80::1%eth0", False)],
 )  # fmt: skip
 def test_what_is_near_is_loopback_only(host: object, is_near: bool) -> None:
-    assert offline.near(host) is is_near
+    assert offline.is_local_host(host) is is_near
 
 
 def test_the_fixtures_are_there_for_our_own_tests(request: pytest.FixtureRequest) -> None:

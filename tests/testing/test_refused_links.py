@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from moot import ApiError
-from moot.api.threads import controls, councils
-from moot.core.runs.answers import Answer
+from moot.api.threads import controls
+from moot.api.threads.lookup import find_thread
+from moot.core.runs.answers import GateAnswer
 from moot.testing import Bench
 
 
@@ -25,13 +26,13 @@ def test_a_thread_that_closes_in_that_moment_leaves_no_side_thread(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     main = bench.client.threads.begin("Main")
-    control = controls.control
+    control = controls.control_command
 
     async def just_closed(request: Any, talk: Any, *given: Any, **more: Any) -> Any:
-        run, _ = await councils.place(request)
+        run, _ = await find_thread(request)
         command = await control(request, talk, *given, **more)
         value = {"operation": "close", "decision": "Enough."}
-        end = Answer(node_id=talk.node_id, value=value, who=command.who, at=command.at)
+        end = GateAnswer(node_id=talk.node_id, value=value, who=command.who, at=command.at)
         await request.services.host.handle(run.tenant, run.run_id, end)
         return command
 

@@ -13,7 +13,7 @@ import pytest
 from openwop_client import OpenwopClient, ResolveInterruptRequest, WopError
 
 from moot.api.access import signed_links
-from moot.api.access.auth import hash_of
+from moot.api.access.auth import hash_secret
 
 from .api import Api, definition, in_time
 from .asking import (
@@ -595,9 +595,9 @@ def minted(host: Callable[..., Any]) -> tuple[Any, Callable[..., str]]:
             "tenant": "default", "run_id": run_id, "node_id": "gate",
             "interrupt_id": found.read(run_id)["interrupt"]["interruptId"],
             "expires_at": int(time.time() * 1000) + 60_000,
-            "by": hash_of(found.key),
+            "by": hash_secret(found.key),
         }  # fmt: skip
-        token = signed_links.mint(secret, signed_links.Ticket(**{**given, **changes}))
+        token = signed_links.sign_link(secret, signed_links.Ticket(**{**given, **changes}))
         return f"/v1/interrupts/{token}"
 
     return found, mint

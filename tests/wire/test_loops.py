@@ -7,7 +7,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from moot.core.triggers.hops import MOST_HOPS, hops_of
+from moot.core.triggers.hops import MOST_HOPS, parse_hops
 from real_server import ServerProcess, server_environment
 from receiver import Receiver
 
@@ -85,6 +85,6 @@ def test_a_run_keeps_how_many_steps_lie_behind_it_and_says_one_more(api: Api) ->
 
 
 def test_only_a_small_number_is_believed() -> None:
-    assert [hops_of(text) for text in (None, "", "7", " 7 ", "٣", "1e3", "0007")] == [
+    assert [parse_hops(text) for text in (None, "", "7", " 7 ", "٣", "1e3", "0007")] == [
         0, 0, 7, 7, 0, 0, 7,
     ]  # fmt: skip

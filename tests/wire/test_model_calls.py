@@ -6,7 +6,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from moot.core.agents.model_key import model_key, request_of
+from moot.core.agents.model_key import model_key, parse_semantic_request
 
 from .api import Api, definition
 from .asking import of, refused
@@ -58,7 +58,7 @@ def test_an_answer_that_fits_is_taken_and_recorded_under_its_key(api: Api) -> No
         "messages": [{"role": "user", "content": "Please emit a valid envelope."}],
     }  # fmt: skip
     [effect] = effects(api, found["runId"])
-    assert effect["providerKey"] == model_key(request_of(asked))
+    assert effect["providerKey"] == model_key(parse_semantic_request(asked))
     assert effect["result"] == GOOD
     answer = api.post("/v1/host/sample/test/llm-cache-key", asked)
     assert answer.json()["cacheKey"] == effect["providerKey"]
@@ -133,7 +133,9 @@ def test_a_cut_answer_gets_more_room(api: Api) -> None:
         "responseFormat": {"type": "json", "schema": flow["config"]["outputSchema"]},
     }  # fmt: skip
     keys = [effect["providerKey"] for effect in effects(api, found["runId"])]
-    assert keys[1] == model_key(request_of(asked)), "twice the room, and no word of correction"
+    assert keys[1] == model_key(parse_semantic_request(asked)), (
+        "twice the room, and no word of correction"
+    )
 
 
 def test_room_is_not_given_for_ever(api: Api) -> None:

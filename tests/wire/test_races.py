@@ -7,10 +7,10 @@ import pytest
 
 from moot.core.state.run import Run
 from moot.engine.head import Head
-from moot.engine.run_cache import Runs
+from moot.engine.run_cache import RunCache
 
 
-class Slow(Runs):
+class Slow(RunCache):
     """Reads every run in when the gate opens."""
 
     def __init__(self, gate: "asyncio.Future[None]") -> None:

@@ -110,8 +110,8 @@ def test_what_is_not_there_cannot_be_read(api: Api, foreign: Api, thread: str) -
 def test_a_long_absence_is_counted_without_reading_all_of_it(api: Api) -> None:
     name = convened(api, ADA, BO)
     mark(api, name)
-    for number in range(transcript.LOOKED_AT + 5):
+    for number in range(transcript.EVENTS_SEARCHED + 5):
         answered(tell(api, name, ADA, f"turn {number}"))
-    assert standing(api, name)["unread"] == transcript.LOOKED_AT + 5
+    assert standing(api, name)["unread"] == transcript.EVENTS_SEARCHED + 5
     middle = places(api, name)[100]
-    assert mark(api, name, upTo=middle)["unread"] == transcript.LOOKED_AT + 5 - 100
+    assert mark(api, name, upTo=middle)["unread"] == transcript.EVENTS_SEARCHED + 5 - 100

@@ -12,6 +12,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from moot.api.routes import unsupported_route
+
 from .api import Api, definition, in_time, unless_over
 from .published import Unfit
 
@@ -1024,11 +1026,10 @@ def test_other_families_are_simply_not_there(api: Api, path: str) -> None:
 
 def test_no_route_that_is_served_is_called_missing() -> None:
     from moot.api import routes
-    from moot.api.host import unsupported
     from moot.conformance.routes import SEAMS
 
     served = (*routes.ENDPOINTS, *SEAMS)
-    assert not [row.path for row in served if unsupported.refusal(row.path) is not None]
+    assert not [row.path for row in served if unsupported_route(row.path) is not None]
 
 
 # -- the seams of conformance mode -------------------------------------------------------------

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moot.api.host.selfcheck import contradictions, refuse
+from moot.api.host.selfcheck import check_claims, find_contradictions
 
 from .api import Api
 
@@ -46,16 +46,16 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 
 
 def test_what_this_host_claims_hangs_together(api: Api) -> None:
-    assert contradictions(WHOLE, channels=True) == []
-    assert contradictions(api.get("/.well-known/openwop").json(), channels=True) == []
+    assert find_contradictions(WHOLE, channels=True) == []
+    assert find_contradictions(api.get("/.well-known/openwop").json(), channels=True) == []
 
 
 @pytest.mark.parametrize(("path", "value", "word"), WRONG)
 def test_a_contradiction_is_told_in_a_sentence(path: str, value: Any, word: str) -> None:
     claims = changed(path, value)
     if not word:  # whole as long as there is a roster
-        assert contradictions(claims, channels=True) == []
+        assert find_contradictions(claims, channels=True) == []
         claims["agents"] = {**claims["agents"], "roster": None}
         word = "agents.orgChart needs"
     with pytest.raises(ValueError, match=word):
-        refuse(claims, channels=True)
+        check_claims(claims, channels=True)

@@ -1,1 +1,1 @@
-"""Agents that speak: who they are, what they are told, which model and which tools they use."""
+"""Agents: definitions, roster, prompts, models, tools, and their invocation."""

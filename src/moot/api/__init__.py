@@ -1,1 +1,1 @@
-"""The HTTP surface: parse, authorise, call the host, encode. No rule lives here."""
+"""HTTP API of the host: decode, authorise, send one command, encode."""

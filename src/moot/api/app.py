@@ -1,35 +1,34 @@
-"""The ASGI application: rate limit, key, scope, then the handler; every refusal in one shape.
+"""The ASGI application: rate limit, key, scope, handler, refusals.
 
-Routes are raw ASGI: a framework in between costs half the requests a second and a sixth of the
-start-up time (bench/README.md).
+Routes are raw ASGI. A framework would cost half the requests per second and a sixth of the start-up
+time (bench/README.md).
 """
 
 import logging
 import re
 from typing import Any
 
-from moot.api.access.auth import keep_to_thread, require
-from moot.api.access.trust_local import LOCAL, is_local, trusted
-from moot.api.host import unsupported
-from moot.api.http.idempotency import HEADER, Idempotency, refused
+from moot.api.access.auth import check_thread_key, require_scope
+from moot.api.access.trust_local import LOCAL_KEY, is_local, is_trusted
+from moot.api.http.idempotency import KEY_HEADER, Idempotency, reply_from_refusal
 from moot.api.http.request import SSE, Endpoint, Receive, Reply, Request, Scope, Send, Stream
-from moot.api.routes import Router
+from moot.api.routes import Router, unsupported_route
 from moot.api.services import Services
 from moot.core.errors import BadRoot, MethodNotAllowed, MootError, NotFound
-from moot.core.text.nearest import nearest
+from moot.core.text.nearest import nearest_word
 from moot.store.protocol import Key
 
 log = logging.getLogger("moot.api")
 
-EVENTS = {"Content-Type": SSE}
+EVENT_STREAM_HEADERS = {"Content-Type": SSE}
 ROOTS = ("/v1/", "/.well-known/")
 OWN_ROOTS = ("/threads/", "/metrics/")
-#: a path keeps it as it is, for read it would part what it stands in; no route has one
+#: Escaped slashes stay escaped, because unescaped they would split the path. No route has one.
 ESCAPED_SLASH = re.compile("%(2f|5c)", re.IGNORECASE)
 
 
 class App:
-    """One per server."""
+    """The ASGI application of one server."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
@@ -48,32 +47,32 @@ class App:
             self._metrics.requests[route, 200] += 1
             await reply.write(receive, send)
             return
-        whole = reply if isinstance(reply, Reply) else reply.head(EVENTS)
+        whole = reply if isinstance(reply, Reply) else reply.head(EVENT_STREAM_HEADERS)
         self._metrics.requests[route, whole.status] += 1
         await whole.send(send, head_only)
 
     async def _answer(self, request: Request) -> tuple[Reply | Stream, Endpoint | None]:
         endpoint: Endpoint | None = None
         try:
-            found = self._found(request.path)
-            endpoint = _endpoint(found, request)
+            match = self._match(request.path)
+            endpoint = _endpoint_for(match, request)
             header = request.header("authorization")
-            key = self._spend(request, header)
-            if _guarded(endpoint, request.path):
+            key = self._spend_rate(request, header)
+            if _needs_key(endpoint, request.path):
                 request.caller = await self._caller(request, endpoint, key)
                 for scope in filter(None, (endpoint.scope, endpoint.beside) if endpoint else ()):
-                    require(request.caller, scope)
+                    require_scope(request.caller, scope)
             if endpoint is None:
-                raise _lost(found, request)
-            request.params = found[1] if found else {}
+                raise _route_error(match, request)
+            request.params = match[1] if match else {}
             request.largest = endpoint.largest
             if request.caller.thread is not None:
-                keep_to_thread(request.caller, endpoint, request.params)
-            if endpoint.keyed and request.header(HEADER) is not None:
+                check_thread_key(request.caller, endpoint, request.params)
+            if endpoint.keyed and request.header(KEY_HEADER) is not None:
                 return await self._idempotency.answer(request, endpoint), endpoint
             return await self._call(request, endpoint), endpoint
         except MootError as refusal:
-            return refused(refusal, self.services), endpoint
+            return reply_from_refusal(refusal, self.services), endpoint
         except Exception:
             correlation = self.services.clock.new_id("err_")
             log.exception("A request failed", extra={"action": "http.failed", "id": correlation})
@@ -81,30 +80,36 @@ class App:
                 "The server made a mistake; its log has the details under this id.",
                 correlationId=correlation,
             )
-            return refused(failure, self.services), endpoint
+            return reply_from_refusal(failure, self.services), endpoint
 
-    def _found(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
+    def _match(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
         if "%" in path and ESCAPED_SLASH.search(path):
             return None
         return self.router.find(path)
 
     async def _call(self, request: Request, endpoint: Endpoint) -> Reply | Stream:
-        """What was read, perhaps after a long wait, is told to who may still have it."""
+        """Call the handler.
+
+        After a read, check the key again: it may have ended during a long wait.
+        """
         reply = await endpoint.call(request)
-        asked = endpoint.public or endpoint.mutating or is_local(request.caller)
-        if (isinstance(reply, Reply) or reply.headers is not None) and not asked:
+        skip_check = endpoint.public or endpoint.mutating or is_local(request.caller)
+        if (isinstance(reply, Reply) or reply.headers is not None) and not skip_check:
             await self.services.keyring.caller(request.header("authorization"))
         return reply
 
     async def _caller(self, request: Request, endpoint: Endpoint | None, key: Key | None) -> Key:
         header = request.header("authorization")
-        if header is None and trusted(request, endpoint):
-            return LOCAL
+        if header is None and is_trusted(request, endpoint):
+            return LOCAL_KEY
         keyring = self.services.keyring
-        return keyring.good(key) if key else await keyring.caller(header)
+        return keyring.check_usable(key) if key else await keyring.caller(header)
 
-    def _spend(self, request: Request, header: str | None) -> Key | None:
-        """Only a key that is known has a share of its own: made-up ones share their address'."""
+    def _spend_rate(self, request: Request, header: str | None) -> Key | None:
+        """Spend one request of the caller's rate limit.
+
+        Only a known key has its own bucket; unknown keys share the bucket of their address.
+        """
         key = self.services.keyring.known(header) if header else None
         if key is not None:
             self.services.rate.spend(key.hash, "key")
@@ -114,34 +119,36 @@ class App:
         return key
 
 
-def _endpoint(
-    found: tuple[dict[str, Endpoint], dict[str, str]] | None, request: Request
+def _endpoint_for(
+    match: tuple[dict[str, Endpoint], dict[str, str]] | None, request: Request
 ) -> Endpoint | None:
-    if found is None:
+    if match is None:
         return None
     method = "GET" if request.method == "HEAD" else request.method
-    return found[0].get(method)
+    return match[0].get(method)
 
 
-def _guarded(endpoint: Endpoint | None, path: str) -> bool:
-    """Public routes and unknown roots need no key."""
-    return not endpoint.public if endpoint is not None else _rooted(path)
+def _needs_key(endpoint: Endpoint | None, path: str) -> bool:
+    """Return whether the request needs a key. Public routes and unknown roots need none."""
+    return not endpoint.public if endpoint is not None else _is_served_root(path)
 
 
-def _rooted(path: str) -> bool:
-    """Whether the path belongs to what this host serves, found or not."""
+def _is_served_root(path: str) -> bool:
+    """Return whether the path is below a root that this host serves."""
     path = ESCAPED_SLASH.sub("/", path)
     return path.startswith(ROOTS) or f"{path}/".startswith(OWN_ROOTS)
 
 
-def _lost(found: Any, request: Request) -> MootError:
-    missing = unsupported.refusal(request.path)
-    if missing is not None:
-        return missing
-    if found is not None:
-        return MethodNotAllowed(request.method, sorted(found[0]))
-    if _rooted(request.path):
+def _route_error(match: Any, request: Request) -> MootError:
+    unsupported = unsupported_route(request.path)
+    if unsupported is not None:
+        return unsupported
+    if match is not None:
+        return MethodNotAllowed(request.method, sorted(match[0]))
+    if _is_served_root(request.path):
         return NotFound("There is no such route; see /v1/openapi.json.", path=request.path[:200])
-    meant = nearest("/v1" + request.path, ("/v1/runs", "/v1/workflows", "/v1/openapi.json"))
-    hint = f" Did you mean {meant}?" if meant else " See /v1/openapi.json."
+    suggestion = nearest_word(
+        "/v1" + request.path, ("/v1/runs", "/v1/workflows", "/v1/openapi.json")
+    )
+    hint = f" Did you mean {suggestion}?" if suggestion else " See /v1/openapi.json."
     return BadRoot(f"This host serves nothing under this path.{hint}", path=request.path[:200])

@@ -1,4 +1,4 @@
-"""What is remembered, for people to look at and to have forgotten."""
+"""Show the memory of agents, and forget entries of it."""
 
 import logging
 from typing import Any
@@ -7,37 +7,37 @@ from msgspec import to_builtins
 
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.core.errors import BadRequest, NotFound
-from moot.core.memory import LONGEST_ID, LONGEST_REF, LONGEST_TAG, MOST
+from moot.core.memory import LARGEST_LIMIT, LONGEST_ID, LONGEST_REF, LONGEST_TAG
 from moot.core.state.run import Run
-from moot.engine.memory.journal import entry_of
-from moot.store.protocol import Note
+from moot.engine.memory.journal import entry_from_note
+from moot.store.memory_entries import MemoryRow
 
 log = logging.getLogger("moot.server")
 
 MOST_REFS = 1000
 
 
-async def show(request: Request) -> Reply:
-    """The entries of a memory, one of them, or without a reference the memories there are."""
+async def read_memory(request: Request) -> Reply:
+    """List memories, the entries of one memory, or one entry."""
     services, tenant = request.services, request.caller.tenant
     ref = request.query.get("ref")
     if ref is None:
-        found = await services.store.memory_refs(tenant, services.clock.millis(), MOST_REFS)
-        return Reply({"memories": [{"ref": name, "entries": count} for name, count in found]})
-    run, memory = await _run(request), services.host.memory
+        counts = await services.store.memory_refs(tenant, services.clock.millis(), MOST_REFS)
+        return Reply({"memories": [{"ref": name, "entries": count} for name, count in counts]})
+    run, memory = await _run_at(request), services.host.memory
     name, tag = request.query.get("id"), request.query.get("tag")
     if name is not None:
-        one = await memory.get(tenant, ref, run, name)
-        return Reply({"ref": ref, "entries": [] if one is None else [_shown(one)]})
+        entry = await memory.get(tenant, ref, run, name)
+        return Reply({"ref": ref, "entries": [] if entry is None else [_entry_view(entry)]})
     if tag is not None and not 1 <= len(tag) <= LONGEST_TAG:
         raise BadRequest(f"tag has 1 to {LONGEST_TAG} characters.", field="tag")
-    limit = request.integer("limit", 0, 0, MOST)
-    listed = await memory.list(tenant, ref, run, tag, limit)
-    return Reply({"ref": ref, "entries": [_shown(note) for note in listed]})
+    limit = request.integer("limit", 0, 0, LARGEST_LIMIT)
+    notes = await memory.list(tenant, ref, run, tag, limit)
+    return Reply({"ref": ref, "entries": [_entry_view(note) for note in notes]})
 
 
-async def _run(request: Request) -> Run | None:
-    """The run through whose eyes memory is looked at, as it was before one of its events."""
+async def _run_at(request: Request) -> Run | None:
+    """Return the run whose view of memory is wanted, as it was before one of its events."""
     host, run_id = request.services.host, request.query.get("runId")
     if run_id is None:
         return None
@@ -48,15 +48,15 @@ async def _run(request: Request) -> Run | None:
     return (await host.at(run.tenant, run_id, at - 1)).run
 
 
-def _shown(note: Note) -> dict[str, Any]:
-    """With where it was written: the protocol's entry has no place for that."""
-    found: dict[str, Any] = {**to_builtins(entry_of(note)), "runId": note.run_id}
+def _entry_view(note: MemoryRow) -> dict[str, Any]:
+    """Return an entry with the run that wrote it. The protocol's entry has no field for that."""
+    view: dict[str, Any] = {**to_builtins(entry_from_note(note)), "runId": note.run_id}
     if note.agent_id is not None:
-        found["agentId"] = note.agent_id
-    return found
+        view["agentId"] = note.agent_id
+    return view
 
 
-async def forget(request: Request) -> Reply:
+async def forget_memory(request: Request) -> Reply:
     ref, name = request.query.get("ref"), request.query.get("id")
     if ref is None:
         raise BadRequest("Say which memory: ref.", field="ref")
@@ -70,9 +70,9 @@ async def forget(request: Request) -> Reply:
 REF = ({"type": "string", "minLength": 1, "maxLength": LONGEST_REF}, "which memory")
 ID = ({"type": "string", "minLength": 1, "maxLength": LONGEST_ID}, "which entry")
 
-ENDPOINTS = (
+MEMORY_ENDPOINTS = (
     Endpoint(
-        method="GET", path="/v1/host/moot/memory", call=show, scope="memory:read",
+        method="GET", path="/v1/host/moot/memory", call=read_memory, scope="memory:read",
         summary="What is remembered: the memories there are, or the entries of one",
         errors=(404,),
         query={
@@ -80,14 +80,14 @@ ENDPOINTS = (
             "id": ID,
             "tag": ({"type": "string", "minLength": 1, "maxLength": LONGEST_TAG},
                     "only entries with this tag"),
-            "limit": ({"type": "integer", "minimum": 0, "maximum": MOST},
+            "limit": ({"type": "integer", "minimum": 0, "maximum": LARGEST_LIMIT},
                       "at most so many; 0 is the usual hundred"),
             "runId": ({"type": "string"}, "as this run sees it"),
             "at": ({"type": "integer", "minimum": 1}, "as the run saw it before this event"),
         },
     ),
     Endpoint(
-        method="DELETE", path="/v1/host/moot/memory", call=forget, scope="memory:write",
+        method="DELETE", path="/v1/host/moot/memory", call=forget_memory, scope="memory:write",
         summary="Forget an entry, or all of a memory, for good", errors=(404,),
         query={"ref": REF, "id": ID},
     ),

@@ -1,85 +1,107 @@
-"""Every route of the host in one table, the hot ones first."""
+"""Table of every route of the host, and the router over it."""
 
 import re
 
-from moot.api import memory
-from moot.api.access import keys
-from moot.api.agent_bridge import routes
-from moot.api.agents import deployments, tools
-from moot.api.agents import routes as agents
-from moot.api.host import discovery, ops
-from moot.api.http.request import Endpoint, pattern_of
-from moot.api.interrupts import routes as interrupts
-from moot.api.replay import diffs, forks, verify
-from moot.api.roster import routes as roster
-from moot.api.runs import debug_bundle, events, parents, supervisor_turns
-from moot.api.runs import (
-    routes as runs,
-)
-from moot.api.schedules import routes as schedules
-from moot.api.search import catch_ups, read_marks
-from moot.api.search import routes as search
-from moot.api.threads import (
-    controls,
-    councils,
-    export,
-    join_keys,
-    next_request,
-    presence,
-    seats,
-    speech,
-)
-from moot.api.threads import routes as keeping
-from moot.api.triggers import deliveries, ingest, queues, subscriptions, webhooks
-from moot.api.workflows import routes as workflows
+from moot.api.access.keys import KEY_ENDPOINTS
+from moot.api.agent_bridge.routes import BRIDGE_ENDPOINTS
+from moot.api.agents.deployments import DEPLOYMENT_ENDPOINTS
+from moot.api.agents.routes import AGENT_ENDPOINTS
+from moot.api.agents.tools import TOOL_ENDPOINTS
+from moot.api.host.discovery import DISCOVERY_ENDPOINTS
+from moot.api.host.ops import OPS_ENDPOINTS
+from moot.api.http.request import Endpoint, path_pattern
+from moot.api.interrupts.answers import INTERRUPT_ENDPOINTS
+from moot.api.interrupts.inbox import INBOX_ENDPOINTS
+from moot.api.memory import MEMORY_ENDPOINTS
+from moot.api.replay.diffs import DIFF_ENDPOINTS
+from moot.api.replay.forks import FORK_ENDPOINTS
+from moot.api.replay.verify import VERIFY_ENDPOINTS
+from moot.api.roster.routes import ROSTER_ENDPOINTS
+from moot.api.runs.debug_bundle import DEBUG_BUNDLE_ENDPOINTS
+from moot.api.runs.events import EVENT_ENDPOINTS
+from moot.api.runs.origin import ANCESTRY_ENDPOINTS
+from moot.api.runs.routes import RUN_ENDPOINTS, SUPERVISOR_TURN_ENDPOINTS
+from moot.api.schedules.routes import SCHEDULE_ENDPOINTS
+from moot.api.search.catch_ups import CATCH_UP_ENDPOINTS
+from moot.api.search.read_marks import READ_MARK_ENDPOINTS
+from moot.api.search.routes import SEARCH_ENDPOINTS
+from moot.api.threads.controls import CONTROL_ENDPOINTS
+from moot.api.threads.councils import COUNCIL_ENDPOINTS
+from moot.api.threads.export import EXPORT_ENDPOINTS
+from moot.api.threads.join_keys import JOIN_ENDPOINTS
+from moot.api.threads.next_request import NEXT_REQUEST_ENDPOINTS
+from moot.api.threads.presence import PRESENCE_ENDPOINTS
+from moot.api.threads.routes import THREAD_ENDPOINTS
+from moot.api.threads.seats import SEAT_ENDPOINTS
+from moot.api.threads.speech import SPEECH_ENDPOINTS
+from moot.api.triggers.deliveries import DELIVERY_ENDPOINTS
+from moot.api.triggers.ingest import INGEST_ENDPOINTS
+from moot.api.triggers.queues import QUEUE_ENDPOINTS
+from moot.api.triggers.subscriptions import SUBSCRIPTION_ENDPOINTS
+from moot.api.triggers.webhooks import WEBHOOK_ENDPOINTS
+from moot.api.workflows.routes import WORKFLOW_ENDPOINTS
 from moot.conformance.routes import SEAMS
+from moot.core.errors import NotProvided
 
+#: Often used routes come first.
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *runs.ENDPOINTS,
-    *interrupts.ENDPOINTS,
-    *forks.ENDPOINTS,
-    *diffs.ENDPOINTS,
-    *verify.ENDPOINTS,
-    *events.ENDPOINTS,
-    *parents.ENDPOINTS,
-    *councils.ENDPOINTS,
-    *controls.ENDPOINTS,
-    *join_keys.ENDPOINTS,
-    *seats.ENDPOINTS,
-    *keeping.ENDPOINTS,
-    *speech.ENDPOINTS,
-    *routes.ENDPOINTS,
-    *presence.ENDPOINTS,
-    *next_request.ENDPOINTS,
-    *supervisor_turns.ENDPOINTS,
-    *export.ENDPOINTS,
-    *read_marks.ENDPOINTS,
-    *catch_ups.ENDPOINTS,
-    *search.ENDPOINTS,
-    *workflows.ENDPOINTS,
-    *roster.ENDPOINTS,
-    *agents.ENDPOINTS,
-    *deployments.ENDPOINTS,
-    *tools.ENDPOINTS,
-    *debug_bundle.ENDPOINTS,
-    *memory.ENDPOINTS,
-    *keys.ENDPOINTS,
-    *webhooks.ENDPOINTS,
-    *schedules.ENDPOINTS,
-    *subscriptions.ENDPOINTS,
-    *ingest.ENDPOINTS,
-    *queues.ENDPOINTS,
-    *deliveries.ENDPOINTS,
-    *discovery.ENDPOINTS,
-    *ops.ENDPOINTS,
+    *RUN_ENDPOINTS,
+    *INTERRUPT_ENDPOINTS,
+    *INBOX_ENDPOINTS,
+    *FORK_ENDPOINTS,
+    *DIFF_ENDPOINTS,
+    *VERIFY_ENDPOINTS,
+    *EVENT_ENDPOINTS,
+    *ANCESTRY_ENDPOINTS,
+    *COUNCIL_ENDPOINTS,
+    *CONTROL_ENDPOINTS,
+    *JOIN_ENDPOINTS,
+    *SEAT_ENDPOINTS,
+    *THREAD_ENDPOINTS,
+    *SPEECH_ENDPOINTS,
+    *BRIDGE_ENDPOINTS,
+    *PRESENCE_ENDPOINTS,
+    *NEXT_REQUEST_ENDPOINTS,
+    *SUPERVISOR_TURN_ENDPOINTS,
+    *EXPORT_ENDPOINTS,
+    *READ_MARK_ENDPOINTS,
+    *CATCH_UP_ENDPOINTS,
+    *SEARCH_ENDPOINTS,
+    *WORKFLOW_ENDPOINTS,
+    *ROSTER_ENDPOINTS,
+    *AGENT_ENDPOINTS,
+    *DEPLOYMENT_ENDPOINTS,
+    *TOOL_ENDPOINTS,
+    *DEBUG_BUNDLE_ENDPOINTS,
+    *MEMORY_ENDPOINTS,
+    *KEY_ENDPOINTS,
+    *WEBHOOK_ENDPOINTS,
+    *SCHEDULE_ENDPOINTS,
+    *SUBSCRIPTION_ENDPOINTS,
+    *INGEST_ENDPOINTS,
+    *QUEUE_ENDPOINTS,
+    *DELIVERY_ENDPOINTS,
+    *DISCOVERY_ENDPOINTS,
+    *OPS_ENDPOINTS,
 )
 
+#: Path pattern -> the missing capability. The protocol wants 501 for these paths; every other
+#: missing path gets a plain 404.
+UNSUPPORTED = {
+    r"/v1/runs/[^/]+/annotations": "feedback",
+    r"/v1/prompts([/:].*)?": "prompts",
+    r"/v1/content(/.*)?": "content",
+    r"/v1/host/workspace/files(/.*)?": "workspaceFiles",
+}
 
 Row = tuple[re.Pattern[str], dict[str, Endpoint]]
 
 
 class Router:
-    """Exact paths by look-up, the others by pattern; literal verbs win over plain ids."""
+    """Finds the endpoints of a path: exact paths by look-up, the others by pattern.
+
+    A verb such as ``:pause`` wins over a plain id.
+    """
 
     def __init__(self, under_trial: bool) -> None:
         endpoints = (*ENDPOINTS, *SEAMS) if under_trial else ENDPOINTS
@@ -89,26 +111,37 @@ class Router:
         for endpoint in endpoints:
             table = patterns if "{" in endpoint.path else self._exact
             table.setdefault(endpoint.path, {})[endpoint.method] = endpoint
-        #: slashes, and whether there is a colon -> what may fit: a parameter holds no slash, and
-        #: a path without a colon names no verb
+        #: (slashes, has a colon) -> candidate patterns. A parameter holds no slash, and a path
+        #: without a colon has no verb.
         self._patterns: dict[tuple[int, bool], list[Row]] = {}
         for path in sorted(patterns, key=_rank):
             for colon in {":" in path, True}:
                 rows = self._patterns.setdefault((path.count("/"), colon), [])
-                rows.append((pattern_of(path), patterns[path]))
+                rows.append((path_pattern(path), patterns[path]))
 
     def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
-        """The methods of a path and its parameters."""
-        methods = self._exact.get(path)
-        if methods is not None:
-            return methods, {}
-        for pattern, found in self._patterns.get((path.count("/"), ":" in path), ()):
+        """Return the methods of a path and its parameters, or None."""
+        exact = self._exact.get(path)
+        if exact is not None:
+            return exact, {}
+        for pattern, methods in self._patterns.get((path.count("/"), ":" in path), ()):
             match = pattern.fullmatch(path)
             if match is not None:
-                return found, match.groupdict()
+                return methods, match.groupdict()
         return None
 
 
 def _rank(path: str) -> tuple[int, int]:
-    """``{run_id}:pause`` before ``{run_id}``."""
+    """Sort ``{run_id}:pause`` before ``{run_id}``."""
     return (0 if re.search(r"\}:\w", path) else 1, -len(path))
+
+
+def unsupported_route(path: str) -> NotProvided | None:
+    """Return the refusal of a path whose capability this host lacks."""
+    for pattern, capability in UNSUPPORTED.items():
+        if re.fullmatch(pattern, path):
+            return NotProvided(
+                f"This host does not offer {capability}; see /.well-known/openwop.",
+                capability=capability,
+            )
+    return None

@@ -1,4 +1,4 @@
-"""Starting and stopping: open the store, take up what is owed, listen; stop within seconds."""
+"""Start and stop the server: open the store, recover, listen."""
 
 import asyncio
 import contextlib
@@ -13,44 +13,44 @@ from typing import Any
 
 import uvicorn
 
-from moot.agents.definitions.deployments import Deployments
-from moot.agents.definitions.registry import Agents
-from moot.agents.invocation.desk import Invoke, nobody
+from moot.agents.definitions.deployments import DeploymentService
+from moot.agents.definitions.registry import AgentRegistry
+from moot.agents.invocation.context import Invoke, no_agents
 from moot.agents.invocation.invoke import Invoker
-from moot.agents.models.registry import Book
-from moot.agents.roster.members import KIND as MEMBER
-from moot.agents.roster.members import Roster
-from moot.agents.roster.resolve import Instances
+from moot.agents.models.registry import ModelRegistry
+from moot.agents.roster import members
+from moot.agents.roster.members import RosterService
+from moot.agents.roster.resolve import MemberResolver
 from moot.api.access import signed_links
-from moot.api.access.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_of, new_key
+from moot.api.access.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_secret, new_key
 from moot.api.app import App
 from moot.api.host import discovery, selfcheck
-from moot.api.http.connection import Http
+from moot.api.http.connection import HttpConnection
 from moot.api.services import Services
 from moot.api.workflows.folder import register_folder
 from moot.clock import Clock, SystemClock
-from moot.config.project import Project, book_of, shelf_of
+from moot.config.project import ProjectConfig, build_model_registry, build_tool_registry
 from moot.config.settings import (
     Settings,
-    agents_folder,
-    bootstrap_key,
-    peer_key,
-    peers_of,
-    project,
-    secret,
+    find_agents_folder,
+    load_project,
+    parse_peers,
+    read_bootstrap_key,
+    read_peer_key,
+    read_secret,
 )
-from moot.conformance.fixtures import seed
-from moot.conformance.mock_model import Programs
+from moot.conformance.fixtures import register_fixtures
+from moot.conformance.mock_model import MockPrograms
 from moot.core.errors import MootError
-from moot.core.runs.start import Limits
+from moot.core.runs.start import RunLimits
 from moot.core.workflows.node_types import NodeType
-from moot.engine.effects.agent_budgets import Allowances
-from moot.engine.effects.tenant_budget import Purse
+from moot.engine.effects.agent_budgets import AgentBudgets
+from moot.engine.effects.tenant_budget import TenantBudget
 from moot.engine.host import Host
 from moot.engine.nodes import registry
 from moot.engine.peers.calls import Peer
-from moot.engine.streams.hub import inbox_of
-from moot.engine.workflows.registry import Flows
+from moot.engine.streams.hub import inbox_channel
+from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
 
@@ -58,50 +58,56 @@ log = logging.getLogger("moot.server")
 
 GRACE_SECONDS = 3
 UPKEEP_SECONDS = 3600
-#: how long deliveries that have come to their end are remembered
+#: How long the store keeps finished deliveries.
 DELIVERY_MS = 30 * 24 * 3_600_000
-#: under which the store keeps the name this host has for others
+#: The name of the record with this host's id.
 HOST_ID = "host-id"
 
 
-async def build(
+async def build_services(
     settings: Settings,
     store: Store,
     clock: Clock,
-    given: Project | None = None,
-    book: Book | None = None,
+    chosen: ProjectConfig | None = None,
+    book: ModelRegistry | None = None,
 ) -> Services:
-    """Everything but the listener. The project is the one that lies here, and its models are
-    spoken to, unless others are given."""
-    programs = Programs()
-    found = given or project()
-    shelf = shelf_of(found, settings, secret)
-    book = book or book_of(found, settings, secret, clock, project if given is None else None)
-    agents = Agents(store, clock, shelf.problem, book.problem)
-    deployments = Deployments(store, clock, agents)
-    roster = Roster(store, clock, settings.roster)
-    instances = Instances(roster, agents, deployments, clock)
+    """Build everything but the listener.
+
+    ``chosen`` replaces the project in this folder, and ``book`` the models of that project.
+    """
+    programs = MockPrograms()
+    config = chosen or load_project()
+    shelf = build_tool_registry(config, settings, read_secret)
+    book = book or build_model_registry(
+        config, settings, read_secret, clock, load_project if chosen is None else None
+    )
+    agents = AgentRegistry(store, clock, shelf.problem, book.problem)
+    deployments = DeploymentService(store, clock, agents)
+    roster = RosterService(store, clock, settings.roster)
+    instances = MemberResolver(roster, agents, deployments, clock)
     invoker = Invoker(book, instances.resolve, shelf)
-    types = node_types(settings, programs, invoker)
-    flows = Flows(store, types, clock, agents=instances.worker)
+    types = build_node_types(settings, programs, invoker)
+    flows = WorkflowRegistry(store, types, clock, agents=instances.worker)
     heads, activities = settings.max_heads, settings.max_activities
-    host = Host(store, flows, clock, limits_of(settings), heads, activities, invoker)
+    host = Host(store, flows, clock, limits_from_settings(settings), heads, activities, invoker)
     host.presence.ttl_ms = settings.presence_s * 1000
-    host.activities.ledger.purse = Purse(
+    host.activities.ledger.tenant_budget = TenantBudget(
         store, clock, settings.tenant_tokens_per_day, settings.tenant_money_per_day or 0.0
     )
-    allowances = host.activities.ledger.purse.allowances = Allowances(store, clock, roster)
-    allowances.ring = lambda tenant: host.hub.ring(inbox_of(tenant))
+    allowances = host.activities.ledger.tenant_budget.agent_budgets = AgentBudgets(
+        store, clock, roster
+    )
+    allowances.ring = lambda tenant: host.hub.ring(inbox_channel(tenant))
     services = Services(settings, host, store, clock, instances, programs)
     services.tools, services.book = shelf, book
     await services.triggers.load()
     fresh = clock.new_secret("").encode()
     services.token_secret = await store.secret(signed_links.SECRET_NAME, fresh)
-    await meet(services)
-    await first_key(services)
+    await set_up_peers(services)
+    await ensure_admin_key(services)
     if settings.conformance:
-        services.fixtures = await seed(services)
-    if (folder := agents_folder(settings)) is not None:
+        services.fixtures = await register_fixtures(services)
+    if (folder := find_agents_folder(settings)) is not None:
         for problem in await agents.load(DEFAULT_TENANT, folder):
             log.warning("An agent's file was left out: %s", problem)
     if settings.workflows:
@@ -110,8 +116,8 @@ async def build(
     return services
 
 
-def limits_of(settings: Settings) -> Limits:
-    return Limits(
+def limits_from_settings(settings: Settings) -> RunLimits:
+    return RunLimits(
         node_executions=settings.max_node_executions,
         duration_ms=settings.max_run_duration_ms,
         parallel=settings.max_parallel_nodes,
@@ -120,70 +126,73 @@ def limits_of(settings: Settings) -> Limits:
     )
 
 
-async def refuse_contradictions(services: Services) -> None:
-    """Raises ValueError with a sentence when what this host would claim cannot be so."""
+async def check_discovery(services: Services) -> None:
+    """Raise ValueError when the claims of this host contradict each other."""
     bound = False
-    for tenant in await services.store.record_tenants(MEMBER):
-        seats = await services.roster.all(tenant)
-        bound = bound or any(seat.entry.agent_ref.channel is not None for seat in seats)
-    selfcheck.refuse(discovery.document(services), bound)
+    for tenant in await services.store.record_tenants(members.MEMBER_KIND):
+        roster = await services.roster.all(tenant)
+        bound = bound or any(member.entry.agent_ref.channel is not None for member in roster)
+    selfcheck.check_claims(discovery.discovery_document(services), bound)
 
 
-async def meet(services: Services) -> None:
-    """Who this host is to others, and which others it knows."""
+async def set_up_peers(services: Services) -> None:
+    """Set the host's own id and address, and the peers it knows."""
     settings, peers = services.settings, services.host.peers
     minted = await services.store.secret(HOST_ID, services.clock.new_id("moot-").encode())
     peers.host_id = settings.host_id or minted.decode()
     peers.address = settings.public_url or f"http://{settings.host}:{settings.port}"
     peers.patience_ms = settings.peer_patience_s * 1000
-    peers.know([Peer(name, url, peer_key(name)) for name, url in peers_of(settings).items()])
+    peers.know(
+        [Peer(name, url, read_peer_key(name)) for name, url in parse_peers(settings).items()]
+    )
 
 
-def node_types(
-    settings: Settings, programs: Programs | None = None, invoke: Invoke = nobody
+def build_node_types(
+    settings: Settings, programs: MockPrograms | None = None, invoke: Invoke = no_agents
 ) -> dict[str, NodeType]:
-    types = registry.built_in(settings.conformance, programs, invoke)
-    types.update(registry.from_entry_points())
+    types = registry.built_in_types(settings.conformance, programs, invoke)
+    types.update(registry.types_from_entry_points())
     if settings.nodes:
-        types.update(registry.from_file(Path(settings.nodes)))
+        types.update(registry.types_from_file(Path(settings.nodes)))
     return types
 
 
-async def first_key(services: Services) -> None:
-    """An empty store gets the administrator's key that is given; the file beside it has one, too.
+async def ensure_admin_key(services: Services) -> None:
+    """Make sure that an administrator's key exists.
 
-    A key in that file which this store does not know, or does not take any more, is replaced.
+    An empty store gets the key from the environment. The key file beside the store always holds a
+    valid key; an unknown or revoked one is replaced.
     """
     store, clock = services.store, services.clock
-    given = bootstrap_key()
-    if not await store.keys(None) and given is not None:
-        key = new_key(clock, given, "bootstrap", DEFAULT_TENANT, [], [], admin=True)
+    secret_from_settings = read_bootstrap_key()
+    if not await store.keys(None) and secret_from_settings is not None:
+        key = new_key(clock, secret_from_settings, "bootstrap", DEFAULT_TENANT, [], [], admin=True)
         await store.put_key(key)
     place = key_file(services.settings)
-    if not await _usable(services, place):
+    if not await _has_usable_key(services, place):
         secret = clock.new_secret(LIVE_PREFIX)
         key = new_key(clock, secret, "local", DEFAULT_TENANT, [], [], admin=True)
         await store.put_key(key)
-        write_private(place, secret)
+        write_secret_file(place, secret)
 
 
 def key_file(settings: Settings) -> Path:
     return Path(settings.database + ".key")
 
 
-async def _usable(services: Services, place: Path) -> bool:
-    """Whether the file has a key that this store takes."""
+async def _has_usable_key(services: Services, place: Path) -> bool:
+    """Return whether the file holds a valid key of this store."""
     if not place.is_file():
         return False
     secret = place.read_text(errors="replace").strip()
-    key = await services.store.key_by_hash(hash_of(secret))
+    key = await services.store.key_by_hash(hash_secret(secret))
     if key is None or key.revoked_at is not None:
         return False
     return key.expires_at is None or key.expires_at > services.clock.millis()
 
 
-def write_private(place: Path, secret: str) -> None:
-    """For the owner only (mode 0600), and never half written."""
+def write_secret_file(place: Path, secret: str) -> None:
+    """Write the file with mode 0600, in one step."""
     with tempfile.NamedTemporaryFile(
         "w", dir=place.parent, prefix=f"{place.name}.", delete=False
     ) as part:
@@ -192,7 +201,7 @@ def write_private(place: Path, secret: str) -> None:
 
 
 class Server:
-    """A listening host. ``ready`` is called with its address once it answers."""
+    """A listening host. It calls ``ready`` with its address once it answers."""
 
     def __init__(self, settings: Settings, ready: Callable[[str], None] | None = None) -> None:
         self._settings, self._ready = settings, ready
@@ -202,17 +211,17 @@ class Server:
         store = await SqliteStore.open(
             self._settings.database, queue_limit=self._settings.queue_limit
         )
-        services = await build(self._settings, store, clock)
+        services = await build_services(self._settings, store, clock)
         try:
-            await refuse_contradictions(services)
+            await check_discovery(services)
             await services.host.recover()
             services.triggers.start()
-            relax_collector()
+            tune_garbage_collector()
             await self._listen(services)
         finally:
             await services.aclose()
             if len(services.host.tasks):
-                # A node swallows its cancellation. Everything is on disk: leave without it.
+                # A node ignores its cancellation. Everything is on disk, so exit without it.
                 logging.shutdown()
                 os._exit(0)
 
@@ -222,7 +231,7 @@ class Server:
             host=self._settings.host,
             port=self._settings.port,
             loop="none",
-            http=Http,
+            http=HttpConnection,
             ws="none",
             lifespan="off",
             access_log=False,
@@ -235,38 +244,38 @@ class Server:
             backlog=2048,
         )
 
-        def started(address: str) -> None:
+        def report_address(address: str) -> None:
             if self._settings.public_url is None:
                 services.host.peers.address = address
-            self._started(address)
+            self._report_ready(address)
 
-        server = _Uvicorn(config, services.host.hub.close, started)
-        tidying = asyncio.ensure_future(upkeep(services))
+        server = _Uvicorn(config, services.host.hub.close, report_address)
+        tidying = asyncio.ensure_future(forget_expired_records(services))
         try:
             await server.serve()
         finally:
             tidying.cancel()
 
-    def _started(self, address: str) -> None:
+    def _report_ready(self, address: str) -> None:
         if self._ready is not None:
             self._ready(address)
 
 
-def relax_collector() -> None:
-    """What a start makes stays for ever, and hardly anything later is a cycle: look less often."""
+def tune_garbage_collector() -> None:
+    """Freeze what the start created and collect less often. Later garbage is rarely cyclic."""
     gc.freeze()
     gc.set_threshold(10_000, 20, 50)
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn that ends open streams before it waits for them, and stops when it is told."""
+    """A uvicorn server that ends open streams before it waits for them."""
 
     def __init__(
         self, config: uvicorn.Config, end_streams: Callable[[], None], ready: Callable[[str], None]
     ) -> None:
         super().__init__(config)
         self._end_streams, self._announce = end_streams, ready
-        self._told = asyncio.Event()
+        self._stop_requested = asyncio.Event()
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
@@ -275,8 +284,8 @@ class _Uvicorn(uvicorn.Server):
             self._announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
 
     async def main_loop(self) -> None:
-        """Uvicorn would look ten times a second, which is as often as an idle host would wake."""
-        await self._told.wait()
+        """Wait for the stop signal. Uvicorn would poll ten times a second and wake an idle host."""
+        await self._stop_requested.wait()
 
     async def shutdown(self, sockets: Any = None) -> None:
         self._end_streams()
@@ -284,7 +293,7 @@ class _Uvicorn(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Any:
-        """One SIGTERM or Ctrl-C stops gracefully; uvicorn would raise it again at the end."""
+        """Stop gracefully on one SIGTERM or Ctrl-C. Uvicorn would raise it again at the end."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
@@ -297,12 +306,12 @@ class _Uvicorn(uvicorn.Server):
     def _stop(self) -> None:
         self.force_exit = self.should_exit
         self.should_exit = True
-        self._told.set()
+        self._stop_requested.set()
         self._end_streams()
 
 
-async def upkeep(services: Services, every: float = UPKEEP_SECONDS) -> None:
-    """Answers older than their retention are forgotten, once an hour; what fails is tried again."""
+async def forget_expired_records(services: Services, every: float = UPKEEP_SECONDS) -> None:
+    """Delete old receipts and deliveries once an hour. A failure is logged and tried again."""
     while True:
         oldest = services.clock.millis() - services.settings.receipt_hours * 3_600_000
         try:
@@ -318,7 +327,7 @@ async def upkeep(services: Services, every: float = UPKEEP_SECONDS) -> None:
 
 
 def serve(settings: Settings, ready: Callable[[str], None] | None = None) -> None:
-    """Run until told to stop."""
+    """Run until a signal stops the server."""
     server = Server(settings, ready)
     try:
         import uvloop

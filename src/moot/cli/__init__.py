@@ -1,4 +1,7 @@
-"""The command line. Every command imports what it needs when it runs, so that help is quick."""
+"""The ``moot`` command line.
+
+A command's module is imported only when it runs, so that help is quick.
+"""
 
 import os
 import sys
@@ -8,7 +11,7 @@ import click
 
 from moot import __version__
 from moot.cli.shared import output
-from moot.cli.shared.errors import Exit, Trouble
+from moot.cli.shared.errors import CommandError, ExitCode
 
 COMMANDS = (
     "demo", "init", "serve", "dev", "convene", "ask", "say", "wait", "join", "watch", "run",
@@ -17,7 +20,7 @@ COMMANDS = (
     "queue", "item", "hook", "webhook", "key", "db", "doctor", "mcp", "api", "openapi",
     "version",
 )  # fmt: skip
-#: command -> its module
+#: the module of each command
 _MODULES = {
     "demo": "cli.project.demo",
     "init": "cli.project.init",
@@ -63,10 +66,10 @@ _MODULES = {
 }
 
 
-class InOrder(click.Group):
-    """Commands in the order of a first day; a typing mistake gets the nearest word.
+class OrderedGroup(click.Group):
+    """List commands in the order of a first day, and suggest the nearest for a typo.
 
-    The module of a command is read when the command is asked for.
+    The module of a command is imported when the command is looked up.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -76,22 +79,22 @@ class InOrder(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"moot.{_MODULES[cmd_name]}")
-        found: click.Command = getattr(module, cmd_name)
-        return found
+        command: click.Command = getattr(module, cmd_name)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS:
-            from moot.core.text.nearest import nearest
+            from moot.core.text.nearest import nearest_word
 
-            meant = nearest(args[0], COMMANDS)
-            hint = f" Did you mean '{meant}'?" if meant else ""
+            suggestion = nearest_word(args[0], COMMANDS)
+            hint = f" Did you mean '{suggestion}'?" if suggestion else ""
             ctx.fail(f"there is no command '{args[0]}'.{hint}")
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=OrderedGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s", prog_name="moot")
 @click.pass_context
 def moot(ctx: click.Context) -> None:
@@ -109,31 +112,31 @@ def moot(ctx: click.Context) -> None:
 def main() -> None:
     try:
         sys.exit(moot.main(standalone_mode=False))
-    except click.exceptions.NoArgsIsHelpError as asked:
-        click.echo(asked.format_message())
+    except click.exceptions.NoArgsIsHelpError as no_arguments:
+        click.echo(no_arguments.format_message())
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "moot"
-        _fail(error, f"{error.format_message()} See: {path} --help", Exit.USAGE)
+        _fail(error, f"{error.format_message()} See: {path} --help", ExitCode.USAGE)
     except click.ClickException as error:
-        _fail(error, error.format_message(), Exit.FAILED)
-    except Trouble as trouble:
-        _fail(trouble, str(trouble), trouble.exit_code)
+        _fail(error, error.format_message(), ExitCode.FAILED)
+    except CommandError as error:
+        _fail(error, str(error), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(Exit.FAILED)
+        sys.exit(ExitCode.FAILED)
     except Exception as error:
-        said = f"something went wrong that should not: {type(error).__name__}: {error}."
-        _fail(error, f"{said} MOOT_DEBUG=1 shows where.", Exit.FAILED)
+        sentence = f"something went wrong that should not: {type(error).__name__}: {error}."
+        _fail(error, f"{sentence} MOOT_DEBUG=1 shows where.", ExitCode.FAILED)
 
 
-def _fail(error: Exception, sentence: str, code: Exit) -> None:
+def _fail(error: Exception, sentence: str, code: ExitCode) -> None:
     from moot.config.settings import client_environment
 
     if client_environment().get("MOOT_DEBUG") == "1":
         import traceback
 
         traceback.print_exception(error)
-    output.complain(f"error: {sentence}")
+    output.print_error(f"error: {sentence}")
     sys.exit(code)

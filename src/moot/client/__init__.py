@@ -1,13 +1,13 @@
-"""The client of Moot's API, for programs that wait and for asyncio.
+"""The client of Moot's API, for blocking programs and for asyncio.
 
-Every route is described once, in ``calls_*``; ``sending`` carries calls out, ``bound`` makes
-methods of them. Nothing here imports the server.
+``operations`` describes each route once. ``http.senders`` sends the calls, and ``http.methods``
+turns operations into methods. The client never imports the server.
 """
 
 from typing import TYPE_CHECKING, Unpack
 
 from moot.client import host, roster, schedules, triggers, webhooks
-from moot.client.agent_bridge import AsyncBridge, Bridge
+from moot.client.agent_bridge import AsyncBridgeResource, BridgeResource
 from moot.client.errors import (
     AlreadyAnswered,
     ApiError,
@@ -33,16 +33,23 @@ from moot.client.errors import (
     Unprocessable,
     Unreachable,
 )
-from moot.client.http.methods import awaits, waits
-from moot.client.http.senders import AsyncSender, Manner, Outlook, Sender
+from moot.client.http.methods import async_client_method, client_method
+from moot.client.http.senders import AsyncSender, CallSettings, Sender, ServerAccess
 from moot.client.http.sse import Event, Spoken
-from moot.client.operations import host as calls_host
-from moot.client.operations import search as calls_reading
+from moot.client.operations.host import (
+    get_discovery,
+    get_health,
+    get_index,
+    get_metrics,
+    get_openapi,
+    get_readiness,
+)
 from moot.client.operations.runs import Edit, Options
-from moot.client.operations.threads import Led
-from moot.client.runs import AsyncRun, AsyncRuns, Run, Runs
-from moot.client.threads import AsyncThread, AsyncThreads, Thread, Threads
-from moot.config.place import find
+from moot.client.operations.search import find_texts
+from moot.client.operations.threads import CouncilOptions
+from moot.client.runs import AsyncRun, AsyncRunsResource, Run, RunsResource
+from moot.client.threads import AsyncThread, AsyncThreadsResource, Thread, ThreadsResource
+from moot.config.server_location import locate_server
 from moot.wire.runs import Question, RunRow, Snapshot
 from moot.wire.threads import Line
 
@@ -60,10 +67,10 @@ __all__ = [
 
 
 class Client:
-    """A server, spoken to by a program that waits. It may be used from several threads.
+    """A blocking client of one server. Several threads may use it.
 
-    Without an address and a key they are found as the command line finds them: ``MOOT_URL``,
-    ``MOOT_KEY``, else beside the database of this folder.
+    Without an address and a key it looks for them like the command line: in ``MOOT_URL`` and
+    ``MOOT_KEY``, then beside the database in this folder.
     """
 
     def __init__(
@@ -76,37 +83,39 @@ class Client:
         retries: int = 4,
         transport: "httpx2.BaseTransport | None" = None,
     ) -> None:
-        outlook = Outlook(find(url, key, database), Manner(timeout=timeout, retries=retries))
-        self.sender = Sender(outlook, transport)
-        self.runs = Runs(self.sender)
-        self.threads = Threads(self.sender)
-        self.bridge = Bridge(self.sender)
-        self.inbox = host.InboxPart(self.sender)
-        self.workflows = host.Workflows(self.sender)
-        self.agents = host.Agents(self.sender)
-        self.memory = host.Memory(self.sender)
-        self.keys = host.Keys(self.sender)
-        self.webhooks = webhooks.Webhooks(self.sender)
-        self.schedules = schedules.Schedules(self.sender)
-        self.roster = roster.Roster(self.sender)
-        self.queues = triggers.Queues(self.sender)
-        self.subscriptions = triggers.Subscriptions(self.sender)
+        settings = CallSettings(timeout=timeout, retries=retries)
+        self.sender = Sender(ServerAccess(locate_server(url, key, database), settings), transport)
+        self.runs = RunsResource(self.sender)
+        self.threads = ThreadsResource(self.sender)
+        self.bridge = BridgeResource(self.sender)
+        self.inbox = host.InboxResource(self.sender)
+        self.workflows = host.WorkflowsResource(self.sender)
+        self.agents = host.AgentsResource(self.sender)
+        self.memory = host.MemoryResource(self.sender)
+        self.keys = host.KeysResource(self.sender)
+        self.webhooks = webhooks.WebhooksResource(self.sender)
+        self.schedules = schedules.SchedulesResource(self.sender)
+        self.roster = roster.RosterResource(self.sender)
+        self.queues = triggers.QueuesResource(self.sender)
+        self.subscriptions = triggers.SubscriptionsResource(self.sender)
 
-    discovery = waits(calls_host.discovery)
-    openapi = waits(calls_host.openapi)
-    health = waits(calls_host.health)
-    ready = waits(calls_host.ready)
-    metrics = waits(calls_host.metrics)
-    index = waits(calls_host.index)
-    search = waits(calls_reading.search)
+    discovery = client_method(get_discovery)
+    openapi = client_method(get_openapi)
+    health = client_method(get_health)
+    ready = client_method(get_readiness)
+    metrics = client_method(get_metrics)
+    index = client_method(get_index)
+    search = client_method(find_texts)
 
     @property
     def url(self) -> str:
-        return self.sender.outlook.place.url
+        return self.sender.server.place.url
 
-    def convene(self, question: str, *participants: str, **how: Unpack[Led]) -> Thread:
-        """A council: ``convene("Do we?", "ada", "bo", moderator="mo")``."""
-        return self.threads.convene(question, participants, **how)
+    def convene(
+        self, question: str, *participants: str, **options: Unpack[CouncilOptions]
+    ) -> Thread:
+        """Convene a council: ``convene("Do we?", "ada", "bo", moderator="mo")``."""
+        return self.threads.convene(question, participants, **options)
 
     def close(self) -> None:
         self.sender.close()
@@ -119,7 +128,7 @@ class Client:
 
 
 class AsyncClient:
-    """A server, spoken to from asyncio. What it is given is what ``Client`` is given."""
+    """A client of one server for asyncio, with the same parameters as ``Client``."""
 
     def __init__(
         self,
@@ -131,37 +140,41 @@ class AsyncClient:
         retries: int = 4,
         transport: "httpx2.AsyncBaseTransport | None" = None,
     ) -> None:
-        outlook = Outlook(find(url, key, database), Manner(timeout=timeout, retries=retries))
-        self.sender = AsyncSender(outlook, transport)
-        self.runs = AsyncRuns(self.sender)
-        self.threads = AsyncThreads(self.sender)
-        self.bridge = AsyncBridge(self.sender)
-        self.inbox = host.AsyncInboxPart(self.sender)
-        self.workflows = host.AsyncWorkflows(self.sender)
-        self.agents = host.AsyncAgents(self.sender)
-        self.memory = host.AsyncMemory(self.sender)
-        self.keys = host.AsyncKeys(self.sender)
-        self.webhooks = webhooks.AsyncWebhooks(self.sender)
-        self.schedules = schedules.AsyncSchedules(self.sender)
-        self.roster = roster.AsyncRoster(self.sender)
-        self.queues = triggers.AsyncQueues(self.sender)
-        self.subscriptions = triggers.AsyncSubscriptions(self.sender)
+        settings = CallSettings(timeout=timeout, retries=retries)
+        self.sender = AsyncSender(
+            ServerAccess(locate_server(url, key, database), settings), transport
+        )
+        self.runs = AsyncRunsResource(self.sender)
+        self.threads = AsyncThreadsResource(self.sender)
+        self.bridge = AsyncBridgeResource(self.sender)
+        self.inbox = host.AsyncInboxResource(self.sender)
+        self.workflows = host.AsyncWorkflowsResource(self.sender)
+        self.agents = host.AsyncAgentsResource(self.sender)
+        self.memory = host.AsyncMemoryResource(self.sender)
+        self.keys = host.AsyncKeysResource(self.sender)
+        self.webhooks = webhooks.AsyncWebhooksResource(self.sender)
+        self.schedules = schedules.AsyncSchedulesResource(self.sender)
+        self.roster = roster.AsyncRosterResource(self.sender)
+        self.queues = triggers.AsyncQueuesResource(self.sender)
+        self.subscriptions = triggers.AsyncSubscriptionsResource(self.sender)
 
-    discovery = awaits(calls_host.discovery)
-    openapi = awaits(calls_host.openapi)
-    health = awaits(calls_host.health)
-    ready = awaits(calls_host.ready)
-    metrics = awaits(calls_host.metrics)
-    index = awaits(calls_host.index)
-    search = awaits(calls_reading.search)
+    discovery = async_client_method(get_discovery)
+    openapi = async_client_method(get_openapi)
+    health = async_client_method(get_health)
+    ready = async_client_method(get_readiness)
+    metrics = async_client_method(get_metrics)
+    index = async_client_method(get_index)
+    search = async_client_method(find_texts)
 
     @property
     def url(self) -> str:
-        return self.sender.outlook.place.url
+        return self.sender.server.place.url
 
-    async def convene(self, question: str, *participants: str, **how: Unpack[Led]) -> AsyncThread:
-        """A council: ``await convene("Do we?", "ada", "bo", moderator="mo")``."""
-        return await self.threads.convene(question, participants, **how)
+    async def convene(
+        self, question: str, *participants: str, **options: Unpack[CouncilOptions]
+    ) -> AsyncThread:
+        """Convene a council: ``await convene("Do we?", "ada", "bo", moderator="mo")``."""
+        return await self.threads.convene(question, participants, **options)
 
     async def aclose(self) -> None:
         await self.sender.aclose()

@@ -1,30 +1,30 @@
-"""The thread API as a part of the client: what programs for Agent Bridge do, with a key."""
+"""The Agent Bridge thread API as a resource of the client."""
 
-from moot.client.http.methods import AsyncOf, Of, awaits, waits
+from moot.client.http.methods import AsyncResource, Resource, async_client_method, client_method
 from moot.client.operations import agent_bridge
 
 
-class Bridge(Of):
-    """Threads by their short handles."""
+class BridgeResource(Resource):
+    """Threads by their Agent Bridge ids."""
 
-    threads = waits(agent_bridge.threads)
-    create = waits(agent_bridge.create)
-    events = waits(agent_bridge.events)
-    post = waits(agent_bridge.post)
-    state = waits(agent_bridge.state)
-    presence = waits(agent_bridge.presence)
-    sign = waits(agent_bridge.sign)
-    ping = waits(agent_bridge.ping)
+    threads = client_method(agent_bridge.list_bridge_threads)
+    create = client_method(agent_bridge.create_bridge_thread)
+    events = client_method(agent_bridge.list_bridge_events)
+    post = client_method(agent_bridge.post_bridge_event)
+    state = client_method(agent_bridge.get_bridge_state)
+    presence = client_method(agent_bridge.get_bridge_presence)
+    sign = client_method(agent_bridge.send_bridge_presence)
+    ping = client_method(agent_bridge.ping_bridge)
 
 
-class AsyncBridge(AsyncOf):
-    """Threads by their short handles, for asyncio."""
+class AsyncBridgeResource(AsyncResource):
+    """Threads by their Agent Bridge ids, for asyncio."""
 
-    threads = awaits(agent_bridge.threads)
-    create = awaits(agent_bridge.create)
-    events = awaits(agent_bridge.events)
-    post = awaits(agent_bridge.post)
-    state = awaits(agent_bridge.state)
-    presence = awaits(agent_bridge.presence)
-    sign = awaits(agent_bridge.sign)
-    ping = awaits(agent_bridge.ping)
+    threads = async_client_method(agent_bridge.list_bridge_threads)
+    create = async_client_method(agent_bridge.create_bridge_thread)
+    events = async_client_method(agent_bridge.list_bridge_events)
+    post = async_client_method(agent_bridge.post_bridge_event)
+    state = async_client_method(agent_bridge.get_bridge_state)
+    presence = async_client_method(agent_bridge.get_bridge_presence)
+    sign = async_client_method(agent_bridge.send_bridge_presence)
+    ping = async_client_method(agent_bridge.ping_bridge)

@@ -1,4 +1,4 @@
-"""What can go wrong with a call: a refusal of the server, no answer, or one nobody can read.
+"""Errors of a call: the server refused, did not answer, or answered unreadably.
 
 ClientError
 ├── ApiError            the server refused: code, status, message, details
@@ -20,9 +20,9 @@ ClientError
 │   ├── RateLimited         429
 │   ├── NotProvided         501
 │   └── Unavailable         503
-├── Unreachable         nobody answered, also after trying again
-├── TimedOut            what was waited for did not come in time
-└── BadAnswer           the answer is too large, or is none of this server's
+├── Unreachable         no server answered, even after retries
+├── TimedOut            the awaited state did not come in time
+└── BadAnswer           the answer is too large or malformed
 """
 
 from collections.abc import Iterator
@@ -32,11 +32,11 @@ import msgspec
 
 
 class ClientError(Exception):
-    """Every error of the client is one of these."""
+    """The base of every error of the client."""
 
 
 class ApiError(ClientError):
-    """The server refused, and nothing was changed. ``code`` is in the table of docs/errors.md."""
+    """The server refused and changed nothing. ``code`` is in the table of docs/errors.md."""
 
     of_status: ClassVar[int | None] = None
     of_code: ClassVar[str | None] = None
@@ -78,7 +78,7 @@ class RunAlreadyActive(Conflict):
 
 
 class AlreadyAnswered(Conflict):
-    """Somebody else was first; the details say who."""
+    """The question already has an answer; the details name the person who gave it."""
 
     of_code = "interrupt_already_resolved"
 
@@ -124,51 +124,54 @@ class Unavailable(ApiError):
 
 
 class Unreachable(ClientError):
-    """Nobody answered. A call that changes something was sent again only where that is safe."""
+    """No server answered. The client repeats a call that changes data only if that is safe."""
 
 
 class TimedOut(ClientError, TimeoutError):
-    """What was waited for has not happened yet; it may still."""
+    """The awaited state did not come in time; it may still come."""
 
 
 class BadAnswer(ClientError):
-    """Something answered, and it was not understood."""
+    """The client cannot read the answer."""
 
 
-class Said(msgspec.Struct):
-    """The body of every refusal."""
+class ErrorBody(msgspec.Struct):
+    """The body of an error response."""
 
     error: str
     message: str
     details: dict[str, Any] = {}
 
 
-def refusal(status: int, body: bytes) -> ApiError:
-    """The refusal as an error, of the narrowest class that fits."""
+def error_from_response(status: int, body: bytes) -> ApiError:
+    """Return the error of the most specific class that fits the response."""
     try:
-        said = msgspec.json.decode(body, type=Said)
+        error = msgspec.json.decode(body, type=ErrorBody)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        said = _nested(body) or Said("unknown", f"The server answered with status {status}.")
-    # councils say the finer code in the details unless the server is set up otherwise
-    codes = (said.error, said.details.get("code"))
-    family = [kind for kind in _family(ApiError) if kind.of_code in codes and kind.of_code]
-    family += [kind for kind in _family(ApiError) if kind.of_status == status and not kind.of_code]
-    kind = family[0] if family else ApiError
-    return kind(said.error, status, said.message, said.details)
+        fallback = ErrorBody("unknown", f"The server answered with status {status}.")
+        error = _bridge_error(body) or fallback
+    # by default councils put the more specific code into the details
+    codes = (error.error, error.details.get("code"))
+    kinds = [kind for kind in _subclasses(ApiError) if kind.of_code in codes and kind.of_code]
+    kinds += [
+        kind for kind in _subclasses(ApiError) if kind.of_status == status and not kind.of_code
+    ]
+    kind = kinds[0] if kinds else ApiError
+    return kind(error.error, status, error.message, error.details)
 
 
-def _nested(body: bytes) -> "Said | None":
-    """A conflict as the thread API tells it."""
+def _bridge_error(body: bytes) -> "ErrorBody | None":
+    """Return the error in the form of the Agent Bridge thread API, if the body has it."""
     try:
-        about = msgspec.json.decode(body, type=dict[str, dict[str, str | None]])["error"]
+        details = msgspec.json.decode(body, type=dict[str, dict[str, str | None]])["error"]
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
         return None
-    code, message = about.pop("code", None), about.pop("message", None)
-    return Said(code or "unknown", message or "", dict(about))
+    code, message = details.pop("code", None), details.pop("message", None)
+    return ErrorBody(code or "unknown", message or "", dict(details))
 
 
-def _family(kind: type[ApiError]) -> Iterator[type[ApiError]]:
+def _subclasses(kind: type[ApiError]) -> Iterator[type[ApiError]]:
     for child in kind.__subclasses__():
         if "of_status" in vars(child) or "of_code" in vars(child):
             yield child
-        yield from _family(child)
+        yield from _subclasses(child)

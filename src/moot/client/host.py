@@ -1,70 +1,71 @@
-"""The other parts of the API: what waits, workflows, agents, memory, keys, the host itself."""
+"""Resources of the client for the inbox, workflows, agents, memory and keys."""
 
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from moot.client.http.methods import AsyncOf, Of, awaits, waits
+from moot.client.http.methods import AsyncResource, Resource, async_client_method, client_method
 from moot.client.operations import host, runs
-from moot.wire.host import Registered
+from moot.wire.host import WorkflowRegistration
 from moot.wire.runs import Inbox
 
 
-class InboxPart(Of):
-    """Everything that waits for a person. A row of it can be answered."""
+class InboxResource(Resource):
+    """All interrupts that wait for a person. Each item can be answered."""
 
-    list = waits(runs.inbox)
-    questions = waits(runs.questions)
-    resolve = waits(runs.resolve_only)
-    approve = waits(runs.approve)
-    reject = waits(runs.reject)
-    answer = waits(runs.answer)
-    by_link = waits(runs.question_by_link)
-    answer_link = waits(runs.answer_by_link)
+    list = client_method(runs.get_inbox)
+    questions = client_method(runs.list_questions)
+    resolve = client_method(runs.resolve_question)
+    approve = client_method(runs.approve_question)
+    reject = client_method(runs.reject_question)
+    answer = client_method(runs.answer_question)
+    by_link = client_method(runs.get_question_by_link)
+    answer_link = client_method(runs.answer_question_by_link)
 
     def watch(self, timeout: float | None = None) -> Iterator[Inbox]:
-        """The inbox now, and again whenever it has changed; for so many seconds, or for ever."""
-        until, known = _until(timeout), None
-        while known is None or time.monotonic() < until:
-            found = self.list(limit=1000, revision=known, wait=_wait(known, until))
-            if found.revision != known:
-                known = found.revision
-                yield found
+        """Yield the inbox now and after every change, for ``timeout`` seconds or forever."""
+        until, revision = _deadline(timeout), None
+        while revision is None or time.monotonic() < until:
+            inbox = self.list(limit=1000, revision=revision, wait=_poll_seconds(revision, until))
+            if inbox.revision != revision:
+                revision = inbox.revision
+                yield inbox
 
 
-class AsyncInboxPart(AsyncOf):
-    """Everything that waits for a person, for asyncio."""
+class AsyncInboxResource(AsyncResource):
+    """All interrupts that wait for a person, for asyncio."""
 
-    list = awaits(runs.inbox)
-    questions = awaits(runs.questions)
-    resolve = awaits(runs.resolve_only)
-    approve = awaits(runs.approve)
-    reject = awaits(runs.reject)
-    answer = awaits(runs.answer)
-    by_link = awaits(runs.question_by_link)
-    answer_link = awaits(runs.answer_by_link)
+    list = async_client_method(runs.get_inbox)
+    questions = async_client_method(runs.list_questions)
+    resolve = async_client_method(runs.resolve_question)
+    approve = async_client_method(runs.approve_question)
+    reject = async_client_method(runs.reject_question)
+    answer = async_client_method(runs.answer_question)
+    by_link = async_client_method(runs.get_question_by_link)
+    answer_link = async_client_method(runs.answer_question_by_link)
 
     async def watch(self, timeout: float | None = None) -> AsyncIterator[Inbox]:
-        """The inbox now, and again whenever it has changed; for so many seconds, or for ever."""
-        until, known = _until(timeout), None
-        while known is None or time.monotonic() < until:
-            found = await self.list(limit=1000, revision=known, wait=_wait(known, until))
-            if found.revision != known:
-                known = found.revision
-                yield found
+        """Yield the inbox now and after every change, for ``timeout`` seconds or forever."""
+        until, revision = _deadline(timeout), None
+        while revision is None or time.monotonic() < until:
+            wait = _poll_seconds(revision, until)
+            inbox = await self.list(limit=1000, revision=revision, wait=wait)
+            if inbox.revision != revision:
+                revision = inbox.revision
+                yield inbox
 
 
-def _until(timeout: float | None) -> float:
+def _deadline(timeout: float | None) -> float:
     return float("inf") if timeout is None else time.monotonic() + timeout
 
 
-def _wait(known: int | None, until: float) -> int:
+def _poll_seconds(revision: int | None, until: float) -> int:
     left = min(until - time.monotonic(), runs.LONGEST_INBOX_WAIT_S)
-    return 0 if known is None else max(1, int(left))
+    return 0 if revision is None else max(1, int(left))
 
 
-def definition_in(file: str | Path) -> bytes:
-    """The workflow in a YAML or JSON file, as the protocol has it. Mistakes name their line."""
+def read_definition(file: str | Path) -> bytes:
+    """Return the workflow of a YAML or JSON file as protocol JSON. Errors name the line."""
     path = Path(file)
     if path.suffix == ".json":
         return path.read_bytes()
@@ -75,71 +76,87 @@ def definition_in(file: str | Path) -> bytes:
     return msgspec.json.encode(compile_yaml(path.read_text(encoding="utf-8"), str(path)))
 
 
-class Workflows(Of):
-    list = waits(host.workflows)
-    get = waits(host.workflow)
-    register = waits(host.register)
-    check = waits(host.check)
+class WorkflowsResource(Resource):
+    """All workflows."""
 
-    def add(self, file: str | Path) -> Registered:
+    list = client_method(host.list_workflows)
+    get = client_method(host.get_workflow)
+    register = client_method(host.register_workflow)
+    check = client_method(host.check_workflow)
+
+    def add(self, file: str | Path) -> WorkflowRegistration:
         """Register the workflow in a file."""
-        return self.register(definition_in(file))
+        return self.register(read_definition(file))
 
 
-class AsyncWorkflows(AsyncOf):
-    list = awaits(host.workflows)
-    get = awaits(host.workflow)
-    register = awaits(host.register)
-    check = awaits(host.check)
+class AsyncWorkflowsResource(AsyncResource):
+    """All workflows, for asyncio."""
 
-    async def add(self, file: str | Path) -> Registered:
+    list = async_client_method(host.list_workflows)
+    get = async_client_method(host.get_workflow)
+    register = async_client_method(host.register_workflow)
+    check = async_client_method(host.check_workflow)
+
+    async def add(self, file: str | Path) -> WorkflowRegistration:
         """Register the workflow in a file."""
-        return await self.register(definition_in(file))
+        return await self.register(read_definition(file))
 
 
-class Agents(Of):
-    list = waits(host.agents)
-    get = waits(host.agent)
-    put = waits(host.put_agent)
-    remove = waits(host.remove_agent)
-    inventory = waits(host.inventory)
-    inventory_entry = waits(host.inventory_entry)
-    deployments = waits(host.deployments)
-    deploy = waits(host.deploy)
-    tools = waits(host.tools)
+class AgentsResource(Resource):
+    """All agents, their deployments and tools."""
+
+    list = client_method(host.list_agents)
+    get = client_method(host.get_agent)
+    put = client_method(host.put_agent)
+    remove = client_method(host.remove_agent)
+    inventory = client_method(host.get_inventory)
+    inventory_entry = client_method(host.get_inventory_entry)
+    deployments = client_method(host.list_deployments)
+    deploy = client_method(host.deploy_agent)
+    tools = client_method(host.list_tools)
 
 
-class AsyncAgents(AsyncOf):
-    list = awaits(host.agents)
-    get = awaits(host.agent)
-    put = awaits(host.put_agent)
-    remove = awaits(host.remove_agent)
-    inventory = awaits(host.inventory)
-    inventory_entry = awaits(host.inventory_entry)
-    deployments = awaits(host.deployments)
-    deploy = awaits(host.deploy)
-    tools = awaits(host.tools)
+class AsyncAgentsResource(AsyncResource):
+    """All agents, their deployments and tools, for asyncio."""
+
+    list = async_client_method(host.list_agents)
+    get = async_client_method(host.get_agent)
+    put = async_client_method(host.put_agent)
+    remove = async_client_method(host.remove_agent)
+    inventory = async_client_method(host.get_inventory)
+    inventory_entry = async_client_method(host.get_inventory_entry)
+    deployments = async_client_method(host.list_deployments)
+    deploy = async_client_method(host.deploy_agent)
+    tools = async_client_method(host.list_tools)
 
 
-class Memory(Of):
-    list = waits(host.memories)
-    entries = waits(host.entries)
-    forget = waits(host.forget)
+class MemoryResource(Resource):
+    """The memories of agents."""
+
+    list = client_method(host.list_memories)
+    entries = client_method(host.list_memory_entries)
+    forget = client_method(host.forget_memory)
 
 
-class AsyncMemory(AsyncOf):
-    list = awaits(host.memories)
-    entries = awaits(host.entries)
-    forget = awaits(host.forget)
+class AsyncMemoryResource(AsyncResource):
+    """The memories of agents, for asyncio."""
+
+    list = async_client_method(host.list_memories)
+    entries = async_client_method(host.list_memory_entries)
+    forget = async_client_method(host.forget_memory)
 
 
-class Keys(Of):
-    list = waits(host.keys)
-    create = waits(host.create_key)
-    revoke = waits(host.revoke_key)
+class KeysResource(Resource):
+    """API keys."""
+
+    list = client_method(host.list_keys)
+    create = client_method(host.create_key)
+    revoke = client_method(host.revoke_key)
 
 
-class AsyncKeys(AsyncOf):
-    list = awaits(host.keys)
-    create = awaits(host.create_key)
-    revoke = awaits(host.revoke_key)
+class AsyncKeysResource(AsyncResource):
+    """API keys, for asyncio."""
+
+    list = async_client_method(host.list_keys)
+    create = async_client_method(host.create_key)
+    revoke = async_client_method(host.revoke_key)

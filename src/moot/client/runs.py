@@ -1,4 +1,4 @@
-"""Runs: started, listed, followed, answered; and one run as a thing of its own."""
+"""Runs: handles of single runs, and the resource of all runs."""
 
 import math
 import time
@@ -6,22 +6,29 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, TypeVar, Unpack
 
 from moot.client.errors import TimedOut
-from moot.client.http.methods import AsyncOf, Of, async_its, awaits, its, waits
-from moot.client.http.senders import AsyncSender, Proof, Sender
+from moot.client.http.methods import (
+    AsyncResource,
+    Resource,
+    async_client_method,
+    async_handle_method,
+    client_method,
+    handle_method,
+)
+from moot.client.http.senders import AsyncSender, EndCheck, Sender
 from moot.client.http.sse import Event
 from moot.client.operations import runs
-from moot.client.operations.runs import Edit, Mode, Options, Where
-from moot.wire.runs import Forked, Question, RunRow, Snapshot
+from moot.client.operations.runs import Edit, Options, RunListFilter, StreamMode
+from moot.wire.runs import ForkedRun, Question, RunRow, Snapshot
 
-#: seconds that are waited for a run unless somebody says otherwise
-USUAL_WAIT_S = 600.0
+#: seconds that ``wait`` waits by default
+DEFAULT_WAIT_S = 600.0
 LONGEST_POLL_S = 30
 
 S = TypeVar("S", Sender, AsyncSender)
 
 
-class Patience:
-    """How long a run is waited for, and what for."""
+class RunWait:
+    """The deadline of a wait for a run, and the state that ends the wait."""
 
     def __init__(self, timeout: float, to_the_end: bool) -> None:
         self._until, self._to_the_end = time.monotonic() + timeout, to_the_end
@@ -31,15 +38,15 @@ class Patience:
         return run.ended or (run.waiting and not self._to_the_end)
 
     def seconds(self, run: Snapshot) -> int:
-        """For the next look. Raises TimedOut."""
+        """Return the seconds of the next poll. Raise TimedOut after the deadline."""
         left = self._until - time.monotonic()
         if left <= 0:
             raise TimedOut(f"{run.run_id} is {run.status} after {self._timeout:g} s; it goes on.")
         return min(LONGEST_POLL_S, math.ceil(left))
 
 
-class RunState:
-    """What was last learnt of a run; ``refresh`` and ``wait`` learn more."""
+class RunHandle:
+    """The last known snapshot of a run; ``refresh`` and ``wait`` update it."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -72,167 +79,171 @@ class RunState:
         return self.snapshot.error
 
 
-class Run(RunState):
-    """One run. ``status`` and ``outputs`` are those of the last look."""
+class Run(RunHandle):
+    """One run. ``status`` and ``outputs`` are those of the last refresh."""
 
     def __init__(self, sender: Sender, snapshot: Snapshot) -> None:
         super().__init__(snapshot)
         self.sender = sender
 
-    cancel = its(runs.cancel)
-    pause = its(runs.pause)
-    resume = its(runs.resume)
-    diff = its(runs.diff)
-    verify = its(runs.verify)
-    artifact = its(runs.artifact)
-    debug_bundle = its(runs.debug_bundle)
-    turn = its(runs.turn)
-    ancestry = its(runs.ancestry)
-    resolve = its(runs.resolve_only)
-    approve = its(runs.approve)
-    reject = its(runs.reject)
-    answer = its(runs.answer)
+    cancel = handle_method(runs.cancel_run)
+    pause = handle_method(runs.pause_run)
+    resume = handle_method(runs.resume_run)
+    diff = handle_method(runs.diff_runs)
+    verify = handle_method(runs.verify_run)
+    artifact = handle_method(runs.get_artifact)
+    debug_bundle = handle_method(runs.get_debug_bundle)
+    turn = handle_method(runs.get_supervisor_turn)
+    ancestry = handle_method(runs.get_ancestry)
+    resolve = handle_method(runs.resolve_question)
+    approve = handle_method(runs.approve_question)
+    reject = handle_method(runs.reject_question)
+    answer = handle_method(runs.answer_question)
 
     def refresh(self) -> "Run":
-        self.snapshot = self.sender.send(runs.get(self.id))
+        self.snapshot = self.sender.send(runs.get_run(self.id))
         return self
 
-    def wait(self, timeout: float = USUAL_WAIT_S, *, to_the_end: bool = False) -> "Run":
-        """Until the run has ended or, unless ``to_the_end``, waits for somebody."""
-        patience = Patience(timeout, to_the_end)
-        while not patience.reached(self.refresh().snapshot):
-            last, seconds = self.snapshot.metrics.event_count - 1, patience.seconds(self.snapshot)
-            self.sender.send(runs.poll(self.id, after=last, wait=seconds))
+    def wait(self, timeout: float = DEFAULT_WAIT_S, *, to_the_end: bool = False) -> "Run":
+        """Wait until the run has ended or, unless ``to_the_end``, needs an answer."""
+        deadline = RunWait(timeout, to_the_end)
+        while not deadline.reached(self.refresh().snapshot):
+            last, seconds = self.snapshot.metrics.event_count - 1, deadline.seconds(self.snapshot)
+            self.sender.send(runs.poll_events(self.id, after=last, wait=seconds))
         return self
 
     def events(
-        self, after: int = -1, *, mode: Mode = "debug", timeout: float | None = None
+        self, after: int = -1, *, mode: StreamMode = "debug", timeout: float | None = None
     ) -> Iterator[Event]:
-        """Every event after ``after`` once, as it happens, until the run has ended."""
-        for read in self.sender.follow(
-            runs.stream(self.id, mode), proof_of(self.id), after, timeout
+        """Yield every event after ``after`` once, as it happens, until the run has ended."""
+        for frame in self.sender.follow(
+            runs.stream_run(self.id, mode), end_check_for(self.id), after, timeout
         ):
-            if isinstance(read, Event):
-                yield read
+            if isinstance(frame, Event):
+                yield frame
 
     def questions(self) -> list[Question]:
-        """What it waits for."""
-        return self.sender.send(runs.questions(self.id)).open
+        """Return the open questions of the run."""
+        return self.sender.send(runs.list_questions(self.id)).open
 
     def children(self) -> list["Run"]:
         rows = self.refresh().snapshot.child_runs
-        return [Run(self.sender, self.sender.send(runs.get(row.run_id))) for row in rows]
+        return [Run(self.sender, self.sender.send(runs.get_run(row.run_id))) for row in rows]
 
     def fork(self, at: int, edit: Edit | None = None, *, note: str | None = None) -> "Run":
-        """A branch from before event ``at``, which may be said otherwise in it."""
-        return _forked(Run, self, self.sender.send(runs.fork(self.id, at, edit, note=note)))
+        """Fork the run before event ``at``, which ``edit`` may change."""
+        forked = self.sender.send(runs.fork_run(self.id, at, edit, note=note))
+        return _handle_of_fork(Run, self, forked)
 
     def replay(self, from_seq: int = 0) -> "Run":
-        """The same run said again from its record; nothing is called."""
-        return _forked(Run, self, self.sender.send(runs.replay(self.id, from_seq=from_seq)))
+        """Replay the run from its log. The host calls no model, tool or peer."""
+        forked = self.sender.send(runs.replay_run(self.id, from_seq=from_seq))
+        return _handle_of_fork(Run, self, forked)
 
 
-class AsyncRun(RunState):
+class AsyncRun(RunHandle):
     """One run, for asyncio."""
 
     def __init__(self, sender: AsyncSender, snapshot: Snapshot) -> None:
         super().__init__(snapshot)
         self.sender = sender
 
-    cancel = async_its(runs.cancel)
-    pause = async_its(runs.pause)
-    resume = async_its(runs.resume)
-    diff = async_its(runs.diff)
-    verify = async_its(runs.verify)
-    artifact = async_its(runs.artifact)
-    debug_bundle = async_its(runs.debug_bundle)
-    turn = async_its(runs.turn)
-    ancestry = async_its(runs.ancestry)
-    resolve = async_its(runs.resolve_only)
-    approve = async_its(runs.approve)
-    reject = async_its(runs.reject)
-    answer = async_its(runs.answer)
+    cancel = async_handle_method(runs.cancel_run)
+    pause = async_handle_method(runs.pause_run)
+    resume = async_handle_method(runs.resume_run)
+    diff = async_handle_method(runs.diff_runs)
+    verify = async_handle_method(runs.verify_run)
+    artifact = async_handle_method(runs.get_artifact)
+    debug_bundle = async_handle_method(runs.get_debug_bundle)
+    turn = async_handle_method(runs.get_supervisor_turn)
+    ancestry = async_handle_method(runs.get_ancestry)
+    resolve = async_handle_method(runs.resolve_question)
+    approve = async_handle_method(runs.approve_question)
+    reject = async_handle_method(runs.reject_question)
+    answer = async_handle_method(runs.answer_question)
 
     async def refresh(self) -> "AsyncRun":
-        self.snapshot = await self.sender.send(runs.get(self.id))
+        self.snapshot = await self.sender.send(runs.get_run(self.id))
         return self
 
-    async def wait(self, timeout: float = USUAL_WAIT_S, *, to_the_end: bool = False) -> "AsyncRun":
-        """Until the run has ended or, unless ``to_the_end``, waits for somebody."""
-        patience = Patience(timeout, to_the_end)
-        while not patience.reached((await self.refresh()).snapshot):
-            last, seconds = self.snapshot.metrics.event_count - 1, patience.seconds(self.snapshot)
-            await self.sender.send(runs.poll(self.id, after=last, wait=seconds))
+    async def wait(
+        self, timeout: float = DEFAULT_WAIT_S, *, to_the_end: bool = False
+    ) -> "AsyncRun":
+        """Wait until the run has ended or, unless ``to_the_end``, needs an answer."""
+        deadline = RunWait(timeout, to_the_end)
+        while not deadline.reached((await self.refresh()).snapshot):
+            last, seconds = self.snapshot.metrics.event_count - 1, deadline.seconds(self.snapshot)
+            await self.sender.send(runs.poll_events(self.id, after=last, wait=seconds))
         return self
 
     async def events(
-        self, after: int = -1, *, mode: Mode = "debug", timeout: float | None = None
+        self, after: int = -1, *, mode: StreamMode = "debug", timeout: float | None = None
     ) -> AsyncIterator[Event]:
-        """Every event after ``after`` once, as it happens, until the run has ended."""
-        async for read in self.sender.follow(
-            runs.stream(self.id, mode), proof_of(self.id), after, timeout
+        """Yield every event after ``after`` once, as it happens, until the run has ended."""
+        async for frame in self.sender.follow(
+            runs.stream_run(self.id, mode), end_check_for(self.id), after, timeout
         ):
-            if isinstance(read, Event):
-                yield read
+            if isinstance(frame, Event):
+                yield frame
 
     async def questions(self) -> list[Question]:
-        """What it waits for."""
-        return (await self.sender.send(runs.questions(self.id))).open
+        """Return the open questions of the run."""
+        return (await self.sender.send(runs.list_questions(self.id))).open
 
     async def children(self) -> list["AsyncRun"]:
         rows = (await self.refresh()).snapshot.child_runs
-        found = [await self.sender.send(runs.get(row.run_id)) for row in rows]
-        return [AsyncRun(self.sender, snapshot) for snapshot in found]
+        snapshots = [await self.sender.send(runs.get_run(row.run_id)) for row in rows]
+        return [AsyncRun(self.sender, snapshot) for snapshot in snapshots]
 
     async def fork(
         self, at: int, edit: Edit | None = None, *, note: str | None = None
     ) -> "AsyncRun":
-        """A branch from before event ``at``, which may be said otherwise in it."""
-        made = await self.sender.send(runs.fork(self.id, at, edit, note=note))
-        return _forked(AsyncRun, self, made)
+        """Fork the run before event ``at``, which ``edit`` may change."""
+        forked = await self.sender.send(runs.fork_run(self.id, at, edit, note=note))
+        return _handle_of_fork(AsyncRun, self, forked)
 
     async def replay(self, from_seq: int = 0) -> "AsyncRun":
-        """The same run said again from its record; nothing is called."""
-        made = await self.sender.send(runs.replay(self.id, from_seq=from_seq))
-        return _forked(AsyncRun, self, made)
+        """Replay the run from its log. The host calls no model, tool or peer."""
+        forked = await self.sender.send(runs.replay_run(self.id, from_seq=from_seq))
+        return _handle_of_fork(AsyncRun, self, forked)
 
 
-def proof_of(run_id: str) -> Proof:
-    return lambda last: runs.poll(run_id, after=last)
+def end_check_for(run_id: str) -> EndCheck:
+    return lambda last: runs.poll_events(run_id, after=last)
 
 
 R = TypeVar("R", Run, AsyncRun)
 
 
-def _forked(kind: type[R], source: Any, made: Forked) -> R:
-    known = Snapshot(
-        run_id=made.run_id, status=made.status, workflow_id=source.snapshot.workflow_id
+def _handle_of_fork(kind: type[R], source: Any, forked: ForkedRun) -> R:
+    snapshot = Snapshot(
+        run_id=forked.run_id, status=forked.status, workflow_id=source.snapshot.workflow_id
     )
-    return kind(source.sender, known)
+    return kind(source.sender, snapshot)
 
 
-def _started(made: runs.Created, workflow: str) -> Snapshot:
-    return Snapshot(run_id=made.run_id, status=made.status, workflow_id=workflow)
+def _first_snapshot(started: runs.StartedRun, workflow: str) -> Snapshot:
+    return Snapshot(run_id=started.run_id, status=started.status, workflow_id=workflow)
 
 
-class Runs(Of):
+class RunsResource(Resource):
     """All runs."""
 
-    page = waits(runs.page)
-    cancel = waits(runs.cancel)
-    cancel_all = waits(runs.cancel_all)
-    pause = waits(runs.pause)
-    resume = waits(runs.resume)
-    diff = waits(runs.diff)
-    verify = waits(runs.verify)
-    artifact = waits(runs.artifact)
-    debug_bundle = waits(runs.debug_bundle)
-    turn = waits(runs.turn)
-    ancestry = waits(runs.ancestry)
-    poll = waits(runs.poll)
-    branch = waits(runs.branch)
-    fork = waits(runs.fork)
-    replay = waits(runs.replay)
+    page = client_method(runs.list_runs)
+    cancel = client_method(runs.cancel_run)
+    cancel_all = client_method(runs.cancel_runs)
+    pause = client_method(runs.pause_run)
+    resume = client_method(runs.resume_run)
+    diff = client_method(runs.diff_runs)
+    verify = client_method(runs.verify_run)
+    artifact = client_method(runs.get_artifact)
+    debug_bundle = client_method(runs.get_debug_bundle)
+    turn = client_method(runs.get_supervisor_turn)
+    ancestry = client_method(runs.get_ancestry)
+    poll = client_method(runs.poll_events)
+    branch = client_method(runs.branch_run)
+    fork = client_method(runs.fork_run)
+    replay = client_method(runs.replay_run)
 
     def start(
         self,
@@ -242,9 +253,9 @@ class Runs(Of):
         /,
         **named: Any,
     ) -> Run:
-        """Start a run. Inputs are given as one mapping, by name, or both."""
-        made = self.sender.send(runs.start(workflow, inputs, options, **named))
-        return Run(self.sender, _started(made, workflow))
+        """Start a run. Pass inputs as one mapping, by name, or both."""
+        started = self.sender.send(runs.start_run(workflow, inputs, options, **named))
+        return Run(self.sender, _first_snapshot(started, workflow))
 
     def ask(
         self,
@@ -255,49 +266,54 @@ class Runs(Of):
         *,
         task: Mapping[str, Any] | None = None,
     ) -> Run:
-        """Start a run that is a question to an agent; its answer is the variable ``text``."""
-        made = self.sender.send(runs.ask(agent, prompt, options, task=task))
-        return Run(self.sender, _started(made, ""))
+        """Start a run that asks an agent; its answer is the variable ``text``."""
+        started = self.sender.send(runs.ask_agent(agent, prompt, options, task=task))
+        return Run(self.sender, _first_snapshot(started, ""))
 
     def get(self, run_id: str) -> Run:
-        return Run(self.sender, self.sender.send(runs.get(run_id)))
+        return Run(self.sender, self.sender.send(runs.get_run(run_id)))
 
-    def list(self, *, limit: int = 1000, **where: Unpack[Where]) -> Iterator[RunRow]:
-        """At most so many, newest first, over all pages; ``where`` is what ``page`` takes."""
+    def list(self, *, limit: int = 1000, **where: Unpack[RunListFilter]) -> Iterator[RunRow]:
+        """Yield at most ``limit`` runs, newest first; ``where`` has the filters of ``page``."""
         cursor: str | None = None
         while limit > 0:
-            found = self.sender.send(runs.page(limit=min(limit, 500), cursor=cursor, **where))
-            yield from found.runs
-            limit, cursor = limit - len(found.runs), found.next_cursor
+            page = self.sender.send(runs.list_runs(limit=min(limit, 500), cursor=cursor, **where))
+            yield from page.runs
+            limit, cursor = limit - len(page.runs), page.next_cursor
             if cursor is None:
                 return
 
     def events(
-        self, run_id: str, after: int = -1, *, mode: Mode = "debug", timeout: float | None = None
+        self,
+        run_id: str,
+        after: int = -1,
+        *,
+        mode: StreamMode = "debug",
+        timeout: float | None = None,
     ) -> Iterator[Event]:
-        """As ``Run.events``."""
+        """Yield the events of a run, like ``Run.events``."""
         run = Run(self.sender, Snapshot(run_id=run_id, status=""))
         return run.events(after, mode=mode, timeout=timeout)
 
 
-class AsyncRuns(AsyncOf):
+class AsyncRunsResource(AsyncResource):
     """All runs, for asyncio."""
 
-    page = awaits(runs.page)
-    cancel = awaits(runs.cancel)
-    cancel_all = awaits(runs.cancel_all)
-    pause = awaits(runs.pause)
-    resume = awaits(runs.resume)
-    diff = awaits(runs.diff)
-    verify = awaits(runs.verify)
-    artifact = awaits(runs.artifact)
-    debug_bundle = awaits(runs.debug_bundle)
-    turn = awaits(runs.turn)
-    ancestry = awaits(runs.ancestry)
-    poll = awaits(runs.poll)
-    branch = awaits(runs.branch)
-    fork = awaits(runs.fork)
-    replay = awaits(runs.replay)
+    page = async_client_method(runs.list_runs)
+    cancel = async_client_method(runs.cancel_run)
+    cancel_all = async_client_method(runs.cancel_runs)
+    pause = async_client_method(runs.pause_run)
+    resume = async_client_method(runs.resume_run)
+    diff = async_client_method(runs.diff_runs)
+    verify = async_client_method(runs.verify_run)
+    artifact = async_client_method(runs.get_artifact)
+    debug_bundle = async_client_method(runs.get_debug_bundle)
+    turn = async_client_method(runs.get_supervisor_turn)
+    ancestry = async_client_method(runs.get_ancestry)
+    poll = async_client_method(runs.poll_events)
+    branch = async_client_method(runs.branch_run)
+    fork = async_client_method(runs.fork_run)
+    replay = async_client_method(runs.replay_run)
 
     async def start(
         self,
@@ -307,9 +323,9 @@ class AsyncRuns(AsyncOf):
         /,
         **named: Any,
     ) -> AsyncRun:
-        """Start a run. Inputs are given as one mapping, by name, or both."""
-        made = await self.sender.send(runs.start(workflow, inputs, options, **named))
-        return AsyncRun(self.sender, _started(made, workflow))
+        """Start a run. Pass inputs as one mapping, by name, or both."""
+        started = await self.sender.send(runs.start_run(workflow, inputs, options, **named))
+        return AsyncRun(self.sender, _first_snapshot(started, workflow))
 
     async def ask(
         self,
@@ -320,28 +336,35 @@ class AsyncRuns(AsyncOf):
         *,
         task: Mapping[str, Any] | None = None,
     ) -> AsyncRun:
-        """Start a run that is a question to an agent; its answer is the variable ``text``."""
-        made = await self.sender.send(runs.ask(agent, prompt, options, task=task))
-        return AsyncRun(self.sender, _started(made, ""))
+        """Start a run that asks an agent; its answer is the variable ``text``."""
+        started = await self.sender.send(runs.ask_agent(agent, prompt, options, task=task))
+        return AsyncRun(self.sender, _first_snapshot(started, ""))
 
     async def get(self, run_id: str) -> AsyncRun:
-        return AsyncRun(self.sender, await self.sender.send(runs.get(run_id)))
+        return AsyncRun(self.sender, await self.sender.send(runs.get_run(run_id)))
 
-    async def list(self, *, limit: int = 1000, **where: Unpack[Where]) -> AsyncIterator[RunRow]:
-        """At most so many, newest first, over all pages; ``where`` is what ``page`` takes."""
+    async def list(
+        self, *, limit: int = 1000, **where: Unpack[RunListFilter]
+    ) -> AsyncIterator[RunRow]:
+        """Yield at most ``limit`` runs, newest first; ``where`` has the filters of ``page``."""
         cursor: str | None = None
         while limit > 0:
-            asked = runs.page(limit=min(limit, 500), cursor=cursor, **where)
-            found = await self.sender.send(asked)
-            for row in found.runs:
+            call = runs.list_runs(limit=min(limit, 500), cursor=cursor, **where)
+            page = await self.sender.send(call)
+            for row in page.runs:
                 yield row
-            limit, cursor = limit - len(found.runs), found.next_cursor
+            limit, cursor = limit - len(page.runs), page.next_cursor
             if cursor is None:
                 return
 
     def events(
-        self, run_id: str, after: int = -1, *, mode: Mode = "debug", timeout: float | None = None
+        self,
+        run_id: str,
+        after: int = -1,
+        *,
+        mode: StreamMode = "debug",
+        timeout: float | None = None,
     ) -> AsyncIterator[Event]:
-        """As ``AsyncRun.events``."""
+        """Yield the events of a run, like ``AsyncRun.events``."""
         run = AsyncRun(self.sender, Snapshot(run_id=run_id, status=""))
         return run.events(after, mode=mode, timeout=timeout)

@@ -1,22 +1,29 @@
-"""Councils and threads: convened, spoken in, steered, closed; and one thread as a thing."""
+"""Threads and councils: handles of single threads, and the resource of all threads."""
 
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from moot.client.errors import TimedOut
-from moot.client.http.methods import AsyncOf, Of, async_its, awaits, its, waits
+from moot.client.http.methods import (
+    AsyncResource,
+    Resource,
+    async_client_method,
+    async_handle_method,
+    client_method,
+    handle_method,
+)
 from moot.client.http.senders import AsyncSender, Sender
 from moot.client.http.sse import Event, Spoken
 from moot.client.operations import runs, search, threads
-from moot.client.operations.threads import Led
-from moot.client.runs import LONGEST_POLL_S, USUAL_WAIT_S, proof_of
-from moot.wire.runs import Taken
+from moot.client.operations.threads import CouncilOptions
+from moot.client.runs import DEFAULT_WAIT_S, LONGEST_POLL_S, end_check_for
+from moot.wire.runs import AnswerResult
 from moot.wire.threads import Line, ThreadView
 
 
-class Quiet:
-    """How long a thread is listened to until it falls silent."""
+class QuietWait:
+    """The deadline of a wait for a quiet thread."""
 
     def __init__(self, timeout: float) -> None:
         self._until, self._timeout = time.monotonic() + timeout, timeout
@@ -28,8 +35,8 @@ class Quiet:
         return max(1, min(LONGEST_POLL_S, int(left)))
 
 
-class ThreadState:
-    """What was last learnt of a thread."""
+class ThreadHandle:
+    """The last known view of a thread; ``refresh`` updates it."""
 
     def __init__(self, view: ThreadView) -> None:
         self.view = view
@@ -54,161 +61,165 @@ class ThreadState:
         return self.view.turns
 
 
-class Thread(ThreadState):
+class Thread(ThreadHandle):
     """One conversation."""
 
     def __init__(self, sender: Sender, view: ThreadView) -> None:
         super().__init__(view)
         self.sender = sender
 
-    control = its(threads.control)
-    mute = its(threads.mute)
-    unmute = its(threads.unmute)
-    pause = its(threads.pause)
-    resume = its(threads.resume)
-    prod = its(threads.prod)
-    invite = its(threads.invite)
-    uninvite = its(threads.uninvite)
-    close = its(threads.close)
-    events = its(threads.events)
-    rename = its(threads.rename)
-    link = its(threads.link)
-    side = its(threads.side)
-    archive = its(threads.archive)
-    unarchive = its(threads.unarchive)
-    join = its(threads.join)
-    take_seat = its(threads.take_seat)
-    leave_seat = its(threads.leave_seat)
-    next = its(threads.next_)
-    export = its(threads.export)
-    minutes = its(threads.minutes)
-    begin_speech = its(threads.begin_speech)
-    say_words = its(threads.say_words)
-    stop_speech = its(threads.stop_speech)
-    mark_read = its(search.mark_read)
-    reading = its(search.reading)
-    catch_up = its(search.catch_up)
-    catch_ups = its(search.catch_ups)
-    get_catch_up = its(search.get_catch_up)
+    control = handle_method(threads.control_thread)
+    mute = handle_method(threads.mute_participants)
+    unmute = handle_method(threads.unmute_participants)
+    pause = handle_method(threads.pause_thread)
+    resume = handle_method(threads.resume_thread)
+    prod = handle_method(threads.prod_participants)
+    invite = handle_method(threads.invite_participant)
+    uninvite = handle_method(threads.uninvite_participant)
+    close = handle_method(threads.close_thread)
+    events = handle_method(threads.list_thread_events)
+    rename = handle_method(threads.rename_thread)
+    link = handle_method(threads.link_thread)
+    side = handle_method(threads.begin_side_thread)
+    archive = handle_method(threads.archive_thread)
+    unarchive = handle_method(threads.unarchive_thread)
+    join = handle_method(threads.create_join_key)
+    take_seat = handle_method(threads.take_seat)
+    leave_seat = handle_method(threads.leave_seat)
+    next = handle_method(threads.next_request)
+    export = handle_method(threads.export_thread)
+    minutes = handle_method(threads.get_minutes)
+    begin_speech = handle_method(threads.begin_speech)
+    say_words = handle_method(threads.say_words)
+    stop_speech = handle_method(threads.stop_speech)
+    mark_read = handle_method(search.mark_thread_read)
+    reading = handle_method(search.get_read_status)
+    catch_up = handle_method(search.create_catch_up)
+    catch_ups = handle_method(search.list_catch_ups)
+    get_catch_up = handle_method(search.get_catch_up)
 
     def refresh(self) -> "Thread":
-        self.view = self.sender.send(threads.get(self.id))
+        self.view = self.sender.send(threads.get_thread(self.id))
         return self
 
     def say(self, content: Any, *, to: str | None = None, speaker: str | None = None,
-            speech_id: str | None = None) -> Taken:  # fmt: skip
-        """A turn of the person of the key, or of a participant it may speak as."""
-        turn = threads.turn(content, to, speaker, speech_id)
-        return self.sender.send(runs.resolve(self.run_id, self.view.node_id, turn))
+            speech_id: str | None = None) -> AnswerResult:  # fmt: skip
+        """Take a turn as the person of the key, or as a participant the key may speak as."""
+        turn = threads.exchange_value(content, to, speaker, speech_id)
+        return self.sender.send(runs.resolve_interrupt(self.run_id, self.view.node_id, turn))
 
     def transcript(self) -> list[Line]:
-        """The turns so far, without the notes between them."""
+        """Return the turns so far, without the notes between them."""
         return [line for line in self.minutes().transcript if line.note is None]
 
-    def wait(self, timeout: float = USUAL_WAIT_S) -> "Thread":
-        """Until nobody says anything more by itself, or it is closed."""
-        patience = Quiet(timeout)
+    def wait(self, timeout: float = DEFAULT_WAIT_S) -> "Thread":
+        """Wait until no agent will speak without a person, or the thread is closed."""
+        deadline = QuietWait(timeout)
         while True:
-            run = self.sender.send(runs.get(self.run_id))
+            run = self.sender.send(runs.get_run(self.run_id))
             if self.refresh().view.quiet or run.ended:
                 return self
             last = run.metrics.event_count - 1
-            wait = patience.seconds(self.view)
-            self.sender.send(runs.poll(self.run_id, after=last, wait=wait))
+            wait = deadline.seconds(self.view)
+            self.sender.send(runs.poll_events(self.run_id, after=last, wait=wait))
 
     def stream(self, after: int = -1, *, timeout: float | None = None) -> Iterator[Event | Spoken]:
-        """Events, each once, and between them the words that are just being spoken."""
-        return self.sender.follow(threads.stream(self.id), proof_of(self.run_id), after, timeout)
+        """Yield every event once, and between events the words of speech in progress."""
+        return self.sender.follow(
+            threads.stream_thread(self.id), end_check_for(self.run_id), after, timeout
+        )
 
 
-class AsyncThread(ThreadState):
+class AsyncThread(ThreadHandle):
     """One conversation, for asyncio."""
 
     def __init__(self, sender: AsyncSender, view: ThreadView) -> None:
         super().__init__(view)
         self.sender = sender
 
-    control = async_its(threads.control)
-    mute = async_its(threads.mute)
-    unmute = async_its(threads.unmute)
-    pause = async_its(threads.pause)
-    resume = async_its(threads.resume)
-    prod = async_its(threads.prod)
-    invite = async_its(threads.invite)
-    uninvite = async_its(threads.uninvite)
-    close = async_its(threads.close)
-    events = async_its(threads.events)
-    rename = async_its(threads.rename)
-    link = async_its(threads.link)
-    side = async_its(threads.side)
-    archive = async_its(threads.archive)
-    unarchive = async_its(threads.unarchive)
-    join = async_its(threads.join)
-    take_seat = async_its(threads.take_seat)
-    leave_seat = async_its(threads.leave_seat)
-    next = async_its(threads.next_)
-    export = async_its(threads.export)
-    minutes = async_its(threads.minutes)
-    begin_speech = async_its(threads.begin_speech)
-    say_words = async_its(threads.say_words)
-    stop_speech = async_its(threads.stop_speech)
-    mark_read = async_its(search.mark_read)
-    reading = async_its(search.reading)
-    catch_up = async_its(search.catch_up)
-    catch_ups = async_its(search.catch_ups)
-    get_catch_up = async_its(search.get_catch_up)
+    control = async_handle_method(threads.control_thread)
+    mute = async_handle_method(threads.mute_participants)
+    unmute = async_handle_method(threads.unmute_participants)
+    pause = async_handle_method(threads.pause_thread)
+    resume = async_handle_method(threads.resume_thread)
+    prod = async_handle_method(threads.prod_participants)
+    invite = async_handle_method(threads.invite_participant)
+    uninvite = async_handle_method(threads.uninvite_participant)
+    close = async_handle_method(threads.close_thread)
+    events = async_handle_method(threads.list_thread_events)
+    rename = async_handle_method(threads.rename_thread)
+    link = async_handle_method(threads.link_thread)
+    side = async_handle_method(threads.begin_side_thread)
+    archive = async_handle_method(threads.archive_thread)
+    unarchive = async_handle_method(threads.unarchive_thread)
+    join = async_handle_method(threads.create_join_key)
+    take_seat = async_handle_method(threads.take_seat)
+    leave_seat = async_handle_method(threads.leave_seat)
+    next = async_handle_method(threads.next_request)
+    export = async_handle_method(threads.export_thread)
+    minutes = async_handle_method(threads.get_minutes)
+    begin_speech = async_handle_method(threads.begin_speech)
+    say_words = async_handle_method(threads.say_words)
+    stop_speech = async_handle_method(threads.stop_speech)
+    mark_read = async_handle_method(search.mark_thread_read)
+    reading = async_handle_method(search.get_read_status)
+    catch_up = async_handle_method(search.create_catch_up)
+    catch_ups = async_handle_method(search.list_catch_ups)
+    get_catch_up = async_handle_method(search.get_catch_up)
 
     async def refresh(self) -> "AsyncThread":
-        self.view = await self.sender.send(threads.get(self.id))
+        self.view = await self.sender.send(threads.get_thread(self.id))
         return self
 
     async def say(self, content: Any, *, to: str | None = None, speaker: str | None = None,
-                  speech_id: str | None = None) -> Taken:  # fmt: skip
-        """A turn of the person of the key, or of a participant it may speak as."""
-        turn = threads.turn(content, to, speaker, speech_id)
-        return await self.sender.send(runs.resolve(self.run_id, self.view.node_id, turn))
+                  speech_id: str | None = None) -> AnswerResult:  # fmt: skip
+        """Take a turn as the person of the key, or as a participant the key may speak as."""
+        turn = threads.exchange_value(content, to, speaker, speech_id)
+        return await self.sender.send(runs.resolve_interrupt(self.run_id, self.view.node_id, turn))
 
     async def transcript(self) -> list[Line]:
-        """The turns so far, without the notes between them."""
+        """Return the turns so far, without the notes between them."""
         return [line for line in (await self.minutes()).transcript if line.note is None]
 
-    async def wait(self, timeout: float = USUAL_WAIT_S) -> "AsyncThread":
-        """Until nobody says anything more by itself, or it is closed."""
-        patience = Quiet(timeout)
+    async def wait(self, timeout: float = DEFAULT_WAIT_S) -> "AsyncThread":
+        """Wait until no agent will speak without a person, or the thread is closed."""
+        deadline = QuietWait(timeout)
         while True:
-            run = await self.sender.send(runs.get(self.run_id))
+            run = await self.sender.send(runs.get_run(self.run_id))
             if (await self.refresh()).view.quiet or run.ended:
                 return self
             last = run.metrics.event_count - 1
-            wait = patience.seconds(self.view)
-            await self.sender.send(runs.poll(self.run_id, after=last, wait=wait))
+            wait = deadline.seconds(self.view)
+            await self.sender.send(runs.poll_events(self.run_id, after=last, wait=wait))
 
     def stream(
         self, after: int = -1, *, timeout: float | None = None
     ) -> AsyncIterator[Event | Spoken]:
-        """Events, each once, and between them the words that are just being spoken."""
-        return self.sender.follow(threads.stream(self.id), proof_of(self.run_id), after, timeout)
+        """Yield every event once, and between events the words of speech in progress."""
+        return self.sender.follow(
+            threads.stream_thread(self.id), end_check_for(self.run_id), after, timeout
+        )
 
 
-class Threads(Of):
-    """All threads; a council is one that was convened with a question."""
+class ThreadsResource(Resource):
+    """All threads. A council is a thread that was convened with a question."""
 
-    list = waits(threads.list_)
-    minutes = waits(threads.minutes)
-    export = waits(threads.export)
+    list = client_method(threads.list_threads)
+    minutes = client_method(threads.get_minutes)
+    export = client_method(threads.export_thread)
 
     def get(self, thread_id: str) -> Thread:
-        return Thread(self.sender, self.sender.send(threads.get(thread_id)))
+        return Thread(self.sender, self.sender.send(threads.get_thread(thread_id)))
 
     def convene(
         self,
         question: str,
         participants: Sequence[str | Mapping[str, Any]] = (),
-        **how: Unpack[Led],
+        **options: Unpack[CouncilOptions],
     ) -> Thread:
-        """``title``, ``moderator``, ``policy``, ``budget`` and ``open`` say how it is led."""
-        made = self.sender.send(threads.convene(question, participants, **how))
-        return self.get(made.thread_id)
+        """Convene a council; ``options`` set title, moderator, policy, budget and openness."""
+        council = self.sender.send(threads.convene_council(question, participants, **options))
+        return self.get(council.thread_id)
 
     def begin(
         self,
@@ -218,38 +229,38 @@ class Threads(Of):
         opening: str | None = None,
         policy: Mapping[str, Any] | None = None,
     ) -> Thread:
-        """A thread, for as long as it takes."""
-        call = threads.begin(title, participants, opening=opening, policy=policy)
+        """Begin a thread without an end."""
+        call = threads.begin_thread(title, participants, opening=opening, policy=policy)
         return Thread(self.sender, self.sender.send(call))
 
     def reopen(self, thread_id: str, *, note: str | None = None) -> Thread:
-        """A new thread that goes on from right before the end of a closed one."""
-        return Thread(self.sender, self.sender.send(threads.reopen(thread_id, note=note)))
+        """Continue a closed thread in a new one that starts just before its end."""
+        return Thread(self.sender, self.sender.send(threads.reopen_thread(thread_id, note=note)))
 
     def import_(self, bundle: bytes) -> Thread:
-        """What ``export("bundle")`` gave, on this or another host."""
-        return self.get(self.sender.send(threads.import_(bundle)).thread_id)
+        """Import the result of ``export("bundle")`` from this or another host."""
+        return self.get(self.sender.send(threads.import_thread(bundle)).thread_id)
 
 
-class AsyncThreads(AsyncOf):
+class AsyncThreadsResource(AsyncResource):
     """All threads, for asyncio."""
 
-    list = awaits(threads.list_)
-    minutes = awaits(threads.minutes)
-    export = awaits(threads.export)
+    list = async_client_method(threads.list_threads)
+    minutes = async_client_method(threads.get_minutes)
+    export = async_client_method(threads.export_thread)
 
     async def get(self, thread_id: str) -> AsyncThread:
-        return AsyncThread(self.sender, await self.sender.send(threads.get(thread_id)))
+        return AsyncThread(self.sender, await self.sender.send(threads.get_thread(thread_id)))
 
     async def convene(
         self,
         question: str,
         participants: Sequence[str | Mapping[str, Any]] = (),
-        **how: Unpack[Led],
+        **options: Unpack[CouncilOptions],
     ) -> AsyncThread:
-        """``title``, ``moderator``, ``policy``, ``budget`` and ``open`` say how it is led."""
-        made = await self.sender.send(threads.convene(question, participants, **how))
-        return await self.get(made.thread_id)
+        """Convene a council; ``options`` set title, moderator, policy, budget and openness."""
+        council = await self.sender.send(threads.convene_council(question, participants, **options))
+        return await self.get(council.thread_id)
 
     async def begin(
         self,
@@ -259,15 +270,15 @@ class AsyncThreads(AsyncOf):
         opening: str | None = None,
         policy: Mapping[str, Any] | None = None,
     ) -> AsyncThread:
-        """A thread, for as long as it takes."""
-        call = threads.begin(title, participants, opening=opening, policy=policy)
+        """Begin a thread without an end."""
+        call = threads.begin_thread(title, participants, opening=opening, policy=policy)
         return AsyncThread(self.sender, await self.sender.send(call))
 
     async def reopen(self, thread_id: str, *, note: str | None = None) -> AsyncThread:
-        """A new thread that goes on from right before the end of a closed one."""
-        view = await self.sender.send(threads.reopen(thread_id, note=note))
+        """Continue a closed thread in a new one that starts just before its end."""
+        view = await self.sender.send(threads.reopen_thread(thread_id, note=note))
         return AsyncThread(self.sender, view)
 
     async def import_(self, bundle: bytes) -> AsyncThread:
-        """What ``export("bundle")`` gave, on this or another host."""
-        return await self.get((await self.sender.send(threads.import_(bundle))).thread_id)
+        """Import the result of ``export("bundle")`` from this or another host."""
+        return await self.get((await self.sender.send(threads.import_thread(bundle))).thread_id)

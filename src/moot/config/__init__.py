@@ -1,1 +1,1 @@
-"""config."""
+"""Configuration: settings, the project file, and the location of the server."""

@@ -1,14 +1,17 @@
-"""How a package that Moot can do without is installed, where somebody finds that it is needed."""
+"""The command that installs an optional package."""
 
 import shlex
 import sys
 from pathlib import Path
 
 
-def install(extra: str) -> str:
-    """From a clone with its folder, for an index may know nothing of that name or another project,
-    and with the Python that runs: the shell's pip may be that of another one."""
+def install_hint(extra: str) -> str:
+    """Return the pip command for an extra of Moot.
+
+    In a clone it names the folder, because an index may have no such package or another one. It
+    names the running Python, because the shell's pip may belong to another one.
+    """
     folder = Path(__file__).resolve().parents[3]
-    cloned = (folder / "pyproject.toml").is_file()
-    what = f"-e {shlex.quote(f'{folder}[{extra}]')}" if cloned else f"'moot[{extra}]'"
-    return f"{shlex.quote(sys.executable)} -m pip install {what}"
+    is_clone = (folder / "pyproject.toml").is_file()
+    package = f"-e {shlex.quote(f'{folder}[{extra}]')}" if is_clone else f"'moot[{extra}]'"
+    return f"{shlex.quote(sys.executable)} -m pip install {package}"

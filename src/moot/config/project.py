@@ -1,4 +1,4 @@
-"""``moot.toml``: the project's file, read whole and checked; a mistake is named with its line."""
+"""Read and check ``moot.toml``, the project's file. Errors name file and line."""
 
 import re
 import tomllib
@@ -12,23 +12,23 @@ from msgspec import Struct
 from moot.agents.models.config import ModelEntry, Price
 from moot.agents.tools.config import HttpEntry, McpEntry
 from moot.clock import Clock
-from moot.core.text.nearest import nearest
+from moot.core.text.nearest import nearest_word
 
 if TYPE_CHECKING:
-    from moot.agents.models.registry import Book
-    from moot.agents.tools.registry import Shelf
+    from moot.agents.models.registry import ModelRegistry
+    from moot.agents.tools.registry import ToolRegistry
     from moot.config.settings import Settings
 
 SECTIONS = ("server", "limits", "models", "prices", "tools", "mcp")
-#: settings that bound something; all others stand under [server]
+#: settings that are limits; all others belong under [server]
 LIMITS = re.compile(r"max_.*|rate_limit|queue_limit|tenant_.*_per_day")
-#: settings that are paths, which are meant from where the file lies
+#: settings that are paths, relative to the folder of the file
 PATHS = ("database", "workflows", "agents", "nodes", "tools", "openwop_dir", "cassette")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
 
-class Project(Struct, frozen=True, kw_only=True):
-    """What the file says; all of it may be absent."""
+class ProjectConfig(Struct, frozen=True, kw_only=True):
+    """The content of the file; every part is optional."""
 
     file: Path | None = None
     settings: dict[str, Any] = {}
@@ -39,151 +39,165 @@ class Project(Struct, frozen=True, kw_only=True):
 
 
 class ProjectError(ValueError):
-    """A mistake in the file, and where it is."""
+    """A mistake in the file, with its line."""
 
 
-def book_of(
-    found: Project | None,
+def build_model_registry(
+    config: ProjectConfig | None,
     settings: "Settings",
     secret: Callable[[str], str | None],
     clock: Clock,
-    again: Callable[[], Project | None] | None = None,
-) -> "Book":
-    """The models of the project, spoken to as the settings say; with ``again``, which reads the
-    project anew, also those that are added to it while this process runs."""
-    from moot.agents.models.registry import Book, Ways
+    again: Callable[[], ProjectConfig | None] | None = None,
+) -> "ModelRegistry":
+    """Return the models of the project, called in the mode of the settings.
 
-    ways = Ways(mode=settings.models_mode, cassette=settings.cassette, demo_wps=settings.demo_wps)
-    project = found or Project()
-    later = None if again is None else lambda: _models_and_prices(again() or Project())
-    return Book(project.models, secret, clock, ways, project.prices, later=later)
+    ``again`` reads the project once more, so that models added to a running process are found.
+    """
+    from moot.agents.models.registry import ModelRegistry, ModelSettings
+
+    ways = ModelSettings(
+        mode=settings.models_mode, cassette=settings.cassette, demo_wps=settings.demo_wps
+    )
+    project = config or ProjectConfig()
+    later = None if again is None else lambda: _models_and_prices(again() or ProjectConfig())
+    return ModelRegistry(project.models, secret, clock, ways, project.prices, later=later)
 
 
-def _models_and_prices(project: Project) -> tuple[dict[str, ModelEntry], dict[str, Price]]:
+def _models_and_prices(project: ProjectConfig) -> tuple[dict[str, ModelEntry], dict[str, Price]]:
     return project.models, project.prices
 
 
-def shelf_of(
-    found: Project | None, settings: "Settings", secret: Callable[[str], str | None]
-) -> "Shelf":
-    """The tools of the project: functions, addresses, servers. Raises ValueError with the file."""
+def build_tool_registry(
+    config: ProjectConfig | None, settings: "Settings", secret: Callable[[str], str | None]
+) -> "ToolRegistry":
+    """Return the tools of the project: functions, HTTP addresses and MCP servers.
+
+    Raise ValueError that names the file.
+    """
     from moot.agents.tools import functions, http
     from moot.agents.tools.mcp import McpServer
-    from moot.agents.tools.registry import Shelf
+    from moot.agents.tools.registry import ToolRegistry
     from moot.net.outbound import Outbound
 
-    project = found or Project()
-    known = functions.from_entry_points()
-    for place in filter(None, (settings.nodes, settings.tools)):
-        for tool, source in functions.from_path(Path(place)).values():
-            functions.add(known, [tool], source)
+    project = config or ProjectConfig()
+    tools = functions.tools_from_entry_points()
+    for path in filter(None, (settings.nodes, settings.tools)):
+        for tool, source in functions.tools_from_path(Path(path)).values():
+            functions.add_tools(tools, [tool], source)
     outbound = Outbound(settings.allow_private_targets)
-    return Shelf(
-        known,
+    return ToolRegistry(
+        tools,
         {
-            name: http.http_tool(name, each, outbound, secret)
-            for name, each in project.tools.items()
+            name: http.http_tool(name, entry, outbound, secret)
+            for name, entry in project.tools.items()
         },
         {name: McpServer(name, entry, secret) for name, entry in project.mcp.items()},
         outbound,
     )
 
 
-def read(file: Path, settings: type[Struct]) -> Project:
-    """Raises ProjectError: file, line, what is wrong, the word that was most likely meant."""
+def read_project(file: Path, settings: type[Struct]) -> ProjectConfig:
+    """Return the parsed file. Raise ProjectError with file, line, mistake and suggestion."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ProjectError(f"{file}: it cannot be read: {error}") from None
-    return parse(text, file, settings)
+    return parse_project(text, file, settings)
 
 
-def parse(text: str, file: Path, settings: type[Struct]) -> Project:
-    where = _Where(file, text)
+def parse_project(text: str, file: Path, settings: type[Struct]) -> ProjectConfig:
+    source = _SourceLines(file, text)
     try:
-        found = tomllib.loads(text)
+        tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise where.unreadable(error) from None
-    for section, table in found.items():
-        where.known(section, SECTIONS, (), "the file")
+        raise source.syntax_error(error) from None
+    for section, table in tables.items():
+        source.check_word(section, SECTIONS, (), "the file")
         if not isinstance(table, dict):
-            raise where.error((section,), f"[{section}] must be a table")
-    return Project(
+            raise source.error((section,), f"[{section}] must be a table")
+    return ProjectConfig(
         file=file,
-        settings=_settings(found, settings, where),
-        models=_tables(found.get("models", {}), ModelEntry, ("models",), where),
-        prices=_tables(found.get("prices", {}), Price, ("prices",), where),
-        tools=_tables(found.get("tools", {}), HttpEntry, ("tools",), where),
-        mcp=_tables(found.get("mcp", {}), McpEntry, ("mcp",), where),
+        settings=_read_settings(tables, settings, source),
+        models=_read_entries(tables.get("models", {}), ModelEntry, ("models",), source),
+        prices=_read_entries(tables.get("prices", {}), Price, ("prices",), source),
+        tools=_read_entries(tables.get("tools", {}), HttpEntry, ("tools",), source),
+        mcp=_read_entries(tables.get("mcp", {}), McpEntry, ("mcp",), source),
     )
 
 
-def _settings(found: dict[str, Any], settings: type[Struct], where: "_Where") -> dict[str, Any]:
+def _read_settings(
+    tables: dict[str, Any], settings: type[Struct], source: "_SourceLines"
+) -> dict[str, Any]:
     names = settings.__struct_fields__
     sections = {
         "server": [name for name in names if not LIMITS.fullmatch(name)],
         "limits": [name for name in names if LIMITS.fullmatch(name)],
     }
-    given: dict[str, Any] = {}
-    for section, known in sections.items():
-        table = found.get(section, {})
+    values: dict[str, Any] = {}
+    for section, allowed in sections.items():
+        table = tables.get(section, {})
         for name in table:
-            if name in names and name not in known:
+            if name in names and name not in allowed:
                 other = next(one for one in sections if one != section)
-                raise where.error((section, name), f"'{name}' belongs under [{other}]")
-            where.known(name, known, (section,), f"[{section}]")
-        _checked(table, settings, (section,), where)
-        given.update(table)
+                raise source.error((section, name), f"'{name}' belongs under [{other}]")
+            source.check_word(name, allowed, (section,), f"[{section}]")
+        _convert_table(table, settings, (section,), source)
+        values.update(table)
     for name in PATHS:
-        if isinstance(given.get(name), str) and where.file.parent != Path():
-            given[name] = str(where.file.parent / given[name])
-    return given
+        if isinstance(values.get(name), str) and source.file.parent != Path():
+            values[name] = str(source.file.parent / values[name])
+    return values
 
 
-def _tables(
-    found: dict[str, Any], kind: type[Any], path: tuple[str, ...], where: "_Where"
+def _read_entries(
+    tables: dict[str, Any], kind: type[Any], path: tuple[str, ...], source: "_SourceLines"
 ) -> dict[str, Any]:
-    """Tables by name: [models.NAME], [prices."PATTERN"]."""
-    tables = {}
-    for name, table in found.items():
+    """Return entries by name, as in [models.NAME] or [prices."PATTERN"]."""
+    entries = {}
+    for name, table in tables.items():
         here = (*path, name)
         if not isinstance(table, dict):
-            raise where.error(here, f"[{'.'.join(here)}] must be a table")
+            raise source.error(here, f"[{'.'.join(here)}] must be a table")
         if path != ("prices",) and not NAME.fullmatch(name):
-            raise where.error(here, f"'{name}' is no name: use letters, digits, _ and -")
-        tables[name] = _checked(table, kind, here, where)
+            raise source.error(here, f"'{name}' is no name: use letters, digits, _ and -")
+        entries[name] = _convert_table(table, kind, here, source)
         if kind is ModelEntry:
-            _complete(tables[name], here, where)
-        elif isinstance(tables[name], HttpEntry | McpEntry) and (wrong := tables[name].problem()):
-            raise where.error((*here, wrong[0]), wrong[1])
-    return tables
+            _check_model(entries[name], here, source)
+        elif isinstance(entries[name], HttpEntry | McpEntry) and (
+            problem := entries[name].problem()
+        ):
+            raise source.error((*here, problem[0]), problem[1])
+    return entries
 
 
-def _complete(entry: ModelEntry, path: tuple[str, ...], where: "_Where") -> None:
+def _check_model(entry: ModelEntry, path: tuple[str, ...], source: "_SourceLines") -> None:
     if entry.provider != "demo" and (entry.script or entry.fail):
         word = "script" if entry.script else "fail"
-        raise where.error((*path, word), f"'{word}' is for provider = \"demo\" only")
+        raise source.error((*path, word), f"'{word}' is for provider = \"demo\" only")
     if entry.url is not None and not re.match(r"https?://[^\s/@]+(/\S*)?$", entry.url):
-        said = "url must begin with http:// or https:// and hold no key or password"
-        raise where.error((*path, "url"), said)
+        message = "url must begin with http:// or https:// and hold no key or password"
+        raise source.error((*path, "url"), message)
 
 
-def _checked(table: dict[str, Any], kind: type[Any], path: tuple[str, ...], where: "_Where") -> Any:
+def _convert_table(
+    table: dict[str, Any], kind: type[Any], path: tuple[str, ...], source: "_SourceLines"
+) -> Any:
     try:
         return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
-        said, _, place = str(error).partition(" - at `$")
+        message, _, place = str(error).partition(" - at `$")
         inner = tuple(part for part in re.split(r"[.\[\]`]+", place) if part and part != "...")
-        unknown = re.search(r"unknown field `(.*)`", said)
+        unknown = re.search(r"unknown field `(.*)`", message)
         if unknown and not inner:
-            where.known(unknown[1], kind.__struct_fields__, path, f"[{'.'.join(path)}]")
+            source.check_word(unknown[1], kind.__struct_fields__, path, f"[{'.'.join(path)}]")
         if unknown:
             inner = (*inner, unknown[1])
-        raise where.error((*path, *inner), f"{'.'.join(inner) or 'the table'}: {said}") from None
+        text = f"{'.'.join(inner) or 'the table'}: {message}"
+        raise source.error((*path, *inner), text) from None
 
 
-class _Where:
-    """Finds the line a value stands in."""
+class _SourceLines:
+    """The lines of the file, to find the line of a value."""
 
     def __init__(self, file: Path, text: str) -> None:
         self.file = file
@@ -192,32 +206,34 @@ class _Where:
     def error(self, path: tuple[str, ...], message: str) -> ProjectError:
         return ProjectError(f"{self.file}:{self.line_of(path)}: {message}")
 
-    def unreadable(self, error: tomllib.TOMLDecodeError) -> ProjectError:
-        said = str(error)
-        found = re.search(r"\(at line (\d+)[^)]*\)", said)
-        line = int(found[1]) if found else max(1, len(self._lines))
-        bare = re.sub(r"\s*\(at .*\)", "", said)
+    def syntax_error(self, error: tomllib.TOMLDecodeError) -> ProjectError:
+        message = str(error)
+        place = re.search(r"\(at line (\d+)[^)]*\)", message)
+        line = int(place[1]) if place else max(1, len(self._lines))
+        bare = re.sub(r"\s*\(at .*\)", "", message)
         return ProjectError(f"{self.file}:{line}: this is not TOML: {bare}")
 
-    def known(self, word: str, words: Iterable[str], path: tuple[str, ...], place: str) -> None:
-        """Raises for a word that is not one of these."""
+    def check_word(
+        self, word: str, words: Iterable[str], path: tuple[str, ...], place: str
+    ) -> None:
+        """Raise ProjectError for a word that is not one of ``words``."""
         choices = list(words)
         if word not in choices:
-            meant = nearest(word, choices)
+            similar = nearest_word(word, choices)
             listed = ", ".join(choices)
-            hint = f" — did you mean '{meant}'?" if meant else f" — use one of {listed}"
+            hint = f" — did you mean '{similar}'?" if similar else f" — use one of {listed}"
             raise self.error((*path, word), f"unknown word '{word}' in {place}{hint}")
 
     def line_of(self, path: tuple[str, ...]) -> int:
-        """The deepest part of the path that is found; the first line where nothing is."""
+        """Return the line of the deepest part of the path that the file has, else 1."""
         best, depth = 1, 0
         table: tuple[str, ...] = ()
         for number, line in enumerate(self._lines, start=1):
             if header := re.match(r"\s*\[\[?(.*?)\]\]?\s*(#.*)?$", line):
-                table = key_parts(header[1])
+                table = split_toml_key(header[1])
                 here = table
             elif assigned := re.match(r"\s*([^=#]+?)\s*=", line):
-                here = (*table, *key_parts(assigned[1]))
+                here = (*table, *split_toml_key(assigned[1]))
             else:
                 continue
             if here == path[: len(here)] and len(here) > depth:
@@ -225,7 +241,7 @@ class _Where:
         return best
 
 
-def key_parts(text: str) -> tuple[str, ...]:
-    """``models."a.b"`` is two words."""
-    found = re.findall(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s.\"']+)", text)
-    return tuple(double or single or bare for double, single, bare in found)
+def split_toml_key(text: str) -> tuple[str, ...]:
+    """Split a TOML key: ``models."a.b"`` has two parts."""
+    parts = re.findall(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s.\"']+)", text)
+    return tuple(double or single or bare for double, single, bare in parts)

@@ -1,4 +1,7 @@
-"""Settings: one frozen struct, read once. File < environment < flag; secrets are never in it."""
+"""Settings of the server, read once from file, environment and flags.
+
+A flag wins over the environment, and that over the file. Settings never contain secrets.
+"""
 
 import os
 from pathlib import Path
@@ -8,18 +11,18 @@ import msgspec
 from msgspec import Meta, Struct
 
 if TYPE_CHECKING:
-    from moot.config.project import Project
+    from moot.config.project import ProjectConfig
 
-from moot.core.workflows.peer_ids import HOST_ID, NAME, is_address
+from moot.core.workflows.peer_ids import HOST_ID, NAME, is_host_url
 
-PREFIX = "MOOT_"
-USUAL_FILE = "moot.toml"
-#: settings that may say that there is no bound
+ENV_PREFIX = "MOOT_"
+PROJECT_FILE = "moot.toml"
+#: settings that accept ``none`` for no limit
 UNBOUNDED = ("tenant_tokens_per_day", "tenant_money_per_day")
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Every knob of the server; ``moot doctor`` prints them."""
+    """All settings of the server; ``moot doctor`` prints them."""
 
     database: str = "moot.db"  #: MOOT_DATABASE - the SQLite file
     host: str = "127.0.0.1"  #: MOOT_HOST - the address to listen on
@@ -59,114 +62,121 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     peer_patience_s: int = 600  #: MOOT_PEER_PATIENCE_S - how long a peer may be away at first
 
 
-def load(
+def load_settings(
     flags: dict[str, Any] | None = None, environment: dict[str, str] | None = None
 ) -> Settings:
-    """Flags over environment over file over defaults. Raises ValueError naming the setting."""
+    """Return the settings; flags win over the environment, the file and the defaults.
+
+    Raise ValueError that names the setting.
+    """
     environ = dict(os.environ) if environment is None else environment
-    file = project(environ)
-    given: dict[str, Any] = dict(file.settings) if file else {}
+    project = load_project(environ)
+    values: dict[str, Any] = dict(project.settings) if project else {}
     for field in Settings.__struct_fields__:
-        value = environ.get(PREFIX + field.upper())
+        value = environ.get(ENV_PREFIX + field.upper())
         if value not in (None, ""):
-            given[field] = value
-    given.update({name: value for name, value in (flags or {}).items() if value is not None})
-    given.update({name: 0 for name in UNBOUNDED if str(given.get(name, "")).lower() == "none"})
+            values[field] = value
+    values.update({name: value for name, value in (flags or {}).items() if value is not None})
+    values.update({name: 0 for name in UNBOUNDED if str(values.get(name, "")).lower() == "none"})
     try:
-        found = msgspec.convert(given, Settings, strict=False)
+        settings = msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise ValueError(f"A setting is wrong: {error}") from None
-    _check_names(found)
-    return found
+    _check_names(settings)
+    return settings
 
 
 def _check_names(settings: Settings) -> None:
-    """Addresses are not repeated in what is said: one may hold what nobody is to see."""
+    """Raise ValueError for a bad name or address. Messages omit addresses, which may be secret."""
     if settings.host_id is not None and not HOST_ID.fullmatch(settings.host_id):
         raise ValueError("A setting is wrong: MOOT_HOST_ID takes 1 to 256 plain characters.")
-    if settings.public_url is not None and not is_address(settings.public_url):
+    if settings.public_url is not None and not is_host_url(settings.public_url):
         raise ValueError("A setting is wrong: MOOT_PUBLIC_URL must be an http or https address.")
-    for name, url in peers_of(settings).items():
+    for name, url in parse_peers(settings).items():
         if not NAME.fullmatch(name):
             raise ValueError(f"A setting is wrong: '{name[:32]}' cannot be the name of a peer.")
-        if not is_address(url):
+        if not is_host_url(url):
             raise ValueError(f"A setting is wrong: peer '{name}' needs an http or https address.")
 
 
-def peers_of(settings: Settings) -> dict[str, str]:
-    """Name -> address of each host that work may be handed to."""
+def parse_peers(settings: Settings) -> dict[str, str]:
+    """Return name -> address of each peer."""
     words = [word.strip() for word in (settings.peers or "").split(",")]
     pairs = [word.partition("=") for word in words if word]
     return {name.strip(): url.strip() for name, _, url in pairs}
 
 
-def peer_key(name: str) -> str | None:
-    """The key to another host. It is in the environment and nowhere else."""
-    return os.environ.get(f"{PREFIX}PEER_{name.upper().replace('-', '_')}_KEY", "").strip() or None
+def read_peer_key(name: str) -> str | None:
+    """Return the key of a peer. Only the environment has it."""
+    return (
+        os.environ.get(f"{ENV_PREFIX}PEER_{name.upper().replace('-', '_')}_KEY", "").strip() or None
+    )
 
 
-def project(environment: dict[str, str] | None = None) -> "Project | None":
-    """What moot.toml says, if there is one. Raises ValueError with file and line."""
+def load_project(environment: dict[str, str] | None = None) -> "ProjectConfig | None":
+    """Return the project of moot.toml, if there is one. Raise ValueError with file and line."""
     file = project_file(environment)
     if not file.is_file():
         return None
-    from moot.config.project import read
+    from moot.config.project import read_project
 
-    return read(file, Settings)
+    return read_project(file, Settings)
 
 
 def project_file(environment: dict[str, str] | None = None) -> Path:
-    """What MOOT_CONFIG names, which must be there, or moot.toml here, which need not."""
+    """Return the file of MOOT_CONFIG, which must exist, or moot.toml here, which need not."""
     environ = os.environ if environment is None else environment
     chosen = environ.get("MOOT_CONFIG")
     if chosen and not Path(chosen).is_file():
         raise ValueError(f"MOOT_CONFIG names {chosen}, and there is no such file.")
-    return Path(chosen or USUAL_FILE)
+    return Path(chosen or PROJECT_FILE)
 
 
-def secret(name: str) -> str | None:
-    """What a ``key_env`` names. It is read when it is needed and kept nowhere."""
+def read_secret(name: str) -> str | None:
+    """Return the value of a ``key_env``. It is read when needed and never stored."""
     return os.environ.get(name) or None
 
 
-def bootstrap_key() -> str | None:
-    """The first key of an empty store, if the environment names one."""
+def read_bootstrap_key() -> str | None:
+    """Return the first key of an empty store, if the environment has one."""
     return os.environ.get("MOOT_BOOTSTRAP_KEY") or None
 
 
-def agents_folder(settings: Settings) -> Path | None:
-    """What the setting names, or ``agents`` in this folder, which need not be there."""
-    usual = Path("agents")
+def find_agents_folder(settings: Settings) -> Path | None:
+    """Return the folder of the setting, or ``agents`` in this folder if it exists."""
+    default = Path("agents")
     if settings.agents:
         return Path(settings.agents)
-    return usual if usual.is_dir() else None
+    return default if default.is_dir() else None
 
 
-def with_defaults(**more: str) -> dict[str, str]:
-    """The environment for a child of this process; what is set in it already wins."""
+def child_environment(**more: str) -> dict[str, str]:
+    """Return the environment for a child process; variables that are already set win."""
     return {**more, **os.environ}
 
 
 def client_environment() -> dict[str, str]:
-    """What the command line reads: where the server is, with which key, how somebody works."""
+    """Return the variables of the command line: server, key and terminal."""
     ours = ("MOOT_URL", "MOOT_KEY", "MOOT_DATABASE", "MOOT_DEBUG")
     names = (*ours, "NO_COLOR", "TERM", "VISUAL", "EDITOR")
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def program_environment(*more: str) -> dict[str, str]:
-    """What a program gets that takes part from outside: how to find itself and its settings, what
-    was named for it, and no key of ours."""
-    usual = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM")
+    """Return the environment for an outside program, without any key of Moot.
+
+    It has basic variables of the system and those named in ``more``.
+    """
+    basic = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM")
     return {
         name: value
         for name, value in os.environ.items()
-        if name in usual or name in more or name.startswith("LC_")
+        if name in basic or name in more or name.startswith("LC_")
     }
 
 
-def openwop_dir(settings: Settings) -> Path | None:
-    """Where the published schemas and fixtures are, if they are at hand."""
+def find_openwop_dir(settings: Settings) -> Path | None:
+    """Return the folder of published schemas and fixtures, if it exists."""
     candidates = [settings.openwop_dir, "../shared/openwop"]
     for candidate in candidates:
         if candidate and (Path(candidate) / "fixtures").is_dir():

@@ -1,4 +1,4 @@
-"""Python files of the user's, by path: a file of nodes and tools is read once for both."""
+"""Load Python files of the user. A file with nodes and tools is loaded once."""
 
 import hashlib
 import importlib.util
@@ -7,32 +7,35 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-#: module name -> what the file was like when it was read
-_read: dict[str, tuple[int, int]] = {}
+#: module name -> modification time and size of the file when it was loaded
+_loaded: dict[str, tuple[int, int]] = {}
 
 
-def module(path: Path) -> ModuleType:
-    """The file as a module; read anew when it has changed. Raises ValueError naming the file."""
+def load_user_module(path: Path) -> ModuleType:
+    """Return the file as a module; load it again when it has changed.
+
+    Raise ValueError that names the file.
+    """
     name = "moot_user_" + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise ValueError(f"There is no Python file {path}.")
-    found = path.stat()
-    mark = (found.st_mtime_ns, found.st_size)
-    if name in sys.modules and _read.get(name) == mark:
+    stat = path.stat()
+    version = (stat.st_mtime_ns, stat.st_size)
+    if name in sys.modules and _loaded.get(name) == version:
         return sys.modules[name]
-    loaded = importlib.util.module_from_spec(spec)
-    sys.modules[name] = loaded  # annotations are looked up there
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # Python looks up annotations there
     try:
-        spec.loader.exec_module(loaded)
+        spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
-    _read[name] = mark
-    return loaded
+    _loaded[name] = version
+    return module
 
 
-def own(found: ModuleType) -> list[Any]:
-    """What is defined in the module; what it imports belongs elsewhere."""
-    name = found.__name__
-    return [value for value in vars(found).values() if getattr(value, "__module__", "") == name]
+def list_own_definitions(module: ModuleType) -> list[Any]:
+    """Return the values that the module defines, without those it imports."""
+    name = module.__name__
+    return [value for value in vars(module).values() if getattr(value, "__module__", "") == name]

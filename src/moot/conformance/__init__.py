@@ -1,1 +1,1 @@
-"""conformance."""
+"""Test seams of a host that runs with ``--conformance``."""

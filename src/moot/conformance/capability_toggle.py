@@ -1,14 +1,14 @@
-"""On a host under trial: what a test has switched off is refused as if it were not here."""
+"""Refuse workflows that need a capability which a test has switched off."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from moot.core.errors import BadRequest, CapabilityRequired
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
 
-#: type of a node -> the claims of which each must hold
-NEEDS = {
+#: Node type -> claims that must all hold.
+REQUIRED_CLAIMS = {
     "core.conversationGate": ("conversationPrimitive",),
     SUPERVISOR: ("agents.orchestrator", "orchestrator.supported"),
     DISPATCH: ("agents.dispatch", "dispatch.supported"),
@@ -16,16 +16,16 @@ NEEDS = {
 
 MAPPINGS = ("inputMapping", "outputMapping", "perWorkerInputMappings", "perWorkerOutputMappings")
 
-#: id, type and config of a node
-Node = tuple[str, str, dict[str, Any]]
+#: Id, type and config of a node.
+NodeRow = tuple[str, str, dict[str, Any]]
 
 
-def refuse(overlay: dict[str, bool], nodes: Iterable[Node]) -> None:
-    """Raises CapabilityRequired for a node that needs what is off, BadRequest for one whose config
-    does."""
+def check_nodes(overlay: dict[str, bool], nodes: Iterable[NodeRow]) -> None:
+    """Raise CapabilityRequired for a node type that needs a capability which is off, and BadRequest
+    for such a config."""
     off = {name for name, value in overlay.items() if value is False}
     for name, type_id, config in nodes if off else ():
-        for claim in NEEDS.get(type_id, ()):
+        for claim in REQUIRED_CLAIMS.get(type_id, ()):
             if claim in off:
                 raise CapabilityRequired(
                     f"Node '{name}' needs {claim}, which is switched off.",
@@ -33,22 +33,22 @@ def refuse(overlay: dict[str, bool], nodes: Iterable[Node]) -> None:
                     offendingTypeId=type_id,
                     nodeId=name,
                 )
-        for claim, asked, required in _used(type_id, config):
+        for claim, field, required in _used_claims(type_id, config):
             if claim in off:
                 raise BadRequest(
-                    f"Node '{name}' uses {asked}, which is switched off.",
+                    f"Node '{name}' uses {field}, which is switched off.",
                     requiredCapability=required,
                     nodeId=name,
                 )
 
 
-def refuse_flow(overlay: dict[str, bool], flow: Flow) -> None:
+def check_flow(overlay: dict[str, bool], flow: Flow) -> None:
     nodes = flow.nodes.values()
-    refuse(overlay, ((node.id, node.type.type_id, node.definition.config) for node in nodes))
+    check_nodes(overlay, ((node.id, node.type.type_id, node.definition.config) for node in nodes))
 
 
-def _used(type_id: str, config: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
-    """(claim, what of the config rests on it, how a refusal calls it)"""
+def _used_claims(type_id: str, config: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
+    """Yield (claim, config field that needs it, name in the refusal)."""
     if type_id == "core.subWorkflow" and config.get("inputMapping"):
         yield "subWorkflow.inputMapping", "inputMapping", "subWorkflow.inputMapping"
     if type_id != DISPATCH:

@@ -1,17 +1,17 @@
-"""The published fixture workflows, registered on a host under trial: those that really run here."""
+"""Register the published fixture workflows that can run on this host."""
 
 import logging
 
 from moot.api.access.auth import DEFAULT_TENANT
 from moot.api.services import Services
-from moot.config.settings import openwop_dir
-from moot.conformance.seams.agents import CHANNEL_AGENT, stand_in
-from moot.core.agents.deployments import PROMOTED, Change
+from moot.config.settings import find_openwop_dir
+from moot.conformance.seams.agents import CHANNEL_AGENT, stand_in_agent
+from moot.core.agents.deployments import NEXT_STATE, DeploymentChange
 from moot.core.errors import MootError
 
 log = logging.getLogger("moot.server")
 
-#: their nodes exist here, but they are about capabilities this host does not have
+#: Prefixes of fixtures about capabilities that this host lacks.
 OTHER_CAPABILITIES = (
     "conformance-agent-pack-",
     "conformance-envelope-nl-to-format",
@@ -19,14 +19,14 @@ OTHER_CAPABILITIES = (
 )
 
 
-async def seed(services: Services) -> list[str]:
-    """Ids of the fixtures that were registered. One with unknown nodes is left out, not fatal."""
-    folder = openwop_dir(services.settings)
+async def register_fixtures(services: Services) -> list[str]:
+    """Return the ids of the registered fixtures. A fixture with unknown nodes is left out."""
+    folder = find_openwop_dir(services.settings)
     if folder is None:
         log.warning("No published fixtures found; set MOOT_OPENWOP_DIR to list any.")
         return []
-    await _serve(services)
-    found = []
+    await _serve_channel_agent(services)
+    names = []
     for file in sorted((folder / "fixtures").glob("*.json")):
         if file.stem.startswith(OTHER_CAPABILITIES):
             continue
@@ -37,12 +37,12 @@ async def seed(services: Services) -> list[str]:
         except MootError as refusal:
             log.info("Fixture %s is left out: %s", file.stem, refusal.message)
         else:
-            found.append(flow.definition.id)
-    return await _whole(services, found)
+            names.append(flow.definition.id)
+    return await _with_children(services, names)
 
 
-async def _whole(services: Services, names: list[str]) -> list[str]:
-    """A fixture whose child is not here cannot run either."""
+async def _with_children(services: Services, names: list[str]) -> list[str]:
+    """Return the fixtures whose child workflows are here, too."""
     whole = []
     for name in names:
         try:
@@ -53,11 +53,11 @@ async def _whole(services: Services, names: list[str]) -> list[str]:
     return whole
 
 
-async def _serve(services: Services) -> None:
-    """The fixture of channels names an agent that serves one."""
-    agent = stand_in(CHANNEL_AGENT)
+async def _serve_channel_agent(services: Services) -> None:
+    """Promote the agent that the fixture about channels names."""
+    agent = stand_in_agent(CHANNEL_AGENT)
     await services.agents.put(DEFAULT_TENANT, agent, by="fixture")
-    found = await services.deployments.of(DEFAULT_TENANT, agent)
-    while found.of(agent.version).state in PROMOTED:
-        change = Change(version=agent.version, transition="promote")
-        found, _ = await services.deployments.change(DEFAULT_TENANT, agent, change, "fixture")
+    deployment = await services.deployments.of(DEFAULT_TENANT, agent)
+    while deployment.of(agent.version).state in NEXT_STATE:
+        change = DeploymentChange(version=agent.version, transition="promote")
+        deployment, _ = await services.deployments.change(DEFAULT_TENANT, agent, change, "fixture")

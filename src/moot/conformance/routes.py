@@ -1,4 +1,4 @@
-"""The seams of a host under trial: thin callers of the real engine, served only then."""
+"""Routes of the test seams, served only with ``--conformance``."""
 
 import asyncio
 from typing import Any
@@ -6,35 +6,36 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 
 from moot.api.http.request import Endpoint, Reply, Request, encode
-from moot.conformance.capability_toggle import refuse
+from moot.conformance.capability_toggle import check_nodes
 from moot.conformance.seams import (
     agents,
-    councils,
+    conversation,
     dispatch,
-    models,
+    mock_ai,
     roster,
-    schedules,
+    scheduling,
     supervisors,
-    triggers,
+    trigger_bridge,
 )
+from moot.conformance.seams.governance import GateTrial, try_approval_gate
 from moot.core.commands import SetVariables
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, decode_head
-from moot.engine.effects.ledger import Effect, Ledger
+from moot.engine.effects.ledger import Effect, EffectLedger
 
 PROBE = "__probe__"
-#: how a suite asks for what was written down of a delivery that started no run
-GIVEN_UP = "__exhaust__"
+#: The run id with which a suite asks for a delivery that started no run.
+EXHAUSTED = "__exhaust__"
 PAGE = 1000
 
 
-class Toggle(Struct, frozen=True, forbid_unknown_fields=True):
+class CapabilityToggle(Struct, frozen=True, forbid_unknown_fields=True):
     name: str | UnsetType = UNSET
     value: bool | None = None
     reset: bool = False
 
 
-class Variables(Struct, frozen=True, forbid_unknown_fields=True):
+class VariablesBody(Struct, frozen=True, forbid_unknown_fields=True):
     variables: dict[str, Any]
 
 
@@ -49,83 +50,90 @@ class LooseWorkflow(Struct, frozen=True, rename="camel"):
     nodes: list[LooseNode]
 
 
-class Claim(Struct, frozen=True):
+class ConcurrentClaim(Struct, frozen=True):
     executors: int = 2
 
 
-async def run_events(request: Request) -> Reply:
-    """A run's log, filtered; the probe's run is empty. A subscription has a log, too, of what
-    belongs to no run: by its id, or as ``__exhaust__`` where a delivery was given up last."""
+async def read_run_events(request: Request) -> Reply:
+    """Return a run's log, filtered. The probe's run is empty.
+
+    A subscription has a log of events that belong to no run: by its id, or as ``__exhaust__`` for
+    the one whose delivery was given up last.
+    """
     run_id = request.params["run_id"]
     if run_id == PROBE:
         return Reply({"events": []})
-    if run_id == GIVEN_UP or run_id.startswith("sub_"):
-        told = await (
-            triggers.given_up_last(request)
-            if run_id == GIVEN_UP
-            else triggers.log_of(request, run_id)
+    if run_id == EXHAUSTED or run_id.startswith("sub_"):
+        events = await (
+            trigger_bridge.read_last_exhausted_log(request)
+            if run_id == EXHAUSTED
+            else trigger_bridge.read_subscription_log(request, run_id)
         )
         only = request.query.get("type")
-        return Reply({"events": [event for event in told if only in (None, event["type"])]})
+        return Reply({"events": [event for event in events if only in (None, event["type"])]})
     wanted = {
         "type": request.query.get("type"),
         "causation_id": request.query.get("causationId"),
         "node_id": request.query.get("nodeId"),
     }
-    tenant, found, after = request.caller.tenant, [], -1
+    tenant, matching, after = request.caller.tenant, [], -1
     await request.services.host.view(tenant, run_id)
     while rows := await request.services.store.read(tenant, run_id, after, PAGE):
-        found += [row for row in rows if _wanted(row, wanted, request.query.get("correlationId"))]
+        matching += [
+            row for row in rows if _matches(row, wanted, request.query.get("correlationId"))
+        ]
         after += len(rows)
-    return Reply(b'{"events":[' + b",".join(found) + b"]}")
+    return Reply(b'{"events":[' + b",".join(matching) + b"]}")
 
 
-def _wanted(row: bytes, wanted: dict[str, str | None], correlation: str | None) -> bool:
+def _matches(row: bytes, wanted: dict[str, str | None], correlation: str | None) -> bool:
     head = decode_head(row)
     same = all(value is None or getattr(head, name) == value for name, value in wanted.items())
     return same and (correlation is None or encode(correlation) in row)
 
 
-async def reset(request: Request) -> Reply:
+async def reset_seams(request: Request) -> Reply:
     request.services.overlay.clear()
     request.services.councils.clear()
     request.services.programs.clear()
     return Reply({"reset": True})
 
 
-async def capability_toggle(request: Request) -> Reply:
-    asked = await request.read(Toggle)
+async def toggle_capability(request: Request) -> Reply:
+    body = await request.read(CapabilityToggle)
     overlay = request.services.overlay
-    if asked.reset:
+    if body.reset:
         overlay.clear()
-    elif asked.name is UNSET:
+    elif body.name is UNSET:
         raise BadRequest("Send {name, value} or {reset: true}.")
-    elif asked.name != PROBE:
-        if asked.value is None:
-            overlay.pop(asked.name, None)
+    elif body.name != PROBE:
+        if body.value is None:
+            overlay.pop(body.name, None)
         else:
-            overlay[asked.name] = asked.value
+            overlay[body.name] = body.value
     return Reply({"overlay": overlay})
 
 
-async def variables(request: Request) -> Reply:
-    asked = await request.read(Variables)
-    command = SetVariables(asked.variables, request.services.clock.millis())
+async def set_variables(request: Request) -> Reply:
+    body = await request.read(VariablesBody)
+    command = SetVariables(body.variables, request.services.clock.millis())
     tenant, run_id = request.caller.tenant, request.params["run_id"]
     run = await request.services.host.handle(tenant, run_id, command)
     return Reply({"runId": run_id, "variables": run.variables})
 
 
-async def workflows(request: Request) -> Reply:
-    """Nodes without edges: one after another, as they come."""
-    asked = await request.read(LooseWorkflow)
-    nodes = ((node.node_id, node.type_id, node.config) for node in asked.nodes)
-    refuse(request.services.overlay, nodes)
-    flow = await request.services.host.flows.register(request.caller.tenant, encode(_whole(asked)))
+async def register_node_row(request: Request) -> Reply:
+    """Register nodes without edges; they run one after another."""
+    body = await request.read(LooseWorkflow)
+    nodes = ((node.node_id, node.type_id, node.config) for node in body.nodes)
+    check_nodes(request.services.overlay, nodes)
+    flow = await request.services.host.flows.register(
+        request.caller.tenant, encode(_complete_workflow(body))
+    )
     return Reply({"workflowId": flow.definition.id}, 201)
 
 
-def _whole(asked: LooseWorkflow) -> dict[str, Any]:
+def _complete_workflow(body: LooseWorkflow) -> dict[str, Any]:
     nodes = [
         {
             "id": node.node_id,
@@ -135,15 +143,15 @@ def _whole(asked: LooseWorkflow) -> dict[str, Any]:
             "config": node.config,
             "inputs": {},
         }
-        for number, node in enumerate(asked.nodes)
+        for number, node in enumerate(body.nodes)
     ]
     edges = [
         {"id": f"e{number}", "sourceNodeId": before.node_id, "targetNodeId": after.node_id}
-        for number, (before, after) in enumerate(zip(asked.nodes, asked.nodes[1:], strict=False))
+        for number, (before, after) in enumerate(zip(body.nodes, body.nodes[1:], strict=False))
     ]
     return {
-        "id": asked.workflow_id,
-        "name": asked.workflow_id,
+        "id": body.workflow_id,
+        "name": body.workflow_id,
         "version": "1.0",
         "nodes": nodes,
         "edges": edges,
@@ -154,8 +162,8 @@ def _whole(asked: LooseWorkflow) -> dict[str, Any]:
     }
 
 
-class _Notebook:
-    """A reporter for a claim outside of any run: the ledger itself does the deciding."""
+class _ClaimReporter:
+    """A reporter for a claim outside of any run, so that the ledger decides alone."""
 
     def __init__(self, tenant: str, run_id: str) -> None:
         self.tenant, self.run_id, self.node_id, self.attempt = tenant, run_id, "claim", 1
@@ -164,19 +172,19 @@ class _Notebook:
         self.payer: str | None = None
 
     async def warn(self, message: str) -> None:
-        """Nobody listens."""
+        """Ignore the warning."""
 
     async def recorded(self, *events: NewEvent) -> None:
         await asyncio.sleep(0)
 
 
-async def concurrent_claim(request: Request) -> Reply:
-    """Several executors of one logical effect at once: the ledger lets one deliver."""
-    asked = await request.read(Claim)
-    if not 1 <= asked.executors <= 1000:
+async def race_claim(request: Request) -> Reply:
+    """Let several executors claim one effect at once. The ledger lets one deliver."""
+    body = await request.read(ConcurrentClaim)
+    if not 1 <= body.executors <= 1000:
         raise BadRequest("executors must be 1 to 1000.", field="executors")
-    ledger: Ledger = request.services.host.activities.ledger
-    notebook = _Notebook(request.caller.tenant, request.services.clock.new_id("run_"))
+    ledger: EffectLedger = request.services.host.activities.ledger
+    notebook = _ClaimReporter(request.caller.tenant, request.services.clock.new_id("run_"))
     delivered: list[str] = []
 
     async def deliver(name: str) -> str:
@@ -187,10 +195,10 @@ async def concurrent_claim(request: Request) -> Reply:
     minted = await asyncio.gather(
         *(
             ledger.once(notebook, Effect(1, "conformance:claim", deliver))
-            for _ in range(asked.executors)
+            for _ in range(body.executors)
         )
     )
-    return Reply({"mintedIds": minted, "attempted": asked.executors, "delivered": len(delivered)})
+    return Reply({"mintedIds": minted, "attempted": body.executors, "delivered": len(delivered)})
 
 
 def _seam(
@@ -203,69 +211,78 @@ def _seam(
 
 
 SEAMS = (
-    _seam("GET", "test/runs/{run_id}/events", run_events, "A run's log, filtered"),
-    _seam("POST", "test/reset", reset, "Forget what tests have switched"),
-    _seam("POST", "test/capability-toggle", capability_toggle, "Switch a claim", Toggle),
-    _seam("POST", "test/runs/{run_id}/variables", variables, "Write variables", Variables),
-    _seam("POST", "workflows", workflows, "Register nodes in a row", LooseWorkflow, 201),
-    _seam("POST", "test/idempotency/concurrent-claim", concurrent_claim, "Race a claim", Claim),
+    _seam("GET", "test/runs/{run_id}/events", read_run_events, "A run's log, filtered"),
+    _seam("POST", "test/reset", reset_seams, "Forget what tests have switched"),
+    _seam("POST", "test/capability-toggle", toggle_capability, "Switch a claim", CapabilityToggle),
+    _seam("POST", "test/runs/{run_id}/variables", set_variables, "Write variables", VariablesBody),
+    _seam("POST", "workflows", register_node_row, "Register nodes in a row", LooseWorkflow, 201),
+    _seam("POST", "test/idempotency/concurrent-claim", race_claim, "Race a claim", ConcurrentClaim),
     _seam(
         "POST",
         "conversation/multi-party/open",
-        councils.open_council,
+        conversation.open_council,
         "Open a council",
-        councils.Open,
+        conversation.OpenCouncil,
     ),
     _seam(
         "POST",
         "conversation/multi-party/exchange",
-        councils.exchange,
+        conversation.exchange_turn,
         "Speak in it",
-        councils.Exchange,
+        conversation.ExchangeTurn,
     ),
     _seam(
-        "POST", "test/mock-ai/program", models.program, "Tell the mock model what to say",
-        models.Program,
+        "POST", "test/mock-ai/program", mock_ai.program_mock_ai, "Tell the mock model what to say",
+        mock_ai.MockAiProgram,
     ),
     _seam(
-        "POST", "test/llm-cache-key", models.cache_key, "The key of a model call",
+        "POST", "test/llm-cache-key", mock_ai.read_cache_key, "The key of a model call",
         dict[str, Any],
     ),
     _seam(
-        "POST", "dispatch/fanout", dispatch.fan_out, "Send out a wave of workers",
+        "POST", "dispatch/fanout", dispatch.fan_out_workers, "Send out a wave of workers",
         dispatch.FanOut,
     ),
     _seam(
-        "POST", "dispatch/per-item", dispatch.per_item, "What each worker is given",
+        "POST", "dispatch/per-item", dispatch.dispatch_per_item, "What each worker is given",
         dispatch.PerItem,
     ),
     _seam(
         "POST",
         "governance/approval-gate",
-        councils.approval_gate,
+        try_approval_gate,
         "Try a gate",
-        councils.Gate,
+        GateTrial,
     ),
     _seam(
         "POST", "agents/live-invoke", agents.live_invoke, "Ask an agent",
         agents.LiveInvoke,
     ),
     _seam(
-        "POST", "agents/deployment-transition", agents.transition, "Promote an agent",
-        agents.Transition,
-    ),
-    _seam("POST", "scheduling/tick", schedules.tick, "Let a time come", schedules.Tick),
-    _seam("POST", "heartbeat/tick", schedules.beat, "Look for a change", schedules.Beat),
-    _seam("POST", "roster/fire", roster.fire, "Fire a portfolio", roster.Fire),
-    *roster.ALIASES,
-    _seam(
-        "POST", "trigger-bridge/deliver", triggers.deliver, "Deliver something",
-        triggers.Deliver,
+        "POST", "agents/deployment-transition", agents.transition_deployment, "Promote an agent",
+        agents.DeploymentTransition,
     ),
     _seam(
-        "POST", "trigger-bridge/ingest", triggers.ingest, "Take something in",
-        triggers.Ingest,
+        "POST", "scheduling/tick", scheduling.tick_schedule, "Let a time come",
+        scheduling.SchedulingTick,
     ),
-    _seam("POST", "agentloop/run", supervisors.loop, "Run a loop", supervisors.Loop),
-    _seam("POST", "subrun/attest", supervisors.attest, "Attest a child", supervisors.Attested),
+    _seam(
+        "POST", "heartbeat/tick", scheduling.tick_heartbeat, "Look for a change",
+        scheduling.HeartbeatTick,
+    ),
+    _seam("POST", "roster/fire", roster.fire_member, "Fire a portfolio", roster.RosterFire),
+    *roster.ROSTER_ALIASES,
+    _seam(
+        "POST", "trigger-bridge/deliver", trigger_bridge.deliver_trigger, "Deliver something",
+        trigger_bridge.DeliverTrigger,
+    ),
+    _seam(
+        "POST", "trigger-bridge/ingest", trigger_bridge.ingest_trigger, "Take something in",
+        trigger_bridge.IngestTrigger,
+    ),
+    _seam("POST", "agentloop/run", supervisors.run_agent_loop, "Run a loop", supervisors.AgentLoop),
+    _seam(
+        "POST", "subrun/attest", supervisors.attest_child, "Attest a child",
+        supervisors.ChildAttestation,
+    ),
 )  # fmt: skip

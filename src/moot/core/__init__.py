@@ -1,5 +1,5 @@
-"""The pure part: what is so (fold), what may happen (decide), what is owed (pending).
+"""The pure core: decide commands, fold events, list pending work.
 
-Nothing here reads a clock, draws a random number or touches the world; times and ids come in
-with the command.
+The core does not read a clock, draw a random number or touch the world. Times and ids come with the
+command.
 """

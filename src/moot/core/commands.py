@@ -1,28 +1,31 @@
-"""The commands, and what each may cause. decide returns facts or refuses; it never does."""
+"""The commands of a run, and decide: from a command to new events.
+
+decide returns events or raises a refusal. It never touches the world.
+"""
 
 from collections.abc import Callable
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from moot.core import wake
-from moot.core.agents.decide import attributed, emit
+from moot.core import time_passed
+from moot.core.agents.decide import attribute_agents, emit_agent_events
 from moot.core.children import attestation
-from moot.core.children.decide import ChildWaits, child_ended, child_waits, dispatch
+from moot.core.children.decide import ChildWaits, dispatch_child, end_child, mirror_child_status
 from moot.core.councils.decide import (
-    Participate,
-    WakeEnded,
-    WakeReport,
-    participate,
-    report,
-    wake_ended,
+    AdvanceCouncil,
+    InvitationReport,
+    advance_council,
+    finish_invitation,
+    record_report,
 )
+from moot.core.councils.invitations import InvitationEnded
 from moot.core.errors import Conflict, RunTerminal
 from moot.core.events import NewEvent, iso
-from moot.core.interrupts.decide import answer, begin
+from moot.core.interrupts.decide import answer_interrupt, begin_gate
 from moot.core.runs import advance, finish, nodes, start
-from moot.core.runs.answers import Answer
-from moot.core.runs.child_outputs import ChildEnded, Seen
+from moot.core.runs.answers import GateAnswer
+from moot.core.runs.child_outputs import ChildEnded, ChildReport
 from moot.core.runs.nodes import Emit
 from moot.core.runs.start import StartRun
 from moot.core.state.run import Run
@@ -32,19 +35,19 @@ from moot.core.supervisors import peer_answers, workers
 from moot.core.supervisors.decide import WorkerRefused
 from moot.core.supervisors.peer_answers import PeerFound, PeerRefused, PeerStopped
 from moot.core.threads import seats, side_threads
-from moot.core.threads.decide import Control, control
+from moot.core.threads.decide import Control, decide_control
 from moot.core.threads.seats import LeaveSeat, TakeSeat
-from moot.core.threads.side_threads import LinkedFrom, SideEnded
-from moot.core.workflows.graph import Flow
-from moot.core.workflows.node_types import Decided, Kind, Outcome
+from moot.core.threads.side_threads import SideThreadEnded, ThreadLinkedFrom
+from moot.core.workflows.flow import Flow
+from moot.core.workflows.node_types import Decided, NodeKind, Outcome
 
 DrainPolicy = Literal["immediate", "drain-current-node"]
 
 
 class Advance(Struct, frozen=True):
-    """Start what is ready, pause what has drained, end what is done.
+    """Start nodes that are ready, pause a run that has drained, end a run that is done.
 
-    ``after`` names the nodes that have just ended; None looks at the whole graph.
+    ``after`` names the nodes that have just ended; None checks the whole graph.
     """
 
     at: int
@@ -52,7 +55,7 @@ class Advance(Struct, frozen=True):
 
 
 class Compute(Struct, frozen=True):
-    """Carry out a node that is a pure function."""
+    """Run a node that is a pure function."""
 
     node_id: str
     at: int
@@ -68,13 +71,13 @@ class FinishNode(Struct, frozen=True):
     at: int
 
 
-class Wake(Struct, frozen=True):
-    """Time has passed: timers, retries, node time limits, the run's own limit."""
+class TimePassed(Struct, frozen=True):
+    """Check timers, retries, the time limits of nodes and the limit of the run."""
 
     at: int
-    #: the children that live on as far as the run knows
-    seen: dict[str, Seen] = {}
-    #: wake of a member at work -> for how long nothing was heard of it, in ms
+    #: living child -> its last known state
+    seen: dict[str, ChildReport] = {}
+    #: invitation of a member at work -> its silence in ms
     heard: dict[str, int] = {}
 
 
@@ -87,6 +90,8 @@ class Dispatch(Struct, frozen=True):
 
 
 class CancelRun(Struct, frozen=True):
+    """Cancel the run; ``parent_run`` is set when its parent ended."""
+
     at: int
     reason: str | None = None
     by: str | None = None
@@ -94,6 +99,8 @@ class CancelRun(Struct, frozen=True):
 
 
 class PauseRun(Struct, frozen=True):
+    """Pause the run at once, or after its running nodes finish."""
+
     at: int
     policy: DrainPolicy = "drain-current-node"
     reason: str | None = None
@@ -101,13 +108,15 @@ class PauseRun(Struct, frozen=True):
 
 
 class ResumeRun(Struct, frozen=True):
+    """Resume a paused run."""
+
     at: int
     reason: str | None = None
     by: str | None = None
 
 
 #: commands that may give children up
-ENDING = (ChildEnded, Wake, WorkerRefused, PeerRefused)
+CHILD_ENDING_COMMANDS = (ChildEnded, TimePassed, WorkerRefused, PeerRefused)
 
 
 class SetVariables(Struct, frozen=True):
@@ -118,62 +127,67 @@ class SetVariables(Struct, frozen=True):
 
 
 Command = (
-    StartRun | Advance | Compute | Dispatch | FinishNode | Wake | Emit | ChildEnded | CancelRun
-    | PauseRun | ResumeRun | SetVariables | Answer | ChildWaits | Control | WorkerRefused
-    | Participate | WakeEnded | WakeReport
-    | PeerFound | PeerRefused | PeerStopped | SideEnded | LinkedFrom
+    StartRun | Advance | Compute | Dispatch | FinishNode | TimePassed | Emit | ChildEnded
+    | CancelRun
+    | PauseRun | ResumeRun | SetVariables | GateAnswer | ChildWaits | Control | WorkerRefused
+    | AdvanceCouncil | InvitationEnded | InvitationReport
+    | PeerFound | PeerRefused | PeerStopped | SideThreadEnded | ThreadLinkedFrom
     | TakeSeat | LeaveSeat
 )  # fmt: skip
 
 
 def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:
-    """What the command causes now. No event: nothing to do (a repeat, or too late)."""
-    events = DECIDED_BY[type(command)](run, flow, command)
+    """Return the command's events; an empty list means a repeat, or that it comes too late."""
+    events = DECIDERS[type(command)](run, flow, command)
     agents = flow.agents or run.members or run.member is not None
-    return attributed(run, flow, events) if agents and events else events
+    return attribute_agents(run, flow, events) if agents and events else events
 
 
 def _advance(run: Run, flow: Flow, command: Advance) -> list[NewEvent]:
-    return advance.advance(run, flow, command.at, command.after)
+    return advance.advance_run(run, flow, command.at, command.after)
 
 
-def _wake(run: Run, flow: Flow, command: Wake) -> list[NewEvent]:
-    return wake.wake(run, flow, command.at, command.seen, command.heard)
+def _pass_time(run: Run, flow: Flow, command: TimePassed) -> list[NewEvent]:
+    return time_passed.decide_time_passed(run, flow, command.at, command.seen, command.heard)
 
 
 def _dispatch(run: Run, flow: Flow, command: Dispatch) -> list[NewEvent]:
     if flow.nodes[command.node_id].type.dispatches:
-        return orchestration.dispatch(run, flow, command.node_id, command.at, command.sealed)
+        return orchestration.dispatch_decision(
+            run, flow, command.node_id, command.at, command.sealed
+        )
     if run.nodes[command.node_id].held is not None:
-        return attestation.settle(run, flow, command.node_id, command.at, command.sealed)
-    return dispatch(run, flow, command.node_id, command.at, command.sealed)
+        return attestation.settle_attestation(
+            run, flow, command.node_id, command.at, command.sealed
+        )
+    return dispatch_child(run, flow, command.node_id, command.at, command.sealed)
 
 
 def _child_ended(run: Run, flow: Flow, command: ChildEnded) -> list[NewEvent]:
     if flow.nodes[command.node_id].type.dispatches:
-        return workers.child_ended(run, flow, command)
-    if attestation.attests(flow.nodes[command.node_id]):
-        return attestation.child_ended(run, flow, command)
-    return child_ended(run, flow, command)
+        return workers.end_worker(run, flow, command)
+    if attestation.is_attested(flow.nodes[command.node_id]):
+        return attestation.end_attested_child(run, flow, command)
+    return end_child(run, flow, command)
 
 
 def _child_waits(run: Run, flow: Flow, command: ChildWaits) -> list[NewEvent]:
-    return child_waits(run, command)
+    return mirror_child_status(run, command)
 
 
 def _set_variables(run: Run, flow: Flow, command: SetVariables) -> list[NewEvent]:
     return nodes.set_variables(run, flow, command.variables)
 
 
-def _participate(run: Run, flow: Flow, command: Participate) -> list[NewEvent]:
-    return participate(run, flow, command.node_id, command.at)
+def _participate(run: Run, flow: Flow, command: AdvanceCouncil) -> list[NewEvent]:
+    return advance_council(run, flow, command.node_id, command.at)
 
 
 def _compute(run: Run, flow: Flow, command: Compute) -> list[NewEvent]:
     node_id, at = command.node_id, command.at
-    if flow.nodes[node_id].type.kind is Kind.GATE:
-        return begin(run, flow, node_id, at, command.sealed)
-    outcome = nodes.computed(run, flow, node_id, at, command.sealed)
+    if flow.nodes[node_id].type.kind is NodeKind.GATE:
+        return begin_gate(run, flow, node_id, at, command.sealed)
+    outcome = nodes.compute_outcome(run, flow, node_id, at, command.sealed)
     if outcome is None:
         return []
     return _finish(run, flow, FinishNode(node_id, run.nodes[node_id].attempt, outcome, at))
@@ -181,8 +195,10 @@ def _compute(run: Run, flow: Flow, command: Compute) -> list[NewEvent]:
 
 def _finish(run: Run, flow: Flow, done: FinishNode) -> list[NewEvent]:
     if isinstance(done.outcome, Decided):
-        return orchestration.finish(run, flow, done.node_id, done.attempt, done.outcome, done.at)
-    return nodes.finish(run, flow, done.node_id, done.attempt, done.outcome, done.at)
+        return orchestration.finish_supervisor(
+            run, flow, done.node_id, done.attempt, done.outcome, done.at
+        )
+    return nodes.finish_attempt(run, flow, done.node_id, done.attempt, done.outcome, done.at)
 
 
 def _cancel(run: Run, flow: Flow, command: CancelRun) -> list[NewEvent]:
@@ -195,7 +211,7 @@ def _cancel(run: Run, flow: Flow, command: CancelRun) -> list[NewEvent]:
         payload["cancelledBy"] = command.by
     if command.parent_run is not None:
         payload["parentRunId"] = command.parent_run
-    return [*finish.stop_active(run, "run-cancelled"), NewEvent("run.cancelled", payload)]
+    return [*finish.cancel_active_nodes(run, "run-cancelled"), NewEvent("run.cancelled", payload)]
 
 
 def _pause(run: Run, flow: Flow, command: PauseRun) -> list[NewEvent]:
@@ -222,7 +238,7 @@ def _pause(run: Run, flow: Flow, command: PauseRun) -> list[NewEvent]:
         payload["reason"] = command.reason
     if command.by is not None:
         payload["pausedBy"] = command.by
-    if command.policy == "drain-current-node" and advance.executing(run):
+    if command.policy == "drain-current-node" and advance.is_executing(run):
         return [NewEvent("moot.pause.requested", payload)]
     return [NewEvent("run.paused", payload)]
 
@@ -242,32 +258,32 @@ def _resume(run: Run, flow: Flow, command: ResumeRun) -> list[NewEvent]:
     return [NewEvent("run.resumed", payload)]
 
 
-#: command -> what decides on it
-DECIDED_BY: dict[type, Callable[[Run, Flow, Any], list[NewEvent]]] = {
-    Answer: answer,
-    Emit: emit,
-    StartRun: start.start,
+#: command -> the function that decides it
+DECIDERS: dict[type, Callable[[Run, Flow, Any], list[NewEvent]]] = {
+    GateAnswer: answer_interrupt,
+    Emit: emit_agent_events,
+    StartRun: start.start_run,
     Advance: _advance,
     Compute: _compute,
     Dispatch: _dispatch,
     FinishNode: _finish,
-    Wake: _wake,
+    TimePassed: _pass_time,
     ChildEnded: _child_ended,
     ChildWaits: _child_waits,
-    WorkerRefused: orchestration.refused,
+    WorkerRefused: orchestration.refuse_worker,
     CancelRun: _cancel,
     PauseRun: _pause,
     ResumeRun: _resume,
     SetVariables: _set_variables,
-    Control: control,
-    SideEnded: side_threads.ended,
-    LinkedFrom: side_threads.linked_from,
-    TakeSeat: seats.take,
-    LeaveSeat: seats.leave,
-    Participate: _participate,
-    WakeEnded: wake_ended,
-    WakeReport: report,
-    PeerFound: peer_answers.answered,
-    PeerRefused: peer_answers.answered,
-    PeerStopped: peer_answers.answered,
+    Control: decide_control,
+    SideThreadEnded: side_threads.record_side_thread_end,
+    ThreadLinkedFrom: side_threads.record_backlink,
+    TakeSeat: seats.take_seat,
+    LeaveSeat: seats.leave_seat,
+    AdvanceCouncil: _participate,
+    InvitationEnded: finish_invitation,
+    InvitationReport: record_report,
+    PeerFound: peer_answers.decide_peer_answer,
+    PeerRefused: peer_answers.decide_peer_answer,
+    PeerStopped: peer_answers.decide_peer_answer,
 }

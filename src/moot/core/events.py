@@ -1,6 +1,6 @@
-"""The event: a recorded fact, in the form that is stored and sent.
+"""Events: recorded facts in the form that is stored and sent, and their catalogue.
 
-The catalogue is data: stream tiers, the docs page and the validators are derived from it.
+Stream tiers, the docs page and the validators are derived from the catalogue.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from moot.core.errors import BadRequest
+from moot.core.text.nearest import nearest_word
+
 if TYPE_CHECKING:
-    from moot.core.runs.start import Beginning
+    from moot.core.runs.start import LinkedStart
 
 ENGINE_VERSION = 1
 LOG_SCHEMA_VERSION = 2
@@ -20,9 +23,10 @@ Payload = dict[str, Any]
 
 
 class MemoryWrite(Struct, frozen=True, kw_only=True):
-    """A put, or with no content a delete. Its time and place are stamped when it is recorded.
+    """A put of a memory entry, or a delete when it has no content.
 
-    ``write_id`` is the same in every attempt of the node, so that none writes twice.
+    The store adds its time and sequence. ``write_id`` is the same in every attempt of the node, so
+    that no attempt writes twice.
     """
 
     scope: str
@@ -35,19 +39,18 @@ class MemoryWrite(Struct, frozen=True, kw_only=True):
     expires_at: int | None = None
 
     def end(self, now: int) -> int | None:
-        """When the entry ends, if written now: the time to live counts from the write."""
+        """Return the end of the entry when it is written now; its time to live starts then."""
         ends = [] if self.expires_at is None else [self.expires_at]
         ends += [] if self.ttl_ms is None else [now + self.ttl_ms]
         return min(ends, default=None)
 
 
 class NewEvent(Struct):
-    """What decide returns: no id, no time, no position yet.
+    """An event that decide returns: without id, time and sequence.
 
-    ``cause`` is the sequence of the causing event in the same run, or a whole event id of another
-    one; left out, it is the event just before. ``hints`` is what the fold needs and a closed
-    payload has no room for. ``sealed``, ``artifact`` and ``note`` travel beside the log, never in
-    it.
+    ``cause`` is the sequence of the causing event in the same run, or the event id of another run's
+    event; by default it is the previous event. ``hints`` holds fields for the fold that a closed
+    payload has no room for. ``sealed``, ``artifact`` and ``note`` are stored beside the log.
     """
 
     type: str
@@ -58,14 +61,14 @@ class NewEvent(Struct):
     sealed: dict[str, Any] | None = None
     artifact: Payload | None = None
     note: MemoryWrite | None = None
-    #: the id it has in place of one made from its place: that of a delivery which led to the run
+    #: the id of the delivery that led to the run, instead of an id from the sequence
     event_id: str | None = None
-    #: a run that is there with the event, or not at all
-    begins: "Beginning | None" = None
+    #: a run that is created in the same commit as the event
+    begins: "LinkedStart | None" = None
 
 
 class Event(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A recorded fact. ``sequence`` is dense per run and starts at 0."""
+    """A recorded fact of a run. ``sequence`` is dense per run and starts at 0."""
 
     event_id: str
     run_id: str
@@ -81,7 +84,7 @@ class Event(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 
 
 class EventHead(Struct, frozen=True, rename="camel"):
-    """The few fields a reader filters by; the payload stays unparsed."""
+    """The fields that readers filter by; the payload stays unparsed."""
 
     sequence: int
     type: str
@@ -103,34 +106,34 @@ def event_id(run_id: str, sequence: int) -> str:
 
 @lru_cache(maxsize=256)
 def iso(micros: int) -> str:
-    """An instant as the protocol writes it, with microseconds. Events of one decision share it."""
+    """Return the time in the protocol's form, with microseconds."""
     seconds, fraction = divmod(micros, 1_000_000)
-    return f"{_written(seconds)}.{fraction:06d}Z"
+    return f"{_format_second(seconds)}.{fraction:06d}Z"
 
 
 def millis(timestamp: str) -> int:
-    """Milliseconds since the epoch of a timestamp written by ``iso``."""
-    return _second(timestamp[:19]) * 1000 + int(timestamp[20:23])
+    """Return milliseconds since the epoch for a timestamp of ``iso``."""
+    return _parse_second(timestamp[:19]) * 1000 + int(timestamp[20:23])
 
 
 def micros(timestamp: str) -> int:
-    """Microseconds since the epoch of a timestamp written by ``iso``."""
-    return _second(timestamp[:19]) * 1_000_000 + int(timestamp[20:26])
+    """Return microseconds since the epoch for a timestamp of ``iso``."""
+    return _parse_second(timestamp[:19]) * 1_000_000 + int(timestamp[20:26])
 
 
-# Events come many a second, so the calendar is worked out once for all of a second's.
+# Many events share a second, so the calendar part is cached.
 @lru_cache(maxsize=256)
-def _written(seconds: int) -> str:
+def _format_second(seconds: int) -> str:
     return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 @lru_cache(maxsize=256)
-def _second(written: str) -> int:
+def _parse_second(written: str) -> int:
     return (datetime.fromisoformat(written + "+00:00") - _EPOCH) // timedelta(seconds=1)
 
 
 class EventType(Struct, frozen=True):
-    """One row of the catalogue: which streams carry it and what it says."""
+    """One row of the catalogue: the type's name, its meaning and the streams that carry it."""
 
     name: str
     says: str
@@ -237,6 +240,40 @@ CATALOGUE = (
     EventType("moot.effect.abandoned", "what is known of a call that nobody waits for", True),
 )
 
-UPDATES = frozenset(row.name for row in CATALOGUE if row.updates)
-MESSAGES = frozenset(row.name for row in CATALOGUE if row.messages)
+UPDATE_TYPES = frozenset(row.name for row in CATALOGUE if row.updates)
+MESSAGE_TYPES = frozenset(row.name for row in CATALOGUE if row.messages)
 TERMINAL_TYPES = frozenset({"run.completed", "run.failed", "run.cancelled"})
+
+
+#: types of the protocol that this host never writes; a client of several hosts may request them
+FOREIGN_TYPES = frozenset({
+    "agent.memory.consolidated", "agent.verified", "approval.granted", "approval.rejected",
+    "authorization.decided", "budget.consumed", "budget.exhausted", "budget.reserved",
+    "budget.threshold.crossed", "commitment.fired", "connector.auth_expired",
+    "connector.authorized", "egress.decided", "envelope.nlToFormat.engaged",
+    "envelope.recovery.applied", "eval.completed", "eval.scored", "eval.started",
+    "goal.closed", "goal.evaluated", "import.applied", "lease.acquired", "lease.handed-off",
+    "lease.lost", "lease.renewed", "memory.compacted", "model.capability.substituted",
+    "node.suspend-failed", "prompt.composed", "proposal.activated", "proposal.created",
+    "provider.usage", "run.restored-from-snapshot", "run.resuming", "tool.session.closed",
+    "tool.session.opened", "trigger.subscription.state.changed", "version.pinned",
+    "voice.barge_in", "voice.cancelled", "voice.endpoint_candidate", "voice.speech_start",
+    "voice.synthesis_chunk", "voice.transcript", "voice.turn_commit", "workflow.restored",
+    "workflow.stalled", "workspace.updated",
+})  # fmt: skip
+REQUESTABLE_TYPES = FOREIGN_TYPES.union(row.name for row in CATALOGUE)
+ALL_TYPES = "*"
+
+
+def check_event_types(names: list[str]) -> None:
+    """Raise BadRequest for an unknown type, with the nearest known one."""
+    for name in names:
+        if name == ALL_TYPES or name in REQUESTABLE_TYPES:
+            continue
+        suggestion = nearest_word(name, REQUESTABLE_TYPES)
+        hint = (
+            f"did you mean '{suggestion}'?"
+            if suggestion
+            else f"'{ALL_TYPES}' stands for all of them."
+        )
+        raise BadRequest(f"There are no events of the type '{name}'; {hint}", field="events")

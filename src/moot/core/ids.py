@@ -1,4 +1,4 @@
-"""Ids that follow from where they were made, so that deciding again makes the same one."""
+"""Derive ids from their parts, so that a repeated decision makes the same id."""
 
 import base64
 import hashlib
@@ -12,7 +12,7 @@ def derived_id(prefix: str, *parts: str) -> str:
 def logical_invocation_id(
     tenant: str, run_id: str, node_id: str, ordinal: int, provider_key: str
 ) -> str:
-    """The identity of one intended effect: stable across retries and crashes (layer 2)."""
+    """Return the id of one intended effect; it is stable across retries and crashes (layer 2)."""
     parts = ("openwop:activity:v2", tenant, run_id, node_id, str(ordinal), provider_key)
     name = hashlib.sha256("\0".join(parts).encode()).digest()
     return base64.urlsafe_b64encode(name).decode().rstrip("=")

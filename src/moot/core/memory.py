@@ -1,4 +1,4 @@
-"""What a run wants remembered: the shape of an entry, of a reference, and of a write."""
+"""Memory entries and references, and the checks of their fields."""
 
 import re
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ LONGEST_ID = 1500
 LONGEST_TAG = 256
 MOST_TAGS = 64
 #: bytes of one entry's content
-LARGEST = 65_536
-#: entries a list gives unless it is told how many, and at most
-USUAL, MOST = 100, 1000
-#: seconds an entry may be kept for, if it is to end at all: a hundred years
+LARGEST_CONTENT = 65_536
+#: entries in a list by default, and at most
+DEFAULT_LIMIT, LARGEST_LIMIT = 100, 1000
+#: the longest time to live of an entry in seconds: a hundred years
 LONGEST_TTL = 3_155_760_000
 #: milliseconds since the epoch, the year 9999
-LATEST = 253_402_300_799_999
+LATEST_EXPIRY = 253_402_300_799_999
 
 SHARED = "shared"
 
@@ -28,8 +28,8 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SEPARATORS = re.compile(r"[/\\]")
 
 
-class Entry(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One thing remembered, as the protocol shows it."""
+class MemoryEntry(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One entry of a memory, in the protocol's form."""
 
     id: str
     content: str
@@ -39,17 +39,17 @@ class Entry(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 
 
 def is_ref(ref: Any) -> bool:
-    """Whether it can name a memory. What cannot names nothing: it is never an error to read it."""
+    """Return whether the text can name a memory. Reading an invalid name finds nothing."""
     if not isinstance(ref, str) or not 1 <= len(ref) <= LONGEST_REF or _CONTROLS.search(ref):
         return False
     return not any(part in ("", ".", "..") for part in _SEPARATORS.split(ref))
 
 
-def context(sharing: str, own: str, group: str | None = None) -> str:
-    """The memory of who shares it like this. It says nothing about who may speak.
+def sharing_scope(sharing: str, own: str, group: str | None = None) -> str:
+    """Return the scope of an agent's memory for its ``agentSharing`` setting.
 
-    ``isolated`` is one's own; ``shared`` that of the group a message names, else of everybody;
-    ``shared:<group>`` that of the group.
+    ``isolated`` is the agent's own scope; ``shared`` is the scope of the message's group, else the
+    common one; ``shared:<group>`` is the scope of that group.
     """
     if sharing == "isolated":
         return own
@@ -84,17 +84,17 @@ def check_content(content: Any) -> str:
         size = len(content.encode())
     except (AttributeError, UnicodeEncodeError):
         raise BadRequest("What is remembered must be a text.", field="content") from None
-    if size > LARGEST:
+    if size > LARGEST_CONTENT:
         raise BadRequest(
-            f"An entry holds at most {LARGEST} bytes; this has {size}.",
+            f"An entry holds at most {LARGEST_CONTENT} bytes; this has {size}.",
             field="content",
-            maxEntrySizeBytes=LARGEST,
+            maxEntrySizeBytes=LARGEST_CONTENT,
         )
     return str(content)
 
 
 def check_tags(tags: Any) -> list[str]:
-    """Each once, in the order they came, without empty ones."""
+    """Return the tags without duplicates and empty ones, in their order."""
     good = (
         not isinstance(tags, str)
         and isinstance(tags, Sequence)
@@ -112,16 +112,16 @@ def check_tags(tags: Any) -> list[str]:
 
 
 def check_limit(limit: Any) -> int:
-    """0 and nothing at all mean the usual."""
+    """Return the limit; 0 and None mean the default."""
     if limit is None:
-        return USUAL
+        return DEFAULT_LIMIT
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
         raise BadRequest("limit must be a whole number from 0.", field="limit")
-    return min(limit, MOST) or USUAL
+    return min(limit, LARGEST_LIMIT) or DEFAULT_LIMIT
 
 
 def check_ttl(seconds: Any) -> int | None:
-    """In milliseconds."""
+    """Return the time to live in milliseconds."""
     if seconds is None:
         return None
     number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
@@ -132,16 +132,16 @@ def check_ttl(seconds: Any) -> int | None:
     return max(1, int(seconds * 1000))
 
 
-def check_end(expires_at: Any, now: int) -> int | None:
-    """Milliseconds since the epoch of a time to come."""
+def check_expiry(expires_at: Any, now: int) -> int | None:
+    """Return the expiry in milliseconds since the epoch. Raise when it is not in the future."""
     if expires_at is None:
         return None
     try:
-        found = datetime.fromisoformat(expires_at)
-        end = int(found.timestamp() * 1000) if found.tzinfo is not None else None
+        expiry = datetime.fromisoformat(expires_at)
+        end = int(expiry.timestamp() * 1000) if expiry.tzinfo is not None else None
     except (TypeError, ValueError, OverflowError):
         end = None
-    if end is None or end > LATEST:
+    if end is None or end > LATEST_EXPIRY:
         raise BadRequest(
             "expiresAt must be a time with its zone, like 2030-01-31T12:00:00Z.", field="expiresAt"
         )

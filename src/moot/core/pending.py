@@ -1,43 +1,44 @@
-"""What the host still owes a run, given its state."""
+"""List the pending work of a run: the steps that the host owes it in its state."""
 
 from msgspec import Struct
 
-from moot.core.councils import next_step
-from moot.core.state import put_off_requests, remote_children
+from moot.core.councils import next_speaker
+from moot.core.state import remote_children
 from moot.core.state.floor import Floor
+from moot.core.state.mutes import put_off_until
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
-from moot.core.supervisors.join import goes_on
-from moot.core.workflows.graph import Flow, FlowNode
-from moot.core.workflows.node_types import Kind
+from moot.core.supervisors.join import can_dispatch_more
+from moot.core.workflows.flow import Flow, FlowNode
+from moot.core.workflows.node_types import NodeKind
 
 
-class Owed(Struct):
-    """Everything that is owed now, and when to look again."""
+class PendingWork(Struct):
+    """The steps that the host owes a run now, and the next due time."""
 
-    #: nodes that are pure functions: decided at once
+    #: nodes that are pure functions: the host decides them at once
     instant: list[str]
-    #: nodes that want their next child run
+    #: nodes that need their next child run
     dispatches: list[str]
     #: (node, attempt) of nodes that touch the world
     activities: list[tuple[str, int]]
-    #: child runs whose end the run waits for
+    #: child runs that the run waits for
     children: list[str]
     #: the earliest time at which something falls due, in ms
     due: int | None = None
-    #: gates whose conversation the host leads and somebody is to be given the floor
+    #: gates whose council has a next step
     talks: list[str] = []
-    #: (gate, wake) of members that have the floor and whom the host speaks for
+    #: (gate, invitation) of members that the host answers for
     speakers: list[tuple[str, str]] = []
-    #: (name, what is to be done) of child runs on other hosts
+    #: (request id, next step) of child runs on other hosts
     abroad: list[tuple[str, str]] = []
-    #: (gate, thread) of side threads whose end is to be told
+    #: (gate, thread) of open links to side threads
     sides: list[tuple[str, str]] = []
 
     @property
     def now(self) -> bool:
-        """Whether something can be done at once."""
+        """Whether the host can do a step at once."""
         here = self.instant or self.dispatches or self.activities or self.children
         return bool(here) or bool(self.talks or self.speakers or self.abroad or self.sides)
 
@@ -47,84 +48,90 @@ class Owed(Struct):
 
 
 #: kinds whose next step follows from the state alone
-AT_ONCE = frozenset({Kind.INSTANT, Kind.GATE})
+IMMEDIATE_KINDS = frozenset({NodeKind.INSTANT, NodeKind.GATE})
 
-NOTHING = Owed([], [], [], [])
+NO_WORK = PendingWork([], [], [], [])
 
 
-def pending(run: Run, flow: Flow) -> Owed:
-    """A terminal or paused run is owed nothing but the end of what it has begun elsewhere."""
+def pending(run: Run, flow: Flow) -> PendingWork:
+    """Return the pending work. A terminal or paused run has only remote children to stop."""
     if not run.going:
-        return Owed([], [], [], [], abroad=remote_children.owed(run)) if run.abroad else NOTHING
-    owed = Owed([], [], [], [], deadline(run), abroad=remote_children.owed(run))
+        return (
+            PendingWork([], [], [], [], abroad=remote_children.pending_remote_children(run))
+            if run.abroad
+            else NO_WORK
+        )
+    work = PendingWork(
+        [], [], [], [], run_deadline(run), abroad=remote_children.pending_remote_children(run)
+    )
     for node_id in run.active:
         state, node = run.nodes[node_id], flow.nodes[node_id]
-        held_back = run.pause is not None and state.status is NodeStatus.RETRYING
-        if state.due is not None and not held_back:
-            _sooner(owed, state.due)
+        is_held_back = run.pause is not None and state.status is NodeStatus.RETRYING
+        if state.due is not None and not is_held_back:
+            _add_due_time(work, state.due)
         if state.status is NodeStatus.SUSPENDED and node_id in run.conversations:
-            _floor(owed, run, node_id)
+            _add_conversation(work, run, node_id)
         if state.status is not NodeStatus.RUNNING:
             continue
-        if node.type.kind in AT_ONCE:
-            owed.instant.append(node_id)
-        elif node.type.kind is Kind.ACTIVITY:
-            owed.activities.append((node_id, state.attempt))
-        elif node.type.kind is Kind.CHILD:
-            _children(owed, run, node, state)
-        limit = time_limit(node, state)
-        if limit is not None and node.type.kind not in AT_ONCE:
-            _sooner(owed, limit)
-    return owed
+        if node.type.kind in IMMEDIATE_KINDS:
+            work.instant.append(node_id)
+        elif node.type.kind is NodeKind.ACTIVITY:
+            work.activities.append((node_id, state.attempt))
+        elif node.type.kind is NodeKind.CHILD:
+            _add_children(work, run, node, state)
+        limit = attempt_deadline(node, state)
+        if limit is not None and node.type.kind not in IMMEDIATE_KINDS:
+            _add_due_time(work, limit)
+    return work
 
 
-def _floor(owed: Owed, run: Run, node_id: str) -> None:
-    talk = run.conversations[node_id]
-    if talk.open and not run.replayed:
-        owed.sides += [(node_id, name) for name, link in talk.links.items() if link.open]
-    if not talk.open or run.replayed:
+def _add_conversation(work: PendingWork, run: Run, node_id: str) -> None:
+    conversation = run.conversations[node_id]
+    if conversation.open and not run.replayed:
+        work.sides += [(node_id, name) for name, link in conversation.links.items() if link.open]
+    if not conversation.open or run.replayed:
         return
-    if talk.floor is not None:
-        _wakes(owed, node_id, talk.floor)
-    for until in put_off_requests.due(talk).values():
-        _sooner(owed, until)
-    if next_step.step(talk, run.updated_at) is not None:
-        owed.talks.append(node_id)
+    if conversation.floor is not None:
+        _add_speakers(work, node_id, conversation.floor)
+    for until in put_off_until(conversation).values():
+        _add_due_time(work, until)
+    if next_speaker.next_step(conversation, run.updated_at) is not None:
+        work.talks.append(node_id)
 
 
-def _wakes(owed: Owed, node_id: str, led: Floor) -> None:
-    for wake_id, wake in led.wakes.items():
-        member = led.members.get(wake.agent)
+def _add_speakers(work: PendingWork, node_id: str, floor: Floor) -> None:
+    for invitation_id, invitation in floor.wakes.items():
+        member = floor.members.get(invitation.agent)
         if member is not None and member.driven:
-            owed.speakers.append((node_id, wake_id))
-        _sooner(owed, wake.due)
+            work.speakers.append((node_id, invitation_id))
+        _add_due_time(work, invitation.due)
 
 
-def _children(owed: Owed, run: Run, node: FlowNode, state: NodeState) -> None:
-    away = remote_children.names(run) if run.abroad else ()
+def _add_children(work: PendingWork, run: Run, node: FlowNode, state: NodeState) -> None:
+    away = remote_children.remote_names(run) if run.abroad else ()
     if node.type.dispatches:
-        owed.children += [child for child in state.living if child not in away]
+        work.children += [child for child in state.living if child not in away]
         config, living = node.definition.config, len(state.living)
-        if goes_on(run.orchestrator, config, state.children, living):
-            owed.dispatches.append(node.id)
+        if can_dispatch_more(run.orchestrator, config, state.children, living):
+            work.dispatches.append(node.id)
     elif state.child is None:
-        owed.dispatches.append(node.id)
+        work.dispatches.append(node.id)
     elif state.child not in away:
-        owed.children.append(state.child)
+        work.children.append(state.child)
 
 
-def time_limit(node: FlowNode, state: NodeState) -> int | None:
-    """When the attempt's time limit is reached; pauses do not count."""
+def attempt_deadline(node: FlowNode, state: NodeState) -> int | None:
+    """Return the end of the attempt's time limit; pauses do not count."""
     return state.started_at + state.paused_ms + node.timeout_ms if node.timeout_ms else None
 
 
-def deadline(run: Run) -> int | None:
-    """When the run's time limit is reached; waiting and pauses do not count."""
+def run_deadline(run: Run) -> int | None:
+    """Return the end of the run's time limit; waiting and pauses do not count."""
     limit = run.limits.get("durationMs", 0)
     if run.status is not Status.RUNNING:
         return None
     return run.active_since + max(0, limit - run.active_ms) if limit else None
 
 
-def _sooner(owed: Owed, due: int) -> None:
-    owed.due = due if owed.due is None else min(owed.due, due)
+def _add_due_time(work: PendingWork, due: int) -> None:
+    work.due = due if work.due is None else min(work.due, due)

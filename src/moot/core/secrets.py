@@ -1,4 +1,4 @@
-"""How a sensitive value looks in the log, in snapshots and in streams."""
+"""Mask sensitive values for the log, snapshots and streams."""
 
 import hashlib
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from moot.core.events import NewEvent
 
 MASK = "[REDACTED]"
 
-#: what the host itself says of a run: the fold relies on it, and a secret that happens to look
-#: like it (a year, a node's name) must not be looked for there
-RECORD = frozenset({
+#: fields that the host sets: the fold relies on them, so they are never masked, even when a secret
+#: has the same value (a year, a node's name)
+HOST_FIELDS = frozenset({
     "agentId", "argsHash", "artifactId", "artifactType", "askId", "attempt", "attempts", "callId",
     "channel", "childRunId", "childStatus", "childWorkflowId", "confidence", "createdAt",
     "delayMs", "drainPolicy", "dueAt", "durationMs", "failedNodeId", "forkRunId", "fromAgentId",
@@ -23,14 +23,14 @@ RECORD = frozenset({
     "tokenCount", "toolId", "toolName", "ttlMs", "typeId", "verbosity", "writtenAt",
 })  # fmt: skip
 
-#: shorter texts and plain numbers are too common to be looked for
+#: shorter texts and plain numbers are too common to search for
 SHORTEST_SECRET = 4
-#: beginnings that are looked for in a text one by one, before its every place is looked at
-FEW = 64
+#: number of prefixes up to which a text is first searched for each of them
+FEW_PREFIXES = 64
 
 
-def masked(mode: str, value: Any) -> Any:
-    """The value as it may be recorded; UNSET where it must not appear at all."""
+def mask_value(mode: str, value: Any) -> Any:
+    """Return the value as it may be recorded; UNSET when it must be left out."""
     match mode:
         case "omit":
             return UNSET
@@ -43,8 +43,8 @@ def masked(mode: str, value: Any) -> Any:
             return MASK
 
 
-def sealed_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
-    """The event without any value that is sealed, wherever a node has carried it.
+def mask_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
+    """Return the event with every sealed value masked, wherever a node has copied it.
 
     Outputs and variables that held one are sealed too, so that later nodes still see them.
     """
@@ -52,7 +52,7 @@ def sealed_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
         return new
     secrets = Secrets(sealed.values())
     payload, artifact, hints = (
-        _content(part, secrets, mode) for part in (new.payload, new.artifact, new.hints)
+        _mask_fields(part, secrets, mode) for part in (new.payload, new.artifact, new.hints)
     )
     new = msgspec.structs.replace(new, artifact=artifact, hints=hints)
     if payload == new.payload:
@@ -68,16 +68,16 @@ def sealed_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
     return msgspec.structs.replace(new, payload=payload, sealed=extra or None)
 
 
-def redacted(value: Any, sealed: dict[str, Any], mode: str) -> Any:
-    """The value as an event would show it: without anything that is sealed."""
-    return value if mode == "passthrough" else _without(value, Secrets(sealed.values()), mode)
+def mask_sealed(value: Any, sealed: dict[str, Any], mode: str) -> Any:
+    """Return the value with every sealed value masked, as in an event."""
+    return value if mode == "passthrough" else _mask_nested(value, Secrets(sealed.values()), mode)
 
 
-def _content(part: dict[str, Any] | None, secrets: "Secrets", mode: str) -> Any:
+def _mask_fields(part: dict[str, Any] | None, secrets: "Secrets", mode: str) -> Any:
     if part is None:
         return None
     return {
-        key: value if key in RECORD else _without(value, secrets, mode)
+        key: value if key in HOST_FIELDS else _mask_nested(value, secrets, mode)
         for key, value in part.items()
     }
 
@@ -91,75 +91,77 @@ def is_secret(value: Any) -> bool:
 
 
 def secrets_in(values: Iterable[Any]) -> list[Any]:
-    """The sealed values and everything in them that could be told from them, the longest first: of
-    a text that holds another one nothing is left."""
-    found: list[Any] = []
-    waiting = list(values)
-    while waiting:
-        value = waiting.pop()
+    """Return the sealed values and the secrets inside them, the longest first.
+
+    The order matters: a text that contains another secret must be masked as a whole.
+    """
+    secrets: list[Any] = []
+    stack = list(values)
+    while stack:
+        value = stack.pop()
         if is_secret(value):
-            found.append(value)
+            secrets.append(value)
         if isinstance(value, (int, float)) and is_secret(value):
-            found.append(str(value))
+            secrets.append(str(value))
         elif isinstance(value, list):
-            waiting += value
+            stack += value
         elif isinstance(value, dict):
-            waiting += value.values()
-    return sorted(found, key=lambda each: len(each) if isinstance(each, str) else 0, reverse=True)
+            stack += value.values()
+    return sorted(secrets, key=lambda each: len(each) if isinstance(each, str) else 0, reverse=True)
 
 
 class Secrets:
-    """Looked for all at once: who seals a long list and sends another one keeps nobody waiting."""
+    """A set of secrets that is searched in one pass, so that long lists stay fast."""
 
     def __init__(self, values: Iterable[Any]) -> None:
         self._plain: set[Any] = set()
-        #: lists and objects, as they would be written
+        #: lists and objects, encoded
         self._whole: set[bytes] = set()
-        #: how texts begin -> their lengths, the longest first
+        #: prefix of texts -> their lengths, the longest first -> the texts
         self._texts: dict[str, dict[int, set[str]]] = {}
         for each in secrets_in(values):
             if isinstance(each, (list, dict)):
-                self._whole.add(_sorted(each))
+                self._whole.add(_canonical_bytes(each))
                 continue
             self._plain.add(each)
             if isinstance(each, str):
-                begun = self._texts.setdefault(each[:SHORTEST_SECRET], {})
-                begun.setdefault(len(each), set()).add(each)
+                by_length = self._texts.setdefault(each[:SHORTEST_SECRET], {})
+                by_length.setdefault(len(each), set()).add(each)
 
     def __contains__(self, value: Any) -> bool:
         if isinstance(value, (list, dict)):
-            return bool(self._whole) and bool(value) and _sorted(value) in self._whole
+            return bool(self._whole) and bool(value) and _canonical_bytes(value) in self._whole
         return isinstance(value, (str, int, float)) and value in self._plain
 
-    def hidden(self, text: str) -> str:
-        """The text with a mask in the place of each, and one in that of those that overlap."""
-        if len(self._texts) <= FEW and not any(begun in text for begun in self._texts):
+    def mask_text(self, text: str) -> str:
+        """Replace each secret in the text by a mask; overlapping secrets share one."""
+        if len(self._texts) <= FEW_PREFIXES and not any(prefix in text for prefix in self._texts):
             return text
-        parts, kept, ends = list[str](), 0, 0
+        parts, copied, ends = list[str](), 0, 0
         for at in range(len(text) - SHORTEST_SECRET + 1):
-            if (begun := self._texts.get(text[at : at + SHORTEST_SECRET])) is None:
+            if (by_length := self._texts.get(text[at : at + SHORTEST_SECRET])) is None:
                 continue
-            size = next((size for size in begun if text[at : at + size] in begun[size]), 0)
+            size = next((size for size in by_length if text[at : at + size] in by_length[size]), 0)
             if size and at >= ends:
-                parts += [text[kept:at], MASK]
+                parts += [text[copied:at], MASK]
             if size:
-                kept = ends = max(ends, at + size)
-        return "".join([*parts, text[kept:]])
+                copied = ends = max(ends, at + size)
+        return "".join([*parts, text[copied:]])
 
 
-def _sorted(value: Any) -> bytes:
+def _canonical_bytes(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 
-def _without(value: Any, secrets: Secrets, mode: str) -> Any:
+def _mask_nested(value: Any, secrets: Secrets, mode: str) -> Any:
     if value in secrets:
-        seen = masked(mode, value)
-        return MASK if seen is UNSET else seen
+        masked = mask_value(mode, value)
+        return MASK if masked is UNSET else masked
     if isinstance(value, dict):
         return {
-            str(_without(key, secrets, mode)): _without(item, secrets, mode)
+            str(_mask_nested(key, secrets, mode)): _mask_nested(item, secrets, mode)
             for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_without(item, secrets, mode) for item in value]
-    return secrets.hidden(value) if isinstance(value, str) else value
+        return [_mask_nested(item, secrets, mode) for item in value]
+    return secrets.mask_text(value) if isinstance(value, str) else value

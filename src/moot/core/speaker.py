@@ -8,18 +8,17 @@ from moot.core.text.names import is_person
 
 
 class Speaker(Struct, frozen=True):
-    """Who holds the key, and the participants it is bound to. An administrator speaks as anyone."""
+    """The holder of a key and the participants it is bound to. An admin may speak as anyone."""
 
     principal: str
     names: tuple[str, ...] = ()
     admin: bool = False
-    #: an agent comes into an open conversation by speaking in it, and the host speaks for it or not
+    #: an agent that joins an open conversation by speaking; the host answers for ``inside`` ones
     joins: Literal["outside", "inside"] | None = None
 
     @property
     def person(self) -> str:
-        """Who speaks when nobody is named: the human behind the key, if there is one. The key of
-        an agent is no person's."""
+        """The name to speak as by default: the person behind the key, if there is one."""
         for name in self.names:
             if is_person(name):
                 return name
@@ -29,5 +28,5 @@ class Speaker(Struct, frozen=True):
 
     @property
     def speaks_for_people(self) -> bool:
-        """An administrator, a person, or a key that is bound to nobody; not an agent's."""
+        """Whether the key belongs to an admin, a person or no participant; not to an agent."""
         return self.admin or not self.names or any(map(is_person, self.names))

@@ -1,21 +1,21 @@
-"""A room of one's own: what is private to a person is kept under a tenant that nobody has a key of.
+"""Private tenants: the data of one person, under a tenant that no key belongs to.
 
-Everything that belongs to a tenant is thereby out of everybody's reach, as what is of another
-tenant always is. Who pays for it is the tenant around it.
+No key can reach data of another tenant, so private data needs no further check. The parent tenant
+pays for it.
 """
 
-#: no tenant of a key has it in its name
-WALL = "/"
+#: separates parent tenant and person; it never occurs in the tenant of a key
+PRIVATE_SEPARATOR = "/"
 
 
-def room(tenant: str, person: str) -> str:
-    return f"{tenant}{WALL}{person}"
+def private_tenant(tenant: str, person: str) -> str:
+    return f"{tenant}{PRIVATE_SEPARATOR}{person}"
 
 
-def around(tenant: str) -> str:
-    """The tenant whose agents speak and whose budget counts."""
-    return tenant.partition(WALL)[0]
+def parent_tenant(tenant: str) -> str:
+    """Return the tenant whose agents speak and whose budget counts."""
+    return tenant.partition(PRIVATE_SEPARATOR)[0]
 
 
-def is_room(tenant: str) -> bool:
-    return WALL in tenant
+def is_private_tenant(tenant: str) -> bool:
+    return PRIVATE_SEPARATOR in tenant

@@ -1,1 +1,1 @@
-"""Commands in, events out: the one write path, and the effects that touch the world."""
+"""The write path of the host, and the effects that its runs are owed."""

@@ -1,32 +1,35 @@
-"""Rows that are derived from a run and its events, as the store keeps them."""
+"""Derive store rows from a run and its events."""
 
 from msgspec import Struct
 
 from moot.core.events import Event, millis
 from moot.core.interrupts import inbox
-from moot.core.pending import Owed
-from moot.core.replay.origin import origin
-from moot.core.search.indexed_text import FOUND
-from moot.core.state.conversation import THREAD, title_of
+from moot.core.pending import PendingWork
+from moot.core.replay.origin import fork_origin
+from moot.core.search.indexed_text import EXTRACTORS
+from moot.core.state.conversation import THREAD
 from moot.core.state.run import Run
-from moot.core.state.usage import ABANDONED, CHARGED, FINISHED
-from moot.core.tenants import is_room
-from moot.core.verify.controls import WORDS
-from moot.engine.effects.agent_budgets import DAY_MS, PARTS
-from moot.store.protocol import EffectRow, InboxRow, RunRow
+from moot.core.state.titles import current_title
+from moot.core.state.usage import CHARGED_TO, EFFECT_ABANDONED, EFFECT_FINISHED
+from moot.core.tenants import is_private_tenant
+from moot.core.verify.controls import WORDS_BY_EVENT
+from moot.engine.effects.agent_budgets import DAY_MS, MONEY_PARTS
+from moot.store.protocol import EffectRow, InboxRow, RunIndexRow
 from moot.store.search import TextRow
 
-EFFECTS = ("moot.effect.started", "moot.effect.finished", "moot.effect.abandoned")
-#: events that carry a turn
-SPOKEN = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
-#: events that may bring along a name of their sender's
-NAMED = frozenset({*SPOKEN, *WORDS})
+EFFECT_EVENTS = ("moot.effect.started", "moot.effect.finished", "moot.effect.abandoned")
+#: event types with a turn -> the payload key of the turn
+TURN_KEYS = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
+#: events that may carry a message id of their sender
+EVENTS_WITH_MESSAGE_ID = frozenset({*TURN_KEYS, *WORDS_BY_EVENT})
 
 
-def row_of(run: Run) -> RunRow:
-    fork = origin(run.forked_from)
-    talk = next(iter(run.conversations.values()), None) if run.workflow_id == THREAD else None
-    return RunRow(
+def run_row(run: Run) -> RunIndexRow:
+    fork = fork_origin(run.forked_from)
+    conversation = (
+        next(iter(run.conversations.values()), None) if run.workflow_id == THREAD else None
+    )
+    return RunIndexRow(
         tenant=run.tenant,
         run_id=run.run_id,
         workflow_id=run.workflow_id,
@@ -43,8 +46,8 @@ def row_of(run: Run) -> RunRow:
         fork_mode=fork.mode if fork else None,
         fork_note=fork.note if fork else None,
         member=run.member.roster_id if run.member else None,
-        title=title_of(run, talk) if talk is not None else None,
-        turns=talk.turns if talk is not None else None,
+        title=current_title(run, conversation) if conversation is not None else None,
+        turns=conversation.turns if conversation is not None else None,
         dead_after=run.dead_after or None,
     )
 
@@ -63,85 +66,96 @@ def inbox_rows(run: Run) -> list[InboxRow]:
             since=item.since,
             deadline=item.deadline,
         )
-        for item in inbox.items(run)
+        for item in inbox.inbox_items(run)
     ]
 
 
 def message_ids(event: Event) -> list[tuple[str, int]]:
-    """The id that a turn or a control brought along; those the host makes are unique by
-    themselves."""
-    if event.type not in NAMED:
+    """Return the message id that the sender of a turn or control chose, with its sequence.
+
+    Ids made by the host are unique by themselves and need no row.
+    """
+    if event.type not in EVENTS_WITH_MESSAGE_ID:
         return []
-    turn = event.payload if event.type in WORDS else event.payload.get(SPOKEN[event.type])
-    name = turn.get("messageId") if isinstance(turn, dict) else None
-    own = f"{event.payload.get('conversationId')}:"
-    return [(name, event.sequence)] if isinstance(name, str) and not name.startswith(own) else []
+    turn = (
+        event.payload if event.type in WORDS_BY_EVENT else event.payload.get(TURN_KEYS[event.type])
+    )
+    message_id = turn.get("messageId") if isinstance(turn, dict) else None
+    host_prefix = f"{event.payload.get('conversationId')}:"
+    return (
+        [(message_id, event.sequence)]
+        if isinstance(message_id, str) and not message_id.startswith(host_prefix)
+        else []
+    )
 
 
 def text_rows(run: Run, event: Event, at: int) -> list[TextRow]:
-    """That the event has words to be found by. What a run was started with is its own; in a room
-    nobody searches."""
-    if event.type not in FOUND or is_room(run.tenant):
+    """Return a row for the index when the event has searchable text.
+
+    An inherited event counts for the fork's source, except the first one. Private rooms are not
+    searched.
+    """
+    if event.type not in EXTRACTORS or is_private_tenant(run.tenant):
         return []
-    fork = origin(run.forked_from) if 0 < event.sequence < run.inherited else None
+    fork = fork_origin(run.forked_from) if 0 < event.sequence < run.inherited else None
     return [TextRow(event.sequence, at, fork.source_run_id if fork else None)]
 
 
-class Gathered(Struct):
-    """What is derived from the events of a whole log, one by one, beside the run's state."""
+class DerivedRows(Struct):
+    """Rows derived from the single events of a log, besides the run's state."""
 
     effects: list[EffectRow] = []
     messages: list[tuple[str, int]] = []
     texts: list[TextRow] = []
 
     def take(self, run: Run, event: Event) -> None:
-        """The next event; the run is folded up to it."""
-        if event.type in EFFECTS:
+        """Add the rows of the next event; the run is folded up to it."""
+        if event.type in EFFECT_EVENTS:
             self.effects += effect_rows(run, event)
         self.messages += message_ids(event)
         self.texts += text_rows(run, event, run.updated_at)
 
 
-def due_of(owed: Owed) -> int | None:
-    """When the host must look at the run again after a restart."""
+def next_due(owed: PendingWork) -> int | None:
+    """Return the time at which the host must check the run after a restart."""
     return 0 if owed.now else owed.due
 
 
 def effect_rows(run: Run, event: Event) -> list[EffectRow]:
-    """Where an effect of the run stands; one that a fork says again is its source's."""
+    """Return the effect's row. An event inherited by a fork belongs to the source and has none."""
     if event.sequence < run.inherited:
         return []
-    day, tokens, money = _used_up(event)
+    day, tokens, money = _usage_of(event)
     row = EffectRow(
         tenant=run.tenant,
         invocation_id=str(event.payload.get("invocationId", "")),
         run_id=run.run_id,
         sequence=event.sequence,
-        finished=event.type == FINISHED,
+        finished=event.type == EFFECT_FINISHED,
         day=day,
         tokens=tokens,
         money=money,
-        member=_payer(run, event) if day else None,
+        member=_charged_member(run, event) if day else None,
     )
     return [row]
 
 
-def _payer(run: Run, event: Event) -> str | None:
-    """Who is charged; where nobody was found then, whoever's run it is."""
-    found = event.payload.get(CHARGED)
-    if isinstance(found, str):
-        return found
+def _charged_member(run: Run, event: Event) -> str | None:
+    """Return the standing agent charged for the effect, else the one that owns the run."""
+    charged = event.payload.get(CHARGED_TO)
+    if isinstance(charged, str):
+        return charged
     return run.member.roster_id if run.member is not None else None
 
 
-def _used_up(event: Event) -> tuple[int, int, int]:
-    """The day, tokens and millionths of money, where an answer of a model says so."""
+def _usage_of(event: Event) -> tuple[int, int, int]:
+    """Return the day, tokens and millionths of money that a model's answer reports."""
     result = event.payload.get("result")
     usage = result.get("usage") if isinstance(result, dict) else None
-    if not isinstance(usage, dict) or event.type not in (FINISHED, ABANDONED):
+    if not isinstance(usage, dict) or event.type not in (EFFECT_FINISHED, EFFECT_ABANDONED):
         return 0, 0, 0
     tokens = [usage.get("inputTokens"), usage.get("outputTokens")]
     cost = result.get("cost") if isinstance(result, dict) else None
     price = cost if isinstance(cost, float | int) and 0 < cost < 1e9 else 0
     used = sum(count for count in tokens if isinstance(count, int) and 0 < count < 2**40)
-    return millis(event.timestamp) // DAY_MS, used, round(price * PARTS)
+    return millis(event.timestamp) // DAY_MS, used, round(price * MONEY_PARTS)

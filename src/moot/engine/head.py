@@ -1,4 +1,4 @@
-"""The tentative head of a run: its state in memory, a few milliseconds ahead of the disk."""
+"""Tentative heads of runs: state in memory, a few milliseconds ahead of the disk."""
 
 import asyncio
 from collections import OrderedDict
@@ -8,37 +8,38 @@ from msgspec import UNSET, Struct
 
 from moot.core.errors import Conflict
 from moot.core.events import Event
-from moot.core.secrets import redacted, secrets_in
+from moot.core.secrets import mask_sealed, secrets_in
 from moot.core.state.run import Run, apply
-from moot.core.workflows.graph import Flow
-from moot.core.workflows.node_types import copied
+from moot.core.workflows.flow import Flow
+from moot.core.workflows.node_types import copy_json
 from moot.store.protocol import InboxRow
 
 
 class Head:
-    """One run in memory. Commands are decided on ``run``; ``inflight`` commits are on their way.
+    """One run in memory. Commands are decided on ``run``; ``inflight`` counts commits on their
+    way.
 
-    A head whose commit failed is broken: its state is worthless and is read anew from the log
-    once nothing of it is in flight any more.
+    A head whose commit failed is broken. Its state is worthless, and the run is read from the log
+    again once none of its commits is in flight.
     """
 
     __slots__ = (
         "_settled",
-        "asks",
         "broken",
         "cached",
+        "durable",
         "earliest",
         "flow",
+        "inbox_rows",
         "inflight",
-        "kept",
-        "listening",
         "messages",
         "messages_at",
+        "mirrored_status",
         "pins",
         "run",
         "sealed",
         "snapshot_at",
-        "told",
+        "tracks_messages",
         "unfinished",
     )
 
@@ -46,76 +47,77 @@ class Head:
         self.run, self.flow = run, flow
         self.sealed: dict[str, Any] = sealed or {}
         self.inflight = 0
-        #: how many events of its log are on disk for certain
-        self.kept = run.next_sequence
-        #: somebody relies on this being the run's one head
+        #: how many events of its log are certainly on disk
+        self.durable = run.next_sequence
+        #: how many users rely on this being the run's only head
         self.pins = 0
-        #: the graph may have more ready than the last step says: its batch was full, or it was
-        #: taken before this head was read from the log
+        #: the graph may have more ready nodes than the last step started: its batch was full, or
+        #: the step happened before this head was read from the log
         self.unfinished = run.next_sequence > 0
         self.broken = False
-        #: the time (µs) that the next decision has at the earliest: each event of the last one has
-        #: room for a time of its own
+        #: the earliest time (µs) of the next decision, so that each event of the last one can have
+        #: a time of its own
         self.earliest = 0
         self.snapshot_at = run.next_sequence
-        #: the encoded snapshot of the run and the sequence it was made at
+        #: the encoded snapshot of the run, and its sequence
         self.cached: tuple[int, bytes] | None = None
-        #: the run's rows of the inbox, and the status its parent shows for it
-        self.asks: list[InboxRow] = []
-        self.told = "running"
-        #: the messages of its channels, read from the log up to a sequence
+        #: the run's inbox rows, and the status its parent shows for it
+        self.inbox_rows: list[InboxRow] = []
+        self.mirrored_status = "running"
+        #: the messages of its channels, read from the log up to ``messages_at``
         self.messages: dict[str, list[Any]] = {}
         self.messages_at = 0
-        #: a node reads them: they are kept up with what is decided
-        self.listening = False
+        #: a node reads the messages, so each decided event updates them
+        self.tracks_messages = False
         self._settled: asyncio.Future[None] | None = None
 
     @property
     def secrets(self) -> list[str]:
-        """Texts that nothing anybody says in the run may show."""
+        """Return the texts that no report of the run may contain."""
         if self.flow.masking == "passthrough":
             return []
         return [text for text in secrets_in(self.sealed.values()) if isinstance(text, str)]
 
     def redacted(self, value: Any) -> Any:
-        """A copy of the value as the log will show it."""
-        return redacted(copied(value), self.sealed, self.flow.masking)
+        """Return a copy of the value as the log will show it."""
+        return mask_sealed(copy_json(value), self.sealed, self.flow.masking)
 
     def follow(self, event: Event) -> None:
-        """One more event of the log, for a copy that nobody decides on."""
+        """Fold one more event of the log into a copy that takes no commands."""
         apply(self.run, event)
-        self.hear(event)
+        self.add_message(event)
         self.messages_at = event.sequence + 1
 
-    def heed(self, event: Event) -> None:
-        """One more event that was decided; what was missed before is for ``Runs`` to gather."""
+    def follow_decided(self, event: Event) -> None:
+        """Add the messages of a decided event. ``RunCache`` reads the ones before it."""
         if self.messages_at == event.sequence:
-            self.hear(event)
+            self.add_message(event)
             self.messages_at += 1
 
-    def hear(self, event: Event) -> None:
+    def add_message(self, event: Event) -> None:
         hints = event.hints if event.hints is not UNSET else {}
         if event.type == "channel.written" and hints.get("reducer") == "message":
-            said = event.payload
-            self.messages.setdefault(said["channel"], []).append(said["value"])
+            payload = event.payload
+            self.messages.setdefault(payload["channel"], []).append(payload["value"])
 
     async def settled(self) -> None:
-        """Until the next commit of this run is on disk, or has failed."""
+        """Wait until the next commit of this run is on disk or has failed."""
         if self._settled is None:
             self._settled = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._settled)
 
     async def on_disk(self, sequence: int) -> None:
-        """Until an event that was decided is there. Raises Conflict when it will not be."""
+        """Wait until a decided event is on disk. Raise Conflict when its commit failed."""
         for _ in range(self.inflight):
-            if self.kept > sequence or self.broken:
+            if self.durable > sequence or self.broken:
                 break
             await self.settled()
         self.refuse_lost(sequence)
 
     def refuse_lost(self, sequence: int) -> None:
-        """An event that only a broken head knows never was; another may have its number now."""
-        if self.broken and self.kept <= sequence:
+        """Raise Conflict for an event that only a broken head has; another event may have its
+        number now."""
+        if self.broken and self.durable <= sequence:
             raise Conflict("What this goes back to was not kept.", runId=self.run.run_id)
 
     def unpin(self) -> None:
@@ -128,9 +130,8 @@ class Head:
             self._settled = None
 
 
-class Ground(Struct, frozen=True):
-    """The event that a command goes back to, as far as it was decided on a head. It may be on its
-    way to disk yet."""
+class BasisEvent(Struct, frozen=True):
+    """An event that a command relies on, possibly still on its way to disk."""
 
     head: Head
     sequence: int
@@ -139,8 +140,8 @@ class Ground(Struct, frozen=True):
         self.head.refuse_lost(self.sequence)
 
 
-class Heads:
-    """The heads in memory, least recently used first to go. What is busy stays."""
+class HeadCache:
+    """Heads in memory. The least recently used one is dropped first; busy ones stay."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -1,7 +1,6 @@
-"""Commands in, events out. The one write path, short enough to read aloud:
+"""Decide commands, write their events and start the effects they cause.
 
-decide on the tentative head, fold, hand the batch to the store, answer when it is on disk,
-publish, and see to what is owed.
+This is the one write path: decide on the head, fold, store, answer, publish, start owed effects.
 """
 
 import logging
@@ -9,34 +8,32 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from moot.agents.invocation.desk import Invoke, nobody
+from moot.agents.invocation.context import Invoke, no_agents
 from moot.clock import Clock
-from moot.core.commands import ENDING, Advance, Command, ResumeRun, Wake
+from moot.core.commands import CHILD_ENDING_COMMANDS, Advance, Command, ResumeRun, TimePassed
 from moot.core.errors import MootError, SequenceConflict, Unavailable
-from moot.core.pending import Owed, pending
-from moot.core.runs.start import Limits, StartRun
+from moot.core.pending import PendingWork, pending
+from moot.core.runs.start import RunLimits, StartRun
 from moot.core.state.conversation import THREAD
 from moot.core.state.run import Run
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
 from moot.engine import children
 from moot.engine.councils.speakers import Speakers
 from moot.engine.effects.activities import Activities
-from moot.engine.faults import FaultPoint, Faults
-from moot.engine.head import Ground, Head
-from moot.engine.memory.journal import Recollections, Revisions
-from moot.engine.metrics import Metrics
-from moot.engine.peers.remote_runs import Peers
+from moot.engine.head import BasisEvent, Head
+from moot.engine.instruments import FaultPoint, Faults, HostMetrics
+from moot.engine.memory.journal import MemoryJournal, MemoryRevisions
+from moot.engine.peers.remote_runs import RemoteRuns
 from moot.engine.recovery import Recovery
-from moot.engine.run_cache import Runs, complete, refuse_newer
-from moot.engine.run_scopes import Scopes
-from moot.engine.streams.hub import Hub, inbox_of
+from moot.engine.run_cache import RunCache, RunScopes, is_family_complete, refuse_newer_engine
+from moot.engine.streams.hub import Hub, inbox_channel
 from moot.engine.streams.presence import Presence
-from moot.engine.streams.speech import Speeches
+from moot.engine.streams.speech import OpenSpeeches
 from moot.engine.tasks import Tasks
-from moot.engine.threads.side_threads import Sides
+from moot.engine.threads.side_threads import SideThreads
 from moot.engine.timers import Timers
-from moot.engine.transaction import Beside, Outbox, ReceiptFor, Turn
-from moot.engine.workflows.registry import Flows
+from moot.engine.transaction import BatchHook, Outbox, ReceiptFor, Transaction
+from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.protocol import Batch, Receipt, Store
 
 log = logging.getLogger("moot.engine")
@@ -45,39 +42,39 @@ MOST_ATTEMPTS = 5
 
 
 class Host:
-    """Runs of every tenant, one mailbox each."""
+    """The runs of every tenant, with one mailbox for each run."""
 
     def __init__(
         self,
         store: Store,
-        flows: Flows,
+        flows: WorkflowRegistry,
         clock: Clock,
-        limits: Limits | None = None,
+        limits: RunLimits | None = None,
         heads: int = 4096,
         activities: int = 256,
         speaks: Invoke | None = None,
     ) -> None:
         self.store, self.flows, self.clock = store, flows, clock
-        self.limits = limits or Limits()
+        self.limits = limits or RunLimits()
         self.hub = Hub()
-        self.speeches = Speeches(self.hub, clock)
+        self.speeches = OpenSpeeches(self.hub, clock)
         self.presence = Presence(self.hub, self.speeches, clock)
         self.faults = Faults()
-        self.metrics = Metrics()
+        self.metrics = HostMetrics()
         self.tasks = Tasks()
         self.activities = Activities(self, activities)
-        self.speakers = Speakers(self, speaks or nobody, activities)
-        self.peers = Peers(self)
-        self.sides = Sides(self)
-        self.timers = Timers(clock, self._ring)
-        self.runs = Runs(store, flows, heads)
-        self.revisions = Revisions(store)
-        self.memory = Recollections(store, clock, self.revisions)
-        self._scopes = Scopes(store)
+        self.speakers = Speakers(self, speaks or no_agents, activities)
+        self.peers = RemoteRuns(self)
+        self.sides = SideThreads(self)
+        self.timers = Timers(clock, self._on_due)
+        self.runs = RunCache(store, flows, heads)
+        self.revisions = MemoryRevisions(store)
+        self.memory = MemoryJournal(store, clock, self.revisions)
+        self._scopes = RunScopes(store)
         self.recovery = Recovery(self)
         self.stopping = False
         self.outbox: Outbox | None = None
-        #: who is told that a run has ended
+        #: callbacks for a run that has ended
         self.endings: list[Callable[[Run], None]] = []
 
     # -- commands ----------------------------------------------------------------------------
@@ -88,10 +85,12 @@ class Host:
         command: StartRun,
         receipt: ReceiptFor | None = None,
         dedup: bool = False,
-        beside: Beside | None = None,
+        beside: BatchHook | None = None,
     ) -> Run:
-        """Begin a run. Answers when its first events are on disk, with all that goes beside them;
-        raises Overtaken when that no longer holds."""
+        """Start a run and return when its first events are on disk.
+
+        Raise Overtaken when a guard that ``beside`` added to the batch no longer holds.
+        """
         self.refuse_when_stopping()
         if command.tenant not in self.revisions:
             await self.revisions.learn(command.tenant)
@@ -109,22 +108,24 @@ class Host:
 
     async def handle(
         self, tenant: str, run_id: str, command: Command,
-        receipt: ReceiptFor | None = None, ground: Ground | None = None,
+        receipt: ReceiptFor | None = None, basis: BasisEvent | None = None,
     ) -> Run:  # fmt: skip
-        """Decide a command on the run's head; a lost race is decided again on fresh state, unless
-        what the command goes back to was lost with it."""
+        """Decide a command on the run's head, again on fresh state after a lost race.
+
+        Raise Conflict when the event that the command relies on was lost.
+        """
         if tenant not in self.revisions:
             await self.revisions.learn(tenant)
         for _ in range(MOST_ATTEMPTS):
             head = await self.runs.head(tenant, run_id)
-            refuse_newer(head.run)
-            if ground is not None:
-                ground.refuse_lost()
+            refuse_newer_engine(head.run)
+            if basis is not None:
+                basis.refuse_lost()
             if not head.run.children:
-                taken = await self._try(head, command, {}, receipt)
+                done = await self._try(head, command, {}, receipt)
             else:
-                taken = await self._try_with_family(head, command, receipt)
-            if taken:
+                done = await self._try_with_family(head, command, receipt)
+            if done:
                 return head.run
         raise Unavailable("The run is too busy just now; try again.")
 
@@ -140,63 +141,64 @@ class Host:
     async def _try_with_family(
         self, head: Head, command: Command, receipt: ReceiptFor | None
     ) -> bool:
-        """The heads are held while others are read in: a second one would know too little."""
-        held = [head]
+        """Pin the heads while descendants are read, so that each run keeps exactly one head."""
+        pinned = [head]
         head.pins += 1
         try:
-            family = await self.runs.family(head, held)
-            if isinstance(command, ENDING):
+            family = await self.runs.family(head, pinned)
+            if isinstance(command, CHILD_ENDING_COMMANDS):
                 await self.runs.at_rest(family)
-            if head.broken or not complete(head, family):
+            if head.broken or not is_family_complete(head, family):
                 return False
             return await self._try(head, command, family, receipt)
         finally:
-            for member in held:
+            for member in pinned:
                 member.pins -= 1
 
     async def remember(self, receipt: Receipt) -> None:
-        """Keep the answer of a request that changed no run."""
+        """Store the answer to a request that changed no run."""
         await self.store.commit(Batch(receipt=receipt))
 
     async def _act(
         self,
         head: Head, command: Command, family: dict[str, Head],
-        receipt: ReceiptFor | None, beside: Beside | None = None,
+        receipt: ReceiptFor | None, beside: BatchHook | None = None,
     ) -> None:  # fmt: skip
-        """From decide to the queue nothing awaits."""
-        command = self._with_what_was_heard(head, command)
-        turn = Turn(self.flows, self.clock, self.limits, self.revisions)
+        """Decide a command and commit it. Nothing awaits from decide to the store's queue."""
+        command = self._with_silences(head, command)
+        transaction = Transaction(self.flows, self.clock, self.limits, self.revisions)
         if not head.run.next_sequence:
-            turn.born.append(head)
+            transaction.new_heads.append(head)
         try:
-            turn.take(head, command, family)
-            owed = turn.owed()
-            events = turn.published.get(head.run.run_id, [])
-            turn.batch.receipt = receipt(head.run, events) if receipt is not None else None
+            transaction.take(head, command, family)
+            owed = transaction.owed()
+            events = transaction.published.get(head.run.run_id, [])
+            transaction.batch.receipt = receipt(head.run, events) if receipt is not None else None
             if beside is not None:
-                beside(head.run, turn.batch)
+                beside(head.run, transaction.batch)
         except BaseException:
-            for touched in turn.heads.values():
-                self._drop(touched, touched.inflight > 0)  # what is on its way is owed something
+            for touched in transaction.heads.values():
+                self._drop(touched, touched.inflight > 0)  # its commits may leave effects owed
             raise
-        for wanted in turn.wanted:
-            self.tasks.start(self._fetch(*wanted))
-        if not turn.heads:
+        for missing in transaction.missing_workflows:
+            self.tasks.start(self._fetch(*missing))
+        if not transaction.heads:
             await self._on_disk(head)
-            if turn.batch.receipt is None:
+            if transaction.batch.receipt is None:
                 return
-        await self.commit(turn, owed)
+        await self.commit(transaction, owed)
         if isinstance(command, ResumeRun):
-            for child_run in owed[head.run.run_id].children:  # it may have ended meanwhile
-                self.tasks.start(self._harvest(head.run.tenant, head.run.run_id, child_run))
+            for child_run in owed[head.run.run_id].children:  # the child may have ended meanwhile
+                work = self._report_child_end(head.run.tenant, head.run.run_id, child_run)
+                self.tasks.start(work)
 
-    def _with_what_was_heard(self, head: Head, command: Command) -> Command:
-        if isinstance(command, Wake) and head.run.conversations:
-            return replace(command, heard=self.speakers.heard(head, command.at))
+    def _with_silences(self, head: Head, command: Command) -> Command:
+        if isinstance(command, TimePassed) and head.run.conversations:
+            return replace(command, heard=self.speakers.silences(head, command.at))
         return command
 
     async def _on_disk(self, head: Head) -> None:
-        """A repeat is acknowledged no sooner than what it repeats."""
+        """Wait until the head is on disk: a repeat is acknowledged no sooner than its original."""
         for _ in range(head.inflight):
             if not head.inflight:
                 break
@@ -204,49 +206,49 @@ class Host:
         if head.broken:
             raise SequenceConflict(head.run.run_id)
 
-    async def commit(self, turn: Turn, owed: dict[str, Owed]) -> None:
-        for head in turn.heads.values():
+    async def commit(self, transaction: Transaction, owed: dict[str, PendingWork]) -> None:
+        for head in transaction.heads.values():
             head.inflight += 1
-        for head in turn.born:
+        for head in transaction.new_heads:
             self.runs.put(head)
         try:
             if not self.stopping:
-                turn.batch.more = self.speakers.follow(turn, owed)
-            turn.post(self.outbox)
+                transaction.batch.more = self.speakers.follow(transaction, owed)
+            transaction.post(self.outbox)
             self.faults.at(FaultPoint.BEFORE_APPEND)
-            await self.store.commit(turn.batch)
+            await self.store.commit(transaction.batch)
         except BaseException as failure:
-            self._failed(turn, failure)
+            self._on_commit_failed(transaction, failure)
             raise
-        self.revisions.keep(turn.batch.notes)
+        self.revisions.keep(transaction.batch.notes)
         self.faults.at(FaultPoint.AFTER_APPEND)
-        for run_id, head in turn.heads.items():
-            head.kept = turn.published[run_id][-1].sequence + 1
+        for run_id, head in transaction.heads.items():
+            head.durable = transaction.published[run_id][-1].sequence + 1
             head.settle()
-            self.hub.publish(run_id, turn.published[run_id])
-            self.metrics.count(turn.published[run_id])
-        for tenant in {*turn.inboxes, *turn.batch.inboxes}:
-            self.hub.ring(inbox_of(tenant))
-        if self.outbox is not None and turn.batch.deliveries:
+            self.hub.publish(run_id, transaction.published[run_id])
+            self.metrics.count(transaction.published[run_id])
+        for tenant in {*transaction.inboxes, *transaction.batch.inboxes}:
+            self.hub.ring(inbox_channel(tenant))
+        if self.outbox is not None and transaction.batch.deliveries:
             self.outbox.look()
-        for run_id, head in turn.heads.items():
-            self._tend(head, owed[run_id], run_id in turn.unfinished)
+        for run_id, head in transaction.heads.items():
+            self._tend(head, owed[run_id], run_id in transaction.unfinished)
 
-    def _failed(self, turn: Turn, failure: BaseException) -> None:
-        """What was owed before is still owed, and a refused write has led to nothing more."""
-        for head in turn.heads.values():
+    def _on_commit_failed(self, transaction: Transaction, failure: BaseException) -> None:
+        """Break the heads of a failed batch. Effects owed before it are still owed."""
+        for head in transaction.heads.values():
             head.broken = True
             self.speakers.take_back(head)
         if isinstance(failure, MootError) or self.stopping:
-            for head in turn.heads.values():
+            for head in transaction.heads.values():
                 head.settle()
-                self._drop(head, head not in turn.born)
+                self._drop(head, head not in transaction.new_heads)
         else:
-            self.tasks.start(self._find_out(list(turn.heads.values())))
+            self.tasks.start(self._settle_later(list(transaction.heads.values())))
 
-    async def _find_out(self, heads: list[Head]) -> None:
-        """A wait that was cut short does not tell whether there was a write. Until the store has
-        come past it these runs are still in flight: nobody may decide on less than there is."""
+    async def _settle_later(self, heads: list[Head]) -> None:
+        """Keep the runs in flight until the store has passed an interrupted write, because no
+        command may be decided on less state than the log may hold."""
         try:
             await self.store.settled()
         finally:
@@ -255,68 +257,67 @@ class Host:
                 self._drop(head, look=True)
 
     def _drop(self, head: Head, look: bool) -> None:
-        """The next command reads the log; so does the host itself, when something may be owed."""
-        self.runs.break_off(head)
+        """Drop the head. ``look`` also schedules a check of the effects it is owed."""
+        self.runs.discard(head)
         if look:
             self.look_again(head.run.tenant, head.run.run_id)
 
-    # -- what is owed ------------------------------------------------------------------------
+    # -- effects owed ------------------------------------------------------------------------
 
-    def _tend(self, head: Head, owed: Owed, unfinished: bool) -> None:
-        """Start what is owed and not yet under way. The same path after every commit and at
-        every start."""
+    def _tend(self, head: Head, owed: PendingWork, unfinished: bool) -> None:
+        """Start owed effects that are not under way, after every commit and at every start."""
         run = head.run
         if head.broken or self.stopping:
             return
         if run.terminal:
-            if not head.inflight:  # else its end is on its way, and may yet fail
-                self._finished(run)
-                self.sides.ended(run)
+            if not head.inflight:  # else the commit of its end may still fail
+                self._on_run_ended(run)
+                self.sides.report_closed(run)
                 self.peers.tend(head, owed.abroad)
             return
-        if run.parent_run is not None and head.told != run.status.value:
-            head.told = run.status.value
+        if run.parent_run is not None and head.mirrored_status != run.status.value:
+            head.mirrored_status = run.status.value
             self.tasks.start(self._mirror(run))
         self.timers.set(run.tenant, run.run_id, owed.due)
         self.sides.watch(run, owed.sides)
         self.activities.keep(run.run_id, owed.activities)
         for node_id, attempt in owed.activities:
             self.activities.start(head, node_id, attempt)
-        self.speakers.keep(run.run_id, owed.speakers, head.kept)
-        self.speakers.tell(run.run_id)
+        self.speakers.keep(run.run_id, owed.speakers, head.durable)
+        self.speakers.notify(run.run_id)
         for node_id, wake_id in owed.speakers:
             self.speakers.start(head, node_id, wake_id)
         self.peers.tend(head, owed.abroad)
         if unfinished or owed.instant or owed.dispatches or owed.talks:
-            self.tasks.start(self._go_on(run.tenant, run.run_id))
+            self.tasks.start(self._advance(run.tenant, run.run_id))
 
-    def _finished(self, run: Run) -> None:
+    def _on_run_ended(self, run: Run) -> None:
         self.timers.set(run.tenant, run.run_id, None)
         self.activities.keep(run.run_id, [])
         self.speakers.keep(run.run_id, [])
         self._scopes.release(run.tenant, run.scope_id, run.run_id)
-        for tell in self.endings:
-            tell(run)
-        if run.parent_run is not None and not self.runs.knows(run):
-            self.tasks.start(self._harvest(run.tenant, run.parent_run, run.run_id))
+        for callback in self.endings:
+            callback(run)
+        if run.parent_run is not None and not self.runs.parent_knows_end(run):
+            self.tasks.start(self._report_child_end(run.tenant, run.parent_run, run.run_id))
 
-    def _ring(self, tenant: str, run_id: str) -> None:
-        self.tasks.start(self._quietly(tenant, run_id, Wake(self.clock.millis())))
+    def _on_due(self, tenant: str, run_id: str) -> None:
+        self.tasks.start(self._try_command(tenant, run_id, TimePassed(self.clock.millis())))
 
     async def _fetch(self, tenant: str, run_id: str, workflow_id: str) -> None:
-        """A decision names a workflow that nothing else refers to: read it, then go on."""
+        """Load a workflow that only a decision names, then advance the run."""
         try:
-            await self.flows.look_for(tenant, workflow_id)
+            await self.flows.load_worker(tenant, workflow_id)
         except Unavailable:
             self.look_again(tenant, run_id)
         else:
-            await self._go_on(tenant, run_id)
+            await self._advance(tenant, run_id)
 
-    async def _go_on(self, tenant: str, run_id: str) -> None:
-        await self._quietly(tenant, run_id, Advance(self.clock.millis()))
+    async def _advance(self, tenant: str, run_id: str) -> None:
+        await self._try_command(tenant, run_id, Advance(self.clock.millis()))
 
-    async def _quietly(self, tenant: str, run_id: str, command: Command) -> None:
-        """A command of the host itself. When the disk refuses, it is tried again later."""
+    async def _try_command(self, tenant: str, run_id: str, command: Command) -> None:
+        """Run a command of the host itself. When the disk refuses it, try again later."""
         try:
             await self.handle(tenant, run_id, command)
         except Unavailable as refusal:
@@ -326,59 +327,59 @@ class Host:
             log.exception("A run cannot go on", extra={"run_id": run_id, "code": refusal.code})
 
     async def _mirror(self, child: Run) -> None:
-        """Let a parent show how its child waits."""
+        """Show the child's waiting status in its parent."""
         if child.parent_run is not None and child.parent_node is not None and child.going:
-            command = children.waits(child, child.parent_node)
-            await self._quietly(child.tenant, child.parent_run, command)
+            command = children.child_waits(child, child.parent_node)
+            await self._try_command(child.tenant, child.parent_run, command)
 
-    async def _harvest(self, tenant: str, parent_run: str, child_run: str) -> None:
-        """Tell a parent that its child has ended. What cannot be read now is told later."""
+    async def _report_child_end(self, tenant: str, parent_run: str, child_run: str) -> None:
+        """Report a child's end to its parent, or later when the child cannot be read now."""
         try:
-            await self._tell(tenant, parent_run, child_run)
+            await self._send_child_status(tenant, parent_run, child_run)
         except Unavailable:
             self.look_again(tenant, parent_run)
 
-    async def _tell(self, tenant: str, parent_run: str, child_run: str) -> None:
+    async def _send_child_status(self, tenant: str, parent_run: str, child_run: str) -> None:
         head = await self.whole(tenant, child_run)
         child = head.run
         if not child.terminal:
             await self._mirror(child)
         elif child.parent_node is not None:
             parent = await self.runs.head(tenant, parent_run)
-            command = children.end_of(head, parent, self.clock.millis())
-            await self._quietly(tenant, parent_run, command)
+            command = children.child_ended(head, parent, self.clock.millis())
+            await self._try_command(tenant, parent_run, command)
 
     async def recover(self) -> int:
-        """Take up every run that is owed something: the same path as normal running."""
+        """Take up every run that is owed an effect, by the same path as normal running."""
         return await self.recovery.all()
 
     def look_again(self, tenant: str, run_id: str) -> None:
-        """In a moment, when what failed may work again."""
+        """Check the run again in a moment, when the failed step may work."""
         self.recovery.later(tenant, run_id)
 
     async def take_up(self, tenant: str, run_id: str) -> None:
-        """Look at a run as at one that was left by another host."""
+        """Check a run as if another host had left it behind."""
         await self.runs.head(tenant, run_id)
-        await self._quietly(tenant, run_id, Wake(self.clock.millis()))
-        await self._quietly(tenant, run_id, Advance(self.clock.millis()))
+        await self._try_command(tenant, run_id, TimePassed(self.clock.millis()))
+        await self._try_command(tenant, run_id, Advance(self.clock.millis()))
         head = await self.runs.head(tenant, run_id)
         owed = pending(head.run, head.flow)
         self._tend(head, owed, False)
         for child_run in owed.children:
-            await self._harvest(tenant, run_id, child_run)
+            await self._report_child_end(tenant, run_id, child_run)
 
     # -- reading -----------------------------------------------------------------------------
 
     async def view(self, tenant: str, run_id: str) -> Head:
-        """The run as it is on disk. Nothing is shown that a failed commit could take back."""
+        """Return the run as it is on disk, without anything a failed commit could take back."""
         return await self.runs.view(tenant, run_id)
 
     async def whole(self, tenant: str, run_id: str) -> Head:
-        """The same, and ``messages`` holds what the run's channels of messages hold."""
+        """Return the run as it is on disk; ``messages`` holds its message channels."""
         return await self.runs.whole(tenant, run_id)
 
     async def at(self, tenant: str, run_id: str, sequence: int) -> Head:
-        """A copy of the run as it was right after an event, for the caller to fold on."""
+        """Return a copy of the run right after an event, for the caller to fold on."""
         return await self.runs.at(tenant, run_id, sequence)
 
     # -- limits ------------------------------------------------------------------------------
@@ -388,7 +389,7 @@ class Host:
             raise Unavailable("The server is stopping; send this again in a moment.", 2)
 
     async def aclose(self) -> None:
-        """Stop effects and streams; what was accepted is on disk and goes on at the next start."""
+        """Stop effects and streams. Accepted commands are on disk and continue later."""
         self.stopping = True
         self.timers.close()
         self.hub.close()

@@ -1,6 +1,6 @@
-"""Derived rows made anew from the log: runs, work and the places of effects.
+"""Rebuild the derived rows from the logs: runs, work and places of effects.
 
-Cached folds are dropped, they come back as runs are used. Sealed values are primary: untouched.
+Snapshots are dropped and come back as runs are used. Sealed values are primary and stay.
 """
 
 from collections.abc import AsyncIterator
@@ -10,63 +10,63 @@ from moot.core.commands import Advance, decide
 from moot.core.pending import pending
 from moot.core.state import remote_children
 from moot.core.state.run import Run, apply
-from moot.engine.derived_rows import Gathered, due_of, inbox_rows, row_of
-from moot.engine.workflows.registry import Flows
+from moot.engine.derived_rows import DerivedRows, inbox_rows, next_due, run_row
+from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.protocol import Append, EffectRow, Store
 
 PAGE = 2000
 
 
-async def rebuild(store: Store, flows: Flows) -> int:
-    """Fold every log and replace what was derived from it. Returns how many runs there are.
+async def rebuild_rows(store: Store, flows: WorkflowRegistry) -> int:
+    """Fold every log and replace its derived rows. Return the number of runs.
 
-    No host may use the store meanwhile: rows of a run that moves on would be of the past.
+    No host may use the store meanwhile, because rows of a run that advances would be outdated.
     """
     logs = await store.runs()
-    await store.rebuild(_rows(store, flows, logs))
+    await store.rebuild(_iter_rows(store, flows, logs))
     return len(logs)
 
 
-async def _rows(
-    store: Store, flows: Flows, logs: list[tuple[str, str]]
+async def _iter_rows(
+    store: Store, flows: WorkflowRegistry, logs: list[tuple[str, str]]
 ) -> AsyncIterator[tuple[Append, list[EffectRow]]]:
     for tenant, run_id in logs:
-        run, gathered = await _folded(store, tenant, run_id)
-        yield await _derived(flows, run, gathered), gathered.effects
+        run, derived = await _fold_log(store, tenant, run_id)
+        yield await _derived_append(flows, run, derived), derived.effects
 
 
-async def _folded(store: Store, tenant: str, run_id: str) -> tuple[Run, Gathered]:
-    """The state after the whole log, and the places that speak of effects and turns, in order."""
-    run, gathered = Run(run_id, tenant=tenant), Gathered()
+async def _fold_log(store: Store, tenant: str, run_id: str) -> tuple[Run, DerivedRows]:
+    """Return the state after the whole log, and the rows of its events in order."""
+    run, derived = Run(run_id, tenant=tenant), DerivedRows()
     while rows := await store.read(tenant, run_id, run.next_sequence - 1, PAGE):
         for row in rows:
             event = events.decode(row)
             apply(run, event)
-            gathered.take(run, event)
-    return run, gathered
+            derived.take(run, event)
+    return run, derived
 
 
-async def _derived(flows: Flows, run: Run, gathered: Gathered) -> Append:
+async def _derived_append(flows: WorkflowRegistry, run: Run, derived: DerivedRows) -> Append:
     return Append(
         tenant=run.tenant,
         run_id=run.run_id,
         first=run.next_sequence,
         events=[],
-        row=row_of(run),
+        row=run_row(run),
         work=await _due(flows, run),
         inbox=inbox_rows(run),
-        messages=gathered.messages,
-        texts=gathered.texts,
+        messages=derived.messages,
+        texts=derived.texts,
     )
 
 
-async def _due(flows: Flows, run: Run) -> int | None:
-    """When the host must look at the run. Only a living one needs its workflow to tell."""
+async def _due(flows: WorkflowRegistry, run: Run) -> int | None:
+    """Return the time to check the run. Only a living run needs its workflow for that."""
     if run.terminal:
         return (
-            0 if remote_children.owed(run) else None
-        )  # to stop twice what runs elsewhere does no harm
+            0 if remote_children.pending_remote_children(run) else None
+        )  # stopping a remote run twice does no harm
     flow = await flows.by_digest(run.tenant, run.definition)
     if decide(run, flow, Advance(run.updated_at)):
-        return 0  # its last commit was full, and the rest of the step never came
-    return due_of(pending(run, flow))
+        return 0  # its last commit was full, and the rest of the step was lost
+    return next_due(pending(run, flow))

@@ -1,4 +1,4 @@
-"""Runs that are owed something and nobody looks after: found at a start, or after a failure."""
+"""Find runs that are owed effects and take them up, at a start or after a failure."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ LANES = 8
 
 
 class Recovery:
-    """Takes runs up. What cannot be read now is looked at again a little later."""
+    """Takes up runs. A run that cannot be read now is tried again a little later."""
 
     pause_s = 1.0
 
@@ -25,21 +25,21 @@ class Recovery:
         self.waiting: set[tuple[str, str]] = set()
 
     async def all(self) -> int:
-        """What a host before this one has left in the store's queue comes first."""
+        """Take up every run in the store's work queue, and set timers for the later ones."""
         host = self._host
         await host.store.settled()
-        found = await host.store.work(2**62, 2**31)
+        rows = await host.store.work(2**62, 2**31)
         now = host.clock.millis()
-        ready = [row for row in found if row.due_at <= now]
-        for row in found:
+        ready = [row for row in rows if row.due_at <= now]
+        for row in rows:
             if row.due_at > now:
                 host.timers.set(row.tenant, row.run_id, row.due_at)
         for lane in range(LANES):
             host.tasks.start(self._take_up(ready[lane::LANES]))
-        return len(found)
+        return len(rows)
 
     def later(self, tenant: str, run_id: str) -> None:
-        """When what failed may work again; once, however many ask for it."""
+        """Schedule one more check of the run, once for all callers."""
         if (tenant, run_id) not in self.waiting and not self._host.stopping:
             self.waiting.add((tenant, run_id))
             loop = asyncio.get_running_loop()
@@ -57,6 +57,6 @@ class Recovery:
             except Unavailable:
                 self.later(row.tenant, row.run_id)
             except RunNotFound:
-                continue  # its first commit was never made
-            except Exception:  # one run that cannot be read must not keep the others waiting
+                continue  # its first commit never happened
+            except Exception:  # one unreadable run must not stop the others
                 log.exception("A run cannot be taken up", extra={"run_id": row.run_id})

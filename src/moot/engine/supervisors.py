@@ -1,4 +1,4 @@
-"""What a supervisor knew in a turn, read back from the log."""
+"""Read the inputs of a supervisor's turn back from the log."""
 
 import asyncio
 
@@ -8,35 +8,43 @@ from moot.core.errors import NotFound
 from moot.core.events import Event
 from moot.core.state.run import Run, apply
 from moot.core.workflows.definition import SUPERVISOR
-from moot.core.workflows.graph import Flow
-from moot.core.workflows.turn_inputs import Turn, TurnInputs, inputs, turn_of
+from moot.core.workflows.flow import Flow
+from moot.core.workflows.turn_inputs import (
+    SupervisorTurn,
+    TurnInputs,
+    build_turn_inputs,
+    supervisor_turn,
+)
 from moot.engine.host import Host
 
 
-async def turn_inputs(host: Host, tenant: str, run_id: str, iteration: int) -> TurnInputs:
-    """What the turn was decided from, or is being decided from. Raises NotFound when the run has
-    not come to it. Of a turn that a person gave back, what it knew when it was taken again."""
+async def read_turn_inputs(host: Host, tenant: str, run_id: str, iteration: int) -> TurnInputs:
+    """Return the inputs that the turn was or is being decided from.
+
+    Raise NotFound when the run has not come to that turn. For a turn that a person sent back,
+    return the inputs of its second decision.
+    """
     head = await host.view(tenant, run_id)
     log = await host.runs.log(head)
-    turn = await asyncio.to_thread(_found, head.flow, log, iteration)
+    turn = await asyncio.to_thread(_find_turn, head.flow, log, iteration)
     if turn is None:
         raise NotFound("The run has no such turn.", runId=run_id, iteration=iteration)
-    return inputs(turn, log[turn.first : turn.until])
+    return build_turn_inputs(turn, log[turn.first : turn.until])
 
 
-def _found(flow: Flow, log: list[Event], iteration: int) -> Turn | None:
-    """The log is folded up to the turn, as it was when the turn began."""
-    run, found = Run(log[0].run_id), None
+def _find_turn(flow: Flow, log: list[Event], iteration: int) -> SupervisorTurn | None:
+    """Fold the log up to the turn and return the turn as it began."""
+    run, match = Run(log[0].run_id), None
     for event in log:
         apply(run, event)
-        if event.type == "node.started" and _decides(flow, event):
-            turn = turn_of(run, str(event.node_id))
+        if event.type == "node.started" and _starts_supervisor(flow, event):
+            turn = supervisor_turn(run, str(event.node_id))
             if turn.iteration > iteration:
                 break
-            found = turn if turn.iteration == iteration else found
-    return found
+            match = turn if turn.iteration == iteration else match
+    return match
 
 
-def _decides(flow: Flow, event: Event) -> bool:
+def _starts_supervisor(flow: Flow, event: Event) -> bool:
     node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
     return node is not None and node.type.type_id == SUPERVISOR

@@ -1,4 +1,4 @@
-"""Background tasks with an owner: none is lost, none fails in silence."""
+"""Background tasks with an owner. None is lost and none fails in silence."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ class Tasks:
         self._tasks.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return
-        if isinstance(error, MootError):  # whoever waits for it is told; what is owed stays owed
+        if isinstance(error, MootError):  # its caller gets the error, and owed effects stay owed
             log.warning("A background task was refused: %s", error)
         else:
             log.error("A background task failed", exc_info=error, extra={"action": "task.failed"})
@@ -37,7 +37,7 @@ class Tasks:
         return len(self._tasks)
 
     async def aclose(self) -> None:
-        """A task that will not be cancelled is left behind and named; it keeps nobody waiting."""
+        """Cancel every task. One that does not end in time is logged and left behind."""
         left = list(self._tasks)
         for task in left:
             task.cancel()

@@ -1,4 +1,4 @@
-"""When to look at which run again. Only a reminder: the truth is in the log and the work rows."""
+"""Remind the host of due runs. The truth is in the log and the work rows."""
 
 import asyncio
 import heapq
@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from moot.clock import Clock
 
-#: the loop sleeps at most this long, so that a clock that is set forward is noticed
+#: the loop sleeps at most this long, to notice a clock that is set forward
 LONGEST_SLEEP = 3600.0
-#: so many entries may stay behind before they are swept out
-FORGOTTEN = 1024
+#: how many stale entries may pile up before they are swept out
+MOST_STALE_ENTRIES = 1024
 
 
 class Timers:
-    """One wake-up call of the loop for the earliest of all due times."""
+    """One timer of the event loop, set to the earliest due time."""
 
     def __init__(self, clock: Clock, ring: Callable[[str, str], None]) -> None:
         self._clock, self._ring = clock, ring
@@ -23,7 +23,7 @@ class Timers:
         self._armed_for: int | None = None
 
     def set(self, tenant: str, run_id: str, due: int | None) -> None:
-        """The run falls due then, or not at all; what was set before is forgotten."""
+        """Set the run's due time, or clear it with None. The new value replaces the old one."""
         if due is None:
             if self._due.pop((tenant, run_id), None) is not None:
                 self._sweep()
@@ -36,11 +36,11 @@ class Timers:
 
     @property
     def next(self) -> int | None:
-        """When the earliest of them falls due."""
+        """Return the earliest due time."""
         return min(self._due.values(), default=None)
 
     def look(self) -> None:
-        """The clock was set forward: what is due by now is due."""
+        """Fire what is due now, after the clock was set forward."""
         self._fire()
 
     def close(self) -> None:
@@ -53,8 +53,8 @@ class Timers:
         return len(self._due)
 
     def _sweep(self) -> None:
-        """Most runs end long before they fall due; what they leave behind must not pile up."""
-        if len(self._heap) > FORGOTTEN and len(self._heap) > 2 * len(self._due):
+        """Drop stale entries, because most runs end long before they fall due."""
+        if len(self._heap) > MOST_STALE_ENTRIES and len(self._heap) > 2 * len(self._due):
             self._heap = [(due, *key) for key, due in self._due.items()]
             heapq.heapify(self._heap)
 

@@ -1,1 +1,1 @@
-"""Calls to addresses that others have a say in: where they may go, and how they go there."""
+"""Outbound HTTP calls to addresses that callers choose, with limits on both."""

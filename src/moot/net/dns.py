@@ -1,8 +1,7 @@
-"""Names are looked up a few at a time, each for whoever asks.
+"""Look up host names with a limit for each tenant.
 
-The system's resolver takes as long as it likes and cannot be told to stop. Whoever's names are
-never answered uses up its own share of the look-ups that may go on, and nobody else's.
-"""
+The resolver of the system may never answer and cannot be stopped. A tenant whose names get no
+answer uses up only its own share of the look-ups."""
 
 import asyncio
 import socket
@@ -10,100 +9,103 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
-#: look-ups that go on at a time: of all, and of one tenant
+#: concurrent look-ups: in total, and per tenant
 MOST = 64
 SHARE = 4
-#: whoever waits for one waits no longer; the look-up itself may go on
+#: the caller waits at most this long; the look-up itself may continue
 SECONDS = 4.0
 
-#: name, port -> its addresses; may take for ever
-Ask = Callable[[str, int], list[str]]
-#: whose it is, name, port
-Asked = tuple[str, str, int]
+#: name, port -> its addresses; may never return
+Resolver = Callable[[str, int], list[str]]
+#: tenant, name, port
+LookupKey = tuple[str, str, int]
 
 
 class CallFailed(Exception):
-    """Nobody answered as they should; the message says what happened."""
+    """The call got no usable answer; the message says what happened."""
 
     def __init__(self, message: str, sent: bool) -> None:
         super().__init__(message)
-        #: the other side may have acted on the request
+        #: whether the receiver may have acted on the request
         self.sent = sent
 
 
-class NotAsked(CallFailed):
-    """This host did not come to look the name up, which says nothing of whom it belongs to."""
+class LookupNotStarted(CallFailed):
+    """The host did not start the look-up, so the failure says nothing about the receiver."""
 
 
-def ask_system(name: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(row[4][0]) for row in found))
+def resolve_with_system(name: str, port: int) -> list[str]:
+    rows = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(row[4][0]) for row in rows))
 
 
-class Lookups:
-    def __init__(self, ask: Ask = ask_system) -> None:
-        self._ask = ask
-        self._going: dict[Asked, asyncio.Future[list[str]]] = {}
-        self._of: Counter[str] = Counter()
+class DnsLookups:
+    """Look-ups in threads, shared by callers that ask for the same name."""
+
+    def __init__(self, resolve: Resolver = resolve_with_system) -> None:
+        self._resolve = resolve
+        self._running: dict[LookupKey, asyncio.Future[list[str]]] = {}
+        self._count_by_tenant: Counter[str] = Counter()
         self._ended = asyncio.Event()
 
     async def find(self, name: str, port: int, whose: str) -> list[str]:
-        """Raises CallFailed when nobody knows the name, NotAsked when its turn did not come."""
-        going = None
+        """Return the addresses of a name. Raise CallFailed when it has none, LookupNotStarted when
+        no look-up was free in time."""
+        lookup = None
         try:
             async with asyncio.timeout(SECONDS):
-                going = await self._begun((whose, name, port))
-                return await asyncio.shield(going)
+                lookup = await self._join((whose, name, port))
+                return await asyncio.shield(lookup)
         except TimeoutError:
-            if going is None:
-                raise NotAsked("Too many names are being looked up.", sent=False) from None
-            said = f"'{name}' could not be looked up within {SECONDS:g} seconds."
-            raise CallFailed(said, sent=False) from None
+            if lookup is None:
+                raise LookupNotStarted("Too many names are being looked up.", sent=False) from None
+            message = f"'{name}' could not be looked up within {SECONDS:g} seconds."
+            raise CallFailed(message, sent=False) from None
         except OSError as error:
-            said = f"'{name}' cannot be looked up: {error.strerror}."
-            raise CallFailed(said, sent=False) from None
+            message = f"'{name}' cannot be looked up: {error.strerror}."
+            raise CallFailed(message, sent=False) from None
         except ValueError:
             raise CallFailed(f"'{name}' cannot be looked up.", sent=False) from None
 
-    async def _begun(self, asked: Asked) -> asyncio.Future[list[str]]:
-        """The look-up of this name, which may be going on already."""
-        whose = asked[0]
-        while asked not in self._going:
-            if len(self._going) < MOST and self._of[whose] < SHARE:
-                return self._begin(asked)
+    async def _join(self, key: LookupKey) -> asyncio.Future[list[str]]:
+        """Return the running look-up of this name, or start one when there is room."""
+        whose = key[0]
+        while key not in self._running:
+            if len(self._running) < MOST and self._count_by_tenant[whose] < SHARE:
+                return self._start_lookup(key)
             self._ended.clear()
             await self._ended.wait()
-        return self._going[asked]
+        return self._running[key]
 
-    def _begin(self, asked: Asked) -> asyncio.Future[list[str]]:
+    def _start_lookup(self, key: LookupKey) -> asyncio.Future[list[str]]:
         loop = asyncio.get_running_loop()
-        going = self._going[asked] = loop.create_future()
-        self._of[asked[0]] += 1
-        # not of a pool: at the end of the process nobody waits for a resolver that is silent
+        lookup = self._running[key] = loop.create_future()
+        self._count_by_tenant[key[0]] += 1
+        # not a pool: the end of the process must not wait for a silent resolver
         threading.Thread(
-            target=self._look, args=(asked, loop), name="moot-lookup", daemon=True
+            target=self._run_lookup, args=(key, loop), name="moot-lookup", daemon=True
         ).start()
-        return going
+        return lookup
 
-    def _look(self, asked: Asked, loop: asyncio.AbstractEventLoop) -> None:
-        found: list[str] | Exception
+    def _run_lookup(self, key: LookupKey, loop: asyncio.AbstractEventLoop) -> None:
+        result: list[str] | Exception
         try:
-            found = self._ask(*asked[1:])
+            result = self._resolve(*key[1:])
         except Exception as error:
-            found = error
+            result = error
         try:
-            loop.call_soon_threadsafe(self._end, asked, found)
+            loop.call_soon_threadsafe(self._end_lookup, key, result)
         except RuntimeError:
             return  # the host has gone
 
-    def _end(self, asked: Asked, found: list[str] | Exception) -> None:
-        going = self._going.pop(asked)
-        self._of[asked[0]] -= 1
-        if self._of[asked[0]] == 0:
-            del self._of[asked[0]]
-        if isinstance(found, Exception):
-            going.set_exception(found)
-            going.exception()  # nobody may be waiting for it any more
+    def _end_lookup(self, key: LookupKey, result: list[str] | Exception) -> None:
+        lookup = self._running.pop(key)
+        self._count_by_tenant[key[0]] -= 1
+        if self._count_by_tenant[key[0]] == 0:
+            del self._count_by_tenant[key[0]]
+        if isinstance(result, Exception):
+            lookup.set_exception(result)
+            lookup.exception()  # avoids a warning when no caller waits any more
         else:
-            going.set_result(found)
+            lookup.set_result(result)
         self._ended.set()

@@ -1,9 +1,8 @@
-"""One HTTP call to an address that others have a say in.
+"""Send one HTTP request to an address that a caller has chosen.
 
-The name is looked up once, every address it stands for is judged, and the call goes to one of
-exactly those: nobody can answer a second look-up differently. Redirects are not followed, nothing
-is kept open, and what comes back is bounded in size and time.
-"""
+The name is looked up once, every address is checked, and the call goes to one of exactly those, so
+a second look-up cannot change the target. Redirects are not followed, no connection is kept, and
+the response is limited in size and time."""
 
 import asyncio
 import importlib
@@ -14,26 +13,28 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.net.dns import CallFailed, Lookups, NotAsked
-from moot.net.targets import Target, TargetRefused, checked, target
+from moot.net.dns import CallFailed, DnsLookups
+from moot.net.targets import Target, TargetRefused, check_addresses, parse_target
 
-#: name, port, whose call it is -> the name's addresses
+#: name, port, tenant -> the addresses of the name
 Resolve = Callable[[str, int, str], Awaitable[list[str]]]
 
-#: addresses of one name that are tried when nobody answers at the first
+#: addresses of one name that are tried when a connection fails
 MOST_TRIES = 3
 CONNECT_S = 10.0
 
 
-class Fetched(Struct, frozen=True):
+class OutboundResponse(Struct, frozen=True):
+    """The response to an outbound request."""
+
     status: int
     #: names in lower case
     headers: dict[str, str]
     body: bytes
 
 
-class Order(Struct, frozen=True, kw_only=True):
-    """What is to be sent, and how much may come back in how many seconds."""
+class OutboundRequest(Struct, frozen=True, kw_only=True):
+    """A request, and the limits on its response."""
 
     method: str
     url: str
@@ -41,80 +42,86 @@ class Order(Struct, frozen=True, kw_only=True):
     body: bytes | None = None
     seconds: float = 30.0
     most_bytes: int = 262_144
-    #: the tenant it is for; names are looked up out of its share
+    #: the tenant whose share of look-ups it uses
     whose: str = ""
 
 
 class Outbound:
-    """``private``: addresses inside may be called, too. ``verify``: another set of certificates
-    that are trusted."""
+    """The HTTP client for outbound requests. ``private`` allows private addresses; ``verify``
+    replaces the trusted certificates."""
 
     def __init__(
         self, private: bool = False, resolve: Resolve | None = None, verify: Any = True
     ) -> None:
         self.private = private
-        self._resolve, self._verify = resolve or Lookups().find, verify
+        self._resolve, self._verify = resolve or DnsLookups().find, verify
         self._client: Any = None
 
-    def judged(self, url: str) -> Target:
-        """Raises TargetRefused for what can be refused without a look-up."""
-        return target(url, self.private)
+    def check_url(self, url: str) -> Target:
+        """Parse a URL. Raise TargetRefused for what can be refused without a look-up."""
+        return parse_target(url, self.private)
 
-    async def addresses(self, found: Target, whose: str = "") -> list[str]:
-        """All of them may be called. Raises TargetRefused, or CallFailed when there are none."""
+    async def addresses(self, target: Target, whose: str = "") -> list[str]:
+        """Return the addresses of a target, all of which may be called. Raise TargetRefused, or
+        CallFailed when there are none."""
         try:
-            return checked([str(ipaddress.ip_address(found.host))], found, self.private)
+            return check_addresses([str(ipaddress.ip_address(target.host))], target, self.private)
         except ValueError:
-            named = await self._resolve(found.host, found.port, whose)
-        return checked(named, found, self.private)
+            addresses = await self._resolve(target.host, target.port, whose)
+        return check_addresses(addresses, target, self.private)
 
-    async def send(self, order: Order) -> Fetched:
-        """Raises TargetRefused before anything is sent, CallFailed when it went wrong."""
+    async def send(self, request: OutboundRequest) -> OutboundResponse:
+        """Send a request. Raise TargetRefused before anything is sent, CallFailed when the call
+        fails."""
         sent = False
         try:
-            async with asyncio.timeout(order.seconds):
-                found = self.judged(order.url)
-                places = await self.addresses(found, order.whose)
+            async with asyncio.timeout(request.seconds):
+                target = self.check_url(request.url)
+                addresses = await self.addresses(target, request.whose)
                 sent = True
-                return await self._sent(order, found, places)
+                return await self._send_to_any(request, target, addresses)
         except TimeoutError:
-            said = f"No answer within {order.seconds:g} seconds."
-            raise CallFailed(said, sent) from None
+            message = f"No answer within {request.seconds:g} seconds."
+            raise CallFailed(message, sent) from None
 
-    async def _sent(self, order: Order, found: Target, places: list[str]) -> Fetched:
+    async def _send_to_any(
+        self, request: OutboundRequest, target: Target, addresses: list[str]
+    ) -> OutboundResponse:
         http = await asyncio.to_thread(importlib.import_module, "httpx2")
         failure = ""
-        for place in places[:MOST_TRIES]:
+        for address in addresses[:MOST_TRIES]:
             try:
-                return await self._tried(http, order, found, place)
+                return await self._send_to(http, request, target, address)
             except (http.ConnectError, http.ConnectTimeout) as error:
                 failure = str(error) or type(error).__name__
             except http.HTTPError as error:
-                said = f"The call broke off: {type(error).__name__} {error}".strip()
-                raise CallFailed(f"{said}.", sent=True) from None
-        raise CallFailed(f"{found.origin} cannot be reached: {failure}.", sent=False)
+                message = f"The call broke off: {type(error).__name__} {error}".strip()
+                raise CallFailed(f"{message}.", sent=True) from None
+        raise CallFailed(f"{target.origin} cannot be reached: {failure}.", sent=False)
 
-    async def _tried(self, http: Any, order: Order, found: Target, place: str) -> Fetched:
-        """To this very address, under the name it was asked for."""
-        host = f"[{place}]" if ":" in place else place
-        request = self._opened(http).build_request(
-            order.method,
-            f"{found.scheme}://{host}:{found.port}{found.rest}",
-            headers={"accept-encoding": "identity", **order.headers, "host": found.origin},
-            content=order.body,
-            extensions={"sni_hostname": found.host},
+    async def _send_to(
+        self, http: Any, outbound: OutboundRequest, target: Target, address: str
+    ) -> OutboundResponse:
+        """Send to exactly this address, with the name of the target as its host."""
+        host = f"[{address}]" if ":" in address else address
+        request = self._open_client(http).build_request(
+            outbound.method,
+            f"{target.scheme}://{host}:{target.port}{target.rest}",
+            headers={"accept-encoding": "identity", **outbound.headers, "host": target.origin},
+            content=outbound.body,
+            extensions={"sni_hostname": target.host},
         )
-        answer = await self._opened(http).send(request, stream=True)
+        response = await self._open_client(http).send(request, stream=True)
         try:
-            body = await _read(answer, order.most_bytes)
+            body = await _read_body(response, outbound.most_bytes)
         finally:
-            await answer.aclose()
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-        return Fetched(answer.status_code, headers, body)
+            await response.aclose()
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return OutboundResponse(response.status_code, headers, body)
 
-    def _opened(self, http: Any) -> Any:
-        """No connection and no cookie is kept: the next call may be another tenant's, and for
-        another name at the same address."""
+    def _open_client(self, http: Any) -> Any:
+        """Return a client that keeps no connection and no cookie, because the next call may be of
+        another tenant and for another name at the same address."""
         if self._client is None:
             self._client = http.AsyncClient(
                 verify=self._verify,
@@ -132,16 +139,23 @@ class Outbound:
             await client.aclose()
 
 
-async def _read(answer: Any, most: int) -> bytes:
-    """As it came: something small that unpacks to something large is not unpacked."""
-    if answer.headers.get("content-encoding", "identity") not in ("", "identity"):
+async def _read_body(response: Any, most: int) -> bytes:
+    """Read the body as it came. A compressed body is refused, because it may unpack to something
+    large."""
+    if response.headers.get("content-encoding", "identity") not in ("", "identity"):
         raise CallFailed("The answer is packed, though it was asked not to be.", sent=True)
     body = b""
-    async for piece in answer.aiter_raw():
+    async for piece in response.aiter_raw():
         body += piece
         if len(body) > most:
             raise CallFailed(f"The answer is larger than {most} bytes.", sent=True)
     return body
 
 
-__all__ = ["CallFailed", "Fetched", "NotAsked", "Order", "Outbound", "TargetRefused"]
+__all__ = [
+    "CallFailed",
+    "Outbound",
+    "OutboundRequest",
+    "OutboundResponse",
+    "TargetRefused",
+]

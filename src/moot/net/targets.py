@@ -1,9 +1,8 @@
-"""Which addresses may be called. Pure: names are looked up elsewhere, and judged here.
+"""Decide which addresses may be called. Pure: look-ups happen elsewhere.
 
-Whoever fills in a part of an address must not reach what only this machine and its neighbours
-can. So a host is either a plain name with a dot in it or an address written the one usual way,
-and every address a name stands for must be one of the public internet.
-"""
+A caller that fills in part of an address must not reach this machine or its neighbours. So a host
+is a plain name with a dot or an address in its usual form, and every address of a name must be on
+the public internet."""
 
 import ipaddress
 import re
@@ -13,7 +12,7 @@ from msgspec import Struct
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-#: of IPv4, everything that is not the public internet
+#: the IPv4 blocks that are not the public internet
 _CLOSED_4 = [
     ipaddress.IPv4Network(block)
     for block in (
@@ -23,7 +22,7 @@ _CLOSED_4 = [
         "240.0.0.0/4",
     )
 ]  # fmt: skip
-#: of IPv6, the part that is the public internet, and what of it is not: protocols that carry an
+#: the public part of IPv6, and the exceptions in it: protocols that carry an
 #: IPv4 address inside (Teredo, 6to4), benchmarks, documentation
 _OPEN_6 = ipaddress.IPv6Network("2000::/3")
 _CLOSED_6 = [
@@ -31,12 +30,12 @@ _CLOSED_6 = [
     for block in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 ]
 
-#: names that never lead outside
+#: domains that are never public
 _INSIDE = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "home.arpa")
-#: below these every port belongs to some other service
+#: every port below this belongs to another service
 _ORDINARY = 1024
 _KNOWN = {"https": 443, "http": 80}
-#: above it, those of databases, caches and daemons that answer whoever knocks
+#: ports above it of databases, caches and daemons that often answer without a password
 _SERVICES = frozenset({
     1433, 1521, 2375, 2376, 2379, 2380, 3306, 3389, 5432, 5672, 5984, 5985, 6379, 6443, 8500,
     9042, 9200, 9300, 10250, 11211, 27017,
@@ -51,15 +50,15 @@ _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class TargetRefused(Exception):
-    """The address may not be called; the message says why, and the way out."""
+    """The address may not be called. The message says why, and what to do."""
 
 
 class NoAddress(TargetRefused):
-    """It names no scheme or no host at all."""
+    """The URL has no scheme or no host."""
 
 
 class Target(Struct, frozen=True):
-    """An address that may be looked up."""
+    """A parsed address that may be looked up."""
 
     scheme: str
     host: str
@@ -69,14 +68,14 @@ class Target(Struct, frozen=True):
 
     @property
     def origin(self) -> str:
-        """As a Host header names it."""
+        """Return the value of the Host header."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return name if self.port == _KNOWN[self.scheme] else f"{name}:{self.port}"
 
 
-def target(url: str, private: bool = False) -> Target:
-    """What a URL names. Raises TargetRefused. ``private``: addresses inside are wanted, plain
-    HTTP and any port with them."""
+def parse_target(url: str, private: bool = False) -> Target:
+    """Parse a URL. Raise TargetRefused when it may not be called. ``private`` allows private
+    addresses, plain HTTP and any port."""
     if not _ADDRESS.match(url):
         raise NoAddress("This is no address; one begins with https:// and a host.")
     if len(url) > 8192 or re.search(r"[^\x21-\x7e]|\\", url):
@@ -95,26 +94,26 @@ def target(url: str, private: bool = False) -> Target:
     port = port or _KNOWN[parts.scheme]
     if not private and port != _KNOWN[parts.scheme] and (port < _ORDINARY or port in _SERVICES):
         raise TargetRefused(f"Port {port} is not one that is called from here.")
-    host = _host(parts.netloc, parts.hostname or "", private)
+    host = _parse_host(parts.netloc, parts.hostname or "", private)
     rest = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(parts.scheme, host, port, rest)
 
 
-def _host(netloc: str, host: str, private: bool) -> str:
+def _parse_host(netloc: str, host: str, private: bool) -> str:
     if netloc.startswith("["):
         try:
-            found = ipaddress.IPv6Address(host)
+            address = ipaddress.IPv6Address(host)
         except ValueError:
             raise TargetRefused(f"'{host}' is no IPv6 address.") from None
-        check(found, private)
-        return str(found)
+        check_address(address, private)
+        return str(address)
     name = host.removesuffix(".")
     if not _NAME.fullmatch(name) or len(name) > 253:
         raise TargetRefused("The host is no name: letters, digits, '-' and '.' only.")
     labels = name.split(".")
-    if _NUMERIC.fullmatch(labels[-1]):  # programs read such names as numbers, each in its own way
+    if _NUMERIC.fullmatch(labels[-1]):  # programs disagree on how to read such names as numbers
         try:
-            check(ipaddress.IPv4Address(name), private)
+            check_address(ipaddress.IPv4Address(name), private)
         except ValueError:
             raise TargetRefused(f"'{host}' is an odd way to write an address.") from None
         return name
@@ -126,8 +125,8 @@ def _host(netloc: str, host: str, private: bool) -> str:
 OPT_IN = "set MOOT_ALLOW_PRIVATE_TARGETS=1 to allow such addresses."
 
 
-def check(address: Address, private: bool) -> None:
-    """Raises TargetRefused for an address that must not be called."""
+def check_address(address: Address, private: bool) -> None:
+    """Raise TargetRefused for an address that must not be called."""
     closed = address.is_multicast or address.is_unspecified
     if closed or not (private or is_public(address)):
         hint = "." if closed else f"; {OPT_IN}"
@@ -140,14 +139,14 @@ def is_public(address: Address) -> bool:
     return address in _OPEN_6 and not any(address in block for block in _CLOSED_6)
 
 
-def checked(found: list[str], target: Target, private: bool) -> list[str]:
-    """The addresses a name stands for, every one of them judged. Raises TargetRefused."""
-    if not found:
+def check_addresses(addresses: list[str], target: Target, private: bool) -> list[str]:
+    """Check every address of a name, and return them. Raise TargetRefused."""
+    if not addresses:
         raise TargetRefused(f"'{target.host}' leads nowhere.")
-    for text in found:
+    for text in addresses:
         try:
             address = ipaddress.ip_address(text.partition("%")[0])
         except ValueError:
             raise TargetRefused(f"'{target.host}' leads to {text!r}, no address.") from None
-        check(address, private)
-    return found
+        check_address(address, private)
+    return addresses

@@ -1,1 +1,1 @@
-"""One protocol, several stores: sqlite (the default) and memory (the specification)."""
+"""Stores for logs and records: one protocol, SQLite and in-memory versions of it."""

@@ -1,4 +1,4 @@
-"""Opaque cursors: a place in the order of a list, newest first."""
+"""Opaque cursors that mark a place in a list, newest first."""
 
 import base64
 import hashlib
@@ -6,56 +6,59 @@ import struct
 
 from moot.core.errors import BadRequest
 
-#: (created_at, or updated_at of threads, and the number of the log): the order of ``list_runs``
+#: (created_at, or updated_at for threads; number of the log): the order of ``list_runs``
 Position = tuple[int, int]
-#: before the first page
+#: the position before the first page
 FIRST = 2**63 - 1
 START: Position = (FIRST, FIRST)
 
 
-def encode(position: Position) -> str:
-    return packed(*position)
+def encode_position(position: Position) -> str:
+    return pack_numbers(*position)
 
 
-def decode(cursor: str | None) -> Position:
-    created_at, number = START if cursor is None else unpacked(cursor, 2)
+def decode_position(cursor: str | None) -> Position:
+    created_at, number = START if cursor is None else unpack_numbers(cursor, 2)
     return created_at, number
 
 
-def packed(*numbers: int) -> str:
+def pack_numbers(*numbers: int) -> str:
     raw = struct.pack(f">{len(numbers)}q", *numbers)
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def unpacked(cursor: str, count: int) -> tuple[int, ...]:
-    """As many numbers as it was made of. Raises BadRequest for what is no cursor."""
+def unpack_numbers(cursor: str, count: int) -> tuple[int, ...]:
+    """Return the ``count`` numbers of a cursor. Raise BadRequest when it is malformed."""
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         return struct.unpack(f">{count}q", raw)
     except (ValueError, struct.error):
-        raise not_ours() from None
+        raise foreign_cursor_error() from None
 
 
-def bound(cursor: str | None, *of: str | None) -> str | None:
-    """For the list of this name alone."""
-    return None if cursor is None else cursor + _seal(of)
+def bind_cursor(cursor: str | None, *list_name: str | None) -> str | None:
+    """Return the cursor marked as one of the named list."""
+    return None if cursor is None else cursor + _list_seal(list_name)
 
 
-def unbound(cursor: str | None, *of: str | None) -> str | None:
-    """What was bound. Raises BadRequest for what another list gave out."""
+def unbind_cursor(cursor: str | None, *list_name: str | None) -> str | None:
+    """Return the cursor without its mark. Raise BadRequest for a cursor of another list."""
     if cursor is None:
         return None
-    seal = _seal(of)
+    seal = _list_seal(list_name)
     if not cursor.endswith(seal):
-        raise not_ours()
+        raise foreign_cursor_error()
     return cursor.removesuffix(seal)
 
 
-def not_ours() -> BadRequest:
+def foreign_cursor_error() -> BadRequest:
     return BadRequest("The cursor is not one this list gave out; start without it.")
 
 
-def _seal(of: tuple[str | None, ...]) -> str:
-    """Keeps mistakes away, not forgers: a cursor reaches nothing that its list does not show."""
-    digest = hashlib.blake2b(repr(of).encode(), digest_size=6).digest()
+def _list_seal(list_name: tuple[str | None, ...]) -> str:
+    """Return a short digest of the name. It catches mistakes, not forgery.
+
+    A forged cursor is harmless: it reaches only rows that its list shows anyway.
+    """
+    digest = hashlib.blake2b(repr(list_name).encode(), digest_size=6).digest()
     return "." + base64.urlsafe_b64encode(digest).decode()

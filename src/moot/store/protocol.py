@@ -1,27 +1,23 @@
-"""What every store promises. No rule of the protocol is decided in a store.
+"""The store protocol: rows, batches and the promises of every store.
 
-A store keeps the log (primary), a few primary tables beside it, and derived rows that the host
-hands over with each batch and can rebuild from the log at any time.
+A store keeps the log (primary), a few primary tables beside it, and derived rows. The host hands
+derived rows over with each batch and can rebuild them from the log at any time. A store decides
+nothing about a run.
 """
 
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import replace
 
-from moot.store.effect_rows import EffectRow as EffectRow
-from moot.store.records import Delivery as Delivery
-from moot.store.records import Guard as Guard
-from moot.store.records import Ledger as Ledger
-from moot.store.records import Record as Record
-from moot.store.records import StandingStore
-from moot.store.run_filter import RunFilter as RunFilter
+from moot.core.state.conversation import THREAD
+from moot.store.memory_entries import MemoryEntryStore, MemoryRow
+from moot.store.records import Delivery, DeliveryStore, Guard, LedgerRow, Record
 from moot.store.search import MarkStore, SearchStore, TextRow
 
 
-class RunRow(Struct, frozen=True, kw_only=True):
-    """Derived: what lists and look-ups need of a run. Times are ms since the epoch."""
+class RunIndexRow(Struct, frozen=True, kw_only=True):
+    """A run in lists and look-ups (derived). Times are ms since the epoch."""
 
     tenant: str
     run_id: str
@@ -35,20 +31,54 @@ class RunRow(Struct, frozen=True, kw_only=True):
     agent_id: str | None = None
     error_code: str | None = None
     next_sequence: int = 0
-    #: the run this one was made from, where in its log, how and why
+    #: the run this one was forked from, the place in its log, the mode and the reason
     fork_of: str | None = None
     fork_seq: int | None = None
     fork_mode: str | None = None
     fork_note: str | None = None
-    member: str | None = None  # the standing agent whose work it is
-    #: of a thread
+    member: str | None = None  # the standing agent that the run works for
+    #: set for threads only
     title: str | None = None
     turns: int | None = None
-    dead_after: int | None = None  # attempts after which it was given up
+    dead_after: int | None = None  # attempts after which the host gave the run up
+
+
+class RunFilter(Struct, frozen=True, kw_only=True):
+    """The runs that a list contains. An empty or None field does not filter."""
+
+    statuses: tuple[str, ...] = ()
+    workflow_id: str | None = None
+    agent_id: str | None = None
+    parent_run: str | None = None
+    fork_of: str | None = None
+    member: str | None = None
+    prefix: str | None = None
+    dead: bool = False
+    scope_id: str | None = None
+    #: a kind of record: only runs that have (``marked``) or lack such a record under their id
+    mark: str | None = None
+    marked: bool = True
+    #: threads only, the most recently used first
+    used: bool = False
+
+    def admits(self, row: RunIndexRow) -> bool:
+        """Return whether the run passes every filter except ``mark``, which needs the records."""
+        return (
+            (not self.statuses or row.status in self.statuses)
+            and self.workflow_id in (None, row.workflow_id)
+            and self.agent_id in (None, row.agent_id)
+            and self.parent_run in (None, row.parent_run)
+            and self.fork_of in (None, row.fork_of)
+            and self.member in (None, row.member)
+            and self.scope_id in (None, row.scope_id)
+            and (not self.dead or row.dead_after is not None)
+            and (not self.used or row.workflow_id == THREAD)
+            and (self.prefix is None or row.run_id.startswith(self.prefix))
+        )
 
 
 class InboxRow(Struct, frozen=True, kw_only=True):
-    """Derived: something that waits for a person."""
+    """An interrupt that waits for a person (derived)."""
 
     tenant: str
     item_id: str
@@ -63,30 +93,30 @@ class InboxRow(Struct, frozen=True, kw_only=True):
 
 
 class Append(Struct, kw_only=True):
-    """Rows that continue one run's log, with the run's derived rows after them.
+    """Events that continue one run's log, and the run's derived rows after them.
 
     ``work`` is the time (ms) at which the host must look at the run again: 0 is now, None is
-    never, UNSET leaves the row as it is. ``snapshot`` is a cached fold state at
-    ``first + len(events)``; it may be thrown away at will.
+    never, UNSET leaves the row unchanged. ``snapshot`` is a cached fold state at
+    ``first + len(events)``; a store may drop it at any time.
     """
 
     tenant: str
     run_id: str
     first: int
     events: list[bytes]
-    row: RunRow | None = None
+    row: RunIndexRow | None = None
     work: int | UnsetType | None = UNSET
     snapshot: bytes | None = None
     fold_version: int = 0
-    #: what of the run waits for a person, in place of what was there; UNSET leaves it
+    #: replaces the run's inbox rows; UNSET leaves them unchanged
     inbox: list[InboxRow] | UnsetType = UNSET
-    #: turns that came with an id of their own: (id, sequence)
+    #: turns that carry a client's message id: (id, sequence)
     messages: list[tuple[str, int]] = []
     texts: list[TextRow] = []
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
-    """A remembered answer to a request that carried an Idempotency-Key (primary)."""
+    """The stored answer to a request with an Idempotency-Key (primary)."""
 
     tenant: str
     operation: str
@@ -99,86 +129,59 @@ class Receipt(Struct, frozen=True, kw_only=True):
 
 
 class ArtifactRow(Struct, frozen=True, kw_only=True):
+    """The bytes of one artifact of a run (primary)."""
+
     tenant: str
     run_id: str
     artifact_id: str
     body: bytes
 
 
-class Note(Struct, frozen=True, kw_only=True):
-    """One row of the journal of memory (primary): a version of an entry, or its end.
-
-    Revisions grow within a tenant, in the order in which batches are committed. ``erases`` takes
-    the content of every earlier version away for good; those are then ``forgotten``.
-    """
+class EffectRow(Struct, frozen=True, kw_only=True):
+    """The place in the log where an effect starts or ends (derived)."""
 
     tenant: str
-    revision: int
-    scope: str
-    memory_id: str
-    #: None ends the entry
-    content: str | None = None
-    tags: list[str] = []
-    #: where the write stands; a run without a name is nobody's: the host's own doing
-    run_id: str = ""
-    sequence: int = -1
-    #: the runs its run comes from
-    ancestors: list[str] = []
-    agent_id: str | None = None
-    #: the write of a node, the same in every attempt
-    write_id: str | None = None
-    written_at: int = 0
-    #: when the entry began; a version that goes on with one keeps what that one says
-    created_at: int = 0
-    expires_at: int | None = None
-    erases: bool = False
-    forgotten: bool = False
-
-    @property
-    def root(self) -> str:
-        return (self.ancestors or [self.run_id])[0]
-
-    def lives(self, now: int) -> bool:
-        return self.content is not None and (self.expires_at is None or self.expires_at > now)
-
-
-def continued(note: Note, before: Note | None) -> Note:
-    """The note as the next version of an entry that lives: its beginning stays, and its end is
-    never put off."""
-    if note.content is None or before is None or not before.lives(note.written_at):
-        return note
-    ends = [end for end in (note.expires_at, before.expires_at) if end is not None]
-    return replace(note, created_at=before.created_at, expires_at=min(ends, default=None))
+    invocation_id: str
+    run_id: str
+    sequence: int
+    finished: bool
+    #: usage, and its day (UTC, counted from 1970); money in millionths
+    day: int = 0
+    tokens: int = 0
+    money: int = 0
+    #: the standing agent whose budget pays for the effect
+    member: str | None = None
 
 
 class Batch(Struct, kw_only=True):
-    """All of it is written, synced, or nothing is."""
+    """Changes that are written and synced together or not at all."""
 
     appends: list[Append] = []
     receipt: Receipt | None = None
     artifacts: list[ArtifactRow] = []
     effects: list[EffectRow] = []
-    #: (tenant, run, name, JSON value) of values that must not stand in the log; None forgets
+    #: (tenant, run, name, JSON value) of values kept out of the log; None deletes the value
     sealed: list[tuple[str, str, str, bytes | None]] = []
     #: runs whose sealed values are no longer needed
     unseal: list[tuple[str, str]] = []
-    notes: list[Note] = []
-    #: who writes this has more to write in a moment; a store may wait so long and sync both at once
+    notes: list[MemoryRow] = []
+    #: the caller will write again in a moment; a store may wait and sync both batches together
     more: bool = False
-    #: what must still be so, and what is written beside the logs
+    #: records that must not have changed
     guards: list[Guard] = []
     records: list[Record] = []
-    ledgers: list[Ledger] = []
+    ledgers: list[LedgerRow] = []
     deliveries: list[Delivery] = []
-    inboxes: list[str] = []  #: tenants whose inbox has other notices now: its revision grows
+    #: tenants whose notices changed; the store raises their inbox revision
+    inboxes: list[str] = []
 
 
-#: source of a definition that came with a run: only that run uses it
+#: the source of a definition that was imported with a run; only that run uses it
 IMPORTED = "import"
 
 
 class Definition(Struct, frozen=True, kw_only=True):
-    """A registered workflow: the exact bytes, found by id or by digest (primary)."""
+    """The exact bytes of a registered workflow, found by id or by digest (primary)."""
 
     tenant: str
     workflow_id: str
@@ -190,7 +193,7 @@ class Definition(Struct, frozen=True, kw_only=True):
 
 
 class Key(Struct, frozen=True, kw_only=True):
-    """An API key (primary). Only the hash of the secret is kept."""
+    """An API key (primary). The store holds only the hash of its secret."""
 
     id: str
     hash: str
@@ -203,25 +206,27 @@ class Key(Struct, frozen=True, kw_only=True):
     test: bool = False
     revoked_at: int | None = None
     expires_at: int | None = None
-    #: good for this conversation only: its run and node, with a slash between
+    #: the only conversation this key is valid for, as ``run/node``
     thread: str | None = None
 
 
-class Snapshot(Struct, frozen=True):
-    """A cached fold: the state after the events before ``next_sequence``."""
+class FoldSnapshot(Struct, frozen=True):
+    """A cached fold of the events before ``next_sequence``."""
 
     next_sequence: int
     state: bytes
 
 
 class WorkRow(Struct, frozen=True):
+    """The time (ms) at which the host must look at a run again (derived)."""
+
     tenant: str
     run_id: str
     due_at: int
 
 
-class Problem(Struct, frozen=True, kw_only=True):
-    """Something ``verify`` found. ``sequence`` is -1 where it concerns the whole run."""
+class IntegrityProblem(Struct, frozen=True, kw_only=True):
+    """One finding of ``verify``. ``sequence`` is -1 if it concerns the whole run."""
 
     tenant: str
     run_id: str
@@ -230,30 +235,33 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 class LogStore(Protocol):
-    """The log and what is written with it."""
+    """Reads and writes of the log and of the rows that share its commits."""
 
     async def commit(self, batch: Batch) -> None:
-        """Write all of it durably, or nothing.
+        """Write the whole batch durably, or nothing of it.
 
-        Raises SequenceConflict when an append does not continue its run's log (a new run
-        continues at 0; a run id that exists under another tenant is a conflict too) or when the
-        receipt's key is taken, Overtaken when what it was decided on has changed; other batches of
-        the same group are not harmed. Raises Unavailable when too many wait, StorageFailed when the
-        disk refuses. Who is cancelled while he waits takes nothing back: it may be written later.
+        Raise SequenceConflict when an append does not continue its run's log (a new run
+        continues at 0; a run id of another tenant is a conflict, too) or when the receipt's key is
+        taken. Raise Overtaken when a guarded record or a revision has changed. Other batches of
+        the same group are not affected. Raise Unavailable when too many batches wait and
+        StorageFailed when the disk refuses the write. Cancelling the caller does not withdraw the
+        batch: the store may still write it.
         """
 
     async def settled(self) -> None:
-        """Until every batch handed over before is written or refused, whoever waits for it."""
+        """Return when every batch that was handed over before is written or refused."""
 
     async def read(
         self, tenant: str, run_id: str, after: int = -1, limit: int = 1000
     ) -> list[bytes]:
-        """Events of one run in order, sequence greater than ``after``; [] for an unknown run."""
+        """Return a run's events after sequence ``after``, in order; [] for an unknown run."""
 
     async def head(self, tenant: str, run_id: str) -> int | None:
-        """The run's next sequence; None when this tenant has no such run."""
+        """Return the run's next sequence; None when this tenant has no such run."""
 
-    async def snapshot(self, tenant: str, run_id: str, fold_version: int) -> Snapshot | None: ...
+    async def snapshot(
+        self, tenant: str, run_id: str, fold_version: int
+    ) -> FoldSnapshot | None: ...
 
     async def sealed(self, tenant: str, run_id: str) -> dict[str, bytes]: ...
 
@@ -262,53 +270,57 @@ class LogStore(Protocol):
     async def artifact(self, tenant: str, run_id: str, artifact_id: str) -> bytes | None: ...
 
     async def effect(self, tenant: str, run_id: str, invocation_id: str) -> EffectRow | None:
-        """The newest record of this effect in this run: that it was begun, or how it ended."""
+        """Return the newest row of this effect in this run: its start or its end."""
 
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
-        """Tokens and money that effects have used up on a day: the tenant's, and in its rooms."""
+        """Return tokens and money that the tenant and its rooms used on a day."""
 
-    async def spent_by(self, tenant: str, member: str, first: int, last: int) -> tuple[int, int]:
-        """The same, of the runs of a standing agent, from a day to another, both counted."""
+    async def member_spending(
+        self, tenant: str, member: str, first: int, last: int
+    ) -> tuple[int, int]:
+        """Return tokens and money that a standing agent's runs used on days first to last."""
 
 
 class IndexStore(Protocol):
     """Look-ups over derived rows."""
 
-    async def find_run(self, tenant: str, run_id: str) -> RunRow | None: ...
+    async def find_run(self, tenant: str, run_id: str) -> RunIndexRow | None: ...
 
     async def list_runs(
         self, tenant: str, where: RunFilter, before: str | None, limit: int
-    ) -> tuple[list[RunRow], str | None]:
-        """Newest first, or as they were used last, and the cursor of the next page: what does not
-        change meanwhile comes once. Raises BadRequest on a bad cursor."""
+    ) -> tuple[list[RunIndexRow], str | None]:
+        """Return runs, newest or most recently used first, and the cursor of the next page.
+
+        A run that does not change between pages is listed once. Raise BadRequest on a bad cursor.
+        """
 
     async def active_run(self, tenant: str, scope_id: str) -> str | None:
-        """The newest run of this scope that has not ended."""
+        """Return the newest run of this scope that has not ended."""
 
     async def message(self, tenant: str, run_id: str, message_id: str) -> int | None:
-        """The sequence of the turn that came with this id of its own."""
+        """Return the sequence of the turn that carries this message id."""
 
     async def inbox(self, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
-        """What waits for a person, longest first, and the inbox's revision, which only grows."""
+        """Return inbox rows, the oldest first, and the inbox's revision, which only grows."""
 
     async def work(self, until: int, limit: int) -> list[WorkRow]:
-        """Runs of every tenant the host owes something at or before ``until``, oldest first."""
+        """Return work of every tenant due at or before ``until``, the longest due first."""
 
     async def next_work(self) -> int | None:
-        """The earliest due time of all work rows."""
+        """Return the earliest due time of all work rows."""
 
     async def rebuild(self, rows: AsyncIterator[tuple[Append, list[EffectRow]]]) -> None:
-        """Replace every derived row by the given ones (their ``events`` are ignored)."""
+        """Replace every derived row by ``rows``; the ``events`` of the appends are ignored."""
 
     async def runs(self) -> list[tuple[str, str]]:
-        """(tenant, run) of every log, oldest first."""
+        """Return (tenant, run) of every log, oldest first."""
 
 
-class RecordStore(Protocol):
-    """Primary tables beside the log."""
+class RegistryStore(Protocol):
+    """Definitions, API keys, receipts and secrets, the primary tables beside the log."""
 
     async def put_definition(self, definition: Definition) -> None:
-        """The newest of an id wins; older ones stay readable by digest."""
+        """Store a definition; it replaces older ones by id, and those stay readable by digest."""
 
     async def definition(self, tenant: str, workflow_id: str) -> Definition | None: ...
 
@@ -316,74 +328,51 @@ class RecordStore(Protocol):
 
     async def definitions(self, tenant: str) -> list[Definition]: ...
 
-    async def defined_elsewhere(self, tenant: str, workflow_id: str) -> bool:
-        """Whether a tenant other than this one has registered a workflow of this id."""
+    async def is_defined_elsewhere(self, tenant: str, workflow_id: str) -> bool:
+        """Return whether another tenant has registered a workflow with this id."""
 
     async def put_key(self, key: Key) -> None: ...
 
     async def key_by_hash(self, hash_: str) -> Key | None: ...
 
     async def keys(self, tenant: str | None) -> list[Key]:
-        """All keys of a tenant, or of every tenant."""
+        """Return the keys of a tenant, or of all tenants for None."""
 
     async def revoke_key(self, tenant: str | None, key_id: str, at: int) -> bool: ...
 
     async def forget_receipts(self, before: int) -> int:
-        """Drops answers that are older, and says how many."""
+        """Delete receipts created before ``before`` (ms) and return their number."""
 
     async def secret(self, name: str, fresh: bytes) -> bytes:
-        """The host's secret of this name; the first caller's ``fresh`` one becomes it."""
-
-
-class NoteStore(Protocol):
-    """The journal of memory. ``at`` is a revision: what is asked for is as it was then; None is
-    now. ``now`` is the time (ms) by which entries have come to their end."""
-
-    async def memory_revision(self, tenant: str) -> int:
-        """The newest; 0 when nothing was ever written."""
-
-    async def notes(
-        self, tenant: str, scope: str, at: int | None, now: int, tag: str | None, limit: int
-    ) -> list[Note]:
-        """Living entries, newest first."""
-
-    async def note(self, tenant: str, scope: str, memory_id: str, at: int | None) -> Note | None:
-        """The version of an entry, also one that ends it."""
-
-    async def late_notes(
-        self, tenant: str, scope: str, after: int, roots: tuple[str, ...]
-    ) -> list[Note]:
-        """What runs of these families have written after a revision, oldest first."""
-
-    async def written(self, tenant: str, write_id: str) -> Note | None:
-        """The row that a node's write became."""
-
-    async def forgotten(self, tenant: str, scope: str, at: int) -> bool:
-        """Whether anything that was remembered at a revision has been erased since."""
-
-    async def memory_ids(self, tenant: str, scope: str) -> list[str]:
-        """Every entry that has anything to erase."""
-
-    async def memory_refs(self, tenant: str, now: int, limit: int) -> list[tuple[str, int]]:
-        """Scopes in alphabetical order, each with the number of its living entries."""
+        """Return the host's secret of this name; the first call stores ``fresh`` as the secret."""
 
 
 class Store(
-    LogStore, IndexStore, RecordStore, StandingStore, NoteStore, SearchStore, MarkStore, Protocol
+    LogStore,
+    IndexStore,
+    RegistryStore,
+    DeliveryStore,
+    MemoryEntryStore,
+    SearchStore,
+    MarkStore,
+    Protocol,
 ):
-    """What a host needs of its store."""
+    """Everything that a host needs from its store."""
 
-    async def verify(self) -> list[Problem]:
-        """Recompute every hash chain: flipped bytes, missing, added and reordered rows, cut tails,
-        and definitions whose bytes no longer match their digest."""
+    async def verify(self) -> list[IntegrityProblem]:
+        """Recompute every hash chain and return what is wrong.
 
-    async def verify_log(self, tenant: str, run_id: str) -> list[Problem]:
-        """The same for one log; [] also when this tenant has no such run."""
+        Finds flipped bytes, missing, added and reordered rows, cut tails, and definitions whose
+        bytes do not match their digest.
+        """
+
+    async def verify_log(self, tenant: str, run_id: str) -> list[IntegrityProblem]:
+        """Return what is wrong with one log; [] also when this tenant has no such run."""
 
     async def stats(self) -> dict[str, Any]: ...
 
     async def backup(self, target: str) -> None:
-        """A consistent copy, taken while the store is in use."""
+        """Write a consistent copy to ``target`` while the store is in use."""
 
     async def aclose(self) -> None:
-        """Finish what was accepted, then release everything. Safe to call twice."""
+        """Write every accepted batch, then release everything. Safe to call twice."""

@@ -1,7 +1,7 @@
-"""What belongs to no run: records, ledgers and deliveries, and what a store promises of them.
+"""Records, ledgers and deliveries, which belong to no run.
 
-All of it is primary. A batch may write it together with the logs of runs, and may be made to hold
-only while records are as they were when it was decided.
+All of them are primary. A batch may write them together with logs of runs. Guards make a batch
+fail when a record has changed since the batch was decided.
 """
 
 from typing import Protocol
@@ -12,7 +12,7 @@ from moot.store.tallies import TallyStore
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """One version of something that is kept in all of them, such as an agent."""
+    """One version of a thing whose versions are all stored, such as an agent."""
 
     tenant: str
     kind: str
@@ -21,14 +21,14 @@ class Record(Struct, frozen=True, kw_only=True):
     body: bytes
     created_at: int
     by: str = ""
-    #: from here on there is none of this name
+    #: this version deletes the record
     gone: bool = False
-    #: written by the store: greater than that of every version before
+    #: set by the store; grows with every version
     revision: int = 0
 
 
 class Guard(Struct, frozen=True, kw_only=True):
-    """The batch holds only while this is still the record's newest version; 0: there is none."""
+    """The revision that a batch expects of a record; 0 means that no record exists."""
 
     tenant: str
     kind: str
@@ -36,12 +36,12 @@ class Guard(Struct, frozen=True, kw_only=True):
     revision: int
 
 
-class Ledger(Struct, frozen=True, kw_only=True):
-    """A small state that changes often and of which only the present counts.
+class LedgerRow(Struct, frozen=True, kw_only=True):
+    """A small state that changes often; the store holds only its newest version.
 
-    Written only when the one that is there has the revision before this one's (1 begins it), so
-    that of two who decide on the same state one is refused. ``due_at`` is when (ms) the host must
-    look at it again. ``gone`` takes it away.
+    The store writes a ledger only if its revision follows the stored one (the first is 1), so one
+    of two concurrent decisions is refused. ``due_at`` is the time (ms) at which the host must look
+    at it again. ``gone`` deletes it.
     """
 
     tenant: str
@@ -53,9 +53,11 @@ class Ledger(Struct, frozen=True, kw_only=True):
     gone: bool = False
 
 
-class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How one try went. ``event_id`` is that of the event which says so. ``unfit``: what was to be
-    handed over is at fault, and no further try could go otherwise."""
+class DeliveryAttempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The outcome of one attempt to deliver, reported by the event ``event_id``.
+
+    ``unfit`` means that the content is invalid, so further attempts would fail, too.
+    """
 
     event_id: str
     at: int
@@ -65,9 +67,9 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """Something to be handed over once: into a run, out to a receiver, or to people as a notice.
+    """An item for a run, an event for a receiver, or a notice for people; delivered once.
 
-    No subscription has two of one key. Revisions are as in a ledger; ``gone`` takes it away.
+    A key is unique within its subscription. Revisions work as in a ledger; ``gone`` deletes it.
     """
 
     tenant: str
@@ -79,20 +81,22 @@ class Delivery(Struct, frozen=True, kw_only=True):
     received_at: int
     updated_at: int
     revision: int = 1
-    #: when (ms) to try, or to try again; None: nothing is owed
+    #: the time (ms) of the next attempt; None when no attempt is due
     due_at: int | None = None
     run_id: str | None = None
-    #: the standing agent it is for
+    #: the standing agent that the delivery is for
     member: str | None = None
     subject: str = ""
     reason: str = ""
-    attempts: list[Attempt] = []
-    #: what came in, as JSON; for an outbound one where in which log it stands
+    attempts: list[DeliveryAttempt] = []
+    #: the inbound content as JSON; for an outbound delivery, the place of its event
     body: bytes = b""
     gone: bool = False
 
 
 class DeliveryFilter(Struct, frozen=True, kw_only=True):
+    """The deliveries that a list contains. An empty or None field does not filter."""
+
     subscription: str | None = None
     sources: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
@@ -102,48 +106,53 @@ class DeliveryFilter(Struct, frozen=True, kw_only=True):
 
 
 class Lane(Struct, frozen=True, kw_only=True):
-    """What is owed to one subscription, or one receiver, stands in line there."""
+    """The line of due deliveries of one subscription or receiver."""
 
     tenant: str
     subscription: str
     source: str
-    #: when (ms) the first of it falls due
+    #: the time (ms) at which the first delivery is due
     due_at: int
 
 
-class RecordKeeping(Protocol):
+class RecordStore(Protocol):
+    """Look-ups of records by tenant, kind and name."""
+
     async def put_record(self, record: Record) -> None:
-        """One more version; the newest of a name counts."""
+        """Add a version, which becomes the newest of its name."""
 
     async def record(self, tenant: str, kind: str, name: str) -> Record | None:
-        """The newest; None when there never was one, or it is gone."""
+        """Return the newest version; None when the record never existed or is gone."""
 
     async def records(self, tenant: str, kind: str) -> list[Record]:
-        """The newest of every name that is not gone, by name."""
+        """Return the newest version of every record that is not gone, by name."""
 
     async def record_page(
         self, tenant: str, kind: str, after: str, limit: int
     ) -> tuple[list[Record], int]:
-        """Of those, so many whose names come after this one; and how many there are in all."""
+        """Return up to ``limit`` records with names after ``after``, and the total number."""
 
     async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
-        """Every version, the newest first."""
+        """Return every version, the newest first."""
 
     async def record_tenants(self, kind: str) -> list[str]:
-        """Who has ever had a record of this kind, in alphabetical order."""
+        """Return all tenants that ever had a record of this kind, in alphabetical order."""
 
 
-class StandingStore(RecordKeeping, TallyStore, Protocol):
-    """Beside these a ``Batch`` writes records, ledgers and deliveries. Raises Overtaken when a
-    guard does not hold or a revision is not the next one; then nothing of the batch is written."""
+class DeliveryStore(RecordStore, TallyStore, Protocol):
+    """Look-ups of ledgers and deliveries, with those of records and tallies.
 
-    async def ledger(self, tenant: str, kind: str, name: str) -> Ledger | None: ...
+    A ``Batch`` writes ledgers, deliveries and records. Its commit raises Overtaken and writes
+    nothing when a guard does not hold or a revision is not the next one.
+    """
 
-    async def due_ledgers(self, kind: str, until: int, limit: int) -> list[Ledger]:
-        """Of every tenant, those due at or before ``until``, the longest due first."""
+    async def ledger(self, tenant: str, kind: str, name: str) -> LedgerRow | None: ...
+
+    async def due_ledgers(self, kind: str, until: int, limit: int) -> list[LedgerRow]:
+        """Return ledgers of every tenant due at or before ``until``, the longest due first."""
 
     async def next_ledger(self, kind: str) -> int | None:
-        """When the first of a kind falls due."""
+        """Return the earliest due time (ms) of a kind of ledger."""
 
     async def delivery(self, tenant: str, subscription: str, key: str) -> Delivery | None: ...
 
@@ -152,24 +161,29 @@ class StandingStore(RecordKeeping, TallyStore, Protocol):
     async def deliveries(
         self, tenant: str, where: DeliveryFilter, before: str | None, limit: int
     ) -> tuple[list[Delivery], str | None]:
-        """Newest first, and the cursor of the next page. Raises BadRequest on a bad cursor."""
+        """Return deliveries, newest first, and the cursor of the next page.
+
+        Raise BadRequest on a bad cursor.
+        """
 
     async def waiting_deliveries(
         self, tenant: str, subscription: str, limit: int
     ) -> list[Delivery]:
-        """Those in the state ``waiting``, oldest first."""
+        """Return deliveries in the state ``waiting``, oldest first."""
 
     async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
-        """How many there are in each state."""
+        """Return the number of deliveries in each state."""
 
     async def lanes(self) -> list[Lane]:
-        """Of every tenant, those with something that is owed, now or later, by tenant and
-        subscription."""
+        """Return every tenant's lanes with a due time, by tenant and subscription."""
 
     async def due_deliveries(
         self, tenant: str, subscription: str, until: int, limit: int
     ) -> list[Delivery]:
-        """Of one lane, those due at or before ``until``, the longest due first."""
+        """Return one lane's deliveries due at or before ``until``, the longest due first."""
 
     async def forget_deliveries(self, before: int) -> int:
-        """Drops those that are owed nothing and last changed before then; says how many."""
+        """Delete deliveries without a due time that last changed before ``before`` (ms).
+
+        Return their number.
+        """

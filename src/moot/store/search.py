@@ -1,4 +1,4 @@
-"""What a store keeps for readers: where words stand, and how far everybody has read."""
+"""Full-text search and read marks, and the promises of a store for them."""
 
 from typing import Protocol
 
@@ -8,9 +8,9 @@ from moot.core.search.query import Query
 
 
 class TextRow(Struct, frozen=True):
-    """Derived: an event of a run that may be found by its words (``core.texts`` says by which).
+    """An event whose text can be searched (derived; ``core.search.indexed_text``).
 
-    ``source`` is the run that had said it first, where a fork says it again.
+    ``source`` is the original run of an event that a fork repeats.
     """
 
     sequence: int
@@ -19,8 +19,8 @@ class TextRow(Struct, frozen=True):
     source: str | None = None
 
 
-class Found(Struct, frozen=True, kw_only=True):
-    """A text that was found: the event it stands in, and which of its texts it is."""
+class SearchRow(Struct, frozen=True, kw_only=True):
+    """A text that matches a query: its event, and the number of the text in that event."""
 
     run_id: str
     workflow_id: str
@@ -29,40 +29,42 @@ class Found(Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-class Page(Struct, frozen=True):
-    """Some of what was found. ``following`` is the cursor of the next page; with ``again`` the same
-    page comes once more, whatever has been said meanwhile."""
+class SearchPage(Struct, frozen=True):
+    """One page of hits. ``following`` is the cursor of the next page.
 
-    found: list[Found]
+    ``again`` is the cursor of this same page; newer events do not shift it.
+    """
+
+    found: list[SearchRow]
     following: str | None = None
     again: str | None = None
 
 
 class ReadMark(Struct, frozen=True, kw_only=True):
-    """How far somebody has read a thread (primary): to an event, and to the turn before it."""
+    """The newest event and turn of a thread that a reader has read (primary)."""
 
     tenant: str
     reader: str
     thread_id: str
     sequence: int
-    #: index of the newest turn that was read; -1 for none
+    #: index of the newest turn that the reader has read; -1 for none
     turn: int
     at: int
 
 
 class SearchStore(Protocol):
-    async def search(self, tenant: str, query: Query, before: str | None, limit: int) -> Page:
-        """What fits, newest first, in no order within a millisecond. Whatever was committed before
-        the call is found.
+    async def search(self, tenant: str, query: Query, before: str | None, limit: int) -> SearchPage:
+        """Return matching texts, newest first; texts of one millisecond come in any order.
 
-        What a fork says again is found in the run it was said in first, if that is here; where
-        places are asked for, in those. Raises BadRequest on a bad cursor.
+        The search covers everything that was committed before the call. A text that a fork
+        repeats is found in the original run if this tenant has that run, unless the query names
+        places. Raise BadRequest on a bad cursor.
         """
 
 
 class MarkStore(Protocol):
     async def mark_read(self, mark: ReadMark) -> ReadMark:
-        """The mark that holds from now on: this one, or one that is further on already."""
+        """Store the mark unless the reader has a later one; return the mark that is valid."""
 
     async def read_marks(self, tenant: str, reader: str, threads: list[str]) -> list[ReadMark]:
-        """The marks there are, in no order."""
+        """Return the existing marks, in any order."""

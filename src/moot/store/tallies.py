@@ -1,6 +1,6 @@
-"""What standing agents have done, counted; and what of their work waits for a person.
+"""Counts of a standing agent's runs, and its open questions to people.
 
-Each look-up reads so many rows at most.
+Each look-up reads a limited number of rows.
 """
 
 from typing import TYPE_CHECKING, Protocol
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from moot.store.protocol import InboxRow, RunRow
+    from moot.store.protocol import InboxRow, RunIndexRow
 
 DAY_MS = 86_400_000
 
 
 class Tally(Struct, frozen=True):
-    """How many runs of a workflow were begun on a day (UTC, since the epoch) and are so now."""
+    """The number of runs of a workflow by start day (UTC, since the epoch) and status."""
 
     workflow_id: str
     day: int
@@ -23,14 +23,16 @@ class Tally(Struct, frozen=True):
 
 
 class TallyStore(Protocol):
-    """Runs that another run has begun count with that one."""
+    """Counts of a standing agent's runs. Child runs are not counted."""
 
     async def tally(self, tenant: str, member: str, since: int, most: int) -> list[Tally]:
-        """Of a standing agent's newest runs, ``most`` of them, those since then; by workflow, day
-        and status."""
+        """Count the agent's runs since ``since``, by workflow, day and status.
 
-    async def newest_runs(self, tenant: str, member: str, most: int) -> "list[RunRow]":
-        """The newest of each workflow among its newest runs, ``most`` of them; by workflow."""
+        Only its newest ``most`` runs are read.
+        """
+
+    async def newest_runs(self, tenant: str, member: str, most: int) -> "list[RunIndexRow]":
+        """Return the newest run of each workflow among the agent's newest ``most`` runs."""
 
     async def asked_by(self, tenant: str, member: str, most: int) -> "list[tuple[int, InboxRow]]":
-        """What its runs ask people, with its number among the first ``most`` of the inbox."""
+        """Return the agent's rows among the first ``most`` of the inbox, each with its number."""

@@ -1,13 +1,13 @@
-"""For tests of workflows, agents and councils: a real host on a bench, offline, with its own clock.
+"""Test workflows, agents and councils on a real host, offline, with a virtual clock.
 
-``Bench`` sets it up; ``BenchRun`` and ``BenchThread`` are what comes of it.
+``Bench`` sets up the host; ``BenchRun`` and ``BenchThread`` are its runs and threads.
 """
 
 from moot.testing.bench import Bench, BenchError, Tape
+from moot.testing.bench_host import Stuck
 from moot.testing.clock import VirtualClock
-from moot.testing.hosting import Stuck
+from moot.testing.log_reading import Handoff, Said
 from moot.testing.outcome import BenchRun, BenchThread, Replayed, asked, handed_over, happened, said
-from moot.testing.story import Handoff, Said
 
 __all__ = [
     "Bench", "BenchError", "BenchRun", "BenchThread", "Handoff", "Replayed", "Said", "Stuck",

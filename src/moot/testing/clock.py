@@ -1,4 +1,4 @@
-"""A clock that stands still until it is told otherwise, and ids that are the same every time."""
+"""A clock that only the test moves, with reproducible ids."""
 
 import hashlib
 
@@ -9,8 +9,10 @@ BEGINNING = 1_893_456_000_000_000
 
 
 class VirtualClock:
-    """Time moves by a microsecond whenever it is read, so that no two facts have the same, and
-    otherwise only when somebody sets it forward."""
+    """A clock that moves by a microsecond per reading, so that no two events share a time.
+
+    Apart from that it moves only when the test sets it forward.
+    """
 
     def __init__(self, seed: str = "", micros: int = BEGINNING) -> None:
         self._seed, self._micros, self._drawn = seed, micros, 0
@@ -28,7 +30,7 @@ class VirtualClock:
         self._micros += round(seconds * 1_000_000)
 
     def until(self, millis: int) -> None:
-        """Forward to this moment, unless it has passed."""
+        """Move forward to this moment, unless it has passed."""
         self._micros = max(self._micros, millis * 1000)
 
     def new_id(self, prefix: str) -> str:

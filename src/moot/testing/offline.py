@@ -1,17 +1,17 @@
-"""No test reaches further than this machine, once this is switched on.
+"""Refuse connections of tests that leave this machine.
 
-An audit hook hears of every connection that Python itself makes, whichever library asks for it;
-what native code does on its own, and other processes, it does not.
+An audit hook sees every connection that Python itself makes, for any library. It does not see
+connections of native code or of other processes.
 """
 
 import ipaddress
 import sys
 from typing import Any
 
-_state = {"heard": False, "refusing": False}
+_state = {"hooked": False, "refusing": False}
 
-#: audit event -> which of its arguments is the address
-REACHING = {
+#: audit event -> index of the argument that is the address
+ADDRESS_ARGUMENTS = {
     "socket.connect": 1,
     "socket.sendto": 1,
     "socket.sendmsg": 1,
@@ -21,32 +21,32 @@ REACHING = {
 
 
 class NetworkRefused(OSError):
-    """A test reached for a network."""
+    """A test tried to reach a network."""
 
 
-def refuse(on: bool = True) -> None:
-    """From now on; a hook cannot be taken away, but it can be told to look away."""
-    if on and not _state["heard"]:
-        sys.addaudithook(_heard)
-        _state["heard"] = True
+def refuse_network(on: bool = True) -> None:
+    """Switch the refusal on or off. Python cannot remove an audit hook, only ignore it."""
+    if on and not _state["hooked"]:
+        sys.addaudithook(_check_connection)
+        _state["hooked"] = True
     _state["refusing"] = on
 
 
-def _heard(event: str, args: tuple[Any, ...]) -> None:
-    place = REACHING.get(event)
-    if place is None or not _state["refusing"]:
+def _check_connection(event: str, args: tuple[Any, ...]) -> None:
+    index = ADDRESS_ARGUMENTS.get(event)
+    if index is None or not _state["refusing"]:
         return
-    address = args[place] if len(args) > place else None
+    address = args[index] if len(args) > index else None
     host = address[0] if isinstance(address, tuple) and address else address
-    if not near(host):
+    if not is_local_host(host):
         raise NetworkRefused(
             f"{host!r} is not this machine, and tests run offline: use the demo model, a cassette,"
             " or a server on 127.0.0.1."
         )
 
 
-def near(host: Any) -> bool:
-    """This machine: loopback, a socket in the file system, or an address already connected to."""
+def is_local_host(host: Any) -> bool:
+    """Return whether the host is loopback, a file socket, or already connected."""
     if isinstance(host, bytes):
         host = host.decode("ascii", "replace")
     if not isinstance(host, str) or host in ("", "localhost") or "/" in host or "\0" in host:

@@ -1,27 +1,27 @@
-"""A run and a council on the bench: what came of them, what to do next, what must be so."""
+"""Runs and threads on the bench: their results, actions and assertions."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moot.client import Edit, Run, Thread
-from moot.client.http.operation import given
+from moot.client.http.operation import without_none
 from moot.client.http.sse import Event
-from moot.testing import story
-from moot.testing.story import Handoff, Said
-from moot.wire.runs import Diff, Question, Verified
+from moot.testing import log_reading
+from moot.testing.log_reading import Handoff, Said
+from moot.wire.runs import Question, RunDiff, RunVerification
 
 if TYPE_CHECKING:
     from moot.testing.bench import Bench
 
 
 class BenchRun:
-    """A run that has come to rest: it has ended, or waits for somebody."""
+    """A run that has ended or waits for an answer from outside."""
 
     def __init__(self, bench: "Bench", run: Run) -> None:
         self._bench, self._run = bench, run
-        self._settled()
+        self._settle()
 
-    def _settled(self) -> "BenchRun":
+    def _settle(self) -> "BenchRun":
         self._bench.settle(self._run.id)
         self._run.refresh()
         return self
@@ -29,7 +29,7 @@ class BenchRun:
     def __repr__(self) -> str:
         return f"<BenchRun {self.id} {self.status}>"
 
-    # -- what came of it ---------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------
 
     @property
     def id(self) -> str:
@@ -37,7 +37,7 @@ class BenchRun:
 
     @property
     def status(self) -> str:
-        """As of now: what happened meanwhile counts."""
+        """The status now, read from the host."""
         return self._run.refresh().status
 
     @property
@@ -58,11 +58,11 @@ class BenchRun:
 
     @property
     def types(self) -> list[str]:
-        """The log in short: the types of its events."""
+        """The types of all events, in order."""
         return [event.type for event in self.events]
 
     def event(self, type: str, node: str | None = None) -> Event:
-        """The first event of this type."""
+        """Return the first event of this type. Raise AssertionError when there is none."""
         for event in self.events:
             if event.type == type and node in (None, event.node):
                 return event
@@ -70,7 +70,7 @@ class BenchRun:
         raise AssertionError(f"{self.id} has no event {type}{where}; it has: {self.types}")
 
     def node(self, name: str) -> Any:
-        """The state of a node: status, outputs, error."""
+        """Return the state of a node: status, outputs, error."""
         nodes = self._run.refresh().snapshot.node_states
         if name not in nodes:
             raise AssertionError(f"{self.id} has no node '{name}'; it has: {sorted(nodes)}")
@@ -78,15 +78,19 @@ class BenchRun:
 
     @property
     def handoffs(self) -> list[Handoff]:
-        return story.handoffs(self.events)
+        return log_reading.collect_handoffs(self.events)
 
     def handoff(self, worker: str, number: int = -1) -> Handoff:
-        """The work handed to a worker, the last time unless ``number`` says which."""
-        found = [one for one in self.handoffs if worker in (one.worker, story.short(one.worker))]
-        if not found:
+        """Return a handoff to a worker; by default the last one."""
+        matches = [
+            one
+            for one in self.handoffs
+            if worker in (one.worker, log_reading.short_name(one.worker))
+        ]
+        if not matches:
             names = [one.worker for one in self.handoffs]
             raise AssertionError(f"Nothing was handed to '{worker}'; only to: {names}")
-        return found[number]
+        return matches[number]
 
     @property
     def children(self) -> list["BenchRun"]:
@@ -94,83 +98,86 @@ class BenchRun:
 
     @property
     def transcript(self) -> list[Said]:
-        return story.transcript(self.events)
+        return log_reading.collect_turns(self.events)
 
     @property
     def questions(self) -> list[Question]:
-        """What it waits for a person to answer, its children included."""
-        found = self._run.questions()
+        """The open questions of the run and its child runs."""
+        questions = self._run.questions()
         for child in self._run.children():
             if child.waiting:
-                found += BenchRun(self._bench, child).questions
-        return found
+                questions += BenchRun(self._bench, child).questions
+        return questions
 
-    # -- what to do next ---------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------
 
     def resolve(self, value: Any, node: str | None = None, **more: Any) -> "BenchRun":
-        """Answer the open question: ``approve``, ``reject``, or any value it takes."""
+        """Answer the open question with ``approve``, ``reject`` or any value."""
         if isinstance(value, str):
             action = {"approve": "accept"}.get(value, value)
             value = {"action": action, **more}
         question = self._question(node)
         self._bench.client.inbox.resolve(question, value)
-        return self._settled()
+        return self._settle()
 
     def approve(self, node: str | None = None, *, comment: str | None = None) -> "BenchRun":
-        return self.resolve("approve", node, **given(comment=comment))
+        return self.resolve("approve", node, **without_none(comment=comment))
 
     def reject(self, node: str | None = None, *, comment: str | None = None) -> "BenchRun":
-        return self.resolve("reject", node, **given(comment=comment))
+        return self.resolve("reject", node, **without_none(comment=comment))
 
     def answer(
         self, text: str | None = None, /, node: str | None = None, **by_id: Any
     ) -> "BenchRun":
         """Answer a question with a text, or several by their ids."""
         question = self._question(node)
-        asked = question.data.get("questions")
-        if asked is None:
+        parts = question.data.get("questions")
+        if parts is None:
             return self.resolve(text if text is not None else by_id, node)
-        texts = {} if text is None else {str(asked[0]["id"]): text}
+        texts = {} if text is None else {str(parts[0]["id"]): text}
         self._bench.client.inbox.answer(question, {**texts, **by_id})
-        return self._settled()
+        return self._settle()
 
     def _question(self, node: str | None) -> Question:
-        found = [one for one in self.questions if node in (None, one.node_id)]
-        if len(found) != 1:
-            asked = [f"{one.node_id}: {one.question}" for one in found]
+        matches = [one for one in self.questions if node in (None, one.node_id)]
+        if len(matches) != 1:
+            texts = [f"{one.node_id}: {one.question}" for one in matches]
             raise AssertionError(
-                f"{self.id} ({self.status}) has {len(found)} such questions: {asked}"
+                f"{self.id} ({self.status}) has {len(matches)} such questions: {texts}"
             )
-        return found[0]
+        return matches[0]
 
     def cancel(self, reason: str | None = None) -> "BenchRun":
         self._run.cancel(reason=reason)
-        return self._settled()
+        return self._settle()
 
-    # -- saying it again ---------------------------------------------------------------------
+    # -- replay ------------------------------------------------------------------------------
 
     def replay(self) -> "Replayed":
-        """The run said again from its record. Nothing is called."""
-        again = BenchRun(self._bench, self._run.replay())
-        return Replayed(again, self._run.diff(again.id))
+        """Replay the run from its log. The host calls no model, tool or peer."""
+        replay = BenchRun(self._bench, self._run.replay())
+        return Replayed(replay, self._run.diff(replay.id))
 
     def fork(self, at: int, note: str | None = None, **edit: Any) -> "BenchRun":
-        """The run taken up before event ``at``, which ``edit`` says otherwise: ``inputs``,
-        ``turn``, ``decision`` or ``answer``; with other ``variables`` or ``models``."""
+        """Fork the run before event ``at``, which ``edit`` changes.
+
+        ``edit`` has ``inputs``, ``turn``, ``decision`` or ``answer``, and other ``variables`` or
+        ``models``.
+        """
         return BenchRun(self._bench, self._run.fork(at, Edit(**edit), note=note))
 
-    def diff(self, other: "BenchRun") -> Diff:
+    def diff(self, other: "BenchRun") -> RunDiff:
         return self._run.diff(other.id)
 
-    def verify(self) -> Verified:
-        """Whether its log is what the workflow and the facts in it lead to."""
+    def verify(self) -> RunVerification:
+        """Verify that the log is one this host could have written."""
         return self._run.verify()
 
 
 class Replayed:
-    """A replay beside its source."""
+    """A replay and its differences to the source."""
 
-    def __init__(self, run: BenchRun, diff: Diff) -> None:
+    def __init__(self, run: BenchRun, diff: RunDiff) -> None:
         self.run, self.diff = run, diff
 
     @property
@@ -184,13 +191,13 @@ class Replayed:
 
 
 class BenchThread:
-    """A council that has fallen silent: it is over, or waits for a person."""
+    """A council that is over or waits for a person."""
 
     def __init__(self, bench: "Bench", thread: Thread) -> None:
         self._bench, self._thread = bench, thread
-        self._settled()
+        self._settle()
 
-    def _settled(self) -> "BenchThread":
+    def _settle(self) -> "BenchThread":
         self._bench.settle(self._thread.run_id)
         self._thread.refresh()
         return self
@@ -208,7 +215,7 @@ class BenchThread:
 
     @property
     def floor(self) -> Mapping[str, Any]:
-        """How it is led, and where it stands; empty where nobody leads it."""
+        """The floor of the council; empty if the host does not lead it."""
         return self._thread.refresh().view.floor or {}
 
     @property
@@ -221,51 +228,52 @@ class BenchThread:
 
     @property
     def transcript(self) -> list[Said]:
-        return story.transcript(self.events)
+        return log_reading.collect_turns(self.events)
 
     def said_by(self, name: str) -> list[Any]:
-        """Everything one participant has said."""
-        return [said.content for said in self.transcript if said.by == story.short(name)]
+        """Return the contents of one participant's turns."""
+        return [turn.content for turn in self.transcript if turn.by == log_reading.short_name(name)]
 
     @property
     def speakers(self) -> list[str]:
-        """Who spoke, turn by turn."""
-        return [said.by for said in self.transcript]
+        """The speaker of each turn."""
+        return [turn.by for turn in self.transcript]
 
     def say(self, content: Any, to: str | None = None, speaker: str | None = None) -> "BenchThread":
-        """A turn of a person, or of a participant; then the council goes on."""
-        whom = to if to is None or ":" in to or to == "all" else f"host:{to}"
-        who = speaker if speaker is None or ":" in speaker else f"host:{speaker}"
-        self._thread.say(content, to=whom, speaker=who)
-        return self._settled()
+        """Take a turn as a person or a participant, and let the council come to rest."""
+        addressee = to if to is None or ":" in to or to == "all" else f"host:{to}"
+        author = speaker if speaker is None or ":" in speaker else f"host:{speaker}"
+        self._thread.say(content, to=addressee, speaker=author)
+        return self._settle()
 
     def control(self, **content: Any) -> "BenchThread":
-        """``control(mute=["host:bo"])``"""
+        """Send a control: ``control(mute=["host:bo"])``."""
         self._thread.control(content)
-        return self._settled()
+        return self._settle()
 
     def close(self, decision: str | Mapping[str, Any] | None = None) -> "BenchThread":
         self._thread.close(decision)
-        return self._settled()
+        return self._settle()
 
     def minutes(self) -> str:
         return self._thread.export("md").decode()
 
 
-# -- what must be so -----------------------------------------------------------------------------
+# -- assertions ----------------------------------------------------------------------------------
 
 
 def handed_over(run: BenchRun, worker: str, *states: str) -> None:
-    """The worker went through exactly these states."""
-    found = run.handoff(worker)
-    if found.states != list(states):
-        why = f" ({found.error})" if found.error else ""
-        raise AssertionError(f"{worker} went {_arrows(found.states)}{why}, not {_arrows(states)}")
+    """Assert that the worker went through exactly these states."""
+    handoff = run.handoff(worker)
+    if handoff.states != list(states):
+        error = f" ({handoff.error})" if handoff.error else ""
+        path = _arrows(handoff.states)
+        raise AssertionError(f"{worker} went {path}{error}, not {_arrows(states)}")
 
 
-def said(story_of: BenchThread | BenchRun, name: str, words: str) -> Said:
-    """The turn in which somebody said these words."""
-    turns = [turn for turn in story_of.transcript if turn.by == story.short(name)]
+def said(thread_or_run: BenchThread | BenchRun, name: str, words: str) -> Said:
+    """Return the participant's turn with these words. Raise AssertionError without one."""
+    turns = [turn for turn in thread_or_run.transcript if turn.by == log_reading.short_name(name)]
     for turn in turns:
         if words in str(turn.content):
             return turn
@@ -274,19 +282,19 @@ def said(story_of: BenchThread | BenchRun, name: str, words: str) -> Said:
 
 
 def asked(run: BenchRun, words: str) -> Question:
-    """The open question that has these words in it."""
+    """Return the open question with these words. Raise AssertionError without one."""
     for question in run.questions:
         if words in question.question:
             return question
-    found = [question.question for question in run.questions]
-    raise AssertionError(f"{run.id} ({run.status}) does not ask {words!r}; it asks: {found}")
+    texts = [question.question for question in run.questions]
+    raise AssertionError(f"{run.id} ({run.status}) does not ask {words!r}; it asks: {texts}")
 
 
 def happened(run: BenchRun, *types: str) -> None:
-    """These events are in the log, in this order; others may be between them."""
+    """Assert that the log has these events in this order; others may be between them."""
     rest = iter(run.types)
     for type_ in types:
-        if not any(found == type_ for found in rest):
+        if not any(logged == type_ for logged in rest):
             raise AssertionError(f"{type_} did not happen in this order; the log is {run.types}")
 
 

@@ -1,4 +1,4 @@
-"""What pytest gets from Moot: ``bench``, ``cassette``, and tests that stay on this machine."""
+"""The pytest plugin: fixtures ``bench`` and ``cassette``, and offline tests."""
 
 import re
 from collections.abc import Iterator
@@ -24,23 +24,23 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--moot-offline"):
         from moot.testing import offline
 
-        offline.refuse()
+        offline.refuse_network()
 
 
 @pytest.fixture
 def bench(request: pytest.FixtureRequest) -> "Iterator[Bench]":
-    """A bench on the project pytest runs in, if there is one; closed when the test is over."""
-    from moot.config.settings import USUAL_FILE
+    """A bench on the project of the pytest run, if there is one; closed after the test."""
+    from moot.config.settings import PROJECT_FILE
     from moot.testing.bench import Bench
 
     root = request.config.rootpath
-    with Bench(root if (root / USUAL_FILE).is_file() else None) as made:
-        yield made
+    with Bench(root if (root / PROJECT_FILE).is_file() else None) as project_bench:
+        yield project_bench
 
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> "Tape":
-    """The file of this test's recorded answers, for ``bench.tape``; --moot-record writes it."""
+    """The file of recorded answers of this test, for ``bench.tape``; --moot-record writes it."""
     from moot.testing.bench import Tape
 
     name = re.sub(r"[^\w.-]+", "_", request.node.name)

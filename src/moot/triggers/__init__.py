@@ -1,1 +1,1 @@
-"""What wakes standing agents: rosters, schedules, subscriptions, deliveries in and out."""
+"""Schedules, subscriptions and deliveries: everything that starts runs by itself."""

@@ -1,9 +1,8 @@
-"""Deliveries that are due are carried out, each by whoever carries its kind, few at a time.
+"""Carry out due deliveries, a few at a time for each subscription.
 
-What is owed to one subscription stands in a lane. Lanes take turns: whoever has least on the way
-goes first, so that a slow receiver keeps its own deliveries waiting and nobody else's. What goes
-out and what comes in do not share their room.
-"""
+The deliveries of one subscription form a lane. The lane with the fewest deliveries on the way goes
+first, so a slow receiver delays only its own deliveries. Inbound and outbound deliveries have
+separate limits."""
 
 import logging
 from collections import Counter
@@ -17,72 +16,77 @@ from moot.core.errors.triggers import Overtaken
 from moot.engine.tasks import Tasks
 from moot.store.protocol import Store
 from moot.store.records import Delivery, Lane
-from moot.triggers.polling import Rounds
+from moot.triggers.polling import PollingLoop
 
 log = logging.getLogger("moot.triggers")
 
-#: deliveries of one lane on their way at a time, of one tenant, and of all; for each direction
+#: limits on concurrent deliveries in each direction: per lane, per tenant, in total
 WIDTH = 8
 SHARE = 16
 MOST = 128
-#: after what nobody foresaw a lane rests for so long (ms), and after a race for so long
+#: a lane rests this long (ms) after an unexpected error, and after a lost race
 REST = 1000
 MOMENT = 50
-#: a lane that is shut is looked at again after so long (ms) even if nobody says that it is open
+#: a shut lane is checked again after this long (ms) even without a wake-up
 GLANCE = 60_000
 NEVER = 2**62
 
-#: tries a delivery once, and writes down how it went: its next revision, due later or not at all
+#: tries a delivery once and writes its next revision: done, or due later
 Carry = Callable[[Delivery], Awaitable[None]]
 
 
-class Gate(Struct, frozen=True):
-    """How many of a lane may be on the way. A lane that is shut opens at ``until`` (ms), or when
-    somebody says so."""
+class LaneGate(Struct, frozen=True):
+    """The number of deliveries of a lane that may be on the way. A shut lane opens at ``until``
+    (ms) or on a wake-up."""
 
     width: int = WIDTH
     until: int | None = None
 
 
-SHUT = Gate(0)
-#: of a lane, at a moment (ms)
-Look = Callable[[Lane, int], Awaitable[Gate]]
+SHUT = LaneGate(0)
+#: lane, now (ms) -> its gate
+GateCheck = Callable[[Lane, int], Awaitable[LaneGate]]
 
 
-async def always(lane: Lane, now: int) -> Gate:
-    return Gate()
+async def keep_open(lane: Lane, now: int) -> LaneGate:
+    return LaneGate()
 
 
 class Carrier(Struct, frozen=True):
+    """The function that delivers one source, and the gate of its lanes."""
+
     carry: Carry
-    gate: Look
-    #: carriers of one direction share their room
+    gate: GateCheck
+    #: carriers of one direction share their limits
     direction: str
 
 
 class Courier:
-    """What is due stays in the store as it is until it is tried: a lane that is shut costs no
-    write. A delivery that its carrier could not even write down is due again a second later."""
+    """The loop that hands due deliveries to their carriers.
+
+    Due deliveries stay in the store unchanged until the courier tries them, so a shut lane costs
+    no write. When a carrier cannot even write its result, the delivery is due again a second
+    later."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock, self._tasks = store, clock, Tasks()
-        #: source -> who carries it
+        #: source -> its carrier
         self.carriers: dict[str, Carrier] = {}
-        #: delivery -> the lane it is of
+        #: delivery id -> its lane
         self._on_the_way: dict[str, tuple[str, str]] = {}
-        #: how many are on the way: of a lane, of a tenant in a direction, of a direction
+        #: deliveries on the way: per lane, per tenant and direction, per direction
         self._count: Counter[tuple[str, ...]] = Counter()
-        #: lanes that are not looked at before then (ms)
+        #: lane -> the time (ms) before which it is not checked
         self._rests: dict[tuple[str, str], int] = {}
         self._soonest = NEVER
-        self.rounds = Rounds("Deliveries", clock, self._next, self._round)
+        self.rounds = PollingLoop("Deliveries", clock, self._next, self._round)
 
     def look(self) -> None:
-        """There is something new to carry."""
+        """Check the lanes soon, because there are new deliveries."""
         self.rounds.look()
 
     def news(self) -> None:
-        """A lane that was shut may be open."""
+        """Check all lanes soon, because a shut lane may be open."""
         self._rests.clear()
         self.rounds.look()
 
@@ -91,14 +95,14 @@ class Courier:
         return bool(self._on_the_way)
 
     async def next_due(self) -> int | None:
-        """When (ms) the first of all can be tried; that may be long past."""
+        """Return when (ms) the first delivery can be tried; that may be in the past."""
         now, dues = self._clock.millis(), []
         for lane in await self._store.lanes():
             if (carrier := self.carriers.get(lane.source)) is None:
                 continue
             gate = await carrier.gate(lane, now)
-            opens = 0 if gate.width else gate.until
-            dues += [] if opens is None else [max(lane.due_at, opens)]
+            opens_at = 0 if gate.width else gate.until
+            dues += [] if opens_at is None else [max(lane.due_at, opens_at)]
         return min(dues, default=None)
 
     async def aclose(self) -> None:
@@ -106,8 +110,8 @@ class Courier:
         await self._tasks.aclose()
 
     async def _next(self) -> int | None:
-        """As the last round found it. Where there was no room, the first that comes free looks
-        again."""
+        """Return the time that the last round found. A lane without room is checked again when a
+        delivery ends."""
         return None if self._soonest == NEVER else self._soonest
 
     async def _round(self, now: int) -> bool:
@@ -124,67 +128,69 @@ class Courier:
         return False
 
     async def _room(self, carrier: Carrier, lane: Lane, now: int) -> int:
-        """How many more of it may set out before its gate is looked at again; what is due later
-        is remembered. They are counted first: what comes home while the gate is looked at may
-        be what shuts it."""
-        going = self._count[lane.tenant, lane.subscription, carrier.direction]
-        opens = max(lane.due_at, self._rests.get((lane.tenant, lane.subscription), 0))
-        if opens > now:
-            self._soonest = min(self._soonest, opens)
+        """Return how many deliveries of the lane may start before the next look at its gate.
+
+        Note when a later one is due. Count before asking the gate, because a delivery that ends
+        meanwhile may shut it."""
+        on_the_way = self._count[lane.tenant, lane.subscription, carrier.direction]
+        opens_at = max(lane.due_at, self._rests.get((lane.tenant, lane.subscription), 0))
+        if opens_at > now:
+            self._soonest = min(self._soonest, opens_at)
             return 0
         gate = await carrier.gate(lane, now)
         if gate.width == 0:
-            opens = min(now + GLANCE, gate.until or NEVER)
-            self._rests[lane.tenant, lane.subscription] = opens
-            self._soonest = min(self._soonest, opens)
-        return gate.width - going
+            opens_at = min(now + GLANCE, gate.until or NEVER)
+            self._rests[lane.tenant, lane.subscription] = opens_at
+            self._soonest = min(self._soonest, opens_at)
+        return gate.width - on_the_way
 
     async def _fill(self, direction: str, lanes: list[tuple[Lane, int]], now: int) -> None:
-        """Until there is no room or nothing is left; each step sends one or strikes off a lane."""
+        """Start deliveries until there is no room or nothing is left. Each step starts one or
+        drops a lane."""
         while self._count[direction,] < MOST:
             lanes = [each for each in lanes if self._count[each[0].tenant, direction] < SHARE]
             if not lanes:
                 return
-            chosen = min(lanes, key=lambda each: self._turn(direction, each[0]))
+            chosen = min(lanes, key=lambda each: self._priority(direction, each[0]))
             lanes.remove(chosen)
             lane, room = chosen
-            found = await self._first(lane)
-            if found is None or found.due_at is None:
+            delivery = await self._first_idle(lane)
+            if delivery is None or delivery.due_at is None:
                 continue
-            if found.due_at > now:
-                self._soonest = min(self._soonest, found.due_at)
+            if delivery.due_at > now:
+                self._soonest = min(self._soonest, delivery.due_at)
                 continue
-            self._send(direction, found)
+            self._send(direction, delivery)
             lanes += [(lane, room - 1)] if room > 1 else []
 
-    def _turn(self, direction: str, lane: Lane) -> tuple[int, int, int]:
-        """Who has least on the way is first, then who has waited longest."""
-        of_lane = self._count[lane.tenant, lane.subscription, direction]
-        return self._count[lane.tenant, direction], of_lane, lane.due_at
+    def _priority(self, direction: str, lane: Lane) -> tuple[int, int, int]:
+        """Prefer the tenant and lane with the fewest on the way, then the longest wait."""
+        in_lane = self._count[lane.tenant, lane.subscription, direction]
+        return self._count[lane.tenant, direction], in_lane, lane.due_at
 
-    async def _first(self, lane: Lane) -> Delivery | None:
-        """The first that is not on its way. One that was when the store was asked may be read as
-        it was before."""
-        before = {
-            name for name, place in self._on_the_way.items()
-            if place == (lane.tenant, lane.subscription)
+    async def _first_idle(self, lane: Lane) -> Delivery | None:
+        """Return the first delivery of the lane that is not on its way. The store may still show
+        one that has just ended, so exclude those that were on the way before the read."""
+        excluded = {
+            name for name, delivery_lane in self._on_the_way.items()
+            if delivery_lane == (lane.tenant, lane.subscription)
         }  # fmt: skip
-        found = await self._store.due_deliveries(
-            lane.tenant, lane.subscription, NEVER, len(before) + 1
+        deliveries = await self._store.due_deliveries(
+            lane.tenant, lane.subscription, NEVER, len(excluded) + 1
         )
-        return next((each for each in found if each.delivery_id not in before), None)
+        return next((each for each in deliveries if each.delivery_id not in excluded), None)
 
     def _send(self, direction: str, delivery: Delivery) -> None:
         name = delivery.delivery_id
         self._on_the_way[name] = delivery.tenant, delivery.subscription
-        self._count.update(_places(direction, delivery))
+        self._count.update(_counter_keys(direction, delivery))
         carry = self.carriers[delivery.source].carry
         self._tasks.start(self._carry(direction, carry, delivery))
 
     async def _carry(self, direction: str, carry: Carry, delivery: Delivery) -> None:
         try:
             await carry(delivery)
-        except Overtaken:  # somebody else has carried it, or dropped it
+        except Overtaken:  # another task has carried or dropped it
             self._rest(delivery, MOMENT)
         except MootError as refusal:
             log.warning("Delivery %s waits: %s", delivery.delivery_id, refusal)
@@ -194,14 +200,14 @@ class Courier:
             self._rest(delivery, REST)
         finally:
             del self._on_the_way[delivery.delivery_id]
-            self._count.subtract(_places(direction, delivery))
-            self._count += Counter()  # keeps what is not nothing
+            self._count.subtract(_counter_keys(direction, delivery))
+            self._count += Counter()  # drops the zero counts
             self.rounds.look()
 
     def _rest(self, delivery: Delivery, millis: int) -> None:
         self._rests[delivery.tenant, delivery.subscription] = self._clock.millis() + millis
 
 
-def _places(direction: str, delivery: Delivery) -> list[tuple[str, ...]]:
+def _counter_keys(direction: str, delivery: Delivery) -> list[tuple[str, ...]]:
     lane = delivery.tenant, delivery.subscription, direction
     return [lane, (delivery.tenant, direction), (direction,)]

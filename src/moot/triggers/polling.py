@@ -1,4 +1,4 @@
-"""Looking after what falls due: asked of the store, slept for, and looked at again when told."""
+"""Sleep until something falls due, handle it, and repeat."""
 
 import asyncio
 import logging
@@ -10,24 +10,24 @@ from moot.engine.tasks import Tasks
 
 log = logging.getLogger("moot.triggers")
 
-#: a clock that is set forward, or another host's doing, is noticed after so long
+#: a clock set forward, or a change by another host, is noticed after this long
 LONGEST_SLEEP = 60.0
-#: after a failure nothing is tried sooner
+#: pause after a failure
 REST = 1.0
 
 #: when (ms) the first thing falls due
-Next = Callable[[], Awaitable[int | None]]
-#: does what is due by now (ms); whether there may be more
-Tend = Callable[[int], Awaitable[bool]]
+FindNextDue = Callable[[], Awaitable[int | None]]
+#: handles what is due by now (ms) and returns whether there may be more
+HandleDue = Callable[[int], Awaitable[bool]]
 
 
-class Rounds:
-    """One task that never does two rounds at a time. What is due is on disk: a round that fails or
-    is cut short is made again."""
+class PollingLoop:
+    """One task that runs rounds one after the other. Due work is on disk, so a failed or
+    interrupted round is repeated."""
 
-    def __init__(self, name: str, clock: Clock, next_due: Next, tend: Tend) -> None:
-        self._name, self._clock, self._next, self._tend = name, clock, next_due, tend
-        self._told = asyncio.Event()
+    def __init__(self, name: str, clock: Clock, next_due: FindNextDue, tend: HandleDue) -> None:
+        self._name, self._clock, self._next_due, self._handle = name, clock, next_due, tend
+        self._woken = asyncio.Event()
         self._tasks = Tasks()
 
     def start(self) -> None:
@@ -35,19 +35,19 @@ class Rounds:
             self._tasks.start(self._go_round())
 
     def look(self) -> None:
-        """Something may fall due sooner than was thought."""
-        self._told.set()
+        """Start a round soon, because something may be due sooner than expected."""
+        self._woken.set()
 
     async def aclose(self) -> None:
         await self._tasks.aclose()
 
     async def _go_round(self) -> None:
         while True:
-            self._told.clear()
+            self._woken.clear()
             try:
-                while await self._tend(self._clock.millis()):
+                while await self._handle(self._clock.millis()):
                     pass
-                wait = self._wait(await self._next())
+                wait = self._wait(await self._next_due())
             except MootError as refusal:
                 log.warning("%s could not be seen to: %s", self._name, refusal)
                 wait = REST
@@ -56,7 +56,7 @@ class Rounds:
                 wait = REST
             try:
                 async with asyncio.timeout(wait):
-                    await self._told.wait()
+                    await self._woken.wait()
             except TimeoutError:
                 continue
 

@@ -1,4 +1,4 @@
-"""The one way in which a trigger starts a run: looked up, guarded, written in one transaction."""
+"""Start a run for a trigger: look it up, guard it, write it in one transaction."""
 
 from collections.abc import Callable, Collection
 from typing import Any
@@ -6,23 +6,23 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.agents.roster.members import Roster, Seat
+from moot.agents.roster.members import MemberVersion, RosterService
 from moot.clock import Clock
 from moot.core.errors import NotProvided
 from moot.core.errors.triggers import MemberGone, MemberOffDuty, NotInPortfolio
 from moot.core.runs import handles
 from moot.core.runs.start import StartRun, check_inputs
-from moot.core.state.initiation import Delivered, Initiation, Member
+from moot.core.state.initiation import Initiation, RunMember, TriggerDelivery
 from moot.core.state.run import Run
-from moot.core.workflows.graph import Flow
-from moot.engine.agents.pins import Drawn, Pins
+from moot.core.workflows.flow import Flow
+from moot.engine.agents.pins import AgentPins, PinnedAgents
 from moot.engine.host import Host
-from moot.store.protocol import Batch, Guard
-from moot.store.records import Delivery, Ledger
+from moot.store.protocol import Batch
+from moot.store.records import Delivery, Guard, LedgerRow
 
 
-class Order(Struct, frozen=True, kw_only=True):
-    """A run that something asks for."""
+class RunOrder(Struct, frozen=True, kw_only=True):
+    """A request of a trigger to start a run."""
 
     tenant: str
     workflow_id: str
@@ -33,38 +33,47 @@ class Order(Struct, frozen=True, kw_only=True):
     configurable: dict[str, Any] = {}
     tags: list[str] = []
     metadata: dict[str, Any] = {}
-    delivered: Delivered | None = None
-    #: what came in; the run keeps it as data, and nothing in it is believed
+    delivered: TriggerDelivery | None = None
+    #: the inbound event; the run stores it as untrusted data
     trigger: dict[str, Any] | None = None
     hops: int = 0
 
 
-class Claim(Struct, kw_only=True):
-    """What goes to disk with the run or not at all. The run's id is filled in for deliveries that
-    name none."""
+class RunClaim(Struct, kw_only=True):
+    """Rows to write in the transaction of the new run, or not at all. Deliveries without a run id
+    get the id of the new run."""
 
     guards: list[Guard] = []
-    ledgers: list[Ledger] = []
+    ledgers: list[LedgerRow] = []
     deliveries: list[Delivery] = []
     #: rows that are not about this run
     others: list[Delivery] = []
-    #: a ledger that names the run
-    ledger_of: Callable[[Run], Ledger] | None = None
-    #: tenants whose inbox has fewer notices with it
+    #: builds a ledger that names the run
+    ledger_of: Callable[[Run], LedgerRow] | None = None
+    #: tenants whose inbox loses notices by this run
     inboxes: list[str] = []
 
 
-class Firing:
+class RunStarter:
+    """Starts runs for triggers and for members of the roster."""
+
     def __init__(
-        self, host: Host, roster: Roster, pins: Pins, clock: Clock, sources: Collection[str]
+        self,
+        host: Host,
+        roster: RosterService,
+        pins: AgentPins,
+        clock: Clock,
+        sources: Collection[str],
     ) -> None:
-        """``sources``: what may fire a portfolio here, besides whoever asks for it by hand."""
+        """``sources`` may start portfolio workflows here, besides requests by hand."""
         self._host, self._roster, self._pins, self._clock = host, roster, pins, clock
         self._sources = sources
 
-    async def start(self, order: Order, claim: Claim | None = None) -> Run:
-        """Raises MemberOffDuty or NotInPortfolio when its member may not do it, Overtaken when the
-        member or what is claimed has changed meanwhile; then there is no run."""
+    async def start(self, order: RunOrder, claim: RunClaim | None = None) -> Run:
+        """Start the run and write the claim with it.
+
+        Raise MemberOffDuty or NotInPortfolio when the member may not do this work, and Overtaken
+        when the member or the claimed rows have changed. Then there is no run."""
         flow, drawn = await self.drawn(order)
         command = StartRun(
             tenant=order.tenant,
@@ -79,7 +88,7 @@ class Firing:
             members=drawn.members,
             initiation=Initiation(
                 source=order.source,
-                member=_whose(order, flow, drawn),
+                member=_responsible_member(order, flow, drawn),
                 delivered=order.delivered,
                 trigger=order.trigger,
                 hops=order.hops,
@@ -89,24 +98,24 @@ class Firing:
         def beside(run: Run, batch: Batch) -> None:
             batch.guards += drawn.guards
             if claim is not None:
-                write(claim, run, batch)
+                add_claim_to_batch(claim, run, batch)
 
         return await self._host.create(flow, command, beside=beside)
 
-    async def drawn(self, order: Order) -> tuple[Flow, Drawn]:
-        """What would be started, and who would do it in which version. Raises what a start would;
-        starts nothing."""
-        seat = await self._seat(order)
+    async def drawn(self, order: RunOrder) -> tuple[Flow, PinnedAgents]:
+        """Return the workflow and the members and versions that a start would use. Raise what a
+        start would raise; start nothing."""
+        member = await self._find_member(order)
         flow = await self._host.flows.newest(order.tenant, order.workflow_id)
         check_inputs(flow, order.inputs)
-        return flow, await self._pins.drawn(order.tenant, flow, self._host.flows, seat)
+        return flow, await self._pins.drawn(order.tenant, flow, self._host.flows, member)
 
-    async def rehearsed(self, order: Order) -> Member:
-        """Whose work it would be."""
+    async def rehearsed(self, order: RunOrder) -> RunMember:
+        """Return the member that would do the work."""
         _, drawn = await self.drawn(order)
         return drawn.members[str(order.roster_id)]
 
-    async def _seat(self, order: Order) -> Seat | None:
+    async def _find_member(self, order: RunOrder) -> MemberVersion | None:
         if order.roster_id is None:
             return None
         if order.source != handles.BY_HAND and order.source not in self._sources:
@@ -114,29 +123,29 @@ class Firing:
                 f"{order.source[:64]} fires no portfolio on this host.",
                 capability="agents.roster.portfolioTriggerSources",
             )
-        seat = await self._roster.find(order.tenant, order.roster_id)
-        if seat is None:
+        member = await self._roster.find(order.tenant, order.roster_id)
+        if member is None:
             raise MemberGone(order.roster_id)
-        if reason := seat.hired.off_duty(self._clock.millis()):
+        if reason := member.hired.off_duty(self._clock.millis()):
             raise MemberOffDuty(order.roster_id, reason)
-        if order.workflow_id not in seat.entry.workflows:
-            raise NotInPortfolio(order.roster_id, order.workflow_id, seat.entry.workflows)
-        return seat
+        if order.workflow_id not in member.entry.workflows:
+            raise NotInPortfolio(order.roster_id, order.workflow_id, member.entry.workflows)
+        return member
 
 
-def _whose(order: Order, flow: Flow, drawn: Drawn) -> Member | None:
-    """The member it is started for; else the only one that its nodes name, if the workflow is of
-    that one's portfolio."""
+def _responsible_member(order: RunOrder, flow: Flow, drawn: PinnedAgents) -> RunMember | None:
+    """Return the member the run is started for. Without one, return the only member that its nodes
+    name, if the workflow is in the portfolio of that member."""
     if order.roster_id is not None:
         return drawn.members[order.roster_id]
-    named = [name for name in handles.own(flow) if name in drawn.members]
-    sole = named[0] if len(named) == 1 else None
-    if sole is None or order.workflow_id not in drawn.portfolios.get(sole, ()):
+    candidates = [name for name in handles.node_handles(flow) if name in drawn.members]
+    only = candidates[0] if len(candidates) == 1 else None
+    if only is None or order.workflow_id not in drawn.portfolios.get(only, ()):
         return None
-    return drawn.members[sole]
+    return drawn.members[only]
 
 
-def write(claim: Claim, run: Run, batch: Batch) -> None:
+def add_claim_to_batch(claim: RunClaim, run: Run, batch: Batch) -> None:
     batch.guards += claim.guards
     batch.inboxes += claim.inboxes
     batch.ledgers += claim.ledgers

@@ -1,1 +1,1 @@
-"""wire."""
+"""Answers of the API as Structs, which the client decodes."""

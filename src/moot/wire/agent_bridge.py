@@ -1,14 +1,14 @@
-"""What the thread API answers."""
+"""Answers of the Agent Bridge thread API."""
 
 from typing import Any
 
 from msgspec import Struct, field
 
-from moot.wire.runs import Data
+from moot.wire.runs import JsonObject
 
 
-class Named(Struct, frozen=True):
-    """A thread, by its id and its name."""
+class BridgeThread(Struct, frozen=True):
+    """A thread with its id and name."""
 
     id: str
     name: str = ""
@@ -16,12 +16,14 @@ class Named(Struct, frozen=True):
     updated_at: str = ""
 
 
-class Index(Struct, frozen=True):
-    threads: list[Named] = []
+class BridgeThreadList(Struct, frozen=True):
+    """All threads."""
+
+    threads: list[BridgeThread] = []
 
 
-class Told(Struct, frozen=True):
-    """One event of a thread. ``seq`` is what to go on from, ``turn`` how a turn is numbered."""
+class BridgeEvent(Struct, frozen=True):
+    """One event of a thread. ``seq`` is the cursor, ``turn`` the number of a turn."""
 
     id: str
     ts: str
@@ -31,48 +33,62 @@ class Told(Struct, frozen=True):
     to: str = "all"
     thread: str = ""
     content: Any = None
-    meta: Data = {}
+    meta: JsonObject = {}
     turn: int | None = None
 
 
-class Events(Struct, frozen=True):
-    events: list[Told] = []
+class BridgeEventList(Struct, frozen=True):
+    """Events of a thread, oldest first."""
+
+    events: list[BridgeEvent] = []
     count: int = 0
-    #: there is more than one answer holds: go on after the last
+    #: more events follow; continue after the last one
     more: bool = False
 
 
-class Received(Struct, frozen=True):
+class BridgePostResult(Struct, frozen=True):
+    """The answer to a posted event."""
+
     received: bool
-    event: Told | None = None
-    #: what is wrong with it, where it was kept and changes nothing
+    event: BridgeEvent | None = None
+    #: why the event was stored but has no effect
     warning: str | None = None
 
 
-class Steered(Struct, frozen=True):
+class BridgeThreadState(Struct, frozen=True):
+    """The controls of a thread."""
+
     thread: str
-    state: Data = {}
+    state: JsonObject = {}
 
 
-class Here(Struct, frozen=True):
+class BridgePresence(Struct, frozen=True):
+    """The presence of one participant."""
+
     state: str
     updated_at: str = ""
     details: Any = None
     stale: bool = False
 
 
-class Present(Struct, frozen=True):
+class BridgePresenceList(Struct, frozen=True):
+    """The presence of all participants of a thread."""
+
     thread: str
     ttl_seconds: int = 0
-    presence: dict[str, Here] = {}
+    presence: dict[str, BridgePresence] = {}
 
 
-class Heard(Struct, frozen=True):
+class BridgePresenceResult(Struct, frozen=True):
+    """The answer to a presence report."""
+
     received: bool
-    presence: Data = {}
+    presence: JsonObject = {}
 
 
-class Pong(Struct, frozen=True):
+class BridgePing(Struct, frozen=True):
+    """The answer to a ping."""
+
     status: str
     server: str = ""
     version: str = ""

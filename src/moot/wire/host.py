@@ -1,11 +1,13 @@
-"""What is answered about workflows, agents, memory, keys and the host."""
+"""Answers about workflows, agents, memory, keys and the host."""
 
 from msgspec import field
 
-from moot.wire.runs import Answer, Data
+from moot.wire.runs import JsonObject, WireStruct
 
 
-class WorkflowRow(Answer, frozen=True):
+class WorkflowSummary(WireStruct, frozen=True):
+    """A workflow in a list."""
+
     workflow_id: str
     version: str = ""
     name: str = ""
@@ -16,26 +18,32 @@ class WorkflowRow(Answer, frozen=True):
     registered_at: str = ""
 
 
-class Workflows(Answer, frozen=True):
-    workflows: list[WorkflowRow]
+class WorkflowList(WireStruct, frozen=True):
+    """All registered workflows."""
+
+    workflows: list[WorkflowSummary]
 
 
-class Registered(Answer, frozen=True):
+class WorkflowRegistration(WireStruct, frozen=True):
+    """The answer to a registration."""
+
     workflow_id: str
     version: str = ""
     digest: str = ""
     warnings: list[str] = []
 
 
-class Checked(Answer, frozen=True):
+class WorkflowCheck(WireStruct, frozen=True):
+    """The result of a check."""
+
     workflow_id: str
     ok: bool
     nodes: int = 0
     warnings: list[str] = []
 
 
-class AgentView(Answer, frozen=True):
-    """An agent; the prompt and the history only where one agent was asked for."""
+class AgentView(WireStruct, frozen=True):
+    """An agent. Prompt and history are present only if one agent was requested."""
 
     name: str
     agent_id: str = ""
@@ -46,17 +54,19 @@ class AgentView(Answer, frozen=True):
     tools: list[str] = []
     version: str = ""
     prompt: str | None = None
-    #: all that it is, as it can be sent back
-    definition: Data | None = None
-    history: list[Data] = []
+    #: the complete definition, in the form that the API accepts
+    definition: JsonObject | None = None
+    history: list[JsonObject] = []
 
 
-class AgentList(Answer, frozen=True):
+class AgentList(WireStruct, frozen=True):
+    """All agents."""
+
     agents: list[AgentView]
 
 
-class InventoryEntry(Answer, frozen=True):
-    """An agent as the protocol lists it."""
+class AgentInventoryEntry(WireStruct, frozen=True):
+    """An agent in the form of the protocol."""
 
     agent_id: str
     persona: str = ""
@@ -70,13 +80,15 @@ class InventoryEntry(Answer, frozen=True):
     confidence_threshold: float | None = None
 
 
-class Inventory(Answer, frozen=True):
-    agents: list[InventoryEntry]
+class AgentInventory(WireStruct, frozen=True):
+    """All agents in the form of the protocol."""
+
+    agents: list[AgentInventoryEntry]
     total: int = 0
 
 
-class Deployment(Answer, frozen=True):
-    """One version of an agent, and whom it serves."""
+class DeploymentView(WireStruct, frozen=True):
+    """One version of an agent and the channels it serves."""
 
     agent_id: str
     version: str
@@ -86,46 +98,62 @@ class Deployment(Answer, frozen=True):
     rollback_pointer: str | None = None
 
 
-class Deployments(Answer, frozen=True):
-    deployments: list[Deployment]
+class DeploymentList(WireStruct, frozen=True):
+    """The promoted versions of an agent."""
+
+    deployments: list[DeploymentView]
 
 
-class Tool(Answer, frozen=True):
+class ToolView(WireStruct, frozen=True):
+    """A tool and the agents that may use it."""
+
     name: str
     source: str = ""
     description: str = ""
     dangerous: bool = False
     idempotent: bool = False
-    parameters: Data | None = None
+    parameters: JsonObject | None = None
     problem: str | None = None
-    #: who may use it
+    #: the agents that may use the tool
     agents: list[str] = []
 
 
-class Tools(Answer, frozen=True):
-    tools: list[Tool]
+class ToolList(WireStruct, frozen=True):
+    """All tools."""
+
+    tools: list[ToolView]
 
 
-class MemoryRef(Answer, frozen=True):
+class MemorySummary(WireStruct, frozen=True):
+    """A memory and the number of its entries."""
+
     ref: str
     entries: int
 
 
-class MemoryRefs(Answer, frozen=True):
-    memories: list[MemoryRef]
+class MemoryList(WireStruct, frozen=True):
+    """All memories."""
+
+    memories: list[MemorySummary]
 
 
-class MemoryEntries(Answer, frozen=True):
+class MemoryEntryList(WireStruct, frozen=True):
+    """The entries of one memory."""
+
     ref: str
-    entries: list[Data]
+    entries: list[JsonObject]
 
 
-class Forgotten(Answer, frozen=True):
+class MemoryErasure(WireStruct, frozen=True):
+    """The number of erased entries."""
+
     ref: str
     forgotten: int
 
 
-class KeyView(Answer, frozen=True):
+class KeyView(WireStruct, frozen=True):
+    """An API key without its secret."""
+
     id: str
     name: str
     tenant: str
@@ -140,21 +168,27 @@ class KeyView(Answer, frozen=True):
 
 
 class NewKey(KeyView, frozen=True, kw_only=True):
-    """The only answer that holds the secret."""
+    """A new key, the only answer that contains the secret."""
 
     key: str
 
 
-class Keys(Answer, frozen=True):
+class KeyList(WireStruct, frozen=True):
+    """All API keys."""
+
     keys: list[KeyView]
 
 
-class Health(Answer, frozen=True):
+class Health(WireStruct, frozen=True):
+    """The state of the server."""
+
     status: str
     version: str | None = None
 
 
-class Index(Answer, frozen=True):
+class HostIndex(WireStruct, frozen=True):
+    """The links to the parts of the API."""
+
     name: str
     version: str
     links: dict[str, str] = {}

@@ -1,12 +1,12 @@
-"""What is answered about standing agents."""
+"""Answers about standing agents."""
 
 from typing import Any
 
-from moot.wire.runs import Answer
+from moot.wire.runs import WireStruct
 
 
-class RosterEntry(Answer, frozen=True):
-    """A standing agent as the protocol shows it."""
+class RosterEntry(WireStruct, frozen=True):
+    """A standing agent in the form of the protocol."""
 
     roster_id: str
     persona: str
@@ -18,62 +18,68 @@ class RosterEntry(Answer, frozen=True):
     description: str | None = None
 
 
-class RosterEntries(Answer, frozen=True):
+class RosterEntryList(WireStruct, frozen=True):
+    """All standing agents in the form of the protocol."""
+
     roster: list[RosterEntry]
     total: int
 
 
-class Member(RosterEntry, frozen=True):
-    """The same, with what is only ours."""
+class MemberView(RosterEntry, frozen=True):
+    """A standing agent with the fields of this host."""
 
     #: on-duty, paused or disabled
     status: str = ""
     hired_at: str = ""
-    #: from when on it has been so
+    #: the time of the last status change
     since: str = ""
     paused: dict[str, Any] | None = None
-    #: each limit: how much there is and how much is used up
+    #: each limit with its amount and its use
     budget: list[dict[str, Any]] = []
-    #: who did what with it, the newest first
+    #: changes, the newest first
     history: list[dict[str, Any]] = []
-    #: of a pause: runs that go on, or that were cancelled
+    #: after a pause: the runs that continue, and those that were cancelled
     running: list[str] = []
     stopped: list[str] = []
-    #: of somebody hired: what woke whoever had the name before, and rests
+    #: after hiring: paused triggers of the previous agent with this name
     left: list[dict[str, Any]] = []
-    #: of a pause with an end: how many times of its schedules it costs, and the first of them
+    #: of a pause with an end: the number of slots it skips, and the first of them
     costs: dict[str, Any] | None = None
-    #: of a change: each field as it was (``from``) and as it is (``to``)
+    #: after a change: each field before (``from``) and after (``to``)
     changes: list[dict[str, Any]] = []
-    #: in a list: what it speaks through
+    #: in a list: the model of the agent
     model: str | None = None
-    #: of a pause: how many triggers wake nobody now
+    #: after a pause: the number of inactive triggers
     inert: int = 0
 
 
-class MemberHistory(Answer, frozen=True):
+class MemberHistory(WireStruct, frozen=True):
+    """The changes of a standing agent."""
+
     roster_id: str
-    #: who did what with it, the newest first
+    #: changes, the newest first
     history: list[dict[str, Any]] = []
-    #: of somebody let go: what woke it, and rests until somebody takes it over
+    #: after a dismissal: triggers that stay paused until another agent takes them over
     left: list[dict[str, Any]] = []
 
 
-class Portfolio(Answer, frozen=True):
-    """One of its workflows."""
+class MemberWorkflow(WireStruct, frozen=True):
+    """One workflow of a standing agent: its triggers and recent runs."""
 
     workflow_id: str
-    #: each with its ``source`` and ``state``, and ``nextFireAt`` or ``inert`` where there is one
+    #: each has ``source`` and ``state``, and may have ``nextFireAt`` or ``inert``
     triggers: list[dict[str, Any]] = []
     #: the newest run: ``runId``, ``status``, ``startedAt`` and ``endedAt``
     last: dict[str, Any] | None = None
-    #: runs begun on each of the last fourteen days (UTC), the oldest first
+    #: runs started on each of the last fourteen days (UTC), the oldest first
     days: list[int] = []
     runs: int = 0
     failed: int = 0
 
 
 class MemberWork(RosterEntry, frozen=True):
+    """A standing agent with its workflows, triggers and open questions."""
+
     #: on-duty, paused, disabled or dismissed
     status: str = ""
     hired_at: str = ""
@@ -81,25 +87,29 @@ class MemberWork(RosterEntry, frozen=True):
     hired_by: str | None = None
     paused: dict[str, Any] | None = None
     dismissed: dict[str, Any] | None = None
-    #: the id of the key that asks
+    #: the id of the key that made the request
     you: str = ""
     model: str | None = None
-    portfolio: list[Portfolio] = []
-    #: how many there are, also those beyond the ones that are shown
+    portfolio: list[MemberWorkflow] = []
+    #: the total number of triggers, including those not listed
     triggers: int = 0
-    #: what its runs ask people, each with its number in the inbox
+    #: open questions of its runs, each with its number in the inbox
     waiting: list[dict[str, Any]] = []
 
 
-class Members(Answer, frozen=True):
-    roster: list[Member]
+class MemberList(WireStruct, frozen=True):
+    """All standing agents."""
+
+    roster: list[MemberView]
     total: int
 
 
-class MemberRun(Answer, frozen=True):
+class MemberRun(WireStruct, frozen=True):
+    """A run that was started for a standing agent, or the result of a dry run."""
+
     run_id: str | None = None
     roster_id: str | None = None
-    #: of a dry run: what would be started, by whom
+    #: of a dry run: the run that would start, and its standing agent
     dry_run: bool = False
     would: dict[str, Any] = {}
     budget: list[dict[str, Any]] = []

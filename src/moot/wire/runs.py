@@ -1,78 +1,84 @@
-"""What the server answers with, as far as it is promised. Unknown fields are passed over."""
+"""Answers about runs, events, interrupts and the inbox."""
 
 from typing import Any
 
 from msgspec import Struct
 
-Data = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-class Answer(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A part of the API's vocabulary, in Python's spelling."""
+class WireStruct(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The base of API answers. JSON names are camelCase, unknown fields are ignored."""
 
 
 # -- runs ----------------------------------------------------------------------------------------
 
 
-class Problem(Answer, frozen=True):
-    """Why a run or a node failed."""
+class RunFailure(WireStruct, frozen=True):
+    """The error of a failed run or node."""
 
     code: str
     message: str = ""
-    details: Data = {}
+    details: JsonObject = {}
 
 
-class NodeState(Answer, frozen=True):
+class NodeView(WireStruct, frozen=True):
+    """The state of one node."""
+
     status: str
     attempt: int = 1
     started_at: str | None = None
     due_at: str | None = None
     outputs: Any = None
-    error: Data | None = None
+    error: JsonObject | None = None
     reason: str | None = None
     child_run_id: str | None = None
 
 
-class ChildRun(Answer, frozen=True):
+class ChildRun(WireStruct, frozen=True):
+    """A child run and its status."""
+
     run_id: str
     status: str
 
 
-class OpenQuestion(Answer, frozen=True):
-    """The question a run is stopped at, with a link that answers it without a key."""
+class OpenQuestion(WireStruct, frozen=True):
+    """The question that a run waits for, with a link that answers it without a key."""
 
     node_id: str
     interrupt_id: str
     kind: str
-    data: Data = {}
+    data: JsonObject = {}
     requested_at: str = ""
     intent: str = "inspect"
     interrupt_token: str = ""
     callback_url: str = ""
 
 
-class Metrics(Answer, frozen=True):
+class RunMetrics(WireStruct, frozen=True):
+    """Counts of a run."""
+
     event_count: int = 0
     node_executions: int = 0
 
 
-class Snapshot(Answer, frozen=True):
+class Snapshot(WireStruct, frozen=True):
     """A run as it is now."""
 
     run_id: str
     status: str
     workflow_id: str = ""
-    inputs: Data = {}
-    variables: Data = {}
+    inputs: JsonObject = {}
+    variables: JsonObject = {}
     outputs: Any = None
-    error: Problem | None = None
-    node_states: dict[str, NodeState] = {}
+    error: RunFailure | None = None
+    node_states: dict[str, NodeView] = {}
     child_runs: list[ChildRun] = []
     interrupt: OpenQuestion | None = None
-    channels: Data = {}
+    channels: JsonObject = {}
     tags: list[str] = []
-    metadata: Data = {}
-    configurable: Data = {}
+    metadata: JsonObject = {}
+    configurable: JsonObject = {}
     scope_id: str | None = None
     parent_run_id: str | None = None
     parent_node_id: str | None = None
@@ -81,22 +87,22 @@ class Snapshot(Answer, frozen=True):
     paused_at: str | None = None
     draining: bool = False
     definition_version: str | None = None
-    metrics: Metrics = Metrics()
+    metrics: RunMetrics = RunMetrics()
 
     @property
     def ended(self) -> bool:
-        return self.status in ENDED
+        return self.status in ENDED_STATUSES
 
     @property
     def waiting(self) -> bool:
-        """Only somebody outside can help it on."""
+        """True if the run waits for an answer from outside."""
         return self.status.startswith("waiting-")
 
 
-ENDED = ("completed", "failed", "cancelled")
+ENDED_STATUSES = ("completed", "failed", "cancelled")
 
 
-class RunRow(Answer, frozen=True):
+class RunRow(WireStruct, frozen=True):
     """A run in a list."""
 
     run_id: str
@@ -109,51 +115,65 @@ class RunRow(Answer, frozen=True):
     parent_run_id: str | None = None
     scope_id: str | None = None
     error_code: str | None = None
-    #: attempts after which it was given up
+    #: attempts after which the host gave the run up
     dead_lettered_after: int | None = None
-    forked_from: Data | None = None
-    #: the standing agent whose work it is
+    forked_from: JsonObject | None = None
+    #: the standing agent that the run works for
     roster_id: str | None = None
-    #: if asked for: what began it, and the name of its standing agent then
-    begun: Data | None = None
+    #: on request: the cause of the run, and the name of its standing agent at that time
+    begun: JsonObject | None = None
 
 
-class RunPage(Answer, frozen=True):
+class RunList(WireStruct, frozen=True):
+    """One page of runs."""
+
     runs: list[RunRow]
     next_cursor: str | None = None
 
 
-class Cancelled(Answer, frozen=True):
+class CancelledRun(WireStruct, frozen=True):
+    """The answer to a cancellation."""
+
     run_id: str
     status: str
     already_terminal: bool = False
 
 
-class CancelledOne(Answer, frozen=True):
+class BulkCancelResult(WireStruct, frozen=True):
+    """The result for one run of a bulk cancellation."""
+
     run_id: str
     ok: bool
     status: str | None = None
-    error: Problem | None = None
+    error: RunFailure | None = None
 
 
-class BulkCancelled(Answer, frozen=True):
-    results: list[CancelledOne]
+class BulkCancelResults(WireStruct, frozen=True):
+    """The results of a bulk cancellation."""
+
+    results: list[BulkCancelResult]
 
 
-class Paused(Answer, frozen=True):
+class PausedRun(WireStruct, frozen=True):
+    """The answer to a pause."""
+
     run_id: str
     status: str
     paused_at: str = ""
     draining: bool = False
 
 
-class Resumed(Answer, frozen=True):
+class ResumedRun(WireStruct, frozen=True):
+    """The answer to a resume."""
+
     run_id: str
     status: str
     resumed_at: str = ""
 
 
-class Forked(Answer, frozen=True):
+class ForkedRun(WireStruct, frozen=True):
+    """A new run that continues or replays another one."""
+
     run_id: str
     source_run_id: str
     from_seq: int
@@ -162,15 +182,17 @@ class Forked(Answer, frozen=True):
     note: str | None = None
 
 
-class EventDiff(Answer, frozen=True):
+class EventDiff(WireStruct, frozen=True):
+    """One difference between two logs."""
+
     seq: int
     op: str
-    a_event: Data | None = None
-    b_event: Data | None = None
+    a_event: JsonObject | None = None
+    b_event: JsonObject | None = None
 
 
-class Diff(Answer, frozen=True):
-    """Where two runs part ways, by sequence."""
+class RunDiff(WireStruct, frozen=True):
+    """The differences between two runs, by sequence."""
 
     a: str
     b: str
@@ -184,38 +206,40 @@ class Diff(Answer, frozen=True):
         return self.diverged_at_seq is None
 
 
-class Verified(Answer, frozen=True):
-    """Whether the log is what the workflow and the facts in it lead to."""
+class RunVerification(WireStruct, frozen=True):
+    """The result of verifying a log against its workflow."""
 
     run_id: str
     events: int
     identical: bool
     model_calls: int = 0
-    first: Data | None = None
+    first: JsonObject | None = None
 
 
-class Page(Answer, frozen=True):
-    """Events of a run, and how it stands."""
+class RunEventPage(WireStruct, frozen=True):
+    """Events of a run, and the status of the run."""
 
     run_id: str
-    events: list[Data] = []
+    events: list[JsonObject] = []
     last_event_seq: int = -1
     run_status: str = ""
     is_terminal: bool = False
     is_complete: bool = False
 
 
-class Ancestry(Answer, frozen=True):
+class RunAncestry(WireStruct, frozen=True):
+    """The parent of a run."""
+
     run_id: str
     host_id: str
-    parent: Data | None = None
+    parent: JsonObject | None = None
 
 
 # -- questions -----------------------------------------------------------------------------------
 
 
-class Item(Answer, frozen=True):
-    """Something that waits for a person."""
+class InboxItem(WireStruct, frozen=True):
+    """An interrupt that waits for a person."""
 
     id: str
     run_id: str
@@ -226,16 +250,15 @@ class Item(Answer, frozen=True):
     asked_by: str = ""
     since: str = ""
     deadline: str | None = None
-    #: of a conversation: how it is called, and the turn that asks
+    #: of a conversation: its title, and the turn that asks
     title: str | None = None
     turn_index: int | None = None
-    #: the standing agent whose run asks: ``rosterId``, ``persona``
-    member: Data | None = None
+    #: the standing agent of the run: ``rosterId``, ``persona``
+    member: JsonObject | None = None
 
 
-class Notice(Answer, frozen=True):
-    """Something that no run waits for: times that were missed, a run that could not begin, a limit
-    of a standing agent that is reached or nearly so."""
+class InboxNotice(WireStruct, frozen=True):
+    """A notice: missed slots, a run that could not begin, or a budget near its limit."""
 
     id: str
     kind: str
@@ -247,23 +270,25 @@ class Notice(Answer, frozen=True):
     roster_id: str | None = None
     at: str | None = None
     count: int = 1
-    #: of what could not be delivered: by which way it came, and why
+    #: of a failed delivery: its source and the reason
     source: str | None = None
     subscription_id: str | None = None
     queue: str | None = None
     reason: str | None = None
-    #: of a standing agent: tokensPerDay and the like
+    #: of a standing agent: the limit, such as tokensPerDay
     limit: str | None = None
 
 
-class Inbox(Answer, frozen=True):
-    items: list[Item]
+class Inbox(WireStruct, frozen=True):
+    """All items and notices for a person."""
+
+    items: list[InboxItem]
     revision: int = 0
-    #: what nobody is asked about but somebody should see, such as dead letters
-    notices: list[Notice] = []
+    #: lines without a question, such as dead letters
+    notices: list[InboxNotice] = []
 
 
-class Question(Answer, frozen=True):
+class Question(WireStruct, frozen=True):
     """An open question of a run."""
 
     run_id: str
@@ -274,34 +299,38 @@ class Question(Answer, frozen=True):
     question: str = ""
     actions: list[str] = []
     asked_by: str = ""
-    data: Data = {}
-    votes: Data = {}
+    data: JsonObject = {}
+    votes: JsonObject = {}
     requested_at: str = ""
     deadline: str | None = None
-    resume_schema: Data | None = None
-    #: only of a question that is read by its link
+    resume_schema: JsonObject | None = None
+    #: only for a question requested by its link
     expires_at: str | None = None
     intent: str | None = None
 
 
-class AnsweredQuestion(Answer, frozen=True):
+class AnsweredQuestion(WireStruct, frozen=True):
+    """An answered question of a run."""
+
     node_id: str
     by: str | None = None
     at: str = ""
     action: str | None = None
 
 
-class Questions(Answer, frozen=True):
+class QuestionList(WireStruct, frozen=True):
+    """The open and answered questions of a run."""
+
     run_id: str
     status: str
     open: list[Question] = []
     answered: list[AnsweredQuestion] = []
 
 
-class Taken(Answer, frozen=True):
-    """An answer, or a turn of a conversation, was taken."""
+class AnswerResult(WireStruct, frozen=True):
+    """The result of an answer or of a turn."""
 
     run_id: str
     node_id: str
     status: str
-    conversation: Data | None = None
+    conversation: JsonObject | None = None

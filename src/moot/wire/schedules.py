@@ -1,12 +1,12 @@
-"""What is answered about schedules."""
+"""Answers about schedules."""
 
 from msgspec import field
 
-from moot.wire.runs import Answer, Data
+from moot.wire.runs import JsonObject, WireStruct
 
 
-class ScheduleTimes(Answer, frozen=True):
-    """What a schedule says, and when it starts something next."""
+class SchedulePreview(WireStruct, frozen=True):
+    """The fields of a schedule and its next times."""
 
     workflow_id: str
     kind: str = ""
@@ -15,7 +15,7 @@ class ScheduleTimes(Answer, frozen=True):
     interval_seconds: int | None = None
     at: str | None = None
     words: str | None = None
-    #: what the words mean
+    #: the meaning of ``words``
     comes_to: str | None = None
     timezone: str = ""
     overlap: str = ""
@@ -24,43 +24,49 @@ class ScheduleTimes(Answer, frozen=True):
     jitter_seconds: int = 0
     enabled: bool = True
     horizon: str = ""
-    inputs: Data | None = None
-    condition: Data | None = None
+    inputs: JsonObject | None = None
+    condition: JsonObject | None = None
     next_fire_at: str | None = None
     next_fires: list[str] = []
 
 
-class ScheduleView(ScheduleTimes, frozen=True, kw_only=True):
+class ScheduleView(SchedulePreview, frozen=True, kw_only=True):
+    """A schedule with its state."""
+
     schedule_id: str
     subscription_id: str = ""
-    owner: Data = {}
+    owner: JsonObject = {}
     state: str = ""
-    #: why it cannot be decided any more
+    #: why the schedule cannot be evaluated any more
     problem: str | None = None
-    #: why it starts nothing, if that is its member's doing
+    #: why the state of its standing agent stops it
     inert: str | None = None
     going: list[str] = []
     waiting: int = 0
     left_out: list[str] = []
-    #: in lists: times that wait for somebody to look, missed or never begun
+    #: in lists: the number of slots that were missed or never started
     missed: int = 0
-    #: of a pause with an end: how many times it costs, and the first of them
-    costs: Data | None = None
-    pause: Data | None = None
+    #: of a pause with an end: the number of slots it skips, and the first of them
+    costs: JsonObject | None = None
+    pause: JsonObject | None = None
     last_run_id: str | None = None
     last_fire_at: str | None = None
     created_at: str = ""
     updated_at: str = ""
-    #: state of a fire -> how many there are; only where one schedule was asked for
+    #: state of a fire -> number of fires; only if one schedule was requested
     fires: dict[str, int] = {}
 
 
-class Schedules(Answer, frozen=True):
+class ScheduleList(WireStruct, frozen=True):
+    """One page of schedules."""
+
     schedules: list[ScheduleView]
     next_cursor: str | None = None
 
 
-class FireDone(Answer, frozen=True):
+class FireResult(WireStruct, frozen=True):
+    """The outcome for one slot."""
+
     act: str
     slot: str
     cause: str
@@ -68,15 +74,19 @@ class FireDone(Answer, frozen=True):
     run_id: str | None = None
 
 
-class FiresDone(Answer, frozen=True):
+class FireResultList(WireStruct, frozen=True):
+    """The outcomes of a manual run or a backfill."""
+
     schedule_id: str
     dry_run: bool = False
-    fires: list[FireDone] = []
+    fires: list[FireResult] = []
     #: the newest run that was started
     run_id: str | None = None
 
 
-class Skipped(Answer, frozen=True):
+class SkipResult(WireStruct, frozen=True):
+    """The slot that was skipped, restored or dismissed."""
+
     schedule_id: str
     dry_run: bool = False
     skipped: str | None = None
@@ -84,8 +94,8 @@ class Skipped(Answer, frozen=True):
     dismissed: str | None = None
 
 
-class FireView(Answer, frozen=True):
-    """A fire, or ``count`` skipped ones in a row up to ``until``."""
+class FireView(WireStruct, frozen=True):
+    """A fire, or ``count`` skipped slots in a row up to ``until``."""
 
     fire_id: str
     state: str
@@ -99,17 +109,23 @@ class FireView(Answer, frozen=True):
     decided_at: str = ""
 
 
-class Fires(Answer, frozen=True):
+class FireList(WireStruct, frozen=True):
+    """One page of fires."""
+
     fires: list[FireView]
     next_cursor: str | None = None
 
 
-class ScheduleChange(Answer, frozen=True):
+class ScheduleChange(WireStruct, frozen=True):
+    """One change of a schedule."""
+
     did: str
     by: str = ""
     at: str = ""
     reason: str | None = None
 
 
-class ScheduleChanges(Answer, frozen=True):
+class ScheduleChangeList(WireStruct, frozen=True):
+    """The changes of a schedule."""
+
     changes: list[ScheduleChange] = field(default_factory=list)

@@ -1,25 +1,25 @@
-"""What is answered to who looks for something, has read it, or wants it summed up."""
+"""Answers about search, read marks and catch-ups."""
 
 from msgspec import field
 
-from moot.wire.runs import Answer, Data, Problem
+from moot.wire.runs import JsonObject, RunFailure, WireStruct
 
 
-class Snippet(Answer, frozen=True):
-    """A part of a text from ``start`` on; ``matches`` are places in this part."""
+class SearchSnippet(WireStruct, frozen=True):
+    """A part of a text from ``start`` on; ``matches`` are positions in this part."""
 
     text: str
     start: int = 0
     matches: list[tuple[int, int]] = []
 
 
-class Hit(Answer, frozen=True):
-    """One text that was found: of a thread (its title), a turn, a decision or a run."""
+class SearchResult(WireStruct, frozen=True):
+    """A text that matches a search: a title, a turn, a decision or a run."""
 
     kind: str
     run_id: str
     sequence: int
-    snippet: Snippet
+    snippet: SearchSnippet
     at: str = ""
     title: str = ""
     event_id: str = ""
@@ -27,17 +27,19 @@ class Hit(Answer, frozen=True):
     sender: str | None = field(default=None, name="from")
     to: str | None = None
     turn_index: int | None = None
-    #: it was brought along from another host, and so was who said it
+    #: the text and its author were imported from another host
     imported: bool = False
 
 
-class Hits(Answer, frozen=True):
-    results: list[Hit]
+class SearchResultList(WireStruct, frozen=True):
+    """One page of search results."""
+
+    results: list[SearchResult]
     next_cursor: str | None = None
 
 
-class Reading(Answer, frozen=True):
-    """How far somebody has read a thread."""
+class ReadStatus(WireStruct, frozen=True):
+    """The read mark of a reader in a thread."""
 
     thread_id: str
     reader: str
@@ -46,8 +48,8 @@ class Reading(Answer, frozen=True):
     unread: int
 
 
-class CatchUp(Answer, frozen=True):
-    """A part of a thread, summed up for one reader; ``turn`` is there once it is written."""
+class CatchUpView(WireStruct, frozen=True):
+    """A summary of a part of a thread for one reader; ``turn`` is set when it is written."""
 
     catch_up_id: str
     thread_id: str
@@ -59,15 +61,17 @@ class CatchUp(Answer, frozen=True):
     reader: str = ""
     private: bool = True
     asked_at: str = ""
-    turn: Data | None = None
-    usage: Data | None = None
-    error: Problem | None = None
+    turn: JsonObject | None = None
+    usage: JsonObject | None = None
+    error: RunFailure | None = None
 
     @property
     def text(self) -> str | None:
         return None if self.turn is None else str(self.turn["content"])
 
 
-class CatchUps(Answer, frozen=True):
-    catch_ups: list[CatchUp]
+class CatchUpList(WireStruct, frozen=True):
+    """One page of catch-ups."""
+
+    catch_ups: list[CatchUpView]
     next_cursor: str | None = None

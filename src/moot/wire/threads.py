@@ -1,60 +1,62 @@
-"""What is answered about threads."""
+"""Answers about threads."""
 
 from typing import Any
 
 from msgspec import field
 
-from moot.wire.agent_bridge import Told
-from moot.wire.runs import Answer, Data
+from moot.wire.agent_bridge import BridgeEvent
+from moot.wire.runs import JsonObject, WireStruct
 
 
-class Convened(Answer, frozen=True):
+class ConvenedCouncil(WireStruct, frozen=True):
+    """A new council."""
+
     run_id: str
     thread_id: str
     url: str = ""
 
 
-class ThreadView(Answer, frozen=True):
-    """A conversation as it stands. ``floor`` is there when the host leads it."""
+class ThreadView(WireStruct, frozen=True):
+    """A conversation in its current state. ``floor`` is set if the host leads it."""
 
     thread_id: str
     run_id: str
     node_id: str
     open: bool
     title: str | None = None
-    #: index of the newest turn, and how many there are
+    #: index of the newest turn, and the number of turns
     turns: int = 0
     turn_count: int = 0
     last_sequence: int = -1
     created_at: str = ""
-    #: who has begun it, and who asks
+    #: the creator of the thread, and the caller
     created_by: str = ""
     you: str = ""
     updated_at: str = ""
-    participants: list[Data] = []
-    state: Data = {}
-    floor: Data | None = None
-    #: what it was closed with
-    decision: Data | None = None
-    #: the thread whose history it has, and those that have its own
+    participants: list[JsonObject] = []
+    state: JsonObject = {}
+    floor: JsonObject | None = None
+    #: the decision that closed the thread
+    decision: JsonObject | None = None
+    #: the thread it was forked from, and the threads that continue it
     forked_from: str | None = None
     fork_note: str | None = None
-    goes_on_in: list[Data] = []
-    #: the limit that agents have reached where nobody leads
+    goes_on_in: list[JsonObject] = []
+    #: the limit that stopped the agents of a thread without a policy
     stopped: str | None = None
-    #: when and by whom it was brought along from another host
-    imported: Data | None = None
+    #: when and by whom the thread was imported
+    imported: JsonObject | None = None
 
     @property
     def quiet(self) -> bool:
-        """Nobody will say anything until a person does."""
+        """True if no agent will speak before a person does."""
         if not self.open or self.floor is None:
             return True
         over = self.floor.get("phase") == "over" or bool(self.floor.get("stopped"))
         return over and not self.floor.get("speaking")
 
 
-class ThreadRow(Answer, frozen=True):
+class ThreadSummary(WireStruct, frozen=True):
     """A thread in a list."""
 
     thread_id: str
@@ -67,40 +69,46 @@ class ThreadRow(Answer, frozen=True):
     updated_at: str = ""
     forked_from: str | None = None
     fork_note: str | None = None
-    #: turns of others that were not read
+    #: unread turns of others
     unread: int = 0
-    #: where it was asked for
+    #: set on request only
     paused: bool | None = None
     turn_count: int | None = None
     created_by: str = ""
     participants: list[str] = []
-    last: Data | None = None
+    last: JsonObject | None = None
     decision: str | None = None
-    #: it was brought along from another host
+    #: the thread was imported from another host
     imported: bool = False
 
 
-class ThreadPage(Answer, frozen=True):
-    threads: list[ThreadRow] = []
-    #: who asks
+class ThreadList(WireStruct, frozen=True):
+    """One page of threads."""
+
+    threads: list[ThreadSummary] = []
+    #: the caller
     you: str = ""
     next_cursor: str | None = None
 
 
-class ThreadEvents(Answer, frozen=True):
-    events: list[Data] = []
+class ThreadEventList(WireStruct, frozen=True):
+    """Events of a thread."""
+
+    events: list[JsonObject] = []
     count: int = 0
     more: bool = False
 
 
-class Linked(Answer, frozen=True):
+class LinkedThread(WireStruct, frozen=True):
+    """A thread that another thread links to."""
+
     thread_id: str
     title: str = ""
     linked_from: str = ""
     url: str = ""
 
 
-class JoinToken(Answer, frozen=True):
+class JoinToken(WireStruct, frozen=True):
     """A key for one participant in one thread."""
 
     key_id: str
@@ -110,8 +118,8 @@ class JoinToken(Answer, frozen=True):
     expires_at: str = ""
 
 
-class Seat(Answer, frozen=True):
-    """A name that one program has in a thread, and since when."""
+class SeatView(WireStruct, frozen=True):
+    """The claim of one program to a participant's name."""
 
     thread_id: str
     seat: str
@@ -119,18 +127,20 @@ class Seat(Answer, frozen=True):
     since: str = ""
 
 
-class Due(Answer, frozen=True):
-    """What a participant is asked. ``seq`` is what to go on from, ``event`` what it is about."""
+class DueRequest(WireStruct, frozen=True):
+    """A request to a participant. ``seq`` is the cursor, ``event`` its subject."""
 
     thread_id: str
     speaks_as: str = field(name="as")
     seq: int
     reason: str = ""
     task: bool = False
-    event: Told | None = None
+    event: BridgeEvent | None = None
 
 
-class Begun(Answer, frozen=True):
+class StartedSpeech(WireStruct, frozen=True):
+    """A speech that has begun."""
+
     speech_id: str
     thread_id: str
     role: str = ""
@@ -138,8 +148,8 @@ class Begun(Answer, frozen=True):
     to: str | None = None
 
 
-class Line(Answer, frozen=True):
-    """A turn of a transcript, or with ``note`` what somebody did beside it."""
+class Line(WireStruct, frozen=True):
+    """A turn of a transcript, or with ``note`` an action between turns."""
 
     at: str
     by: str
@@ -155,20 +165,24 @@ class Line(Answer, frozen=True):
     note: str | None = None
 
 
-class Minutes(Answer, frozen=True):
+class MinutesView(WireStruct, frozen=True):
+    """The minutes of a conversation as data."""
+
     thread_id: str
     run_id: str
     title: str = ""
     question: Any = None
     opened_at: str = ""
     closed_at: str | None = None
-    participants: list[Data] = []
-    decision: Data | None = None
+    participants: list[JsonObject] = []
+    decision: JsonObject | None = None
     outcome: Any = None
     transcript: list[Line] = []
 
 
-class Imported(Answer, frozen=True):
+class ImportedThread(WireStruct, frozen=True):
+    """A thread that was imported from a bundle."""
+
     run_id: str
     thread_id: str
     status: str

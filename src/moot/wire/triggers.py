@@ -1,41 +1,47 @@
-"""What is answered about queues, their items, and subscriptions to what comes in."""
+"""Answers about queues, items and subscriptions."""
 
-from moot.wire.runs import Answer, Data
+from moot.wire.runs import JsonObject, WireStruct
 
 
-class Queue(Answer, frozen=True):
+class QueueView(WireStruct, frozen=True):
+    """A queue and its binding."""
+
     name: str
     subscription_id: str
     state: str
     workflow_id: str | None = None
     roster_id: str | None = None
-    #: why it wakes nobody, if that is its member's doing
+    #: why the state of its standing agent stops it
     inert: str | None = None
-    #: why it is paused, and when that ends by itself
+    #: the reason and the end of a pause
     note: str = ""
     until: str | None = None
-    #: state of an item -> how many there are
+    #: state of an item -> number of items
     items: dict[str, int] = {}
-    #: it was unbound and empty, and is not there any more
+    #: the queue was unbound and empty, so it was removed
     removed: bool = False
 
 
-class Queues(Answer, frozen=True):
-    queues: list[Queue]
+class QueueList(WireStruct, frozen=True):
+    """All queues."""
+
+    queues: list[QueueView]
 
 
-class Pushed(Answer, frozen=True):
-    """``run_id`` where a run has begun already."""
+class PushedItem(WireStruct, frozen=True):
+    """A new item. ``run_id`` is set if its run has started."""
 
     item_id: str
     status: str
     run_id: str | None = None
     roster_id: str | None = None
-    #: why it has not
+    #: why no run has started
     reason: str = ""
 
 
-class Item(Answer, frozen=True):
+class QueueItemView(WireStruct, frozen=True):
+    """An item of a queue or another delivery."""
+
     item_id: str
     state: str
     subject: str = ""
@@ -45,49 +51,57 @@ class Item(Answer, frozen=True):
     received_at: str = ""
     updated_at: str = ""
     next_try_at: str | None = None
-    attempts: list[Data] = []
-    #: by which way it came
+    attempts: list[JsonObject] = []
+    #: the source of the item
     source: str | None = None
     subscription_id: str | None = None
     queue: str | None = None
-    #: only of one item: what it says, where it has led, for whom, what was said
-    content: Data | None = None
-    run: Data | None = None
-    member: Data | None = None
-    turns: list[Data] = []
+    #: only if one item was requested: content, run, standing agent and turns
+    content: JsonObject | None = None
+    run: JsonObject | None = None
+    member: JsonObject | None = None
+    turns: list[JsonObject] = []
 
 
-class Items(Answer, frozen=True):
-    items: list[Item]
+class QueueItemList(WireStruct, frozen=True):
+    """One page of items."""
+
+    items: list[QueueItemView]
     next_cursor: str | None = None
 
 
-class Deliveries(Answer, frozen=True):
-    deliveries: list[Item]
+class DeliveryList(WireStruct, frozen=True):
+    """One page of deliveries."""
+
+    deliveries: list[QueueItemView]
     next_cursor: str | None = None
 
 
-class Subscription(Answer, frozen=True):
+class SubscriptionSummary(WireStruct, frozen=True):
+    """A subscription in a list."""
+
     subscription_id: str
     source: str
     state: str
     dedup_enabled: bool = True
-    retry_policy: Data = {}
+    retry_policy: JsonObject = {}
     secret_fingerprint: str | None = None
 
 
-class Subscriptions(Answer, frozen=True):
-    subscriptions: list[Subscription]
+class SubscriptionList(WireStruct, frozen=True):
+    """One page of subscriptions."""
+
+    subscriptions: list[SubscriptionSummary]
     total: int
-    #: subscription -> why it wakes nobody, if that is its member's doing
+    #: subscription -> why the state of its standing agent stops it
     inert: dict[str, str] = {}
-    #: subscription -> what it leads to, where only those of one source were asked for
-    bound: dict[str, Data] = {}
+    #: subscription -> its target; only if one source was requested
+    bound: dict[str, JsonObject] = {}
     next_cursor: str | None = None
 
 
-class Binding(Answer, frozen=True):
-    """Where to send and how to sign. Only the first answer has the secret."""
+class SubscriptionBinding(WireStruct, frozen=True):
+    """The address and signature of inbound work. Only the first answer has the secret."""
 
     ingest_url: str
     secret_fingerprint: str
@@ -95,25 +109,33 @@ class Binding(Answer, frozen=True):
     earlier_until: str | None = None
 
 
-class Subscribed(Answer, frozen=True):
-    subscription: Subscription
-    binding: Binding
+class NewSubscription(WireStruct, frozen=True):
+    """A new subscription or a new secret of one."""
+
+    subscription: SubscriptionSummary
+    binding: SubscriptionBinding
 
 
-class SubscriptionView(Answer, frozen=True):
-    subscription: Subscription
-    bound: Data = {}
+class SubscriptionView(WireStruct, frozen=True):
+    """A subscription with its deliveries and state changes."""
+
+    subscription: SubscriptionSummary
+    bound: JsonObject = {}
     ingest_url: str | None = None
     counts: dict[str, int] = {}
-    deliveries: list[Data] = []
-    state_changes: list[Data] = []
+    deliveries: list[JsonObject] = []
+    state_changes: list[JsonObject] = []
 
 
-class TriggerLetters(Answer, frozen=True):
-    dead_letters: list[Data]
+class SubscriptionDeadLetterList(WireStruct, frozen=True):
+    """One page of deliveries that were given up."""
+
+    dead_letters: list[JsonObject]
     next_cursor: str | None = None
 
 
-class Taken(Answer, frozen=True):
+class IngestResult(WireStruct, frozen=True):
+    """The outcome of inbound work."""
+
     outcome: str
     run_id: str | None = None

@@ -1,11 +1,13 @@
-"""What is answered about webhooks."""
+"""Answers about webhooks."""
 
 from typing import Any
 
-from moot.wire.runs import Answer
+from moot.wire.runs import WireStruct
 
 
-class WebhookView(Answer, frozen=True):
+class WebhookView(WireStruct, frozen=True):
+    """A webhook and the state of its receiver."""
+
     webhook_id: str
     url: str = ""
     events: list[str] = []
@@ -14,19 +16,19 @@ class WebhookView(Answer, frozen=True):
     secret_fingerprint: str = ""
     created_at: str = ""
     failures_in_a_row: int = 0
-    #: how a call failed last, if none has succeeded since
+    #: the last failure, if no call has succeeded since
     last_error: str | None = None
     last_error_at: str | None = None
     left_alone_until: str | None = None
-    #: events that it has yet to be told of
+    #: the number of events that wait for delivery
     waiting: int = 0
     dead_letters: int = 0
-    #: state of a delivery -> how many there are
+    #: state of a delivery -> number of deliveries
     deliveries: dict[str, int] = {}
 
 
-class NewSecret(Answer, frozen=True):
-    """The only answers that hold the secret."""
+class WebhookSecret(WireStruct, frozen=True):
+    """A new secret, the only answers that contain it."""
 
     webhook_id: str
     secret: str
@@ -34,12 +36,16 @@ class NewSecret(Answer, frozen=True):
     earlier_until: str | None = None
 
 
-class Webhooks(Answer, frozen=True):
+class WebhookList(WireStruct, frozen=True):
+    """All webhooks."""
+
     webhooks: list[WebhookView]
     total: int
 
 
-class DeadLetter(Answer, frozen=True):
+class WebhookDeadLetter(WireStruct, frozen=True):
+    """An event that could not be delivered."""
+
     delivery_id: str
     run_id: str
     sequence: int
@@ -50,6 +56,8 @@ class DeadLetter(Answer, frozen=True):
     since: str
 
 
-class DeadLetters(Answer, frozen=True):
-    dead_letters: list[DeadLetter]
+class WebhookDeadLetterList(WireStruct, frozen=True):
+    """One page of dead letters."""
+
+    dead_letters: list[WebhookDeadLetter]
     next_cursor: str | None = None

@@ -1,1 +1,1 @@
-"""definitions."""
+"""Definitions of agents: manifests, versions and deployments."""

@@ -1,4 +1,4 @@
-"""An agent as people write it: front matter, and the prompt as the body."""
+"""Parse an agent from JSON or from Markdown with YAML front matter."""
 
 import hashlib
 import re
@@ -8,25 +8,25 @@ import msgspec
 from msgspec import Meta, Struct
 
 from moot.core.errors import BadRequest
-from moot.core.text.nearest import nearest
+from moot.core.text.nearest import nearest_word
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 LONGEST_PROMPT = 100_000
-#: the end of a text: ``$`` alone would let one more line through
+#: the end of a text; ``$`` alone would accept a trailing newline
 END = r"$(?!\n)"
 MANIFEST_ID = (
     r"^(core|vendor|community|private|local)\.[a-z][a-z0-9_-]*(\.[a-z][a-zA-Z0-9_-]*)+" + END
 )
-#: characters that show nothing, end lines or turn the reading order around
+#: characters that are invisible, end lines or change the reading order
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-#: field -> what must not be in it
+#: field -> characters that it must not contain
 _FORBIDDEN = {
     "persona": _UNSEEN, "role": _UNSEEN, "label": _UNSEEN, "model": _UNSEEN,
     "description": _CONTROLS, "prompt": _CONTROLS,
 }  # fmt: skip
 
-#: field -> how what has a pattern is written, for people
+#: field with a pattern -> its form in words
 _WRITTEN = {
     "name": "small letters and digits, with '.', '-' and '_' between them, 64 at most",
     "memory": "none, run, long-term or shared:GROUP",
@@ -34,35 +34,35 @@ _WRITTEN = {
 }
 
 ModelClass = Literal["reasoning", "writing", "coding", "research", "classification", "general"]
-Text = Annotated[str, Meta(min_length=1, max_length=200)]
+ShortText = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class Agent(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Who speaks: how it is called, what it is for, which model it uses, what it may do."""
+    """An agent: its names, purpose, model, prompt and tools."""
 
-    #: its handle: ``ada`` speaks as ``host:ada``
+    #: the handle: ``ada`` speaks as ``host:ada``
     name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}" + END)]
-    #: how people call it; the handle with a capital letter when left out
-    persona: Text | None = None
+    #: the display name; by default the handle with a capital letter
+    persona: ShortText | None = None
     role: Annotated[str, Meta(max_length=200)] = ""
     description: Annotated[str, Meta(max_length=500)] = ""
-    #: NAME or NAME/MODEL of the models there are
+    #: NAME or NAME/MODEL of a configured model
     model: Annotated[str, Meta(min_length=1, max_length=256)] = "demo"
     model_class: ModelClass = "general"
     prompt: Annotated[str, Meta(max_length=LONGEST_PROMPT)] = ""
-    #: the tools it may use, by name; nobody else's rights ever come with a request
-    tools: Annotated[list[Text], Meta(max_length=64)] = []
+    #: the tools it may use, by name; a request never adds any
+    tools: Annotated[list[ShortText], Meta(max_length=64)] = []
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     max_output_tokens: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
     #: rounds of tools within one turn
     tool_rounds: Annotated[int, Meta(ge=0, le=32)] = 8
-    #: decisions less sure than this wait for a person
+    #: decisions below this confidence wait for a person
     confidence: Annotated[float, Meta(ge=0, le=1)] = 0.7
-    #: what it is reminded of when it works: nothing, the run's, a group's, or its own for good
+    #: the memory it gets when it works: none, of the run, of a group, or its own
     memory: Annotated[
         str, Meta(pattern=r"^(none|run|long-term|shared:[A-Za-z0-9][A-Za-z0-9._-]{0,63})" + END)
     ] = "none"
-    #: the id of the manifest it comes from, where it comes from one
+    #: the id of its manifest, if it has one
     manifest: Annotated[str, Meta(pattern=MANIFEST_ID, max_length=256)] | None = None
 
     @property
@@ -75,7 +75,7 @@ class Agent(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
 
     @property
     def manifest_id(self) -> str:
-        """Its class, as the protocol names one."""
+        """Return the id of its class in the protocol."""
         if self.manifest is not None:
             return self.manifest
         word = re.sub(r"[^a-zA-Z0-9_-]", "-", self.name)
@@ -86,30 +86,32 @@ class Agent(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
 
     @property
     def version(self) -> str:
-        """The same words are the same version."""
+        """Return a hash of its content."""
         return hashlib.sha256(self.encoded()).hexdigest()[:12]
 
 
 class ManifestProblem(ValueError):
-    """A mistake in an agent's file, with the line it is in."""
+    """A mistake in the file of an agent, with its line."""
 
     def __init__(self, message: str, line: int = 1) -> None:
         super().__init__(message)
         self.message, self.line = message, line
 
 
-def from_json(body: Any) -> Agent:
-    """Raises BadRequest naming the field."""
+def agent_from_json(body: Any) -> Agent:
+    """Raise BadRequest naming the field."""
     try:
-        found = msgspec.convert(body, Agent)
+        agent = msgspec.convert(body, Agent)
     except msgspec.ValidationError as error:
-        raise BadRequest(f"The agent does not fit: {_worded(error)}", field="agent") from None
-    refuse_unseen(found)
-    return found
+        raise BadRequest(
+            f"The agent does not fit: {_describe_error(error)}", field="agent"
+        ) from None
+    refuse_invisible_characters(agent)
+    return agent
 
 
-def refuse_unseen(agent: Struct) -> None:
-    if field := unseen_in(agent):
+def refuse_invisible_characters(agent: Struct) -> None:
+    if field := find_invisible_character(agent):
         raise BadRequest(
             f"'{field}' has a character that does not show, or turns the text around; leave it"
             " out.",
@@ -117,9 +119,8 @@ def refuse_unseen(agent: Struct) -> None:
         )
 
 
-def unseen_in(agent: Struct) -> str | None:
-    """The first field of an agent or a member in which something stands that no reader would
-    see."""
+def find_invisible_character(agent: Struct) -> str | None:
+    """Return the first field of an agent or a member with an invisible character."""
     for field, forbidden in _FORBIDDEN.items():
         text = getattr(agent, field, None)
         if isinstance(text, str) and forbidden.search(text):
@@ -127,60 +128,62 @@ def unseen_in(agent: Struct) -> str | None:
     return None
 
 
-def from_markdown(text: str, name: str) -> Agent:
-    """``---``, YAML, ``---``, then the prompt. ``name`` is the file's, for when none is given."""
+def agent_from_markdown(text: str, name: str) -> Agent:
+    """Parse ``---``, YAML, ``---`` and the prompt. ``name`` is the name of the file, used by
+    default."""
     import yaml
 
     head, line, prompt = _split(text)
     try:
-        said = yaml.safe_load(head) or {}
+        values = yaml.safe_load(head) or {}
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = line + (mark.line if mark is not None else 0)
+        error_line = line + (mark.line if mark is not None else 0)
         raise ManifestProblem(
-            f"this is no YAML: {getattr(error, 'problem', error)}", place
+            f"this is no YAML: {getattr(error, 'problem', error)}", error_line
         ) from None
-    if not isinstance(said, dict):
+    if not isinstance(values, dict):
         raise ManifestProblem("the front matter must be 'key: value' lines", line)
     fields = {field.encode_name: field.name for field in msgspec.structs.fields(Agent)}
-    known = {**fields, **{field: field for field in fields.values()}}
-    for key in said:
-        if str(key) not in known:
-            meant = nearest(str(key), list(fields))
-            hint = f"; did you mean '{meant}'?" if meant else ""
-            raise ManifestProblem(
-                f"'{key}' is not known here{hint}", line + _line_of(head, str(key))
-            )
-    body = {**_camel(said, fields), "name": str(said.get("name", name)), "prompt": prompt.strip()}
-    if said.get("prompt"):
+    field_names = {**fields, **{field: field for field in fields.values()}}
+    for key in map(str, values):
+        if key not in field_names:
+            suggestion = nearest_word(key, list(fields))
+            hint = f"; did you mean '{suggestion}'?" if suggestion else ""
+            raise ManifestProblem(f"'{key}' is not known here{hint}", line + _key_line(head, key))
+    own_name = str(values.get("name", name))
+    body = {**_camel(values, fields), "name": own_name, "prompt": prompt.strip()}
+    if values.get("prompt"):
         raise ManifestProblem("the prompt is the text below the front matter", line)
     try:
         agent = msgspec.convert(body, Agent)
-        if field := unseen_in(agent):
-            said = f"a character that does not show, or turns the text around - at `$.{field}`"
-            raise msgspec.ValidationError(said)
+        if field := find_invisible_character(agent):
+            problem = f"a character that does not show, or turns the text around - at `$.{field}`"
+            raise msgspec.ValidationError(problem)
         return agent
     except msgspec.ValidationError as error:
-        found = re.search(r"\$\.(\w+)", str(error))
-        place = _line_of(head, found.group(1)) if found else 0
-        raise ManifestProblem(_worded(error).replace("`$.", "`"), line + place) from None
+        field_match = re.search(r"\$\.(\w+)", str(error))
+        error_line = _key_line(head, field_match.group(1)) if field_match else 0
+        raise ManifestProblem(
+            _describe_error(error).replace("`$.", "`"), line + error_line
+        ) from None
 
 
-def _worded(error: msgspec.ValidationError) -> str:
-    """A pattern is no help to who has missed it."""
-    found = re.search(r"matching regex .* - at `\$\.(\w+)`$", str(error), re.S)
-    if found is None or found[1] not in _WRITTEN:
+def _describe_error(error: msgspec.ValidationError) -> str:
+    """Describe an error; replace a pattern by its form in words."""
+    match = re.search(r"matching regex .* - at `\$\.(\w+)`$", str(error), re.S)
+    if match is None or match[1] not in _WRITTEN:
         return str(error)
-    return f"`{found[1]}` is written so: {_WRITTEN[found[1]]}"
+    return f"`{match[1]}` is written so: {_WRITTEN[match[1]]}"
 
 
-def _camel(said: dict[str, Any], fields: dict[str, str]) -> dict[str, Any]:
+def _camel(values: dict[str, Any], fields: dict[str, str]) -> dict[str, Any]:
     names = {name: wire for wire, name in fields.items()}
-    return {names.get(str(key), str(key)): value for key, value in said.items()}
+    return {names.get(str(key), str(key)): value for key, value in values.items()}
 
 
 def _split(text: str) -> tuple[str, int, str]:
-    """The front matter, the line it begins in, and the rest."""
+    """Return the front matter, its first line number, and the rest."""
     text = text.removeprefix("\ufeff")
     lines = text.splitlines(keepends=True)
     if not lines or lines[0].strip() != "---":
@@ -191,7 +194,7 @@ def _split(text: str) -> tuple[str, int, str]:
     raise ManifestProblem("the front matter has no end; write '---' below it", 1)
 
 
-def _line_of(head: str, key: str) -> int:
+def _key_line(head: str, key: str) -> int:
     for number, line in enumerate(head.splitlines()):
         if (
             line.split(":", 1)[0].strip().replace("_", "").casefold()
@@ -201,18 +204,18 @@ def _line_of(head: str, key: str) -> int:
     return 0
 
 
-def line_of_field(text: str, field: str) -> int:
-    """The line of an agent's file in which a field is set; the first where it is not."""
+def find_field_line(text: str, field: str) -> int:
+    """Return the line that sets a field, or the first line."""
     head, first, _ = _split(text)
-    return first + _line_of(head, field)
+    return first + _key_line(head, field)
 
 
-def line_of_tool(text: str, reference: str) -> int:
-    """The line of an agent's file in which a tool is named."""
+def find_tool_line(text: str, reference: str) -> int:
+    """Return the line that names a tool."""
     head, first, _ = _split(text)
-    start = _line_of(head, "tools")
-    word = re.compile(rf"(?<![\w:/*-]){re.escape(reference)}(?![\w:/*-])")
+    start = _key_line(head, "tools")
+    pattern = re.compile(rf"(?<![\w:/*-]){re.escape(reference)}(?![\w:/*-])")
     for number, line in enumerate(head.splitlines()[start:], start=start):
-        if word.search(line):
+        if pattern.search(line):
             return first + number
     return first + start

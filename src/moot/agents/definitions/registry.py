@@ -12,69 +12,74 @@ from moot.agents.definitions.manifest import (
     MANIFEST_ID,
     Agent,
     ManifestProblem,
-    from_markdown,
-    line_of_field,
-    line_of_tool,
+    agent_from_markdown,
+    find_field_line,
+    find_tool_line,
 )
 from moot.clock import Clock
-from moot.core.conversations.participants import RESERVED, is_agents
+from moot.core.conversations.participants import RESERVED_NAMES, is_agent_name
 from moot.core.errors import BadRequest, Conflict, NotFound, Unprocessable
-from moot.core.text.nearest import nearest
-from moot.store.records import Record, RecordKeeping
+from moot.core.text.nearest import nearest_word
+from moot.store.records import Record, RecordStore
 
-KIND = "agent"
-#: how agents of this host are called elsewhere
-HOST = "host:"
+AGENT_KIND = "agent"
+#: the prefix of agent ids of this host
+HOST_PREFIX = "host:"
 MOST_CACHED = 4096
 
 _decode = msgspec.json.Decoder(Agent).decode
 
 
-#: a tool, or a model, as an agent names it -> why nobody can be given it
-Lacks = Callable[[str], str | None]
+#: the name of a tool or a model -> why no agent can use it
+FindProblem = Callable[[str], str | None]
 
 
-#: who an agent is by that came from a file
-FILE = "file:"
+#: the prefix of the author of an agent from a file
+FILE_PREFIX = "file:"
 
 
-class Agents:
-    """Who there is. The newest version of a name is the one that speaks."""
+class AgentRegistry:
+    """Finds and stores agents. The newest version of a name is the current one."""
 
     def __init__(
         self,
-        store: RecordKeeping,
+        store: RecordStore,
         clock: Clock,
-        lacks: Lacks = lambda _: None,
-        mute: Lacks = lambda _: None,
+        tool_problem: FindProblem = lambda _: None,
+        model_problem: FindProblem = lambda _: None,
     ) -> None:
-        self._store, self._clock, self._lacks, self._mute = store, clock, lacks, mute
-        self._taking = asyncio.Lock()
-        self._known: OrderedDict[tuple[str, str], Agent] = OrderedDict()
+        self._store, self._clock, self._tool_problem, self._model_problem = (
+            store,
+            clock,
+            tool_problem,
+            model_problem,
+        )
+        self._writing = asyncio.Lock()
+        self._cache: OrderedDict[tuple[str, str], Agent] = OrderedDict()
 
     async def find(self, tenant: str, name: str) -> Agent | None:
-        found = self._known.get((tenant, name))
-        if found is None:
-            record = await self._store.record(tenant, KIND, name)
+        agent = self._cache.get((tenant, name))
+        if agent is None:
+            record = await self._store.record(tenant, AGENT_KIND, name)
             if record is None:
                 return None
-            found = self._keep(tenant, _decode(record.body))
-        return found
+            agent = self._remember(tenant, _decode(record.body))
+        return agent
 
     async def must_find(self, tenant: str, name: str) -> Agent:
-        """Raises NotFound with the nearest name."""
-        found = await self.find(tenant, name)
-        if found is None:
+        """Return the agent. Raise NotFound with the nearest name."""
+        agent = await self.find(tenant, name)
+        if agent is None:
             names = [agent.name for agent in await self.all(tenant)]
-            meant = nearest(name, names)
-            hint = f" Did you mean '{meant}'?" if meant else ""
+            suggestion = nearest_word(name, names)
+            hint = f" Did you mean '{suggestion}'?" if suggestion else ""
             raise NotFound(f"There is no agent '{name}'.{hint}", agent=name, agents=names[:50])
-        return found
+        return agent
 
     async def named(self, tenant: str, reference: str) -> Agent | None:
-        """By ``host:NAME`` or by the id of its manifest."""
-        if reference.startswith(HOST):
-            return await self.find(tenant, reference.removeprefix(HOST))
+        """Return the agent with this ``host:NAME`` or manifest id."""
+        if reference.startswith(HOST_PREFIX):
+            return await self.find(tenant, reference.removeprefix(HOST_PREFIX))
         if not re.fullmatch(MANIFEST_ID, reference):
             return None
         for agent in await self.all(tenant):
@@ -83,19 +88,19 @@ class Agents:
         return None
 
     async def worker(self, tenant: str, name: str) -> str | None:
-        """The id of who is meant by the name of a worker: an id, or a bare name."""
+        """Return the agent id that the name of a worker means: an id or a bare name."""
         if await self.named(tenant, name) is not None:
             return name
-        found = await self.find(tenant, name)
-        return None if found is None else found.agent_id
+        agent = await self.find(tenant, name)
+        return None if agent is None else agent.agent_id
 
-    async def must_be(self, tenant: str, reference: str) -> Agent:
-        """The same. Raises NotFound with the nearest name."""
-        found = await self.named(tenant, reference)
-        return found or await self.must_find(tenant, reference.removeprefix(HOST))
+    async def must_find_by_id(self, tenant: str, reference: str) -> Agent:
+        """Return the agent with this id. Raise NotFound with the nearest name."""
+        agent = await self.named(tenant, reference)
+        return agent or await self.must_find(tenant, reference.removeprefix(HOST_PREFIX))
 
     async def at(self, tenant: str, name: str, version: str) -> Agent | None:
-        """The agent as it was in this version, also when it has gone since."""
+        """Return the agent in this version, even if it has been removed."""
         newest = await self.find(tenant, name)
         if newest is not None and newest.version == version:
             return newest
@@ -105,36 +110,38 @@ class Agents:
         return None
 
     async def all(self, tenant: str) -> list[Agent]:
-        return [_decode(record.body) for record in await self._store.records(tenant, KIND)]
+        return [_decode(record.body) for record in await self._store.records(tenant, AGENT_KIND)]
 
     async def history(self, tenant: str, name: str) -> list[Record]:
-        return await self._store.record_history(tenant, KIND, name)
+        return await self._store.record_history(tenant, AGENT_KIND, name)
 
     async def put(self, tenant: str, agent: Agent, by: str, packed: bool = False) -> bool:
-        """Whether it is another version than before. Raises Unprocessable for a tool or a model
-        that nobody can be given, Conflict for the id of somebody else. A manifest that was
-        ``packed`` elsewhere names tools of any host; what is here of them is given."""
-        known = await self.find(tenant, agent.name)
-        if known == agent:
+        """Store an agent, and return whether it is a new version.
+
+        Raise Unprocessable for an unknown tool or model, and Conflict when another agent has its
+        id. A ``packed`` manifest may name tools of any host; the agent gets those that exist here.
+        """
+        current = await self.find(tenant, agent.name)
+        if current == agent:
             return False
-        if not is_agents(agent.agent_id):
+        if not is_agent_name(agent.agent_id):
             raise BadRequest(
                 f"Nobody goes by the name '{agent.name}': it is the host's own, a person's, or"
                 " means everybody. Take another one.",
                 field="name",
-                reserved=sorted(RESERVED),
+                reserved=sorted(RESERVED_NAMES),
             )
         for reference in agent.tools if not packed else ():
-            if problem := self._lacks(reference):
+            if problem := self._tool_problem(reference):
                 raise Unprocessable(
                     f"Agent {agent.name}: {problem}.", field="tools", tool=reference
                 )
-        if problem := self._mute(agent.model):
+        if problem := self._model_problem(agent.model):
             raise Unprocessable(f"Agent {agent.name}: {problem}", field="model")
-        async with self._taking:  # two that want one id at the same time: the second is refused
+        async with self._writing:  # of two agents with one id, the second is refused
             await self._refuse_taken(tenant, agent)
             await self._write(tenant, agent, by, gone=False)
-        self._keep(tenant, agent)
+        self._remember(tenant, agent)
         return True
 
     async def _refuse_taken(self, tenant: str, agent: Agent) -> None:
@@ -150,13 +157,13 @@ class Agents:
     async def remove(self, tenant: str, name: str, by: str) -> None:
         agent = await self.must_find(tenant, name)
         await self._write(tenant, agent, by, gone=True)
-        self._known.pop((tenant, name), None)
+        self._cache.pop((tenant, name), None)
 
     async def _write(self, tenant: str, agent: Agent, by: str, gone: bool) -> None:
         await self._store.put_record(
             Record(
                 tenant=tenant,
-                kind=KIND,
+                kind=AGENT_KIND,
                 name=agent.name,
                 version=agent.version,
                 body=agent.encoded(),
@@ -166,65 +173,66 @@ class Agents:
             )
         )
 
-    def _keep(self, tenant: str, agent: Agent) -> Agent:
-        self._known[tenant, agent.name] = agent
-        self._known.move_to_end((tenant, agent.name))
-        while len(self._known) > MOST_CACHED:
-            self._known.popitem(last=False)
+    def _remember(self, tenant: str, agent: Agent) -> Agent:
+        self._cache[tenant, agent.name] = agent
+        self._cache.move_to_end((tenant, agent.name))
+        while len(self._cache) > MOST_CACHED:
+            self._cache.popitem(last=False)
         return agent
 
     def _check(self, agent: Agent, text: str) -> None:
         for reference in agent.tools:
-            if problem := self._lacks(reference):
-                raise ManifestProblem(problem, line_of_tool(text, reference))
-        if problem := self._mute(agent.model):
-            raise ManifestProblem(problem, line_of_field(text, "model"))
+            if problem := self._tool_problem(reference):
+                raise ManifestProblem(problem, find_tool_line(text, reference))
+        if problem := self._model_problem(agent.model):
+            raise ManifestProblem(problem, find_field_line(text, "model"))
 
     async def load(self, tenant: str, folder: Path) -> list[str]:
-        """Takes in every ``*.md`` that is right; says of the others what is wrong, and where. Who
-        came from a file that is gone goes with it."""
-        found, problems = in_folder(folder)
-        await self._let_go(tenant, folder)
-        for file, agent in found.items():
+        """Store the agent of every valid ``*.md`` file, and return the problems of the others with
+        file and line. Remove agents whose file is gone."""
+        agents, problems = read_agents_folder(folder)
+        await self._remove_deleted(tenant, folder)
+        for file, agent in agents.items():
             try:
                 self._check(agent, (folder / file).read_text(encoding="utf-8"))
-                await self.put(tenant, agent, by=f"{FILE}{file}")
+                await self.put(tenant, agent, by=f"{FILE_PREFIX}{file}")
             except ManifestProblem as problem:
                 problems.append(f"{file}:{problem.line}: {problem.message}")
-            except Conflict as taken:
-                problems.append(f"{file}:1: {taken.message}")
+            except Conflict as conflict:
+                problems.append(f"{file}:1: {conflict.message}")
         return problems
 
-    async def _let_go(self, tenant: str, folder: Path) -> None:
+    async def _remove_deleted(self, tenant: str, folder: Path) -> None:
         for agent in await self.all(tenant):
             newest = (await self.history(tenant, agent.name))[0]
-            file = newest.by.removeprefix(FILE)
-            if newest.by.startswith(FILE) and not (folder / file).exists():
+            file = newest.by.removeprefix(FILE_PREFIX)
+            if newest.by.startswith(FILE_PREFIX) and not (folder / file).exists():
                 await self.remove(tenant, agent.name, by=newest.by)
 
 
-def refuse_second(text: str, agent: Agent, first: str, file: str) -> None:
-    """Raises ManifestProblem when another file has defined an agent of this name."""
+def refuse_duplicate(text: str, agent: Agent, first: str, file: str) -> None:
+    """Raise ManifestProblem when another file defines an agent of this name."""
     if first != file:
         raise ManifestProblem(
             f"'{agent.name}' is defined in {first}, too; give one of them another name",
-            line_of_field(text, "name"),
+            find_field_line(text, "name"),
         )
 
 
-def in_folder(folder: Path) -> tuple[dict[str, Agent], list[str]]:
-    """The agents of a folder by file, and what is wrong with the other files: ``file:line: …``."""
-    found: dict[str, Agent] = {}
+def read_agents_folder(folder: Path) -> tuple[dict[str, Agent], list[str]]:
+    """Return the agents of a folder by file, and the problems of the other files as ``file:line:
+    …``."""
+    agents: dict[str, Agent] = {}
     problems = []
     files: dict[str, str] = {}
     for file in sorted(folder.glob("*.md")):
         try:
             text = file.read_text(encoding="utf-8")
-            agent = from_markdown(text, file.stem)
-            refuse_second(text, agent, files.setdefault(agent.name, file.name), file.name)
-            found[file.name] = agent
+            agent = agent_from_markdown(text, file.stem)
+            refuse_duplicate(text, agent, files.setdefault(agent.name, file.name), file.name)
+            agents[file.name] = agent
         except ManifestProblem as problem:
             problems.append(f"{file.name}:{problem.line}: {problem.message}")
         except (OSError, UnicodeDecodeError) as error:
             problems.append(f"{file.name}: {error}")
-    return found, problems
+    return agents, problems

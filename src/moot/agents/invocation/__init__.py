@@ -1,1 +1,1 @@
-"""invocation."""
+"""Invocation: one piece of work of an agent, from prompt to answer."""

@@ -1,4 +1,4 @@
-"""What one assignment uses up: calls with every attempt, tokens, money, time; and what is left."""
+"""Count what an assignment uses up: calls, tokens, money and time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,44 +6,46 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from moot.agents.invocation.desk import Assignment, Usage
-from moot.agents.models.protocol import Answer, Message, ModelRequest
-from moot.agents.models.protocol import Usage as Tokens
-from moot.agents.models.registry import Chosen
-from moot.agents.prompts.fencing import words
+from moot.agents.invocation.context import Assignment, InvocationUsage
+from moot.agents.models.protocol import ModelAnswer, ModelMessage, ModelRequest
+from moot.agents.models.protocol import TokenUsage as Tokens
+from moot.agents.models.registry import ChosenModel
+from moot.agents.prompts.fencing import content_text
 from moot.core.errors.models import BudgetUsedUp
 
-#: of a token, where nobody has counted them
-CHARACTERS = 4
+#: used when a provider does not count tokens
+CHARACTERS_PER_TOKEN = 4
 
 
-def estimated(request: ModelRequest, answer: Answer) -> Tokens:
-    """Tokens by the length of what was asked and answered: a limit holds also where a provider
-    does not count."""
-    asked = sum(map(_length, request.messages)) + sum(
+def estimate_tokens(request: ModelRequest, answer: ModelAnswer) -> Tokens:
+    """Estimate tokens from the length of the texts, so that limits hold when a provider does not
+    count."""
+    input_length = sum(map(_length, request.messages)) + sum(
         len(tool.name) + len(msgspec.json.encode(tool.parameters)) for tool in request.tools
     )
-    said = [answer.text, answer.reasoning, answer.refusal or ""]
-    said += [part for call in answer.tool_calls for part in (call.name, call.arguments)]
-    given = sum(map(len, said))
+    texts = [answer.text, answer.reasoning, answer.refusal or ""]
+    texts += [part for call in answer.tool_calls for part in (call.name, call.arguments)]
+    output_length = sum(map(len, texts))
     return Tokens(
-        input_tokens=-(-asked // CHARACTERS),
-        output_tokens=-(-given // CHARACTERS),
+        input_tokens=-(-input_length // CHARACTERS_PER_TOKEN),
+        output_tokens=-(-output_length // CHARACTERS_PER_TOKEN),
         estimated=True,
     )
 
 
-def _length(message: Message) -> int:
+def _length(message: ModelMessage) -> int:
     calls = sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
-    return len(words(message.content)) + calls
+    return len(content_text(message.content)) + calls
 
 
 class Spending:
-    def __init__(self, assignment: Assignment, model: Chosen, now: Callable[[], int]) -> None:
+    """The calls, tokens and money of one assignment."""
+
+    def __init__(self, assignment: Assignment, model: ChosenModel, now: Callable[[], int]) -> None:
         self._assignment, self._model, self._now = assignment, model, now
-        self._usage = Usage(model=model.reference.text)
+        self._usage = InvocationUsage(model=model.reference.text)
         self._began = now()
-        #: how often the call under way has been tried
+        #: attempts of the current call
         self.attempts = 0
 
     @property
@@ -56,7 +58,7 @@ class Spending:
 
     @property
     def used_up(self) -> str | None:
-        """The limit that another call would go beyond."""
+        """Return the limit that another call would exceed."""
         tokens, money = self._assignment.tokens_left, self._assignment.money_left
         spent = self._usage.input_tokens + self._usage.output_tokens
         over = {
@@ -67,19 +69,21 @@ class Spending:
         return next((name for name, reached in over.items() if reached), None)
 
     def refuse_over_budget(self) -> None:
-        """Before another call: what is used up stays used up. Raises BudgetUsedUp."""
+        """Raise BudgetUsedUp before a call that would exceed a limit."""
         if (name := self.used_up) is not None:
             raise BudgetUsedUp(f"Nothing is left of the limit of {name}.", limit=name)
 
-    def receipt(self, request: ModelRequest, answer: Answer) -> dict[str, Any]:
-        """The answer as it is recorded: with its attempts, its tokens, what it cost, the price."""
-        often = max(answer.attempts, self.attempts)
-        usage = answer.usage or estimated(request, answer)
-        said: dict[str, Any] = msgspec.to_builtins(replace(answer, attempts=often, usage=usage))
-        return {**said, **self._priced(usage)}
+    def receipt(self, request: ModelRequest, answer: ModelAnswer) -> dict[str, Any]:
+        """Return the answer to record, with its attempts, tokens and cost."""
+        attempts = max(answer.attempts, self.attempts)
+        usage = answer.usage or estimate_tokens(request, answer)
+        recorded: dict[str, Any] = msgspec.to_builtins(
+            replace(answer, attempts=attempts, usage=usage)
+        )
+        return {**recorded, **self._priced(usage)}
 
-    def broken_off(self, usage: Tokens) -> dict[str, Any]:
-        """What is recorded of a call whose answer nobody waits for."""
+    def cancelled_record(self, usage: Tokens) -> dict[str, Any]:
+        """Return the record of a cancelled call."""
         return {"usage": msgspec.to_builtins(usage), "estimated": True, **self._priced(usage)}
 
     def _priced(self, usage: Tokens | None) -> dict[str, Any]:
@@ -95,7 +99,7 @@ class Spending:
     def count_failure(self) -> None:
         self._usage.calls += max(1, self.attempts)
 
-    def count(self, answer: Answer) -> None:
+    def count(self, answer: ModelAnswer) -> None:
         self._usage.calls += answer.attempts
         usage = answer.usage
         if usage is None:
@@ -107,12 +111,12 @@ class Spending:
             self._usage.cost = priced["cost"] + (self._usage.cost or 0.0)
             self._usage.price = priced["price"]
 
-    def total(self) -> Usage:
+    def total(self) -> InvocationUsage:
         self._usage.milliseconds = max(0, self._now() - self._began)
         return self._usage
 
-    def meta(self, answer: Answer) -> dict[str, Any]:
-        """What a turn says of how it came about."""
+    def meta(self, answer: ModelAnswer) -> dict[str, Any]:
+        """Return the metadata of a turn."""
         usage = self.total()
         meta: dict[str, Any] = {
             "model": usage.model,

@@ -1,8 +1,7 @@
-"""One agent, one assignment: context, model, tools, answer.
+"""Run one assignment of one agent: prompt, model calls, tools, answer.
 
-Each call of a model and of a tool is recorded before it is used, so that after a crash the same
-assignment finds what was already said and goes on from there.
-"""
+Each call of a model or a tool is recorded before its result is used. After a crash the same
+assignment continues from the records."""
 
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
@@ -14,190 +13,217 @@ from msgspec.structs import replace
 
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.budget import Spending
-from moot.agents.invocation.desk import Assignment, Desk, Done
-from moot.agents.invocation.streaming import Ear
-from moot.agents.models.cassettes import key_of
-from moot.agents.models.protocol import Answer, Message, ModelRequest, structured
-from moot.agents.models.registry import Book, Chosen
-from moot.agents.models.retry import Attempt
+from moot.agents.invocation.context import AgentContext, Assignment, InvocationResult
+from moot.agents.invocation.streaming import AnswerStreamer
+from moot.agents.models.cassettes import request_key
+from moot.agents.models.protocol import (
+    ModelAnswer,
+    ModelMessage,
+    ModelRequest,
+    parse_structured_answer,
+)
+from moot.agents.models.registry import ChosenModel, ModelRegistry
+from moot.agents.models.retry import CallAttempt
 from moot.agents.prompts import work
-from moot.agents.prompts.council import PASS, Prompt, prompt_of, told
-from moot.agents.prompts.fencing import words
+from moot.agents.prompts.council import PASS, Prompt, build_council_prompt, synthesis_text
+from moot.agents.prompts.fencing import content_text
 from moot.agents.tools.toolbox import Toolbox
-from moot.core.agents.refusals import without_echo
+from moot.core.agents.refusals import remove_echo
 from moot.core.errors.models import ModelAnswerInvalid, ModelError
-from moot.core.interrupts.escalations import DecisionRejected, threshold_of
-from moot.core.state.agents import DONE, INVOKED, REFUSAL, RESOLVED, RETRIED, TRUNCATED
-from moot.core.state.floor import SPOKEN
-from moot.core.state.initiation import Member
+from moot.core.interrupts.escalations import DecisionRejected, escalation_threshold
+from moot.core.state.agents import (
+    INVOCATION_COMPLETED,
+    INVOCATION_STARTED,
+    MODEL_RETRIED,
+    PROMPT_RESOLVED,
+    REFUSAL,
+    TRUNCATED,
+)
+from moot.core.state.floor import SPOKEN_TASKS
+from moot.core.state.initiation import RunMember
 
-#: what is kept of a piece of work, for the next one
+#: the longest text stored in memory for a piece of work
 LONGEST_MEMORY = 4000
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class ResolvedAgent(Struct, frozen=True, kw_only=True):
     """An agent in the version that does the work."""
 
     agent: Agent
     version: str
     channel: str | None = None
-    #: under whose name it works, where that is a standing agent
-    member: Member | None = None
+    #: the standing agent in whose name it works, if any
+    member: RunMember | None = None
 
 
-#: None: nobody of this name is here. Raises NoActiveDeployment for a channel that leads to nobody
-Resolve = Callable[[Assignment], Awaitable[Found | None]]
+#: returns None for an unknown name; raises NoActiveDeployment for a channel without a version
+ResolveAgent = Callable[[Assignment], Awaitable[ResolvedAgent | None]]
 
 
-class Tools(Protocol):
+class ToolSource(Protocol):
+    """A source of toolboxes."""
+
     async def for_agent(self, agent: Agent) -> Toolbox: ...
 
 
 class Invoker:
-    """Speaks and works for the agents it knows."""
+    """Runs assignments for the agents of this host."""
 
-    def __init__(self, book: Book, resolve: Resolve, tools: Tools) -> None:
-        self._book, self._resolve, self._tools = book, resolve, tools
+    def __init__(self, models: ModelRegistry, resolve: ResolveAgent, tools: ToolSource) -> None:
+        self._models, self._resolve, self._tools = models, resolve, tools
 
-    async def __call__(self, assignment: Assignment, desk: Desk) -> Done | None:
-        """None when no agent has this name: somebody else may answer."""
-        found = await self._resolve(assignment)
-        if found is None:
+    async def __call__(
+        self, assignment: Assignment, context: AgentContext
+    ) -> InvocationResult | None:
+        """Run the assignment. Return None when no agent has this name."""
+        resolved = await self._resolve(assignment)
+        if resolved is None:
             return None
-        toolbox = (await self._tools.for_agent(found.agent)).only(assignment.tools)
-        return await _Work(self._book, found, assignment, desk, toolbox).done()
+        toolbox = (await self._tools.for_agent(resolved.agent)).only(assignment.tools)
+        return await _Invocation(self._models, resolved, assignment, context, toolbox).run()
 
 
-class _Work:
-    """One assignment under way."""
+class _Invocation:
+    """One running assignment."""
 
     def __init__(
-        self, book: Book, found: Found, assignment: Assignment, desk: Desk, toolbox: Toolbox
+        self,
+        registry: ModelRegistry,
+        resolved: ResolvedAgent,
+        assignment: Assignment,
+        context: AgentContext,
+        toolbox: Toolbox,
     ) -> None:
-        self._found, self._agent = found, found.agent
-        self._assignment, self._desk, self._toolbox = assignment, desk, toolbox
-        agent, others = found.agent, assignment.configurable.get("models")
-        models = others if isinstance(others, dict) else {}
+        self._resolved_agent, self._agent = resolved, resolved.agent
+        self._assignment, self._context, self._toolbox = assignment, context, toolbox
+        agent, overrides = resolved.agent, assignment.configurable.get("models")
+        models = overrides if isinstance(overrides, dict) else {}
         names = (assignment.agent, agent.name, agent.agent_id)
         reference = next((models[name] for name in names if models.get(name)), agent.model)
-        self._book, self._reference = book, str(reference)
-        self._model: Chosen = book.choose(self._reference)
-        self._spending = Spending(assignment, self._model, desk.now)
-        self._threshold = threshold_of(assignment.configurable, agent.confidence)
+        self._models, self._reference = registry, str(reference)
+        self._model: ChosenModel = registry.choose(self._reference)
+        self._spending = Spending(assignment, self._model, context.now)
+        self._threshold = escalation_threshold(assignment.configurable, agent.confidence)
         self._memory = agent.memory if assignment.task == "work" else "none"
 
-    async def done(self) -> Done:
-        """The work between its two brackets; both are recorded whatever comes of it."""
-        prompt = await self._prompt()
-        await self._desk.noted(INVOKED, self._started(prompt))
-        await self._desk.noted(RESOLVED, self._resolved())
+    async def run(self) -> InvocationResult:
+        """Run the assignment, and record its start and its end whatever happens."""
+        prompt = await self._build_prompt()
+        await self._context.noted(INVOCATION_STARTED, self._started_payload(prompt))
+        await self._context.noted(PROMPT_RESOLVED, self._resolved_payload())
         try:
-            found = await self._settled(await self._answered(prompt))
+            result = await self._settle(await self._answer(prompt))
         except ModelError as error:
-            found = self._failure(error)
+            result = self._failed_result(error)
         except DecisionRejected:
-            await self._desk.noted(DONE, self._ended("escalated"))
+            await self._context.noted(INVOCATION_COMPLETED, self._done_payload("escalated"))
             raise
-        await self._desk.noted(DONE, self._completed(found, prompt))
-        return found
+        await self._context.noted(INVOCATION_COMPLETED, self._completed_payload(result, prompt))
+        return result
 
-    async def _prompt(self) -> Prompt:
+    async def _build_prompt(self) -> Prompt:
         if self._assignment.task == "decide":
-            return work.decision(self._agent, self._assignment)
+            return work.build_decision_prompt(self._agent, self._assignment)
         if self._assignment.task != "work":
-            return prompt_of(self._agent, self._assignment)
-        known = await self._recalled()
-        return work.work(self._agent, self._assignment, known)
+            return build_council_prompt(self._agent, self._assignment)
+        memory = await self._recall()
+        return work.build_work_prompt(self._agent, self._assignment, memory)
 
-    async def _recalled(self) -> list[str]:
+    async def _recall(self) -> list[str]:
         if self._memory == "none":
             return []
-        return await self._desk.recalled(self._memory, self._agent.name)
+        return await self._context.recalled(self._memory, self._agent.name)
 
-    async def _answered(self, prompt: Prompt) -> Done:
+    async def _answer(self, prompt: Prompt) -> InvocationResult:
         messages = list(prompt.messages)
         for number in range(self._agent.tool_rounds + 1):
             last = number == self._agent.tool_rounds or self._spending.calls_left <= 1
-            answer = await self._ask(prompt, messages, without_tools=last)
+            answer = await self._call_model(prompt, messages, without_tools=last)
             if answer.finish == "refusal":
-                return await self._refused(answer, messages)
+                return await self._refused_result(answer, messages)
             if not answer.tool_calls or last:
-                return await self._said(prompt, messages, answer)
+                return await self._answer_result(prompt, messages, answer)
             self._spending.refuse_over_budget()
-            self._desk.take_back()  # what is said before a tool is used is not the turn
+            self._context.take_back()  # words before a tool call are not part of the turn
             messages.append(
-                Message(role="assistant", content=answer.text, tool_calls=answer.tool_calls)
+                ModelMessage(role="assistant", content=answer.text, tool_calls=answer.tool_calls)
             )
             messages += [
-                await self._toolbox.use(call, self._agent, self._desk, prompt.names)
+                await self._toolbox.use(call, self._agent, self._context, prompt.names)
                 for call in answer.tool_calls
             ]
         raise AssertionError("the last round has no tools")
 
-    async def _ask(self, prompt: Prompt, messages: list[Message], without_tools: bool) -> Answer:
-        # providers want to know of tools that messages speak of, also when none may be used
-        spoken_of = any(message.tool_calls for message in messages)
+    async def _call_model(
+        self, prompt: Prompt, messages: list[ModelMessage], without_tools: bool
+    ) -> ModelAnswer:
+        # providers need the tools that messages mention, even when none may be used
+        mentioned = any(message.tool_calls for message in messages)
         request = ModelRequest(
             model=self._model.reference.model,
             messages=tuple(messages),
-            tools=() if without_tools and not spoken_of else self._toolbox.tools,
-            tool_choice="none" if without_tools and spoken_of else "auto",
+            tools=() if without_tools and not mentioned else self._toolbox.tools,
+            tool_choice="none" if without_tools and mentioned else "auto",
             temperature=self._agent.temperature,
             max_output_tokens=self._agent.max_output_tokens,
             response_format=prompt.format,
             context=prompt.context,
         )
-        ear = Ear(self._desk, aloud=prompt.format is None)
+        streamer = AnswerStreamer(self._context, aloud=prompt.format is None)
 
         async def call(_: str) -> Any:
             most = self._spending.calls_left
-            model = self._book.choose(self._reference, self._tried, most=most)
+            model = self._models.choose(self._reference, self._on_attempt, most=most)
             try:
-                return self._spending.receipt(request, await ear.listen(model, request))
+                return self._spending.receipt(request, await streamer.read(model, request))
             except CancelledError:
-                self._desk.given_up(self._spending.broken_off(ear.known(request)))
+                self._context.given_up(self._spending.cancelled_record(streamer.usage(request)))
                 raise
 
-        key = key_of(self._model.provider, self._model.completed(request))
-        first, self._spending.attempts = self._spending.calls == 0, 0
+        key = request_key(self._model.provider, self._model.completed(request))
+        is_first, self._spending.attempts = self._spending.calls == 0, 0
         try:
-            found = await self._desk.effect(f"model:{self._agent.name}", call, key=key)
+            recorded = await self._context.effect(f"model:{self._agent.name}", call, key=key)
         except ModelError:
             self._spending.count_failure()
-            await ear.cut_off()
+            await streamer.close()
             raise
-        answer = msgspec.convert(found, Answer)
-        await ear.heard(answer, always=first)
+        answer = msgspec.convert(recorded, ModelAnswer)
+        await streamer.finish(answer, always=is_first)
         self._spending.count(answer)
         if answer.finish == "length":
-            await self._desk.noted(TRUNCATED, {**self._asked(), "stopReason": "max_tokens"})
+            await self._context.noted(
+                TRUNCATED, {**self._model_payload(), "stopReason": "max_tokens"}
+            )
         return answer
 
-    def _tried(self, attempt: Attempt) -> None:
-        """Calls are made again in the open: what failed, and when it is tried once more."""
+    def _on_attempt(self, attempt: CallAttempt) -> None:
+        """Publish a failed attempt and the time of the next one."""
         self._spending.attempts = attempt.number
         if attempt.wait_s is None:
             return
         payload = {
-            **self._names(),
+            **self._id_payload(),
             "model": self._model.reference.text,
             "attempt": attempt.number,
             "of": attempt.of,
             "error": {"code": attempt.code, "message": attempt.message},
             "waitMs": round(attempt.wait_s * 1000),
         }
-        self._desk.tell(RETRIED, payload)
+        self._context.tell(MODEL_RETRIED, payload)
 
-    def _failure(self, error: ModelError) -> Done:
+    def _failed_result(self, error: ModelError) -> InvocationResult:
         details = {"code": error.code, "message": error.message, "retryable": error.passing}
-        return Done(outcome="failed", error=details, usage=self._spending.total())
+        return InvocationResult(outcome="failed", error=details, usage=self._spending.total())
 
-    async def _refused(self, answer: Answer, messages: list[Message]) -> Done:
-        """Refusals are said to be refusals; nothing is put in their place."""
-        asked = [part.content for part in messages if isinstance(part.content, str)]
-        text = without_echo(answer.refusal or "", asked) or None
-        await self._desk.noted(REFUSAL, {**self._asked(), "refusalText": text})
-        return Done(
+    async def _refused_result(
+        self, answer: ModelAnswer, messages: list[ModelMessage]
+    ) -> InvocationResult:
+        """Record a refusal and return it as such."""
+        sent = [part.content for part in messages if isinstance(part.content, str)]
+        text = remove_echo(answer.refusal or "", sent) or None
+        await self._context.noted(REFUSAL, {**self._model_payload(), "refusalText": text})
+        return InvocationResult(
             outcome="refused",
             error={
                 "code": "model_refused",
@@ -207,20 +233,22 @@ class _Work:
             usage=self._spending.total(),
         )
 
-    async def _said(self, prompt: Prompt, messages: list[Message], answer: Answer) -> Done:
+    async def _answer_result(
+        self, prompt: Prompt, messages: list[ModelMessage], answer: ModelAnswer
+    ) -> InvocationResult:
         task, text = self._assignment.task, answer.text.strip()
-        outcome: Literal["spoke", "answered"] = "spoke" if task in SPOKEN else "answered"
+        outcome: Literal["spoke", "answered"] = "spoke" if task in SPOKEN_TASKS else "answered"
         value, content = None, None
         if prompt.format is not None:
-            value = await self._form(prompt, messages, answer)
-            content = told(self._assignment, value) if task in SPOKEN else None
+            value = await self._structured_answer(prompt, messages, answer)
+            content = synthesis_text(self._assignment, value) if task in SPOKEN_TASKS else None
         elif task == "work":
             content = text
         elif not text or text.strip("[]. ").upper() == PASS:
-            return Done(outcome="passed", usage=self._spending.total())
+            return InvocationResult(outcome="passed", usage=self._spending.total())
         else:
             content = text
-        return Done(
+        return InvocationResult(
             outcome=outcome,
             content=content,
             answer=value,
@@ -229,109 +257,114 @@ class _Work:
             agent=self._speaker(),
         )
 
-    async def _form(self, prompt: Prompt, messages: list[Message], answer: Answer) -> Any:
-        """The form that was asked for. One that is not filled in right is sent back once."""
+    async def _structured_answer(
+        self, prompt: Prompt, messages: list[ModelMessage], answer: ModelAnswer
+    ) -> Any:
+        """Parse the answer. Ask the model once more when it does not fit the schema."""
         try:
-            return self._filled_in(prompt, answer)
+            return self._parse_answer(prompt, answer)
         except ModelAnswerInvalid as problem:
             if self._spending.used_up is not None:
                 raise
-            again = [
+            retry_messages = [
                 *messages,
-                Message(role="assistant", content=answer.text),
-                Message(role="user", name="host", content=f"{problem.message} Answer again."),
+                ModelMessage(role="assistant", content=answer.text),
+                ModelMessage(role="user", name="host", content=f"{problem.message} Answer again."),
             ]
-            return self._filled_in(prompt, await self._ask(prompt, again, without_tools=True))
+            return self._parse_answer(
+                prompt, await self._call_model(prompt, retry_messages, without_tools=True)
+            )
 
-    def _filled_in(self, prompt: Prompt, answer: Answer) -> Any:
-        """Raises ModelAnswerInvalid."""
+    def _parse_answer(self, prompt: Prompt, answer: ModelAnswer) -> Any:
+        """Raise ModelAnswerInvalid."""
         decides = self._assignment.task == "decide"
         request = ModelRequest(
             model=answer.model,
             messages=prompt.messages,
             response_format=None if decides else prompt.format,
         )
-        value = structured(request, answer)
-        return work.order(value, self._assignment.workers) if decides else value
+        value = parse_structured_answer(request, answer)
+        return work.parse_decision(value, self._assignment.workers) if decides else value
 
-    async def _settled(self, found: Done) -> Done:
-        """What was decided is said; where a person had to look, it is what the person made of it.
-        Of words it is not said again what they were."""
-        if found.outcome in ("failed", "refused"):
-            return found
+    async def _settle(self, result: InvocationResult) -> InvocationResult:
+        """Record the decision of the agent, and return the result with the one a person may have
+        made instead. Words are not recorded again."""
+        if result.outcome in ("failed", "refused"):
+            return result
         match self._assignment.task:
             case "decide":
-                return await self._order(found)
+                return await self._settle_decision(result)
             case "work":
-                return await self._worked(found)
+                return await self._settle_work(result)
             case task:
-                said = found.answer or {"task": task, "outcome": found.outcome}
-                await self._desk.decided(said, None, self._threshold)
-                return found
+                decision = result.answer or {"task": task, "outcome": result.outcome}
+                await self._context.decided(decision, None, self._threshold)
+                return result
 
-    async def _worked(self, found: Done) -> Done:
-        formed = found.answer is not None
-        said = found.answer if formed else {"task": "work", "outcome": "answered"}
-        sure = sure_of(found.answer)
-        decided = await self._desk.decided(said, sure, self._threshold)
-        if formed:
-            found = replace(found, answer=decided, confidence=sure)
+    async def _settle_work(self, result: InvocationResult) -> InvocationResult:
+        is_structured = result.answer is not None
+        decision = result.answer if is_structured else {"task": "work", "outcome": "answered"}
+        confidence = stated_confidence(result.answer)
+        decided = await self._context.decided(decision, confidence, self._threshold)
+        if is_structured:
+            result = replace(result, answer=decided, confidence=confidence)
         if self._memory != "none":
-            answer = found.answer if formed else found.content
-            text = f"{self._assignment.prompt[:LONGEST_MEMORY]}\n{words(answer)[:LONGEST_MEMORY]}"
-            await self._desk.remember(self._memory, self._agent.name, text.strip())
-        return found
+            answer = result.answer if is_structured else result.content
+            task = self._assignment.prompt[:LONGEST_MEMORY]
+            text = f"{task}\n{content_text(answer)[:LONGEST_MEMORY]}"
+            await self._context.remember(self._memory, self._agent.name, text.strip())
+        return result
 
-    async def _order(self, found: Done) -> Done:
-        """A supervisor's decision; one it is sure enough of says how sure."""
-        decision, sure = dict(found.answer["decision"]), sure_of(found.answer)
-        await self._desk.decided(decision, sure, self._threshold)
-        able = decision["kind"] in ("next-worker", "terminate")
-        if sure is not None and sure >= self._threshold and able:
-            decision["confidence"] = sure
-        return replace(found, answer=decision, confidence=sure, threshold=self._threshold)
+    async def _settle_decision(self, result: InvocationResult) -> InvocationResult:
+        """Record the decision of a supervisor, with a confidence that reaches the threshold."""
+        decision, confidence = dict(result.answer["decision"]), stated_confidence(result.answer)
+        await self._context.decided(decision, confidence, self._threshold)
+        can_carry = decision["kind"] in ("next-worker", "terminate")
+        if confidence is not None and confidence >= self._threshold and can_carry:
+            decision["confidence"] = confidence
+        return replace(result, answer=decision, confidence=confidence, threshold=self._threshold)
 
-    def _asked(self) -> dict[str, Any]:
+    def _model_payload(self) -> dict[str, Any]:
         model = {"provider": self._model.provider, "model": self._model.reference.model}
         return {"nodeId": self._assignment.node_id, **model}
 
     def _speaker(self) -> dict[str, Any]:
         model = {"provider": self._model.provider, "model": self._model.reference.model}
-        member = self._found.member
+        member = self._resolved_agent.member
         if member is not None:
             return {"agentId": member.roster_id, "name": member.persona, "model": model}
         return {"agentId": self._agent.agent_id, "model": model}
 
-    def _started(self, prompt: Prompt) -> dict[str, Any]:
-        asked, found = self._assignment, self._found
+    def _started_payload(self, prompt: Prompt) -> dict[str, Any]:
+        assignment, resolved = self._assignment, self._resolved_agent
         payload: dict[str, Any] = {
-            **self._names(),
-            "source": asked.source,
+            **self._id_payload(),
+            "source": assignment.source,
             "modelClass": self._agent.model_class,
             "resolvedModel": self._model.reference.model,
             "resolvedProvider": self._model.provider,
-            "resolvedAgentVersion": found.version,
+            "resolvedAgentVersion": resolved.version,
             "toolSurfaceCount": len(self._toolbox.tools),
             "memoryBound": self._memory != "none",
-            "task": asked.task,
+            "task": assignment.task,
         }
-        if found.channel is not None:
-            payload["resolvedChannel"] = found.channel
-        if asked.version is not None:
-            payload["requestedVersion"] = asked.version
-        for what, word, kind in (("flaggedTurns", "turn", int), ("flaggedData", "name", str)):
+        if resolved.channel is not None:
+            payload["resolvedChannel"] = resolved.channel
+        if assignment.version is not None:
+            payload["requestedVersion"] = assignment.version
+        for field, word, key_type in (("flaggedTurns", "turn", int), ("flaggedData", "name", str)):
             marks = [
-                {word: place, "flags": flags}
-                for place, flags in prompt.flagged.items()
-                if isinstance(place, kind)
+                {word: key, "flags": flags}
+                for key, flags in prompt.flagged.items()
+                if isinstance(key, key_type)
             ]
             if marks:
-                payload[what] = marks
+                payload[field] = marks
         return payload
 
-    def _resolved(self) -> dict[str, Any]:
-        """An agent's own prompt wins; there is no library of prompts here."""
-        source = f"prompt:{self._agent.manifest_id}@{self._found.version}"
+    def _resolved_payload(self) -> dict[str, Any]:
+        """Return the source of the prompt. The own prompt of the agent always wins."""
+        source = f"prompt:{self._agent.manifest_id}@{self._resolved_agent.version}"
         return {
             "nodeId": self._assignment.node_id,
             "kind": "system",
@@ -340,28 +373,28 @@ class _Work:
             "resolved": source,
         }
 
-    def _completed(self, found: Done, prompt: Prompt) -> dict[str, Any]:
-        unsure = found.confidence is not None and found.confidence < self._threshold
-        if found.outcome in ("refused", "failed"):
-            return self._ended(found.outcome)
-        held = self._assignment.task == "decide" and unsure
-        payload = self._ended("escalated" if held else "completed")
+    def _completed_payload(self, result: InvocationResult, prompt: Prompt) -> dict[str, Any]:
+        unsure = result.confidence is not None and result.confidence < self._threshold
+        if result.outcome in ("refused", "failed"):
+            return self._done_payload(result.outcome)
+        escalated = self._assignment.task == "decide" and unsure
+        payload = self._done_payload("escalated" if escalated else "completed")
         if prompt.format is not None:
             payload["schemaValidated"] = True
-        if found.confidence is not None:
-            payload["confidence"] = found.confidence
+        if result.confidence is not None:
+            payload["confidence"] = result.confidence
         return payload
 
-    def _ended(self, outcome: str) -> dict[str, Any]:
-        return {**self._names(), "outcome": outcome}
+    def _done_payload(self, outcome: str) -> dict[str, Any]:
+        return {**self._id_payload(), "outcome": outcome}
 
-    def _names(self) -> dict[str, Any]:
+    def _id_payload(self) -> dict[str, Any]:
         return {"invocationId": self._assignment.invocation, "agentId": self._assignment.agent}
 
 
-def sure_of(value: Any) -> float | None:
-    """How sure an answer says it is, if its form has a place for that."""
-    found = value.get("confidence") if isinstance(value, dict) else None
-    if isinstance(found, bool) or not isinstance(found, (int, float)):
+def stated_confidence(value: Any) -> float | None:
+    """Return the confidence that a structured answer states, if any."""
+    confidence = value.get("confidence") if isinstance(value, dict) else None
+    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)):
         return None
-    return float(found) if 0 <= found <= 1 else None
+    return float(confidence) if 0 <= confidence <= 1 else None

@@ -1,84 +1,88 @@
-"""An answer while it is spoken: words and thoughts go out as they come."""
+"""Publish the words and the reasoning of an answer while it streams."""
 
 from contextlib import aclosing
 
-from moot.agents.invocation.desk import Desk, Thought
+from moot.agents.invocation.context import AgentContext, ReasoningStream
 from moot.agents.models.protocol import (
-    Answer,
-    Folding,
+    AnswerFolder,
+    AnswerRestart,
+    ModelAnswer,
     ModelRequest,
     Piece,
-    Reasoning,
-    Restarted,
-    Text,
-    Usage,
+    ReasoningPiece,
+    TextPiece,
+    TokenUsage,
 )
-from moot.agents.models.registry import Chosen
+from moot.agents.models.registry import ChosenModel
 
-#: letters of a token, about
-LETTERS = 4
+#: an estimate
+CHARACTERS_PER_TOKEN = 4
 
 
-class Ear:
-    """Listens to one call of a model. A form that is filled in is not read ``aloud``."""
+class AnswerStreamer:
+    """Reads one call of a model. With ``aloud`` it publishes the words; a structured answer is not
+    published."""
 
-    def __init__(self, desk: Desk, aloud: bool) -> None:
-        self._desk, self._aloud = desk, aloud
-        self._thought: Thought | None = None
-        self._usage: Usage | None = None
-        self._letters = 0
+    def __init__(self, context: AgentContext, aloud: bool) -> None:
+        self._context, self._aloud = context, aloud
+        self._reasoning: ReasoningStream | None = None
+        self._usage: TokenUsage | None = None
+        self._characters = 0
 
-    async def listen(self, model: Chosen, request: ModelRequest) -> Answer:
-        folding = Folding(request.model)
+    async def read(self, model: ChosenModel, request: ModelRequest) -> ModelAnswer:
+        folder = AnswerFolder(request.model)
         async with aclosing(model.stream(request)) as pieces:
             async for piece in pieces:
-                folding.take(piece)
+                folder.take(piece)
                 self._take(piece)
-                await self._tell(piece)
-        answer = folding.answer()
+                await self._publish(piece)
+        answer = folder.answer()
         if self._aloud and not answer.tool_calls:
-            await self._desk.said(answer.finish, answer.model)
+            await self._context.said(answer.finish, answer.model)
         return answer
 
     def _take(self, piece: Piece) -> None:
-        self._desk.stir()
-        if isinstance(piece, Usage):
+        self._context.stir()
+        if isinstance(piece, TokenUsage):
             self._usage = piece
-        elif isinstance(piece, Text | Reasoning):
-            self._letters += len(piece.text)
+        elif isinstance(piece, TextPiece | ReasoningPiece):
+            self._characters += len(piece.text)
 
-    def known(self, request: ModelRequest) -> Usage:
-        """What a call that is broken off has used up: as the provider has counted, or about."""
+    def usage(self, request: ModelRequest) -> TokenUsage:
+        """Return the usage of a cancelled call, as counted by the provider or estimated."""
         if self._usage is not None:
             return self._usage
-        asked = sum(len(str(message.content)) for message in request.messages)
-        return Usage(input_tokens=asked // LETTERS, output_tokens=self._letters // LETTERS)
+        input_length = sum(len(str(message.content)) for message in request.messages)
+        return TokenUsage(
+            input_tokens=input_length // CHARACTERS_PER_TOKEN,
+            output_tokens=self._characters // CHARACTERS_PER_TOKEN,
+        )
 
-    async def _tell(self, piece: Piece) -> None:
+    async def _publish(self, piece: Piece) -> None:
         match piece:
-            case Reasoning():
-                await self._think(piece.text)
-            case Text() if self._aloud:
-                await self._desk.say(piece.text)
-            case Restarted() if self._aloud:
-                self._desk.take_back()
+            case ReasoningPiece():
+                await self._add_reasoning(piece.text)
+            case TextPiece() if self._aloud:
+                await self._context.say(piece.text)
+            case AnswerRestart() if self._aloud:
+                self._context.take_back()
 
-    async def _think(self, text: str) -> None:
-        if self._thought is None:
-            self._thought = self._desk.thinking()
-        await self._thought.add(text)
+    async def _add_reasoning(self, text: str) -> None:
+        if self._reasoning is None:
+            self._reasoning = self._context.thinking()
+        await self._reasoning.add(text)
 
-    async def heard(self, answer: Answer, always: bool) -> None:
-        """The train of thought is over. One that is on record and was not heard now is told as it
-        stands there; ``always`` tells also that there was none."""
-        if self._thought is None and answer.reasoning:
-            await self._think(answer.reasoning)
-        if self._thought is None and always:
-            self._thought = self._desk.thinking()
-        await self.cut_off()
+    async def finish(self, answer: ModelAnswer, always: bool) -> None:
+        """End the reasoning. Publish recorded reasoning that did not stream now; with ``always``
+        also publish that there was none."""
+        if self._reasoning is None and answer.reasoning:
+            await self._add_reasoning(answer.reasoning)
+        if self._reasoning is None and always:
+            self._reasoning = self._context.thinking()
+        await self.close()
 
-    async def cut_off(self) -> None:
-        """Nothing more comes."""
-        if self._thought is not None:
-            await self._thought.close()
-            self._thought = None
+    async def close(self) -> None:
+        """Close the reasoning, because no more comes."""
+        if self._reasoning is not None:
+            await self._reasoning.close()
+            self._reasoning = None

@@ -1,30 +1,36 @@
-"""The messages API of Anthropic, and of whoever speaks it."""
+"""Call models by the messages API of Anthropic and compatible servers."""
 
 import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
 from moot.agents.models.protocol import (
-    Begun,
-    Message,
+    AnswerStart,
+    AnswerStop,
+    ModelMessage,
     ModelRequest,
+    ModelTool,
     Piece,
-    Reason,
-    Reasoning,
-    Refusal,
-    Stop,
-    Text,
-    Tool,
-    Usage,
+    ReasoningPiece,
+    RefusalPiece,
+    StopReason,
+    TextPiece,
+    TokenUsage,
 )
-from moot.agents.models.sdk import Connection, Endpoint, SdkModel, enveloped, read
-from moot.agents.models.validation import Splinters
+from moot.agents.models.sdk import (
+    ProviderEndpoint,
+    SdkConnection,
+    SdkModel,
+    read_part,
+    wrap_with_speaker,
+)
+from moot.agents.models.validation import ToolCallParts
 from moot.clock import Clock
 from moot.core.errors.models import ModelDisconnected
 
 URL = "https://api.anthropic.com"
 
-REASONS: dict[str, Reason] = {
+REASONS: dict[str, StopReason] = {
     "end_turn": "end",
     "stop_sequence": "end",
     "pause_turn": "end",
@@ -34,72 +40,76 @@ REASONS: dict[str, Reason] = {
     "refusal": "refusal",
 }
 SCHEMA_WORDS = ("output_config", "output_format", "json_schema", "structured output")
-#: the API wants a bound; this one is used when nobody set another
+#: the API requires a limit; this is the default
 OUTPUT_TOKENS = 4096
-#: the API wants a person to have begun
+#: the API requires a first message of the user
 BEGIN = {"role": "user", "content": "Please begin."}
 
 
 class AnthropicModel(SdkModel):
-    """A model behind any address that speaks the messages API."""
+    """A model behind any address with the messages API."""
 
     provider = "anthropic"
     schema_words = SCHEMA_WORDS
 
-    def __init__(self, endpoint: Endpoint, clock: Clock) -> None:
-        super().__init__(Connection("anthropic", "AsyncAnthropic", endpoint, clock))
+    def __init__(self, endpoint: ProviderEndpoint, clock: Clock) -> None:
+        super().__init__(SdkConnection("anthropic", "AsyncAnthropic", endpoint, clock))
 
     async def pieces(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         client = await self.connection.client()
-        reading = _Reading()
+        reader = _AnthropicReader()
         async with await client.messages.create(**_body(request)) as events:
             async for event in events:
-                for piece in read(reading.take, event):
+                for piece in read_part(reader.take, event):
                     yield piece
-        for piece in read(reading.end):
+        for piece in read_part(reader.end):
             yield piece
 
 
 def _body(request: ModelRequest) -> dict[str, Any]:
     system = [_plain(message) for message in request.messages if message.role == "system"]
-    said = [_message(message) for message in request.messages if message.role != "system"]
-    if not said or said[0]["role"] != "user":
-        said.insert(0, BEGIN)
-    # the SDK has no words for these any more, the API has them for the models that take them
+    messages = [_message(message) for message in request.messages if message.role != "system"]
+    if not messages or messages[0]["role"] != "user":
+        messages.insert(0, BEGIN)
+    # the SDK has no parameters for these any more, but some models still accept them
     sampling = {"temperature": request.temperature, "top_p": request.top_p}
-    more = {name: value for name, value in sampling.items() if value is not None}
+    extra = {name: value for name, value in sampling.items() if value is not None}
     tools = _tools(request)
     body: dict[str, Any] = {
         "model": request.model,
-        "messages": said,
+        "messages": messages,
         "max_tokens": request.max_output_tokens or OUTPUT_TOKENS,
         "stream": True,
         "system": "\n\n".join(system) or None,
         "stop_sequences": list(request.stop) or None,
         "tools": [_tool(tool) for tool in tools] or None,
         "tool_choice": {"type": "none"} if tools and request.tool_choice == "none" else None,
-        "extra_body": {**more, **request.options} or None,
+        "extra_body": {**extra, **request.options} or None,
     }
     if request.response_format is not None:
-        asked = {"type": "json_schema", "schema": request.response_format.schema}
-        body["output_config"] = {"format": asked}
+        output_format = {"type": "json_schema", "schema": request.response_format.schema}
+        body["output_config"] = {"format": output_format}
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _tools(request: ModelRequest) -> tuple[Tool, ...]:
-    """The API wants to know of every tool that messages speak of, also of one that has gone."""
-    known = {tool.name for tool in request.tools}
-    used = {call.name for message in request.messages for call in message.tool_calls}
-    return (*request.tools, *(Tool(name=name) for name in sorted(used - known)))
+def _tools(request: ModelRequest) -> tuple[ModelTool, ...]:
+    """Return all tools that messages mention, because the API requires that, even for removed
+    ones."""
+    listed_names = {tool.name for tool in request.tools}
+    mentioned_names = {call.name for message in request.messages for call in message.tool_calls}
+    return (
+        *request.tools,
+        *(ModelTool(name=name) for name in sorted(mentioned_names - listed_names)),
+    )
 
 
-def _plain(message: Message) -> str:
+def _plain(message: ModelMessage) -> str:
     if isinstance(message.content, str):
         return message.content
     return "\n".join(str(block.get("text", "")) for block in message.content)
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: ModelMessage) -> dict[str, Any]:
     if message.role == "tool":
         result = {
             "type": "tool_result",
@@ -115,29 +125,29 @@ def _message(message: Message) -> dict[str, Any]:
         ]
         return {"role": "assistant", "content": [*text, *calls]}
     if message.name is not None and message.role == "user" and isinstance(message.content, str):
-        return {"role": "user", "content": enveloped(message)}
+        return {"role": "user", "content": wrap_with_speaker(message)}
     return {"role": message.role, "content": message.content}
 
 
 def _input(arguments: str) -> Any:
-    """What the model wrote, or an empty object where it wrote something else."""
+    """Return the parsed arguments, or an empty object when they are invalid."""
     try:
-        found = json.loads(arguments or "{}")
+        value = json.loads(arguments or "{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _tool(tool: Any) -> dict[str, Any]:
-    found = {"name": tool.name, "input_schema": tool.parameters or {"type": "object"}}
-    return found if tool.description is None else {**found, "description": tool.description}
+    fields = {"name": tool.name, "input_schema": tool.parameters or {"type": "object"}}
+    return fields if tool.description is None else {**fields, "description": tool.description}
 
 
-class _Reading:
-    """Events as they come; the input of a tool comes in splinters of JSON."""
+class _AnthropicReader:
+    """Reads events, and joins the parts of tool inputs."""
 
     def __init__(self) -> None:
-        self._calls = Splinters()
+        self._calls = ToolCallParts()
         self._reason: str | None = None
         self._explanation = ""
         self._input = self._output = self._cached = 0
@@ -147,7 +157,7 @@ class _Reading:
         match event.type:
             case "message_start":
                 self._count(event.message.usage)
-                return [Begun(model=event.message.model, response_id=event.message.id)]
+                return [AnswerStart(model=event.message.model, response_id=event.message.id)]
             case "content_block_start" if event.content_block.type == "tool_use":
                 block = event.content_block
                 self._calls.add(event.index, block.id, block.name, None)
@@ -167,37 +177,38 @@ class _Reading:
     def _delta(self, index: int, delta: Any) -> list[Piece]:
         match delta.type:
             case "text_delta":
-                return [Text(delta.text)]
+                return [TextPiece(delta.text)]
             case "thinking_delta":
-                return [Reasoning(delta.thinking)]
+                return [ReasoningPiece(delta.thinking)]
             case "input_json_delta" if index in self._calls:
                 self._calls.add(index, None, None, delta.partial_json)
             case _:
-                pass  # signatures and whatever else may come one day
+                pass  # signatures and unknown deltas
         return []
 
     def _count(self, usage: Any) -> None:
-        """Later counts replace earlier ones; what was read from a cache is input, too."""
+        """Take over the token counts; later ones replace earlier ones. Cached tokens are part of
+        the input."""
         if usage is None:
             return
         cached = getattr(usage, "cache_read_input_tokens", None) or 0
         written = getattr(usage, "cache_creation_input_tokens", None) or 0
-        fresh = getattr(usage, "input_tokens", None)
-        if fresh is not None:
-            self._input, self._cached = fresh + cached + written, cached
+        uncached = getattr(usage, "input_tokens", None)
+        if uncached is not None:
+            self._input, self._cached = uncached + cached + written, cached
         self._output = getattr(usage, "output_tokens", None) or self._output
 
     def end(self) -> list[Piece]:
-        """Raises ModelDisconnected when the last event never came."""
+        """Return the last pieces. Raise ModelDisconnected when the last event is missing."""
         if self._reason is None or not self._over:
             raise ModelDisconnected("The answer broke off in the middle.")
         pieces: list[Piece] = [*self._calls.calls()]
         reason = REASONS.get(self._reason, "end")
         if reason == "refusal" and self._explanation:
-            pieces.append(Refusal(self._explanation))
-        usage = Usage(
+            pieces.append(RefusalPiece(self._explanation))
+        usage = TokenUsage(
             input_tokens=self._input,
             output_tokens=self._output,
             cached_input_tokens=self._cached,
         )
-        return [*pieces, usage, Stop(reason)]
+        return [*pieces, usage, AnswerStop(reason)]

@@ -1,8 +1,7 @@
-"""Answers kept in a file and given again: tests that need neither a key nor a network.
+"""Record answers of models in a file and replay them, without key or network.
 
-A cassette has one JSON object in each line, ordered by key: the key, the request it is the key
-of, the answer. Nothing about who asked or with which credentials is in it.
-"""
+A cassette has one JSON object per line, ordered by key: the key, its request and the answer. It
+holds neither the caller nor credentials."""
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
@@ -13,45 +12,45 @@ import msgspec
 from msgspec import Struct
 
 from moot.agents.models.protocol import (
-    Answer,
-    Folding,
-    Message,
+    AnswerFolder,
     Model,
+    ModelAnswer,
+    ModelMessage,
     ModelRequest,
     Piece,
-    pieces_of,
+    pieces_from_answer,
 )
 from moot.core.agents import model_key
 from moot.core.errors.models import ModelNotConfigured, ModelNotRecorded
-from moot.core.json.canonical import canonical
+from moot.core.json.canonical import canonical_bytes
 
 MOST_DIFFERENCES = 5
 LONGEST_VALUE = 80
 HIDDEN = "***"
 
 
-class Take(Struct, frozen=True, kw_only=True):
+class RecordedAnswer(Struct, frozen=True, kw_only=True):
     """One line of a cassette."""
 
     key: str
     request: dict[str, Any]
-    answer: Answer
+    answer: ModelAnswer
 
 
-def semantic_request(provider: str, request: ModelRequest) -> model_key.ModelRequest:
-    """What of a request the answer depends on, as the recipe of the cache key wants it."""
-    asked = request.response_format
+def semantic_request(provider: str, request: ModelRequest) -> model_key.SemanticRequest:
+    """Return the parts of a request that its answer depends on, for the cache key."""
+    output = request.response_format
     options = {
         f"vendor.{provider}.{name}": value
         for name, value in request.options.items()
-        if name not in model_key.TRANSPORT
+        if name not in model_key.TRANSPORT_FIELDS
     }
     if request.tools and request.tool_choice != "auto":
         options[f"vendor.{provider}.toolChoice"] = request.tool_choice
     if provider == "demo" and request.context is not None:
-        # one text: nobody looks into it, and a key is quicker to make of one than of many parts
+        # as one text, because that makes the key faster
         options["vendor.demo.context"] = msgspec.json.encode(request.context).decode()
-    return model_key.request_of({
+    return model_key.parse_semantic_request({
         "provider": provider,
         "model": request.model,
         "messages": [_message(message) for message in request.messages],
@@ -61,112 +60,121 @@ def semantic_request(provider: str, request: ModelRequest) -> model_key.ModelReq
         "maxOutputTokens": request.max_output_tokens,
         "stop": list(request.stop) or None,
         "seed": request.seed,
-        "responseFormat": {"type": "json", "schema": asked.schema} if asked else None,
+        "responseFormat": {"type": "json", "schema": output.schema} if output else None,
         "providerOptions": options or None,
     })  # fmt: skip
 
 
-def key_of(provider: str, request: ModelRequest) -> str:
-    """The key under which the answer to this request is kept."""
+def request_key(provider: str, request: ModelRequest) -> str:
+    """Return the key of the answer to this request."""
     return model_key.model_key(semantic_request(provider, request))
 
 
-def _message(message: Message) -> dict[str, Any]:
-    found: dict[str, Any] = {"role": message.role, "content": message.content}
+def _message(message: ModelMessage) -> dict[str, Any]:
+    fields: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        # the recipe has no field for them; they are a part of what was said
+        # the key has no field for tool calls, so they are part of the content
         text = message.content
         blocks = [{"type": "text", "text": text}] if isinstance(text, str) else list(text)
         calls = [{**msgspec.to_builtins(call), "type": "toolCall"} for call in message.tool_calls]
-        found["content"] = [*blocks, *calls]
+        fields["content"] = [*blocks, *calls]
     if message.name is not None:
-        found["name"] = message.name
+        fields["name"] = message.name
     if message.tool_call_id is not None:
-        found["toolCallId"] = message.tool_call_id
-    return found
+        fields["toolCallId"] = message.tool_call_id
+    return fields
 
 
 class Cassette:
-    """A file of takes. Read whole, written whole, never half."""
+    """A file of recorded answers, read and written as a whole."""
 
     def __init__(self, file: Path, secrets: Iterable[str] = ()) -> None:
         self.file = file
         self._secrets = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
-        self._takes = {take.key: take for take in self._read()}
+        self._answers = {recorded.key: recorded for recorded in self._read()}
 
     def __len__(self) -> int:
-        return len(self._takes)
+        return len(self._answers)
 
-    def find(self, provider: str, request: ModelRequest) -> Answer:
-        """Raises ModelNotRecorded, which says what comes nearest and how it differs."""
-        key = key_of(provider, request)
-        take = self._takes.get(key)
-        if take is None:
-            raise self._miss(key, model_key.semantic(semantic_request(provider, request)))
-        return take.answer
+    def find(self, provider: str, request: ModelRequest) -> ModelAnswer:
+        """Return the recorded answer. Raise ModelNotRecorded with the nearest request and its
+        differences."""
+        key = request_key(provider, request)
+        recorded = self._answers.get(key)
+        if recorded is None:
+            raise self._not_recorded_error(
+                key, model_key.arrange_request(semantic_request(provider, request))
+            )
+        return recorded.answer
 
-    def keep(self, provider: str, request: ModelRequest, answer: Answer) -> None:
-        asked = semantic_request(provider, request)
-        key = model_key.model_key(asked)
-        take = Take(key=key, request=model_key.semantic(asked), answer=answer)
-        self._takes[key] = msgspec.json.decode(self._written(take), type=Take)
+    def record(self, provider: str, request: ModelRequest, answer: ModelAnswer) -> None:
+        semantic = semantic_request(provider, request)
+        key = model_key.model_key(semantic)
+        recorded = RecordedAnswer(
+            key=key, request=model_key.arrange_request(semantic), answer=answer
+        )
+        self._answers[key] = msgspec.json.decode(self._encode_line(recorded), type=RecordedAnswer)
         self._write()
 
-    def _written(self, take: Take) -> bytes:
-        """One line: keys in order, secrets struck out."""
-        text = canonical(msgspec.to_builtins(take)).decode()
+    def _encode_line(self, recorded: RecordedAnswer) -> bytes:
+        """Return one line, with keys in order and secrets masked."""
+        text = canonical_bytes(msgspec.to_builtins(recorded)).decode()
         for secret in self._secrets:
             text = text.replace(msgspec.json.encode(secret).decode()[1:-1], HIDDEN)
         return text.encode()
 
     def _write(self) -> None:
-        lines = [self._written(self._takes[key]) for key in sorted(self._takes)]
+        lines = [self._encode_line(self._answers[key]) for key in sorted(self._answers)]
         self.file.parent.mkdir(parents=True, exist_ok=True)
         draft = self.file.with_name(f"{self.file.name}.new")
         draft.write_bytes(b"".join(line + b"\n" for line in lines))
         draft.replace(self.file)
 
-    def _read(self) -> Iterable[Take]:
+    def _read(self) -> Iterable[RecordedAnswer]:
         if not self.file.exists():
             return
         for number, line in enumerate(self.file.read_bytes().splitlines(), start=1):
             try:
-                yield msgspec.json.decode(line, type=Take)
+                yield msgspec.json.decode(line, type=RecordedAnswer)
             except msgspec.DecodeError as error:
                 raise ModelNotConfigured(
                     f"{self.file}:{number}: this is no recorded answer: {error}."
                 ) from None
 
-    def _miss(self, key: str, asked: dict[str, Any]) -> ModelNotRecorded:
-        said = f"Nobody recorded an answer to this in {self.file} (key {key[:12]}…)."
-        near = min(
-            self._takes.values(),
-            key=lambda take: (len(differences(take.request, asked)), take.key),
+    def _not_recorded_error(self, key: str, request: dict[str, Any]) -> ModelNotRecorded:
+        message = f"Nobody recorded an answer to this in {self.file} (key {key[:12]}…)."
+        nearest = min(
+            self._answers.values(),
+            key=lambda recorded: (len(list_differences(recorded.request, request)), recorded.key),
             default=None,
         )
-        if near is None:
-            return ModelNotRecorded(f"{said} It is empty; record it first.", key=key)
-        found = differences(near.request, asked)
+        if nearest is None:
+            return ModelNotRecorded(f"{message} It is empty; record it first.", key=key)
+        differences = list_differences(nearest.request, request)
         more = (
-            f"; and {len(found) - MOST_DIFFERENCES} more" if len(found) > MOST_DIFFERENCES else ""
+            f"; and {len(differences) - MOST_DIFFERENCES} more"
+            if len(differences) > MOST_DIFFERENCES
+            else ""
         )
-        listed = "; ".join(found[:MOST_DIFFERENCES])
+        summary = "; ".join(differences[:MOST_DIFFERENCES])
         return ModelNotRecorded(
-            f"{said} The nearest is {near.key[:12]}…, which differs: {listed}{more}."
+            f"{message} The nearest is {nearest.key[:12]}…, which differs: {summary}{more}."
             " Record it anew, or ask as it was asked then.",
             key=key,
-            nearest=near.key,
-            differences=found[:MOST_DIFFERENCES],
+            nearest=nearest.key,
+            differences=differences[:MOST_DIFFERENCES],
         )
 
 
-def differences(recorded: Any, asked: Any) -> list[str]:
-    """Every place where two requests are not the same, with what stands there."""
-    before, now = dict(_leaves(recorded)), dict(_leaves(asked))
+def list_differences(recorded: Any, asked: Any) -> list[str]:
+    """Return every place where two requests differ, with both values."""
+    old_leaves, new_leaves = dict(_leaves(recorded)), dict(_leaves(asked))
     return [
-        f"{place}: recorded {_shown(before, place)}, asked {_shown(now, place)}"
-        for place in sorted({*before, *now})
-        if (place in before) != (place in now) or before.get(place) != now.get(place)
+        f"{place}: recorded {_format_leaf(old_leaves, place)},"
+        f" asked {_format_leaf(new_leaves, place)}"
+        for place in sorted({*old_leaves, *new_leaves})
+        if (place in old_leaves) != (place in new_leaves)
+        or old_leaves.get(place) != new_leaves.get(place)
     ]
 
 
@@ -181,42 +189,42 @@ def _leaves(value: Any, place: str = "") -> Iterable[tuple[str, Any]]:
         yield place, value
 
 
-def _shown(leaves: dict[str, Any], place: str) -> str:
+def _format_leaf(leaves: dict[str, Any], place: str) -> str:
     if place not in leaves:
         return "nothing"
     text = msgspec.json.encode(leaves[place]).decode()
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
-class Recording:
-    """Asks another model and keeps every whole answer."""
+class RecordingModel:
+    """Calls another model and records every complete answer."""
 
     def __init__(self, model: Model, cassette: Cassette) -> None:
         self.provider = model.provider
         self._model, self._cassette = model, cassette
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-        folding = Folding(request.model)
+        folder = AnswerFolder(request.model)
         async with aclosing(self._model.stream(request)) as pieces:
             async for piece in pieces:
-                folding.take(piece)
+                folder.take(piece)
                 yield piece
-        self._cassette.keep(self.provider, request, folding.answer())
+        self._cassette.record(self.provider, request, folder.answer())
 
     async def aclose(self) -> None:
         await self._model.aclose()
 
 
-class Replaying:
-    """Gives recorded answers; there is nobody behind it to ask."""
+class ReplayingModel:
+    """Returns recorded answers and calls no model."""
 
     def __init__(self, provider: str, cassette: Cassette) -> None:
         self.provider = provider
         self._cassette = cassette
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-        for piece in pieces_of(self._cassette.find(self.provider, request)):
+        for piece in pieces_from_answer(self._cassette.find(self.provider, request)):
             yield piece
 
     async def aclose(self) -> None:
-        """There is nothing to release."""
+        """Do nothing."""

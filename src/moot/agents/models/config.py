@@ -1,4 +1,4 @@
-"""Models and prices as moot.toml names them."""
+"""The models and prices in moot.toml."""
 
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -11,18 +11,18 @@ Count = Annotated[int, Meta(ge=1)]
 Variable = Annotated[str, Meta(min_length=1, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
 
 
-class Fail(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the demo model is told to misbehave."""
+class DemoFailure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A failure that the demo model simulates."""
 
     kind: Literal["timeout", "refusal", "rate_limit", "bad_json", "error", "disconnect"]
-    #: in which turn of its own, counted from 1; in every one when left out
+    #: its own turn that fails, counted from 1; by default every turn
     turn: Count | None = None
-    #: how many attempts of that turn fail; all when left out
+    #: the failing attempts of that turn; by default all
     times: Count | None = None
 
 
-class Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One turn of a script: words, a JSON value, a refusal, the use of a tool."""
+class ScriptLine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One turn of a script: text, a JSON value, a refusal, or a tool call."""
 
     say: str | None = None
     json: Any = None
@@ -32,14 +32,14 @@ class Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[models.NAME]``: a provider, where it is, and what is usual there."""
+    """``[models.NAME]``: a provider, its address, and defaults."""
 
     provider: Literal["openai", "anthropic", "demo"] = "openai"
-    #: the address; the provider's own when left out
+    #: the address; by default that of the provider
     url: Annotated[str, Meta(min_length=1)] | None = None
-    #: what the provider calls the model; a reference NAME/MODEL may name another one
+    #: the name of the model at the provider; a reference NAME/MODEL may replace it
     model: Annotated[str, Meta(min_length=1)] | None = None
-    #: the environment variable that holds the key; the key itself never stands in a file
+    #: the environment variable with the key; the key itself is never in a file
     key_env: Variable | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Share | None = None
@@ -49,29 +49,29 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     attempts: Annotated[int, Meta(ge=1, le=20)] | None = None
     first_token_s: Seconds | None = None
     total_s: Seconds | None = None
-    #: "prompt" for servers that do not know schemas; found out by itself, too
+    #: "prompt" for servers without schemas; the host also detects them
     json: Literal["native", "prompt"] = "native"
-    #: where the name of a speaker goes: the field for it, or an envelope around the words
+    #: the place for the name of a speaker: its field, or an envelope around the text
     names: Literal["field", "envelope"] | None = None
-    #: what only this provider knows, passed on as it is
+    #: options of this provider, passed on unchanged
     options: dict[str, Any] = {}
-    #: for the demo model: what it says, turn by turn, and how it fails
-    script: list[str | Line] = []
-    fail: Fail | None = None
+    #: for the demo model: its turns, and its failures
+    script: list[str | ScriptLine] = []
+    fail: DemoFailure | None = None
 
 
 class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[prices."PATTERN"]``: money for a million tokens."""
+    """``[prices."PATTERN"]``: the price of a million tokens."""
 
     input: Annotated[float, Meta(ge=0)]
     output: Annotated[float, Meta(ge=0)]
-    #: input the provider had in its cache; like other input when left out
+    #: cached input; by default the price of input
     cached_input: Annotated[float, Meta(ge=0)] | None = None
     currency: Annotated[str, Meta(pattern=r"^[A-Z]{3}$(?!\n)")] = "USD"
 
 
 class Cost(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a call cost, and by which price, so that it can be checked later."""
+    """The cost of a call, and the price used, so that it can be checked later."""
 
     amount: Decimal
     currency: str

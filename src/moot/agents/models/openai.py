@@ -1,4 +1,4 @@
-"""Chat completions as OpenAI has them, and Ollama, vLLM, OpenRouter and many others."""
+"""Call models by the chat completions API of OpenAI and compatible servers."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -6,62 +6,68 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from moot.agents.models.protocol import (
-    Begun,
-    Message,
+    AnswerStart,
+    AnswerStop,
+    ModelMessage,
     ModelRequest,
     Piece,
-    Reason,
-    Reasoning,
-    Refusal,
-    Stop,
-    Text,
-    Usage,
+    ReasoningPiece,
+    RefusalPiece,
+    StopReason,
+    TextPiece,
+    TokenUsage,
 )
-from moot.agents.models.sdk import Connection, Endpoint, SdkModel, enveloped, read
-from moot.agents.models.validation import Splinters
+from moot.agents.models.sdk import (
+    ProviderEndpoint,
+    SdkConnection,
+    SdkModel,
+    read_part,
+    wrap_with_speaker,
+)
+from moot.agents.models.validation import ToolCallParts
 from moot.clock import Clock
 from moot.core.errors.models import ModelDisconnected
 
 URL = "https://api.openai.com/v1"
 
-REASONS: dict[str, Reason] = {
+REASONS: dict[str, StopReason] = {
     "stop": "end",
     "length": "length",
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "content_filter": "refusal",
 }
-#: what a server calls the thing it does not know
+#: words in the error of a server without schemas
 SCHEMA_WORDS = ("response_format", "json_schema", "structured output")
 UNFIT_IN_NAMES = re.compile(r"[\s<|\\/>]+")
 LONGEST_NAME = 64
 
 
 class OpenAIModel(SdkModel):
-    """A model behind any address that speaks chat completions."""
+    """A model behind any address with the chat completions API."""
 
     provider = "openai"
     schema_words = SCHEMA_WORDS
 
-    def __init__(self, endpoint: Endpoint, clock: Clock) -> None:
-        super().__init__(Connection("openai", "AsyncOpenAI", endpoint, clock))
+    def __init__(self, endpoint: ProviderEndpoint, clock: Clock) -> None:
+        super().__init__(SdkConnection("openai", "AsyncOpenAI", endpoint, clock))
         self._names = endpoint.names
         self._official = urlsplit(endpoint.url).hostname == urlsplit(URL).hostname
 
     async def pieces(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         client = await self.connection.client()
-        # the SDK takes these from the environment; they are for one host, and this is any host
+        # the SDK takes these from the environment, but they are only for api.openai.com
         client.organization = client.project = None
-        reading = _Reading()
+        reader = _OpenAIReader()
         async with await client.chat.completions.create(**self._body(request)) as chunks:
             async for chunk in chunks:
-                for piece in read(reading.take, chunk):
+                for piece in read_part(reader.take, chunk):
                     yield piece
-        for piece in read(reading.end):
+        for piece in read_part(reader.end):
             yield piece
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
-        longest = "max_completion_tokens" if self._official else "max_tokens"
+        limit_field = "max_completion_tokens" if self._official else "max_tokens"
         body: dict[str, Any] = {
             "model": request.model,
             "messages": [self._message(message) for message in request.messages],
@@ -69,7 +75,7 @@ class OpenAIModel(SdkModel):
             "stream_options": {"include_usage": True},
             "temperature": request.temperature,
             "top_p": request.top_p,
-            longest: request.max_output_tokens,
+            limit_field: request.max_output_tokens,
             "stop": list(request.stop) or None,
             "seed": request.seed,
             "tools": [
@@ -79,44 +85,48 @@ class OpenAIModel(SdkModel):
             "extra_body": request.options or None,
         }  # fmt: skip
         if request.response_format is not None:
-            asked = request.response_format
-            schema = {"name": asked.name, "schema": asked.schema, "strict": _closed(asked.schema)}
+            answer_format = request.response_format
+            schema = {
+                "name": answer_format.name,
+                "schema": answer_format.schema,
+                "strict": _is_closed(answer_format.schema),
+            }
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         return {name: value for name, value in body.items() if value is not None}
 
-    def _message(self, message: Message) -> dict[str, Any]:
-        found: dict[str, Any] = {"role": message.role, "content": message.content}
+    def _message(self, message: ModelMessage) -> dict[str, Any]:
+        fields: dict[str, Any] = {"role": message.role, "content": message.content}
         if message.tool_call_id is not None:
-            found["tool_call_id"] = message.tool_call_id
+            fields["tool_call_id"] = message.tool_call_id
         if message.tool_calls:
-            found["tool_calls"] = [
+            fields["tool_calls"] = [
                 {"id": call.id, "type": "function",
                  "function": {"name": call.name, "arguments": call.arguments}}
                 for call in message.tool_calls
             ]  # fmt: skip
         if message.name is not None and message.role == "user":
             if self._names == "field":
-                found["name"] = UNFIT_IN_NAMES.sub("_", message.name)[:LONGEST_NAME]
+                fields["name"] = UNFIT_IN_NAMES.sub("_", message.name)[:LONGEST_NAME]
             elif isinstance(message.content, str):
-                found["content"] = enveloped(message)
-        return found
+                fields["content"] = wrap_with_speaker(message)
+        return fields
 
 
-class _Reading:
-    """Chunks as they come; calls of tools come in splinters and are put together."""
+class _OpenAIReader:
+    """Reads chunks, and joins the parts of tool calls."""
 
     def __init__(self) -> None:
-        self._begun = False
+        self._started = False
         self._refused = False
-        self._calls = Splinters()
+        self._calls = ToolCallParts()
         self._finish: str | None = None
-        self._usage: Usage | None = None
+        self._usage: TokenUsage | None = None
 
     def take(self, chunk: Any) -> list[Piece]:
         pieces: list[Piece] = []
-        if not self._begun:
-            self._begun = True
-            pieces.append(Begun(model=chunk.model or "", response_id=chunk.id or None))
+        if not self._started:
+            self._started = True
+            pieces.append(AnswerStart(model=chunk.model or "", response_id=chunk.id or None))
         if getattr(chunk, "usage", None) is not None:
             self._usage = _usage(chunk.usage)
         for choice in chunk.choices or ():
@@ -128,27 +138,27 @@ class _Reading:
         pieces: list[Piece] = []
         if delta is None:
             return pieces
-        thought = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
-        if isinstance(thought, str):
-            pieces.append(Reasoning(thought))
+        reasoning = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
+        if isinstance(reasoning, str):
+            pieces.append(ReasoningPiece(reasoning))
         if delta.content:
-            pieces.append(Text(delta.content))
+            pieces.append(TextPiece(delta.content))
         if getattr(delta, "refusal", None):
             self._refused = True
-            pieces.append(Refusal(delta.refusal))
-        for splinter in getattr(delta, "tool_calls", None) or ():
-            self._splinter(splinter)
+            pieces.append(RefusalPiece(delta.refusal))
+        for part in getattr(delta, "tool_calls", None) or ():
+            self._add_call_part(part)
         return pieces
 
-    def _splinter(self, splinter: Any) -> None:
-        # some servers leave the index out and send each call whole
-        index = splinter.index if isinstance(splinter.index, int) else len(self._calls)
-        said = splinter.function
-        name, arguments = (None, None) if said is None else (said.name, said.arguments)
-        self._calls.add(index, splinter.id, name, arguments)
+    def _add_call_part(self, part: Any) -> None:
+        # some servers omit the index and send each call in one part
+        index = part.index if isinstance(part.index, int) else len(self._calls)
+        function = part.function
+        name, arguments = (None, None) if function is None else (function.name, function.arguments)
+        self._calls.add(index, part.id, name, arguments)
 
     def end(self) -> list[Piece]:
-        """Raises ModelDisconnected when the last chunk never came."""
+        """Return the last pieces. Raise ModelDisconnected when the last chunk is missing."""
         if self._finish is None:
             raise ModelDisconnected("The answer broke off in the middle.")
         pieces: list[Piece] = [*self._calls.calls()]
@@ -157,12 +167,12 @@ class _Reading:
             reason = "refusal" if self._refused else "tool_calls" if self._calls else "end"
         if self._usage is not None:
             pieces.append(self._usage)
-        return [*pieces, Stop(reason)]
+        return [*pieces, AnswerStop(reason)]
 
 
-def _usage(usage: Any) -> Usage:
+def _usage(usage: Any) -> TokenUsage:
     details = getattr(usage, "prompt_tokens_details", None)
-    return Usage(
+    return TokenUsage(
         input_tokens=usage.prompt_tokens or 0,
         output_tokens=usage.completion_tokens or 0,
         cached_input_tokens=getattr(details, "cached_tokens", None) or 0,
@@ -170,20 +180,20 @@ def _usage(usage: Any) -> Usage:
 
 
 def _function(tool: Any) -> dict[str, Any]:
-    found = {"name": tool.name, "parameters": tool.parameters or {"type": "object"}}
-    return found if tool.description is None else {**found, "description": tool.description}
+    function = {"name": tool.name, "parameters": tool.parameters or {"type": "object"}}
+    return function if tool.description is None else {**function, "description": tool.description}
 
 
-def _closed(schema: Any) -> bool:
-    """Whether every object in the schema names all it may have and requires all of it."""
+def _is_closed(schema: Any) -> bool:
+    """Return whether every object in the schema lists and requires all its properties."""
     if isinstance(schema, list):
-        return all(_closed(part) for part in schema)
+        return all(_is_closed(part) for part in schema)
     if not isinstance(schema, dict):
         return True
     if schema.get("type") == "object" or "properties" in schema:
-        needed = set(schema.get("required", ()))
+        required = set(schema.get("required", ()))
         if schema.get("additionalProperties") is not False:
             return False
-        if needed != set(schema.get("properties", {})):
+        if required != set(schema.get("properties", {})):
             return False
-    return all(_closed(part) for part in schema.values())
+    return all(_is_closed(part) for part in schema.values())

@@ -1,4 +1,4 @@
-"""What is asked of a model and what comes back: a stream of pieces, folded into one answer."""
+"""Requests to models, and answers: a stream of pieces folded into one."""
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
@@ -8,54 +8,56 @@ import msgspec
 from msgspec import Struct
 
 from moot.core.errors.models import ModelAnswerInvalid, ModelDisconnected
-from moot.core.json.schema import problems
+from moot.core.json.schema import schema_problems
 
-Reason = Literal["end", "length", "tool_calls", "refusal"]
+StopReason = Literal["end", "length", "tool_calls", "refusal"]
 
 
-class ToolCall(Struct, frozen=True, kw_only=True, rename="camel", tag="toolCall", tag_field="kind"):
-    """The model wants a tool used. ``arguments`` is its JSON as it wrote it, checked by nobody."""
+class ModelToolCall(
+    Struct, frozen=True, kw_only=True, rename="camel", tag="toolCall", tag_field="kind"
+):
+    """A tool call of the model. ``arguments`` is its JSON as written, unchecked."""
 
     id: str
     name: str
     arguments: str
 
 
-class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One message; ``content`` is text or the provider's content blocks."""
+class ModelMessage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One message; ``content`` is text or content blocks of the provider."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str | list[dict[str, Any]]
     name: str | None = None
     tool_call_id: str | None = None
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: tuple[ModelToolCall, ...] = ()
 
 
-class Tool(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something the model may ask for; ``parameters`` is a JSON Schema of an object."""
+class ModelTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool the model may call; ``parameters`` is a JSON Schema of an object."""
 
     name: str
     description: str | None = None
     parameters: dict[str, Any] = {}
 
 
-class ResponseFormat(Struct, frozen=True, kw_only=True):
+class AnswerFormat(Struct, frozen=True, kw_only=True):
     """The whole answer is one JSON value that fits this schema."""
 
     schema: dict[str, Any]
     name: str = "answer"
 
 
-class Said(Struct, frozen=True, kw_only=True):
-    """A turn that was heard: by whom, and the words."""
+class HeardTurn(Struct, frozen=True, kw_only=True):
+    """A turn of another participant, for the demo model."""
 
     name: str
     text: str
     kind: Literal["agent", "human", "system"] = "agent"
 
 
-class Context(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Who speaks where. For the demo model; no other is told, and no text is read to find out."""
+class DemoContext(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The participants and turns of a conversation, for the demo model. No other model gets it."""
 
     agent: str = "agent"
     role: str = ""
@@ -64,99 +66,112 @@ class Context(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     turn_index: int = 0
     question: str = ""
     previous_speaker: str | None = None
-    #: whom the last turn was said to; () is everybody
+    #: the addressees of the last turn; () means everyone
     addressed: tuple[str, ...] = ()
-    heard: tuple[Said, ...] = ()
-    #: who can be chosen to speak next, by id, and how each is called in what was heard
+    heard: tuple[HeardTurn, ...] = ()
+    #: candidates to speak next: id -> name in the transcript
     called: dict[str, str] = {}
     purpose: Literal["turn", "synthesis", "vote"] = "turn"
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Everything the answer depends on, and nothing about how it is fetched."""
+    """Everything that the answer depends on, and nothing about how it is fetched."""
 
     model: str
-    messages: tuple[Message, ...]
-    tools: tuple[Tool, ...] = ()
-    #: "none": they are told because messages speak of them, and none may be used now
+    messages: tuple[ModelMessage, ...]
+    tools: tuple[ModelTool, ...] = ()
+    #: "none": tools are listed because messages mention them, but must not be used
     tool_choice: Literal["auto", "none"] = "auto"
     temperature: float | None = None
     top_p: float | None = None
     max_output_tokens: int | None = None
     stop: tuple[str, ...] = ()
     seed: int | None = None
-    response_format: ResponseFormat | None = None
-    #: what this provider knows and others do not; passed on as it is
+    response_format: AnswerFormat | None = None
+    #: options of this provider, passed on unchanged
     options: dict[str, Any] = {}
-    context: Context | None = None
+    context: DemoContext | None = None
 
 
-class Begun(Struct, frozen=True, kw_only=True, rename="camel", tag="begun", tag_field="kind"):
-    """The provider answers, and says as which model."""
+class AnswerStart(Struct, frozen=True, kw_only=True, rename="camel", tag="begun", tag_field="kind"):
+    """The provider starts to answer, and names the model."""
 
     model: str
     response_id: str | None = None
 
 
-class Text(Struct, frozen=True, tag="text", tag_field="kind"):
-    text: str
-
-
-class Reasoning(Struct, frozen=True, tag="reasoning", tag_field="kind"):
-    text: str
-
-
-class Refusal(Struct, frozen=True, tag="refusal", tag_field="kind"):
-    """Words with which the model says that it will not answer."""
+class TextPiece(Struct, frozen=True, tag="text", tag_field="kind"):
+    """A piece of the text."""
 
     text: str
 
 
-class Usage(Struct, frozen=True, kw_only=True, rename="camel", tag="usage", tag_field="kind"):
-    """Tokens as the provider counts them; the cached ones are among the input."""
+class ReasoningPiece(Struct, frozen=True, tag="reasoning", tag_field="kind"):
+    """A piece of the reasoning."""
+
+    text: str
+
+
+class RefusalPiece(Struct, frozen=True, tag="refusal", tag_field="kind"):
+    """A piece of the text of a refusal."""
+
+    text: str
+
+
+class TokenUsage(Struct, frozen=True, kw_only=True, rename="camel", tag="usage", tag_field="kind"):
+    """Tokens as counted by the provider. Cached tokens are part of the input."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_input_tokens: int = 0
-    #: the provider did not count, or not believably: this is reckoned from the length of the texts
+    #: an estimate from the length of the texts, because the provider gave no valid count
     estimated: bool = False
 
 
-class Restarted(Struct, frozen=True, kw_only=True, tag="restarted", tag_field="kind"):
-    """What came before is void: the call broke and is made again."""
+class AnswerRestart(Struct, frozen=True, kw_only=True, tag="restarted", tag_field="kind"):
+    """Everything before is void, because the call failed and is repeated."""
 
     attempt: int
     code: str
 
 
-class Stop(Struct, frozen=True, tag="stop", tag_field="kind"):
-    """The last piece of every whole answer."""
+class AnswerStop(Struct, frozen=True, tag="stop", tag_field="kind"):
+    """The last piece of a complete answer."""
 
-    reason: Reason
-
-
-Piece = Begun | Text | Reasoning | Refusal | ToolCall | Usage | Restarted | Stop
+    reason: StopReason
 
 
-class Answer(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The whole of a stream. A refusal is an answer, with its words in ``refusal``."""
+Piece = (
+    AnswerStart
+    | TextPiece
+    | ReasoningPiece
+    | RefusalPiece
+    | ModelToolCall
+    | TokenUsage
+    | AnswerRestart
+    | AnswerStop
+)
+
+
+class ModelAnswer(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A complete stream. A refusal is an answer, with its text in ``refusal``."""
 
     model: str
-    finish: Reason
+    finish: StopReason
     text: str = ""
     reasoning: str = ""
     refusal: str | None = None
-    tool_calls: tuple[ToolCall, ...] = ()
-    usage: Usage | None = None
+    tool_calls: tuple[ModelToolCall, ...] = ()
+    usage: TokenUsage | None = None
     response_id: str | None = None
     #: 1 when the first attempt was answered
     attempts: int = 1
 
 
 class Model(Protocol):
-    """Answers one request as a stream of pieces that ends with Stop, or raises a ModelError."""
+    """Answers a request with a stream that ends with AnswerStop, or raises a ModelError."""
 
-    #: the word for the provider in keys and prices, lower case
+    #: the name of the provider in keys and prices, in lower case
     provider: str
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]: ...
@@ -165,8 +180,8 @@ class Model(Protocol):
         """Release connections. Safe to call twice."""
 
 
-class Folding:
-    """Pieces put together, one after another."""
+class AnswerFolder:
+    """Folds pieces into an answer, one by one."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -174,39 +189,39 @@ class Folding:
         self._clear()
 
     def _clear(self) -> None:
-        self._begun: Begun | None = None
-        self._words: dict[type, list[str]] = {Text: [], Reasoning: [], Refusal: []}
-        self._calls: list[ToolCall] = []
-        self._usage: Usage | None = None
-        self._stop: Stop | None = None
+        self._begun: AnswerStart | None = None
+        self._words: dict[type, list[str]] = {TextPiece: [], ReasoningPiece: [], RefusalPiece: []}
+        self._calls: list[ModelToolCall] = []
+        self._usage: TokenUsage | None = None
+        self._stop: AnswerStop | None = None
 
     def take(self, piece: Piece) -> None:
         match piece:
-            case Text() | Reasoning() | Refusal():
+            case TextPiece() | ReasoningPiece() | RefusalPiece():
                 self._words[type(piece)].append(piece.text)
-            case ToolCall():
+            case ModelToolCall():
                 self._calls.append(piece)
-            case Begun():
+            case AnswerStart():
                 self._begun = piece
-            case Usage():
+            case TokenUsage():
                 self._usage = piece
-            case Stop():
+            case AnswerStop():
                 self._stop = piece
-            case Restarted():
+            case AnswerRestart():
                 self._clear()
                 self._attempts = piece.attempt
 
-    def answer(self) -> Answer:
-        """Raises ModelDisconnected when the stream had no end."""
+    def answer(self) -> ModelAnswer:
+        """Return the answer. Raise ModelDisconnected when the stream had no end."""
         if self._stop is None:
             raise ModelDisconnected("The answer ends in the middle.")
         refused = self._stop.reason == "refusal"
-        refusal = "".join(self._words[Refusal])
-        return Answer(
+        refusal = "".join(self._words[RefusalPiece])
+        return ModelAnswer(
             model=self._begun.model if self._begun else self._model,
             finish=self._stop.reason,
-            text="".join(self._words[Text]),
-            reasoning="".join(self._words[Reasoning]),
+            text="".join(self._words[TextPiece]),
+            reasoning="".join(self._words[ReasoningPiece]),
             refusal=refusal if refused or refusal else None,
             tool_calls=tuple(self._calls),
             usage=self._usage,
@@ -215,43 +230,41 @@ class Folding:
         )
 
 
-def folded(pieces: Iterable[Piece], model: str = "") -> Answer:
-    """The answer that these pieces are."""
-    folding = Folding(model)
+def fold_pieces(pieces: Iterable[Piece], model: str = "") -> ModelAnswer:
+    """Return the answer that these pieces form."""
+    folder = AnswerFolder(model)
     for piece in pieces:
-        folding.take(piece)
-    return folding.answer()
+        folder.take(piece)
+    return folder.answer()
 
 
-def pieces_of(answer: Answer) -> list[Piece]:
-    """A stream that folds to this answer."""
-    found: list[Piece] = [Begun(model=answer.model, response_id=answer.response_id)]
+def pieces_from_answer(answer: ModelAnswer) -> list[Piece]:
+    """Return a stream that folds to this answer."""
+    pieces: list[Piece] = [AnswerStart(model=answer.model, response_id=answer.response_id)]
     if answer.reasoning:
-        found.append(Reasoning(answer.reasoning))
+        pieces.append(ReasoningPiece(answer.reasoning))
     if answer.text:
-        found.append(Text(answer.text))
+        pieces.append(TextPiece(answer.text))
     if answer.refusal:
-        found.append(Refusal(answer.refusal))
-    found.extend(answer.tool_calls)
+        pieces.append(RefusalPiece(answer.refusal))
+    pieces.extend(answer.tool_calls)
     if answer.usage is not None:
-        found.append(answer.usage)
-    return [*found, Stop(answer.finish)]
+        pieces.append(answer.usage)
+    return [*pieces, AnswerStop(answer.finish)]
 
 
-async def ask(model: Model, request: ModelRequest) -> Answer:
-    """The whole answer, for who does not want to listen to it being spoken."""
-    folding = Folding(request.model)
+async def ask_model(model: Model, request: ModelRequest) -> ModelAnswer:
+    """Return the complete answer to a request."""
+    folder = AnswerFolder(request.model)
     async with aclosing(model.stream(request)) as pieces:
         async for piece in pieces:
-            folding.take(piece)
-    return folding.answer()
+            folder.take(piece)
+    return folder.answer()
 
 
-def structured(request: ModelRequest, answer: Answer) -> Any:
-    """The JSON value the request asked for. Raises ModelAnswerInvalid when it is not one.
-
-    A refusal has no value; look at ``finish`` first.
-    """
+def parse_structured_answer(request: ModelRequest, answer: ModelAnswer) -> Any:
+    """Return the JSON value that the request asked for. Raise ModelAnswerInvalid, also for a
+    refusal."""
     if answer.finish == "refusal":
         raise ModelAnswerInvalid("The model refused; there is no value.", refusal=answer.refusal)
     if answer.finish == "length":
@@ -259,32 +272,32 @@ def structured(request: ModelRequest, answer: Answer) -> Any:
             "The answer was cut off at its longest; allow more output tokens.", model=answer.model
         )
     try:
-        value = msgspec.json.decode(_unfenced(answer.text))
+        value = msgspec.json.decode(_strip_markdown(answer.text))
     except (msgspec.DecodeError, RecursionError) as error:
         raise ModelAnswerInvalid(
             f"The answer is not JSON: {error}.", model=answer.model, text=answer.text[:300]
         ) from None
     if request.response_format is not None:
-        found = problems(request.response_format.schema, value)
-        if found:
+        issues = schema_problems(request.response_format.schema, value)
+        if issues:
             raise ModelAnswerInvalid(
-                f"The answer does not fit its schema: {found[0]}.",
+                f"The answer does not fit its schema: {issues[0]}.",
                 model=answer.model,
-                problems=found,
+                problems=issues,
             )
     return value
 
 
-def _unfenced(text: str) -> str:
-    """Models like to put JSON into a Markdown fence, asked or not."""
+def _strip_markdown(text: str) -> str:
+    """Remove the Markdown fence that models often put around JSON."""
     text = text.strip()
     if text.startswith("```") and text.endswith("```"):
         return text[3:-3].removeprefix("json").strip()
     return text
 
 
-def filled(request: ModelRequest, **defaults: Any) -> ModelRequest:
-    """The request with what it leaves open taken from the defaults."""
+def with_defaults(request: ModelRequest, **defaults: Any) -> ModelRequest:
+    """Return the request with open fields taken from the defaults."""
     changes = {
         name: value
         for name, value in defaults.items()

@@ -1,4 +1,4 @@
-"""Calls made again when it may help, within limits, and never in secret."""
+"""Retry failed model calls within limits, and report every attempt."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -7,26 +7,26 @@ from typing import Literal
 
 from msgspec import Struct
 
-from moot.agents.models.protocol import Begun, Model, ModelRequest, Piece, Restarted
+from moot.agents.models.protocol import AnswerRestart, AnswerStart, Model, ModelRequest, Piece
 from moot.clock import LETTERS, Clock
 from moot.core.errors.models import ModelError, ModelTimeout
 
 
-class Limits(Struct, frozen=True, kw_only=True):
-    """How long and how often. All of it is bounded."""
+class RetryLimits(Struct, frozen=True, kw_only=True):
+    """The limits on the number and duration of attempts."""
 
     attempts: int = 4
-    #: until the first word of an attempt
+    #: until the first piece of an attempt
     first_token_s: float = 60.0
-    #: for the whole call, all attempts and waits together
+    #: for the whole call, with all attempts and waits
     total_s: float = 300.0
-    #: the waits grow from this by doubling up to that; chance takes off up to half
+    #: waits double from the first to the longest, minus a random part of up to half
     first_wait_s: float = 0.5
     longest_wait_s: float = 30.0
 
 
-class Attempt(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """How one attempt went; ``wait_s`` is there when another one follows."""
+class CallAttempt(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The outcome of one attempt. ``wait_s`` is set when another one follows."""
 
     number: int
     of: int
@@ -37,61 +37,60 @@ class Attempt(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     wait_s: float | None = None
 
 
-Told = Callable[[Attempt], None]
+OnAttempt = Callable[[CallAttempt], None]
 Wait = Callable[[float], Awaitable[None]]
 
 
-class Retrying:
-    """A model whose passing failures are tried again; every attempt is told.
+class RetryingModel:
+    """A model that retries temporary failures and reports every attempt.
 
-    When an attempt breaks after it has spoken, Restarted says that its words are void.
-    """
+    When an attempt fails after its first piece, AnswerRestart says that its pieces are void."""
 
     def __init__(
         self,
         model: Model,
         clock: Clock,
-        limits: Limits | None = None,
-        told: Told | None = None,
+        limits: RetryLimits | None = None,
+        on_attempt: OnAttempt | None = None,
         wait: Wait = asyncio.sleep,
     ) -> None:
         self.provider = model.provider
         self._model, self._clock, self._wait = model, clock, wait
-        self._limits = limits or Limits()
-        self._told = told
+        self._limits = limits or RetryLimits()
+        self._on_attempt = on_attempt
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-        began, most = self._seconds(), self._limits.attempts
-        for number in range(1, most + 1):
-            started, spoke = self._seconds(), False
+        began, attempts = self._seconds(), self._limits.attempts
+        for number in range(1, attempts + 1):
+            started, has_pieces = self._seconds(), False
             try:
                 async with aclosing(self._attempt(request, began)) as pieces:
                     async for piece in pieces:
-                        spoke = True
+                        has_pieces = True
                         yield piece
             except ModelError as error:
                 wait_s = self._wait_before_next(error, number, began)
-                self._tell(number, started, error, wait_s)
+                self._report(number, started, error, wait_s)
                 if wait_s is None:
                     raise
                 await self._wait(wait_s)
-                if spoke:
-                    yield Restarted(attempt=number + 1, code=error.code)
+                if has_pieces:
+                    yield AnswerRestart(attempt=number + 1, code=error.code)
             else:
-                self._tell(number, started)
+                self._report(number, started)
                 return
 
     async def aclose(self) -> None:
         await self._model.aclose()
 
     async def _attempt(self, request: ModelRequest, began: float) -> AsyncGenerator[Piece, None]:
-        """One call; only the waiting for a piece is timed, not what is done with it."""
+        """Make one call. Only the wait for a piece is timed, not its processing."""
         limits, started = self._limits, self._seconds()
-        speaking = False
+        has_answer = False
         async with aclosing(self._model.stream(request)) as pieces:
             while True:
                 left = began + limits.total_s - self._seconds()
-                if not speaking:
+                if not has_answer:
                     left = min(left, started + limits.first_token_s - self._seconds())
                 try:
                     async with asyncio.timeout(max(0.0, left)):
@@ -99,39 +98,39 @@ class Retrying:
                 except StopAsyncIteration:
                     return
                 except TimeoutError:
-                    raise self._too_slow(speaking, began) from None
-                speaking = speaking or not isinstance(piece, Begun)
+                    raise self._timeout_error(has_answer, began) from None
+                has_answer = has_answer or not isinstance(piece, AnswerStart)
                 yield piece
 
-    def _too_slow(self, speaking: bool, began: float) -> ModelTimeout:
-        if speaking or self._seconds() - began >= self._limits.total_s:
+    def _timeout_error(self, has_answer: bool, began: float) -> ModelTimeout:
+        if has_answer or self._seconds() - began >= self._limits.total_s:
             return ModelTimeout(
                 f"The answer was not whole after {self._limits.total_s:g} s.", limit="total"
             )
         return ModelTimeout(f"Not a word for {self._limits.first_token_s:g} s.", limit="firstToken")
 
     def _wait_before_next(self, error: ModelError, number: int, began: float) -> float | None:
-        """Seconds until the next attempt; None when there is none."""
+        """Return the seconds until the next attempt, or None when there is none."""
         limits = self._limits
         if not error.passing or number >= limits.attempts:
             return None
-        most = min(limits.longest_wait_s, limits.first_wait_s * 2.0 ** (number - 1))
-        wait_s = most * (1 - fraction(self._clock) / 2)
+        longest = min(limits.longest_wait_s, limits.first_wait_s * 2.0 ** (number - 1))
+        wait_s = longest * (1 - random_fraction(self._clock) / 2)
         if error.wait_s is not None:
             wait_s = max(wait_s, error.wait_s)
-        over = self._seconds() + wait_s >= began + limits.total_s
-        return None if over else wait_s
+        too_late = self._seconds() + wait_s >= began + limits.total_s
+        return None if too_late else wait_s
 
-    def _tell(
+    def _report(
         self,
         number: int,
         started: float,
         error: ModelError | None = None,
         wait_s: float | None = None,
     ) -> None:
-        if self._told is not None:
-            self._told(
-                Attempt(
+        if self._on_attempt is not None:
+            self._on_attempt(
+                CallAttempt(
                     number=number,
                     of=self._limits.attempts,
                     outcome="failed" if error else "answered",
@@ -146,8 +145,10 @@ class Retrying:
         return self._clock.micros() / 1_000_000
 
 
-def fraction(clock: Clock) -> float:
-    """A number from 0 up to 1, drawn from where all chance comes from."""
-    drawn = clock.new_id("")[:8]
+def random_fraction(clock: Clock) -> float:
+    """Return a number from 0 up to 1, from the random source of the clock."""
+    letters = clock.new_id("")[:8]
     alphabet = LETTERS[:32].decode()
-    return sum(alphabet.index(letter) * 32.0**-place for place, letter in enumerate(drawn, start=1))
+    return sum(
+        alphabet.index(letter) * 32.0**-place for place, letter in enumerate(letters, start=1)
+    )

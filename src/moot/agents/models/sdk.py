@@ -1,4 +1,4 @@
-"""What both official SDKs have in common: loading them late, one client, their errors as ours."""
+"""Load the official SDKs late, hold one client, and translate their errors."""
 
 import asyncio
 import importlib
@@ -14,11 +14,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from moot.agents.models.protocol import Message, ModelRequest, Piece
-from moot.agents.models.redact import Keys
-from moot.agents.models.validation import believed
+from moot.agents.models.protocol import ModelMessage, ModelRequest, Piece
+from moot.agents.models.redact import SecretKeys
+from moot.agents.models.validation import validate_pieces
 from moot.clock import Clock
-from moot.config.extras import install
+from moot.config.extras import install_hint
 from moot.core.errors.models import (
     ModelAnswerInvalid,
     ModelAuth,
@@ -34,17 +34,17 @@ from moot.core.errors.models import (
 from moot.core.secrets import MASK
 
 CONNECT_S = 10.0
-#: the longest silence within an answer; the limits of a call are kept by ``Retrying``
+#: the longest silence within an answer; RetryingModel sets the limits of a call
 SILENCE_S = 600.0
 LONGEST_WAIT_S = 3600.0
 LONGEST_COMPLAINT = 500
-#: of an error of a provider, what is looked at
+#: the part of a provider error that is read
 LONGEST_ERROR = 1_000_000
-#: bytes of one answer as they come over the wire, and of one line of it
+#: the most bytes of one answer on the wire, and of one line of it
 MOST_BYTES = 64 * 1024 * 1024
 LONGEST_LINE = 8 * 1024 * 1024
 
-#: providers that are out of money answer 429, which no waiting cures
+#: providers answer 429 for these, but waiting does not help
 OUT_OF_MONEY = ("insufficient_quota", "billing_error", "billing_hard_limit_reached")
 
 JSON_ONLY = (
@@ -53,44 +53,45 @@ JSON_ONLY = (
 )
 
 
-class Endpoint(Struct, frozen=True, kw_only=True):
-    """Where a provider is and how it is spoken to. The key is never shown."""
+class ProviderEndpoint(Struct, frozen=True, kw_only=True):
+    """The address and options of a provider. Its repr never includes the key."""
 
     name: str
     url: str
     key: str | None = None
     key_env: str | None = None
-    #: whether the provider is trusted to keep to a schema, or the prompt asks for it
+    #: whether the provider enforces a schema, or the prompt asks for it
     json: Literal["native", "prompt"] = "native"
-    #: whether speakers go in the field made for it, or in an envelope around their words
+    #: whether the speaker goes into its own field or into an envelope around the text
     names: Literal["field", "envelope"] = "envelope"
 
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r}, {self.url!r})"
 
 
-class Connection:
-    """One SDK, loaded when the first call is made, and its one client."""
+class SdkConnection:
+    """One SDK, loaded at the first call, and its one client."""
 
-    def __init__(self, package: str, client: str, endpoint: Endpoint, clock: Clock) -> None:
+    def __init__(self, package: str, client: str, endpoint: ProviderEndpoint, clock: Clock) -> None:
         self.endpoint = endpoint
         self._package, self._class, self._clock = package, client, clock
-        self._keys = Keys([endpoint.key])
+        self._keys = SecretKeys([endpoint.key])
         self._client: Any = None
 
     async def client(self) -> Any:
-        """Made at the first call, beside the loop: importing an SDK takes seconds."""
-        sdk = await asyncio.to_thread(load, self._package)
+        """Return the client. The SDK is imported in a thread at the first call, because that takes
+        seconds."""
+        sdk = await asyncio.to_thread(load_sdk, self._package)
         if self._client is None:
             http = importlib.import_module("httpx2")
             self._client = getattr(sdk, self._class)(
                 api_key=self.endpoint.key or "none",
                 base_url=self.endpoint.url,
-                max_retries=0,  # ours are seen and counted
+                max_retries=0,  # RetryingModel reports and counts retries
                 http_client=http.AsyncClient(
                     timeout=http.Timeout(SILENCE_S, connect=CONNECT_S),
-                    follow_redirects=False,  # the key is for this address and no other
-                    event_hooks={"response": [_bounded(http)]},
+                    follow_redirects=False,  # the key is only for this address
+                    event_hooks={"response": [_limit_responses(http)]},
                 ),
             )
         return self._client
@@ -101,69 +102,76 @@ class Connection:
             await client.close()
 
     async def guarded(self, pieces: AsyncGenerator[Piece, None]) -> AsyncGenerator[Piece, None]:
-        """The pieces; whatever the SDK or its HTTP client raises comes out as a ModelError."""
-        begun = False
-        async with aclosing(believed(pieces, self._keys)) as found:
+        """Yield valid pieces. Raise every error of the SDK or of HTTP as a ModelError."""
+        started = False
+        async with aclosing(validate_pieces(pieces, self._keys)) as valid:
             try:
-                async for piece in found:
-                    begun = True
+                async for piece in valid:
+                    started = True
                     yield piece
             except ModelError:
                 raise
             except Exception as error:
-                raise self._problem(error, begun) from error
+                raise self._translate_error(error, started) from error
 
-    def _problem(self, error: Exception, begun: bool) -> ModelError:
-        sdk, http = load(self._package), importlib.import_module("httpx2")
-        where = self.endpoint
-        said = self._scrubbed(error)
+    def _translate_error(self, error: Exception, started: bool) -> ModelError:
+        sdk, http = load_sdk(self._package), importlib.import_module("httpx2")
+        endpoint = self.endpoint
+        message = self._clean_message(error)
         if isinstance(error, sdk.APITimeoutError | http.TimeoutException):
-            return ModelTimeout(f"{where.name}: {where.url} did not answer in time.")
+            return ModelTimeout(f"{endpoint.name}: {endpoint.url} did not answer in time.")
         if isinstance(error, sdk.APIConnectionError | http.TransportError):
-            if begun:
-                return ModelDisconnected(f"{where.name}: the answer broke off in the middle.")
+            if started:
+                return ModelDisconnected(f"{endpoint.name}: the answer broke off in the middle.")
             cause = _cause(error)
             return ModelUnavailable(
-                f"{where.name}: {where.url} cannot be reached: {cause}. Is it running, and is the"
-                " address right?",
-                url=where.url,
+                f"{endpoint.name}: {endpoint.url} cannot be reached: {cause}. Is it running, and"
+                " is the address right?",
+                url=endpoint.url,
             )
         if isinstance(error, sdk.APIStatusError) and error.status_code >= 300:
-            return self._by_status(error, said)
+            return self._error_from_status(error, message)
         if isinstance(error, sdk.APIError):
-            return _in_the_middle(where.name, error, said)
-        unread = (
+            return _error_from_event(endpoint.name, error, message)
+        parse_errors = (
             ValueError, AttributeError, LookupError, RecursionError,
-            *([TypeError] if begun else []),
+            *([TypeError] if started else []),
         )  # fmt: skip
-        if isinstance(error, unread):
-            return ModelAnswerInvalid(f"{where.name}: what came is not an answer: {said}")
-        return ModelError(f"{where.name}: {type(error).__name__}: {said}")
+        if isinstance(error, parse_errors):
+            return ModelAnswerInvalid(f"{endpoint.name}: what came is not an answer: {message}")
+        return ModelError(f"{endpoint.name}: {type(error).__name__}: {message}")
 
-    def _by_status(self, error: Any, said: str) -> ModelError:
-        where, status = self.endpoint, error.status_code
-        named = str(getattr(error, "code", None) or getattr(error, "type", None) or "")
-        details = {"providerStatus": status, "providerSays": said}
-        wait_s = self._asked_to_wait(error.response.headers)
-        if status in (401, 403) or named in OUT_OF_MONEY:
-            source = f"the key in {where.key_env}" if where.key_env else "a call without a key"
-            return ModelAuth(f"{where.name} does not accept {source}: {said}", **details)
+    def _error_from_status(self, error: Any, message: str) -> ModelError:
+        endpoint, status = self.endpoint, error.status_code
+        code = str(getattr(error, "code", None) or getattr(error, "type", None) or "")
+        details = {"providerStatus": status, "providerSays": message}
+        wait_s = self._retry_after(error.response.headers)
+        if status in (401, 403) or code in OUT_OF_MONEY:
+            source = (
+                f"the key in {endpoint.key_env}" if endpoint.key_env else "a call without a key"
+            )
+            return ModelAuth(f"{endpoint.name} does not accept {source}: {message}", **details)
         if status == 429:
             return ModelRateLimited(
-                f"{where.name} asks to be left alone for a while.", wait_s, **details
+                f"{endpoint.name} asks to be left alone for a while.", wait_s, **details
             )
         if status in (408, 504):
-            return ModelTimeout(f"{where.name} did not answer in time.", wait_s, **details)
+            return ModelTimeout(f"{endpoint.name} did not answer in time.", wait_s, **details)
         if status >= 500:
-            return ModelUnavailable(f"{where.name} failed ({status}): {said}", wait_s, **details)
+            return ModelUnavailable(
+                f"{endpoint.name} failed ({status}): {message}", wait_s, **details
+            )
         if status == 404:
             return ModelBadRequest(
-                f"{where.name} has no such model, or {where.url} is not its address: {said}",
+                f"{endpoint.name} has no such model, or {endpoint.url} is not its address:"
+                f" {message}",
                 **details,
             )
-        return ModelBadRequest(f"{where.name} does not take this ({status}): {said}", **details)
+        return ModelBadRequest(
+            f"{endpoint.name} does not take this ({status}): {message}", **details
+        )
 
-    def _asked_to_wait(self, headers: Any) -> float | None:
+    def _retry_after(self, headers: Any) -> float | None:
         try:
             if "retry-after-ms" in headers:
                 wait = float(headers["retry-after-ms"]) / 1000
@@ -174,7 +182,7 @@ class Connection:
         return min(wait, LONGEST_WAIT_S) if wait >= 0 else None
 
     def _seconds(self, value: str) -> float:
-        """A number of seconds, or a date."""
+        """Parse a number of seconds or a date."""
         try:
             return float(value)
         except ValueError:
@@ -182,27 +190,27 @@ class Connection:
             now = datetime.fromtimestamp(self._clock.millis() / 1000, UTC)
             return max(0.0, (then - now).total_seconds())
 
-    def _scrubbed(self, error: Exception) -> str:
-        """What the provider says, short and without our key."""
+    def _clean_message(self, error: Exception) -> str:
+        """Return the message of the provider, shortened and without the key."""
         body = getattr(error, "body", None)
         inner = body.get("error", body) if isinstance(body, dict) else None
-        said = inner.get("message") if isinstance(inner, dict) else inner
-        text = str(said or error)[:LONGEST_ERROR]
+        message = inner.get("message") if isinstance(inner, dict) else inner
+        text = str(message or error)[:LONGEST_ERROR]
         if self.endpoint.key:
             text = text.replace(self.endpoint.key, MASK)
-        return " ".join(self._keys.struck(text).split())[:LONGEST_COMPLAINT]
+        return " ".join(self._keys.redact(text).split())[:LONGEST_COMPLAINT]
 
 
 class SdkModel(ABC):
-    """A model spoken to through an SDK. One that does not know schemas is asked in words."""
+    """A model behind an SDK. A server without schemas gets the schema in the prompt."""
 
     provider: str
-    #: what a server calls the thing it does not know
+    #: words in the error of a server without schemas
     schema_words: tuple[str, ...]
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SdkConnection) -> None:
         self.connection = connection
-        #: becomes "prompt" when the server turns out not to know schemas
+        #: becomes "prompt" when the server rejects a schema
         self.json = connection.endpoint.json
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
@@ -213,15 +221,15 @@ class SdkModel(ABC):
                         yield piece
                 return
             except ModelBadRequest as refusal:
-                said = str(refusal.details.get("providerSays", "")).lower()
-                if not any(word in said for word in self.schema_words):
+                message = str(refusal.details.get("providerSays", "")).lower()
+                if not any(word in message for word in self.schema_words):
                     raise
                 self.json = "prompt"
                 name = self.connection.endpoint.name
                 raise ModelWithoutSchemas(
                     f"{name} does not know schemas; from now on it is asked in words."
-                ) from None  # the next call is one of its own, seen and counted like any other
-        async with aclosing(self._guarded(asked_in_words(request))) as pieces:
+                ) from None  # the next call is reported and counted like any other
+        async with aclosing(self._guarded(with_schema_in_prompt(request))) as pieces:
             async for piece in pieces:
                 yield piece
 
@@ -233,13 +241,13 @@ class SdkModel(ABC):
 
     @abstractmethod
     def pieces(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-        """The SDK's stream, read; it may raise whatever the SDK does."""
+        """Read the stream of the SDK. Any error of the SDK may be raised."""
 
 
-def _bounded(http: Any) -> Any:
-    """Makes every answer end with an error before it fills the memory."""
+def _limit_responses(http: Any) -> Any:
+    """Return a hook that ends a too large response with an error."""
 
-    class Counting(http.AsyncByteStream):  # type: ignore[misc]
+    class LimitedStream(http.AsyncByteStream):  # type: ignore[misc]
         def __init__(self, stream: Any) -> None:
             self._stream = stream
 
@@ -259,67 +267,69 @@ def _bounded(http: Any) -> Any:
         async def aclose(self) -> None:
             await self._stream.aclose()
 
-    async def bound(answer: Any) -> None:
-        answer.stream = Counting(answer.stream)
+    async def bound(response: Any) -> None:
+        response.stream = LimitedStream(response.stream)
 
     return bound
 
 
-def read(take: Callable[..., list[Piece]], *part: Any) -> list[Piece]:
-    """What a part of the stream says. Raises ModelAnswerInvalid when it is not made like one."""
+def read_part(take: Callable[..., list[Piece]], *part: Any) -> list[Piece]:
+    """Read a part of the stream. Raise ModelAnswerInvalid when it is malformed."""
     try:
         return take(*part)
     except (TypeError, ValueError, AttributeError, LookupError) as error:
         raise ModelAnswerInvalid(f"What came is not an answer: {error}") from None
 
 
-def _in_the_middle(name: str, error: Any, said: str) -> ModelError:
-    """A provider that has begun to answer says by an event that it cannot go on."""
+def _error_from_event(name: str, error: Any, message: str) -> ModelError:
+    """Return the error for an event in the middle of an answer."""
     body = error.body if isinstance(error.body, dict) else {}
     inner = body.get("error", body)
     kind = str(inner.get("type", "")) if isinstance(inner, dict) else ""
     if kind == "rate_limit_error":
-        return ModelRateLimited(f"{name} asks to be left alone for a while.", providerSays=said)
+        return ModelRateLimited(f"{name} asks to be left alone for a while.", providerSays=message)
     if kind == "invalid_request_error":
-        return ModelBadRequest(f"{name} does not take this: {said}", providerSays=said)
-    return ModelUnavailable(f"{name} failed in the middle of its answer: {said}", providerSays=said)
+        return ModelBadRequest(f"{name} does not take this: {message}", providerSays=message)
+    return ModelUnavailable(
+        f"{name} failed in the middle of its answer: {message}", providerSays=message
+    )
 
 
 def _cause(error: BaseException) -> str:
-    """What the operating system said, if it was asked."""
-    found: BaseException | None = error
-    said = str(error)
+    """Return the innermost error, in the words of the operating system if possible."""
+    current: BaseException | None = error
+    message = str(error)
     for _ in range(8):
-        if found is None:
+        if current is None:
             break
-        number = getattr(found, "errno", None)
-        said = os.strerror(number) if isinstance(number, int) else str(found) or said
-        found = found.__cause__ or found.__context__
-    return said.rstrip(".")
+        number = getattr(current, "errno", None)
+        message = os.strerror(number) if isinstance(number, int) else str(current) or message
+        current = current.__cause__ or current.__context__
+    return message.rstrip(".")
 
 
-def load(package: str) -> Any:
-    """The SDK. Raises ModelNotConfigured with how to install it."""
+def load_sdk(package: str) -> Any:
+    """Import the SDK. Raise ModelNotConfigured with the install command."""
     try:
         return importlib.import_module(package)
     except ImportError:
         raise ModelNotConfigured(
-            f"The package '{package}' is not installed; install it with: {install(package)}",
+            f"The package '{package}' is not installed; install it with: {install_hint(package)}",
             package=package,
         ) from None
 
 
-def asked_in_words(request: ModelRequest) -> ModelRequest:
-    """The same request for a provider that does not know schemas: the prompt asks for JSON."""
+def with_schema_in_prompt(request: ModelRequest) -> ModelRequest:
+    """Return the request with the schema in the prompt, for a server without schemas."""
     if request.response_format is None:
         return request
     schema = json.dumps(request.response_format.schema, ensure_ascii=False)
-    wish = Message(role="system", content=JSON_ONLY + schema)
+    instruction = ModelMessage(role="system", content=JSON_ONLY + schema)
     return msgspec.structs.replace(
-        request, messages=(wish, *request.messages), response_format=None
+        request, messages=(instruction, *request.messages), response_format=None
     )
 
 
-def enveloped(message: Message) -> str:
-    """Somebody's words as data: whatever they contain, who said them stands outside."""
+def wrap_with_speaker(message: ModelMessage) -> str:
+    """Return the text as JSON with its speaker outside of it."""
     return json.dumps({"speaker": message.name, "text": message.content}, ensure_ascii=False)

@@ -1,5 +1,4 @@
-"""What of a provider's answer is believed: pieces of the right form, of bounded size, without the
-key it was asked with."""
+"""Validate the answer of a provider: form, size, and no key in it."""
 
 import re
 from collections.abc import AsyncGenerator, Iterator
@@ -9,93 +8,98 @@ from typing import Any
 import msgspec
 
 from moot.agents.models.protocol import (
-    Begun,
+    AnswerStart,
+    AnswerStop,
+    ModelToolCall,
     Piece,
-    Reasoning,
-    Refusal,
-    Stop,
-    Text,
-    ToolCall,
-    Usage,
+    ReasoningPiece,
+    RefusalPiece,
+    TextPiece,
+    TokenUsage,
 )
-from moot.agents.models.redact import Keys, Spoken
+from moot.agents.models.redact import RedactedStream, SecretKeys
 from moot.core.errors.models import ModelAnswerInvalid
 
-#: of one answer: characters, words and thoughts and arguments together
+#: the most characters of one answer: text, reasoning and arguments together
 MOST_CHARACTERS = 1_000_000
-#: of one answer: tools it may ask for
+#: the most tool calls of one answer
 MOST_CALLS = 64
-#: levels of the arguments of a tool
+#: the deepest nesting of the arguments of a tool
 DEEPEST = 64
 LONGEST_NAME = 1000
-#: tokens that one call can have used
+#: the most tokens that one call can use
 MOST_TOKENS = 100_000_000
 
-_WORDS = (Text, Reasoning, Refusal)
+_WORDS = (TextPiece, ReasoningPiece, RefusalPiece)
 _NESTING = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
-async def believed(pieces: AsyncGenerator[Piece, None], keys: Keys) -> AsyncGenerator[Piece, None]:
-    """The pieces. An answer that is too long ends where it is; one that is none raises
-    ModelAnswerInvalid."""
-    reader = _Reader(keys)
+async def validate_pieces(
+    pieces: AsyncGenerator[Piece, None], keys: SecretKeys
+) -> AsyncGenerator[Piece, None]:
+    """Yield valid pieces. End an answer that is too long; raise ModelAnswerInvalid for a malformed
+    one."""
+    validator = _PieceValidator(keys)
     async with aclosing(pieces):
         async for piece in pieces:
-            for each in reader.read(piece):
-                yield each
-            if reader.full:
-                for each in reader.ended("length"):
-                    yield each
+            for valid_piece in validator.validate(piece):
+                yield valid_piece
+            if validator.full:
+                for valid_piece in validator.finish("length"):
+                    yield valid_piece
                 return
 
 
-class _Reader:
-    def __init__(self, keys: Keys) -> None:
+class _PieceValidator:
+    """Checks and redacts the pieces of one answer."""
+
+    def __init__(self, keys: SecretKeys) -> None:
         self._keys = keys
-        self._streams = {kind: Spoken(keys) for kind in _WORDS}
+        self._streams = {kind: RedactedStream(keys) for kind in _WORDS}
         self._room, self._calls = MOST_CHARACTERS, 0
 
     @property
     def full(self) -> bool:
         return self._room < 0
 
-    def read(self, piece: Piece) -> Iterator[Piece]:
+    def validate(self, piece: Piece) -> Iterator[Piece]:
         match piece:
-            case Text() | Reasoning() | Refusal():
-                yield from self._words(piece)
-            case Begun():
-                yield self._begun(piece)
-            case ToolCall():
-                yield self._call(piece)
-            case Usage():
-                if (usage := counted(piece)) is not None:
+            case TextPiece() | ReasoningPiece() | RefusalPiece():
+                yield from self._text_piece(piece)
+            case AnswerStart():
+                yield self._start(piece)
+            case ModelToolCall():
+                yield self._tool_call(piece)
+            case TokenUsage():
+                if (usage := valid_usage(piece)) is not None:
                     yield usage
-            case Stop():
-                yield from self.ended(piece.reason)
+            case AnswerStop():
+                yield from self.finish(piece.reason)
             case _:
                 yield piece
 
-    def ended(self, reason: Any) -> Iterator[Piece]:
+    def finish(self, reason: Any) -> Iterator[Piece]:
         for kind, stream in self._streams.items():
             if rest := stream.rest():
                 yield kind(rest)
-        yield Stop(reason)
+        yield AnswerStop(reason)
 
-    def _words(self, piece: Text | Reasoning | Refusal) -> Iterator[Piece]:
+    def _text_piece(self, piece: TextPiece | ReasoningPiece | RefusalPiece) -> Iterator[Piece]:
         text = _text(piece.text, "words")[: max(0, self._room)]
         self._room -= len(piece.text)
-        if said := self._streams[type(piece)].add(text):
-            yield type(piece)(said)
+        if released := self._streams[type(piece)].add(text):
+            yield type(piece)(released)
 
-    def _begun(self, piece: Begun) -> Begun:
+    def _start(self, piece: AnswerStart) -> AnswerStart:
         model = _name(piece.model, "model")
-        identity = None if piece.response_id is None else _name(piece.response_id, "id")
-        struck = self._keys.struck
-        return Begun(
-            model=struck(model), response_id=struck(identity) if identity is not None else None
+        response_id = None if piece.response_id is None else _name(piece.response_id, "id")
+        redact = self._keys.redact
+        return AnswerStart(
+            model=redact(model),
+            response_id=redact(response_id) if response_id is not None else None,
         )
 
-    def _call(self, piece: ToolCall) -> ToolCall:
+    def _tool_call(self, piece: ModelToolCall) -> ModelToolCall:
         self._calls += 1
         if self._calls > MOST_CALLS:
             raise ModelAnswerInvalid(
@@ -107,20 +111,20 @@ class _Reader:
             raise ModelAnswerInvalid(
                 f"The answer is longer than {MOST_CHARACTERS} characters.", limit=MOST_CHARACTERS
             )
-        if depth(arguments) > DEEPEST:
+        if nesting_depth(arguments) > DEEPEST:
             raise ModelAnswerInvalid(
                 f"The arguments of a tool have more than {DEEPEST} levels.", limit=DEEPEST
             )
-        struck = self._keys.struck
-        return ToolCall(
-            id=struck(_name(piece.id, "id of a call")),
-            name=struck(_name(piece.name, "name of a tool")),
-            arguments=struck(arguments),
+        redact = self._keys.redact
+        return ModelToolCall(
+            id=redact(_name(piece.id, "id of a call")),
+            name=redact(_name(piece.name, "name of a tool")),
+            arguments=redact(arguments),
         )
 
 
-class Splinters:
-    """Calls of tools, put together from what a stream says of them, within bounds."""
+class ToolCallParts:
+    """Tool calls, joined from the parts of a stream, within limits."""
 
     def __init__(self) -> None:
         self._calls: dict[int, tuple[list[str], list[str], list[str]]] = {}
@@ -136,26 +140,25 @@ class Splinters:
         return len(self._calls)
 
     def add(self, index: int, identity: Any, name: Any, arguments: Any) -> None:
-        """Some more of the call at this place; what is None says nothing. Raises
-        ModelAnswerInvalid."""
+        """Add a part to the call at this index; None adds nothing. Raise ModelAnswerInvalid."""
         if index not in self._calls and len(self._calls) >= MOST_CALLS:
             raise ModelAnswerInvalid(
                 f"The answer asks for more than {MOST_CALLS} tools at once.", limit=MOST_CALLS
             )
         call = self._calls.setdefault(index, ([], [], []))
-        for known, said in zip(call, (identity, name, arguments), strict=True):
-            if said is not None and said != "":
-                known.append(_text(said, "call of a tool"))
-                self._room -= len(said)
+        for parts, value in zip(call, (identity, name, arguments), strict=True):
+            if value is not None and value != "":
+                parts.append(_text(value, "call of a tool"))
+                self._room -= len(value)
         if self._room < 0:
             raise ModelAnswerInvalid(
                 f"The answer is longer than {MOST_CHARACTERS} characters.", limit=MOST_CHARACTERS
             )
 
-    def calls(self) -> list[ToolCall]:
-        """In their order. The last id counts, names and arguments are sewn together."""
+    def calls(self) -> list[ModelToolCall]:
+        """Return the calls in order. The last id counts; names and arguments are joined."""
         return [
-            ToolCall(
+            ModelToolCall(
                 id=identity[-1] if identity else f"call_{index}",
                 name="".join(name),
                 arguments="".join(arguments) or "{}",
@@ -164,9 +167,8 @@ class Splinters:
         ]
 
 
-def counted(usage: Usage) -> Usage | None:
-    """As far as it can be true; None where it says nothing. Raises ModelAnswerInvalid for what is
-    no count at all."""
+def valid_usage(usage: TokenUsage) -> TokenUsage | None:
+    """Return plausible counts, or None. Raise ModelAnswerInvalid when they are not numbers."""
     counts = (usage.input_tokens, usage.output_tokens, usage.cached_input_tokens)
     if any(type(count) is not int for count in counts):
         raise ModelAnswerInvalid("The answer counts its tokens in something else than numbers.")
@@ -176,15 +178,15 @@ def counted(usage: Usage) -> Usage | None:
     return msgspec.structs.replace(usage, cached_input_tokens=cached)
 
 
-def depth(text: str) -> int:
-    """How deep its brackets are nested, by a look at them alone."""
+def nesting_depth(text: str) -> int:
+    """Return how deep the brackets of a text are nested."""
     level = deepest = 0
-    for found in _NESTING.finditer(text):
-        mark = text[found.start()]
-        if mark in "[{":
+    for match in _NESTING.finditer(text):
+        bracket = text[match.start()]
+        if bracket in "[{":
             level += 1
             deepest = max(deepest, level)
-        elif mark in "]}":
+        elif bracket in "]}":
             level -= 1
     return deepest
 

@@ -1,1 +1,1 @@
-"""prompts."""
+"""Prompts: what a model reads, with the text of others fenced."""

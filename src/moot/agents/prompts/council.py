@@ -1,8 +1,7 @@
-"""What an agent is told: who it is, who else is there, what was said, what is wanted now.
+"""Build the prompt of a member in a conversation.
 
-Pure. Its own turns are its own; everybody else's reach the model as the words of others, under
-their name, made harmless first.
-"""
+Pure. The turns of the agent are its own messages. All other turns reach the model as fenced text
+of others, under their names."""
 
 import json
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 from msgspec import Struct
 
 from moot.agents.definitions.manifest import Agent
-from moot.agents.invocation.desk import Assignment, Heard
-from moot.agents.models.protocol import Context, Message, ResponseFormat, Said
-from moot.agents.prompts.fencing import fenced, label, words
-from moot.agents.prompts.names import Cast
+from moot.agents.invocation.context import Assignment, TranscriptTurn
+from moot.agents.models.protocol import AnswerFormat, DemoContext, HeardTurn, ModelMessage
+from moot.agents.prompts.fencing import content_text, fence_content, plain_label
+from moot.agents.prompts.names import SpeakerNames
 
 PASS = "PASS"
 
@@ -21,40 +20,40 @@ VOTES = ["yes", "no", "abstain"]
 
 
 class Prompt(Struct, frozen=True):
-    """Messages, the form of the answer, and the turns that had to be made harmless."""
+    """The messages, the schema of the answer, and the flags of fenced turns."""
 
-    messages: tuple[Message, ...]
-    format: ResponseFormat | None
-    context: Context
-    #: turn, or name of data -> what in it had to be made harmless
+    messages: tuple[ModelMessage, ...]
+    format: AnswerFormat | None
+    context: DemoContext
+    #: turn, or name of data -> the flags of its fenced text
     flagged: dict[int | str, list[str]]
-    #: who could be imitated
+    #: the names that a text could imitate
     names: tuple[str, ...] = ()
 
 
-def prompt_of(agent: Agent, assignment: Assignment) -> Prompt:
-    """What a member of a conversation is told."""
+def build_council_prompt(agent: Agent, assignment: Assignment) -> Prompt:
+    """Build the prompt of a member for its task."""
     flagged: dict[int | str, list[str]] = {}
-    cast = Cast(assignment.members)
-    for heard in assignment.transcript:
-        cast.called(heard.speaker)  # everybody has a name before anybody is quoted
-    messages = [Message(role="system", content=_who_you_are(agent, assignment, cast))]
+    names = SpeakerNames(assignment.members)
+    for turn in assignment.transcript:
+        names.called(turn.speaker)  # assign all names before the first quotation
+    messages = [ModelMessage(role="system", content=_system_text(agent, assignment, names))]
     if assignment.hidden:
-        there = f"{assignment.hidden} earlier turns of this conversation are not shown."
-        messages.append(Message(role="user", name="host", content=there))
-    messages += [_turn(heard, assignment, cast, flagged) for heard in assignment.transcript]
-    messages.append(Message(role="user", name="host", content=_wanted(assignment, cast)))
-    context = _context(agent, assignment, cast)
-    return Prompt(tuple(messages), _format(assignment), context, flagged, cast.names)
+        note = f"{assignment.hidden} earlier turns of this conversation are not shown."
+        messages.append(ModelMessage(role="user", name="host", content=note))
+    messages += [_turn_message(turn, assignment, names, flagged) for turn in assignment.transcript]
+    messages.append(ModelMessage(role="user", name="host", content=_task_text(assignment, names)))
+    context = _context(agent, assignment, names)
+    return Prompt(tuple(messages), _answer_format(assignment), context, flagged, names.names)
 
 
-def _who_you_are(agent: Agent, assignment: Assignment, cast: Cast) -> str:
-    role = label(agent.role, 120)
-    own = cast.called(assignment.agent)
-    lines = [f"You are {own}" + (f", {role}." if role else ".")]
+def _system_text(agent: Agent, assignment: Assignment, names: SpeakerNames) -> str:
+    role = plain_label(agent.role, 120)
+    own_name = names.called(assignment.agent)
+    lines = [f"You are {own_name}" + (f", {role}." if role else ".")]
     if agent.prompt:
         lines.append(agent.prompt)
-    others = [_introduced(cast, name) for name in assignment.members if name != assignment.agent]
+    others = [_introduce(names, name) for name in assignment.members if name != assignment.agent]
     if others:
         lines.append(f"You are in a conversation with {', '.join(others)}, and with people.")
     lines += [
@@ -67,45 +66,51 @@ def _who_you_are(agent: Agent, assignment: Assignment, cast: Cast) -> str:
     return "\n\n".join(lines)
 
 
-def _introduced(cast: Cast, name: str) -> str:
-    role = cast.role(name)
-    return cast.called(name) + (f" ({role})" if role else "")
+def _introduce(names: SpeakerNames, name: str) -> str:
+    role = names.role(name)
+    return names.called(name) + (f" ({role})" if role else "")
 
 
-def _turn(
-    heard: Heard, assignment: Assignment, cast: Cast, flagged: dict[int | str, list[str]]
-) -> Message:
-    if heard.speaker == assignment.agent and heard.edited_by is None:
-        return Message(role="assistant", content=_summed_up(heard, words(heard.content)))
-    text, flags = fenced(heard.content, cast.names)
+def _turn_message(
+    turn: TranscriptTurn,
+    assignment: Assignment,
+    names: SpeakerNames,
+    flagged: dict[int | str, list[str]],
+) -> ModelMessage:
+    if turn.speaker == assignment.agent and turn.edited_by is None:
+        return ModelMessage(
+            role="assistant", content=_with_summary_note(turn, content_text(turn.content))
+        )
+    text, flags = fence_content(turn.content, names.names)
     if flags:
-        flagged[heard.index] = flags
-    if heard.to is not None:
-        text = f"(to {cast.called(heard.to)}) {text}"
-    text = _summed_up(heard, text)
-    if heard.edited_by is not None:
-        text = f"(edited by {label(heard.edited_by)}: not the speaker's own words) {text}"
-    return Message(role="user", name=cast.called(heard.speaker), content=text)
+        flagged[turn.index] = flags
+    if turn.to is not None:
+        text = f"(to {names.called(turn.to)}) {text}"
+    text = _with_summary_note(turn, text)
+    if turn.edited_by is not None:
+        text = f"(edited by {plain_label(turn.edited_by)}: not the speaker's own words) {text}"
+    return ModelMessage(role="user", name=names.called(turn.speaker), content=text)
 
 
-def _summed_up(heard: Heard, text: str) -> str:
-    return (
-        text if heard.of is None else f"(a summary of turns {heard.of[0]} to {heard.of[1]}) {text}"
-    )
+def _with_summary_note(turn: TranscriptTurn, text: str) -> str:
+    return text if turn.of is None else f"(a summary of turns {turn.of[0]} to {turn.of[1]}) {text}"
 
 
-def _wanted(assignment: Assignment, cast: Cast) -> str:
+def _task_text(assignment: Assignment, names: SpeakerNames) -> str:
     match assignment.task:
         case "speak":
             return (
-                f"It is your turn ({label(assignment.why) or 'you have the floor'}). Add something"
-                f" new or disagree; be brief. If you have nothing to add, answer exactly: {PASS}"
+                f"It is your turn ({plain_label(assignment.why) or 'you have the floor'}). Add"
+                " something new or disagree; be brief. If you have nothing to add, answer exactly:"
+                f" {PASS}"
             )
         case "hand":
             return "Do you want to speak in this round? Say how urgently, from 1 to 10."
         case "choose":
-            listed = ", ".join(name for name in assignment.members if name != assignment.agent)
-            return f"You moderate. Who speaks next? One of: {listed}. Or stop, when all is said."
+            candidates = ", ".join(name for name in assignment.members if name != assignment.agent)
+            return (
+                f"You moderate. Who speaks next? One of: {candidates}. Or stop, when all is said."
+            )
         case "synthesise":
             return (
                 "All have spoken. Sum up: what is agreed, who disagrees about what (by name), and"
@@ -117,48 +122,53 @@ def _wanted(assignment: Assignment, cast: Cast) -> str:
                 " name, what is agreed, and what is open. Leave nothing important out, add nothing."
             )
         case "vote":
-            proposal = json.dumps(fenced(assignment.proposal or "", cast.names)[0])
+            proposal = json.dumps(fence_content(assignment.proposal or "", names.names)[0])
             return f"This is put to the vote: {proposal}\nVote yes, no or abstain, and say why."
         case _:
             raise AssertionError(f"nobody does this in a conversation: {assignment.task}")
 
 
-def _format(assignment: Assignment) -> ResponseFormat | None:
+def _answer_format(assignment: Assignment) -> AnswerFormat | None:
     match assignment.task:
         case "hand":
-            shape: dict[str, Any] = {"raised": {"type": "boolean"}, "urgency": {"type": "number"}}
-            return _object("hand", shape)
+            properties: dict[str, Any] = {
+                "raised": {"type": "boolean"},
+                "urgency": {"type": "number"},
+            }
+            return _object_format("hand", properties)
         case "choose":
             others = [name for name in assignment.members if name != assignment.agent]
-            shape = {
+            properties = {
                 "next": {"type": ["string", "null"], "enum": [*others, None]},
                 "stop": {"type": "boolean"},
                 "reason": {"type": "string"},
             }
-            return _object("choice", shape)
+            return _object_format("choice", properties)
         case "synthesise":
-            shape = {
+            properties = {
                 "agreements": {"type": "array", "items": {"type": "string"}},
                 "disagreements": {
                     "type": "array",
-                    "items": closed({"by": {"type": "string"}, "text": {"type": "string"}}),
+                    "items": closed_object_schema(
+                        {"by": {"type": "string"}, "text": {"type": "string"}}
+                    ),
                 },
                 "decision": {"type": "string"},
             }
-            return _object("synthesis", shape)
+            return _object_format("synthesis", properties)
         case "vote":
-            shape = {"vote": {"type": "string", "enum": VOTES}, "reason": {"type": "string"}}
-            return _object("vote", shape)
+            properties = {"vote": {"type": "string", "enum": VOTES}, "reason": {"type": "string"}}
+            return _object_format("vote", properties)
         case _:
             return None
 
 
-def _object(name: str, properties: dict[str, Any]) -> ResponseFormat:
-    return ResponseFormat(schema=closed(properties), name=name)
+def _object_format(name: str, properties: dict[str, Any]) -> AnswerFormat:
+    return AnswerFormat(schema=closed_object_schema(properties), name=name)
 
 
-def closed(properties: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an object with these properties and no others."""
+def closed_object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with exactly these properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -167,38 +177,38 @@ def closed(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _context(agent: Agent, assignment: Assignment, cast: Cast) -> Context:
-    spoken = [heard for heard in assignment.transcript if heard.role != "system"]
-    others = [heard for heard in spoken if heard.speaker != assignment.agent]
-    question = next((words(heard.content) for heard in spoken if heard.role == "user"), "")
-    last = others[-1] if others else None
+def _context(agent: Agent, assignment: Assignment, names: SpeakerNames) -> DemoContext:
+    turns = [turn for turn in assignment.transcript if turn.role != "system"]
+    other_turns = [turn for turn in turns if turn.speaker != assignment.agent]
+    question = next((content_text(turn.content) for turn in turns if turn.role == "user"), "")
+    last = other_turns[-1] if other_turns else None
     purposes: dict[str, Any] = {"synthesise": "synthesis", "vote": "vote", "summarise": "synthesis"}
-    return Context(
+    return DemoContext(
         agent=agent.called,
         role=agent.role,
         persona=agent.prompt,
         conversation_id=assignment.place,
         turn_index=assignment.turn,
         question=question,
-        previous_speaker=None if last is None else cast.called(last.speaker),
-        addressed=(cast.called(last.to),) if last is not None and last.to else (),
+        previous_speaker=None if last is None else names.called(last.speaker),
+        addressed=(names.called(last.to),) if last is not None and last.to else (),
         heard=tuple(
-            Said(
-                name=cast.called(heard.speaker),
-                text=words(heard.content),
-                kind="human" if heard.role == "user" else "agent",
+            HeardTurn(
+                name=names.called(turn.speaker),
+                text=content_text(turn.content),
+                kind="human" if turn.role == "user" else "agent",
             )
-            for heard in spoken
+            for turn in turns
         ),
-        called={name: cast.called(name) for name in assignment.members}
+        called={name: names.called(name) for name in assignment.members}
         if assignment.task == "choose"
         else {},
         purpose=purposes.get(assignment.task, "turn"),
     )
 
 
-def told(assignment: Assignment, answer: dict[str, Any]) -> str:
-    """A synthesis in words."""
+def synthesis_text(assignment: Assignment, answer: dict[str, Any]) -> str:
+    """Return a synthesis as text."""
     lines = []
     if answer.get("agreements"):
         lines.append("Agreed: " + "; ".join(map(str, answer["agreements"])))

@@ -1,30 +1,30 @@
-"""Who is called what in a conversation: one name for each, which nobody else has, not even the
-host.
+"""Give each participant of a conversation a distinct name for prompts.
 
-Names and roles come from whoever defined an agent or brought a transcript along. They are words in
-the host's own sentences, so they are one plain line, and none of them can pass for somebody else.
-"""
+Names and roles come from agents and transcripts. They appear in sentences of the host, so each is
+one plain line, and no name can pass for another one or for the host."""
 
 import re
 from typing import Any
 
-from moot.agents.prompts.fencing import RESERVED, label
-from moot.core.text.confusables import bare, skeleton
+from moot.agents.prompts.fencing import RESERVED, plain_label
+from moot.core.text.confusables import skeleton, strip_marks
 
 PEOPLE = {"user": "the user", "system": "the host", "all": "everybody"}
 _APART = re.compile(r"[\W_]++")
 
 
 def _shape(name: str) -> str:
-    """The same for names that could be taken for one another, also where a provider has no room
-    for what stands between words: ``the/host`` is ``the_host`` to some."""
-    return skeleton(_APART.sub(" ", bare(name)).strip()) or skeleton(_APART.sub("", name) or name)
+    """Return the same text for names that look alike, also where a provider replaces the
+    characters between words: ``the/host`` may become ``the_host``."""
+    return skeleton(_APART.sub(" ", strip_marks(name)).strip()) or skeleton(
+        _APART.sub("", name) or name
+    )
 
 
 _TAKEN = RESERVED | {_shape(name) for name in PEOPLE.values()}
 
 
-class Cast:
+class SpeakerNames:
     """The names of one conversation. The same roster gives the same names."""
 
     def __init__(self, members: dict[str, dict[str, Any]]) -> None:
@@ -32,38 +32,43 @@ class Cast:
         self._names: dict[str, str] = {}
         self._used: set[str] = set(_TAKEN)
         self._all: tuple[str, ...] = ()
-        own = [name for name, profile in members.items() if _is_handle(name, profile.get("name"))]
-        for member in [*own, *members]:  # who is called by its handle has the first right to it
+        handle_members = [
+            name for name, profile in members.items() if _is_handle(name, profile.get("name"))
+        ]
+        for member in [
+            *handle_members,
+            *members,
+        ]:  # a member that is named like its handle gets that name first
             if member not in self._names:
-                self._give(member, members[member].get("name"))
+                self._assign_name(member, members[member].get("name"))
 
     def called(self, name: str) -> str:
-        """How somebody is called, also who is not a member."""
-        known = PEOPLE.get(name) or self._names.get(name)
-        return known if known is not None else self._give(name, None)
+        """Return the name of a participant, member or not."""
+        assigned = PEOPLE.get(name) or self._names.get(name)
+        return assigned if assigned is not None else self._assign_name(name, None)
 
     def role(self, name: str) -> str:
-        return label(self._members.get(name, {}).get("role") or "", 120)
+        return plain_label(self._members.get(name, {}).get("role") or "", 120)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Everything that somebody is called by."""
+        """Return all names and handles in use."""
         if len(self._all) != 2 * len(self._names):
             handles = tuple(member.rpartition(":")[2] for member in self._names)
             self._all = (*self._names.values(), *handles)
         return self._all
 
-    def _give(self, name: str, wanted: Any) -> str:
+    def _assign_name(self, name: str, display_name: Any) -> str:
         kind, _, handle = name.rpartition(":")
-        choices = (wanted, handle, f"{handle} of {kind}", f"member {len(self._names) + 1}")
+        choices = (display_name, handle, f"{handle} of {kind}", f"member {len(self._names) + 1}")
         for choice in choices:
-            found = label(choice) if choice else ""
-            if found and _shape(found) not in self._used:
+            chosen = plain_label(choice) if choice else ""
+            if chosen and _shape(chosen) not in self._used:
                 break
-        self._used.add(_shape(found))
-        self._names[name] = found
-        return found
+        self._used.add(_shape(chosen))
+        self._names[name] = chosen
+        return chosen
 
 
-def _is_handle(name: str, wanted: Any) -> bool:
-    return skeleton(label(wanted or "")) == skeleton(name.rpartition(":")[2])
+def _is_handle(name: str, display_name: Any) -> bool:
+    return skeleton(plain_label(display_name or "")) == skeleton(name.rpartition(":")[2])

@@ -1,27 +1,26 @@
-"""What an agent is told when it is given a piece of work, or a turn to decide who works next.
+"""Build the prompts for a piece of work and for the turn of a supervisor.
 
-Pure. What other agents, tools, people or memory have said reaches the model as data: marked, and
-unable to end the mark.
-"""
+Pure. Text of other agents, tools, people or memory reaches the model as data, in marks that the
+data cannot end."""
 
 import re
 from typing import Any
 
 from moot.agents.definitions.manifest import Agent
-from moot.agents.invocation.desk import Assignment
-from moot.agents.models.protocol import Context, Message, ResponseFormat
-from moot.agents.prompts.council import Prompt, closed
-from moot.agents.prompts.fencing import fenced, words
+from moot.agents.invocation.context import Assignment
+from moot.agents.models.protocol import AnswerFormat, DemoContext, ModelMessage
+from moot.agents.prompts.council import Prompt, closed_object_schema
+from moot.agents.prompts.fencing import content_text, fence_content
 from moot.core.errors.models import ModelAnswerInvalid
 from moot.core.json import schema
-from moot.core.workflows.turn_inputs import Entry, TurnInputs
+from moot.core.workflows.turn_inputs import TranscriptEntry, TurnInputs
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][\w.-]*)\}")
 
-#: characters of the transcript that a supervisor is shown, the newest events first
+#: characters of the transcript that a supervisor gets, newest events first
 LONGEST_TRANSCRIPT = 32_000
-#: events that tell a supervisor something
-TELLING = (
+#: prefixes of the events that a supervisor gets
+SHOWN_EVENTS = (
     "runOrchestrator.decided", "core.workflowChain.", "core.dispatch.", "variable.changed",
     "interrupt.", "clarification.", "approval.", "conversation.", "node.failed",
 )  # fmt: skip
@@ -34,46 +33,54 @@ RULES = (
 NOTHING = "Do your part with what you are given."
 
 
-def work(agent: Agent, assignment: Assignment, memory: list[str]) -> Prompt:
-    """One piece of work: the task, what there is to it, and what is remembered."""
+def build_work_prompt(agent: Agent, assignment: Assignment, memory: list[str]) -> Prompt:
+    """Build the prompt of a piece of work: task, data and memory."""
     flagged: dict[int | str, list[str]] = {}
-    data = {name: marked(name, value, flagged) for name, value in assignment.data.items()}
-    text, used = _filled(assignment.prompt or NOTHING, data)
+    data = {name: mark_data(name, value, flagged) for name, value in assignment.data.items()}
+    text, used = _fill_placeholders(assignment.prompt or NOTHING, data)
     rest = [block for name, block in data.items() if name not in used]
-    messages = [Message(role="system", content=_who(agent)), *_remembered(memory, flagged)]
-    messages.append(Message(role="user", name="host", content="\n\n".join([text, *rest])))
-    form = ResponseFormat(schema=assignment.output) if assignment.output is not None else None
-    context = _context(agent, assignment, assignment.prompt or _said(assignment.data))
+    messages = [
+        ModelMessage(role="system", content=_system_text(agent)),
+        *_memory_messages(memory, flagged),
+    ]
+    messages.append(ModelMessage(role="user", name="host", content="\n\n".join([text, *rest])))
+    answer_format = (
+        AnswerFormat(schema=assignment.output) if assignment.output is not None else None
+    )
+    context = _context(agent, assignment, assignment.prompt or _data_text(assignment.data))
     names = (agent.called, agent.name, *assignment.workers)
-    return Prompt(tuple(messages), form, context, flagged, names)
+    return Prompt(tuple(messages), answer_format, context, flagged, names)
 
 
-def decision(agent: Agent, assignment: Assignment) -> Prompt:
-    """One turn of a supervisor: the goal, what has happened since, whom there is."""
+def build_decision_prompt(agent: Agent, assignment: Assignment) -> Prompt:
+    """Build the prompt of a supervisor: goal, events, and workers."""
     flagged: dict[int | str, list[str]] = {}
-    told = assignment.turn_inputs
-    assert told is not None
-    goal = [marked(name, value, flagged) for name, value in assignment.data.items()]
+    turn_inputs = assignment.turn_inputs
+    assert turn_inputs is not None
+    goal = [mark_data(name, value, flagged) for name, value in assignment.data.items()]
     text = assignment.prompt or "Reach what the run was started for."
     messages = [
-        Message(role="system", content=f"{_who(agent)}\n\n{_leading(assignment.workers)}"),
-        Message(role="user", name="host", content="\n\n".join([text, *goal])),
-        *_happened(told),
-        Message(role="user", name="host", content=_standing(told)),
+        ModelMessage(
+            role="system",
+            content=f"{_system_text(agent)}\n\n{_supervisor_rules(assignment.workers)}",
+        ),
+        ModelMessage(role="user", name="host", content="\n\n".join([text, *goal])),
+        *_event_messages(turn_inputs),
+        ModelMessage(role="user", name="host", content=_status_text(turn_inputs)),
     ]
-    form = ResponseFormat(schema=decision_schema(assignment.workers), name="decision")
-    context = _context(agent, assignment, assignment.prompt or _said(assignment.data))
+    answer_format = AnswerFormat(schema=decision_schema(assignment.workers), name="decision")
+    context = _context(agent, assignment, assignment.prompt or _data_text(assignment.data))
     names = (agent.called, agent.name, *assignment.workers)
-    return Prompt(tuple(messages), form, context, flagged, names)
+    return Prompt(tuple(messages), answer_format, context, flagged, names)
 
 
 def decision_schema(workers: list[str]) -> dict[str, Any]:
-    """The decisions there are; a worker that nobody named is none."""
+    """Return the schema of a decision. Only known workers are allowed, if there are any."""
     worker: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 256}
     if workers:
         worker = {"type": "string", "enum": workers}
     text = {"type": "string", "minLength": 1}
-    ways = [
+    decisions = [
         {
             "kind": {"type": "string", "const": "next-worker"},
             "nextWorkerIds": {"type": "array", "items": worker, "minItems": 1, "maxItems": 16},
@@ -81,134 +88,136 @@ def decision_schema(workers: list[str]) -> dict[str, Any]:
         {"kind": {"type": "string", "const": "ask-user"}, "prompt": text},
         {"kind": {"type": "string", "const": "terminate"}, "reason": text},
     ]
-    return closed({
-        "decision": {"anyOf": [closed(way) for way in ways]},
+    return closed_object_schema({
+        "decision": {"anyOf": [closed_object_schema(properties) for properties in decisions]},
         "confidence": {"type": "number", "minimum": 0, "maximum": 1},
     })  # fmt: skip
 
 
-def order(value: Any, workers: list[str]) -> dict[str, Any]:
-    """What a supervisor answered, as ``decision`` and, where it says so, ``confidence``. A decision
-    as the protocol writes it is as good as the form that was asked for.
+def parse_decision(value: Any, workers: list[str]) -> dict[str, Any]:
+    """Return the answer of a supervisor with ``decision`` and an optional ``confidence``. Accept a
+    bare decision of the protocol, too.
 
-    Raises ModelAnswerInvalid.
-    """
-    found = value
+    Raise ModelAnswerInvalid."""
+    parsed = value
     if isinstance(value, dict) and isinstance(value.get("decision", value), dict):
         outer = value if "decision" in value else {}
         inner = dict(value.get("decision", value))
-        sure = {"confidence": inner.pop("confidence")} if "confidence" in inner else {}
-        found = {**sure, **outer, "decision": inner}
-    if problems := schema.problems(_readable(workers), found):
+        confidence = {"confidence": inner.pop("confidence")} if "confidence" in inner else {}
+        parsed = {**confidence, **outer, "decision": inner}
+    if problems := schema.schema_problems(_accepted_schema(workers), parsed):
         raise ModelAnswerInvalid(
             f"The answer does not fit its schema: {problems[0]}.", problems=problems
         )
-    return dict(found)
+    return dict(parsed)
 
 
-def _readable(workers: list[str]) -> dict[str, Any]:
-    """The form without what the protocol lets a decision leave out, and with its older words."""
-    form = decision_schema(workers)
+def _accepted_schema(workers: list[str]) -> dict[str, Any]:
+    """Return the schema without the fields that the protocol makes optional, and with its older
+    kinds."""
+    schema_ = decision_schema(workers)
     text = {"type": "string", "minLength": 1}
-    *ways, end = form["properties"]["decision"]["anyOf"]
-    older = closed({"kind": {"enum": ["clarify", "escalate"]}, "prompt": text, "reason": text})
-    for way in (end, older):
-        way["required"] = ["kind"]
-    form["properties"]["decision"]["anyOf"] = [*ways, end, older]
-    form["required"] = ["decision"]
-    return form
+    *decisions, terminate = schema_["properties"]["decision"]["anyOf"]
+    older = closed_object_schema(
+        {"kind": {"enum": ["clarify", "escalate"]}, "prompt": text, "reason": text}
+    )
+    for decision in (terminate, older):
+        decision["required"] = ["kind"]
+    schema_["properties"]["decision"]["anyOf"] = [*decisions, terminate, older]
+    schema_["required"] = ["decision"]
+    return schema_
 
 
-def marked(name: str, value: Any, flagged: dict[int | str, list[str]]) -> str:
-    """Data under its name, within marks that it cannot end."""
-    text, flags = fenced(value)
+def mark_data(name: str, value: Any, flagged: dict[int | str, list[str]]) -> str:
+    """Return data under its name, in marks that it cannot end."""
+    text, flags = fence_content(value)
     if flags:
-        known = flagged.setdefault(name, [])
-        known += [flag for flag in flags if flag not in known]
+        known_flags = flagged.setdefault(name, [])
+        known_flags += [flag for flag in flags if flag not in known_flags]
     name = re.sub(r"[^\w.-]", "_", name)
     return f'<data name="{name}">\n{text}\n</data>'
 
 
-def _filled(prompt: str, data: dict[str, str]) -> tuple[str, set[str]]:
-    """The prompt with data in the place of its name; doubled braces are braces."""
+def _fill_placeholders(prompt: str, data: dict[str, str]) -> tuple[str, set[str]]:
+    """Put data in the place of its name; doubled braces are braces."""
     used: set[str] = set()
 
-    def put(found: re.Match[str]) -> str:
-        name = found[1]
+    def replace(match: re.Match[str]) -> str:
+        name = match[1]
         if name is None:
-            return found[0][0]
+            return match[0][0]
         if name not in data:
-            return found[0]
+            return match[0]
         used.add(name)
         return data[name]
 
-    return _PLACEHOLDER.sub(put, prompt), used
+    return _PLACEHOLDER.sub(replace, prompt), used
 
 
-def _who(agent: Agent) -> str:
+def _system_text(agent: Agent) -> str:
     lines = [f"You are {agent.called}" + (f", {agent.role}." if agent.role else ".")]
     if agent.prompt:
         lines.append(agent.prompt)
     return "\n\n".join([*lines, RULES])
 
 
-def _leading(workers: list[str]) -> str:
-    there_are = f"The workers there are: {', '.join(workers)}." if workers else ""
+def _supervisor_rules(workers: list[str]) -> str:
+    workers_text = f"The workers there are: {', '.join(workers)}." if workers else ""
     return (
         "You lead this work and do none of it yourself. Each turn you decide one thing: which"
         " workers go next (next-worker, several go one after the other or together), what to ask a"
         " person (ask-user), or that it is enough (terminate, with the reason)."
-        f" {there_are} Say how sure you are, from 0 to 1; below your threshold a person looks at"
+        f" {workers_text} Say how sure you are, from 0 to 1; below your threshold a person looks at"
         " the decision first."
     )
 
 
-def _happened(told: TurnInputs) -> list[Message]:
-    """Its own decisions are its own; everything else is data. The newest are kept."""
-    found: list[Message] = []
+def _event_messages(turn_inputs: TurnInputs) -> list[ModelMessage]:
+    """Return the newest events. Own decisions are assistant messages; the rest is data."""
+    messages: list[ModelMessage] = []
     room = LONGEST_TRANSCRIPT
-    for entry in reversed(told.transcript):
-        if not entry.type.startswith(TELLING):
+    for entry in reversed(turn_inputs.transcript):
+        if not entry.type.startswith(SHOWN_EVENTS):
             continue
-        message = _event(entry)
-        room -= len(words(message.content))
+        message = _event_message(entry)
+        room -= len(content_text(message.content))
         if room < 0:
             break
-        found.append(message)
-    return found[::-1]
+        messages.append(message)
+    return messages[::-1]
 
 
-def _event(entry: Entry) -> Message:
+def _event_message(entry: TranscriptEntry) -> ModelMessage:
     if entry.type == DECIDED:
         content = entry.content.removeprefix("<data>").removesuffix("</data>")
-        return Message(role="assistant", content=content)
-    return Message(role="user", name="host", content=f"{entry.type}: {entry.content}")
+        return ModelMessage(role="assistant", content=content)
+    return ModelMessage(role="user", name="host", content=f"{entry.type}: {entry.content}")
 
 
-def _standing(told: TurnInputs) -> str:
-    lines = [f"This is turn {told.iteration}."]
+def _status_text(turn_inputs: TurnInputs) -> str:
+    lines = [f"This is turn {turn_inputs.iteration}."]
     lines += [
         f"Worker {worker.get('workerId')}: {worker.get('status')}"
         + (f" ({worker['error']})" if worker.get("error") else "")
-        for worker in told.workers
+        for worker in turn_inputs.workers
     ]
     return "\n".join([*lines, "What comes next?"])
 
 
-def _remembered(memory: list[str], flagged: dict[int | str, list[str]]) -> list[Message]:
+def _memory_messages(memory: list[str], flagged: dict[int | str, list[str]]) -> list[ModelMessage]:
     if not memory:
         return []
-    blocks = [marked("memory", text, flagged) for text in reversed(memory)]
+    blocks = [mark_data("memory", text, flagged) for text in reversed(memory)]
     text = "\n".join(["What you remember, the oldest first:", *blocks])
-    return [Message(role="user", name="host", content=text)]
+    return [ModelMessage(role="user", name="host", content=text)]
 
 
-def _said(data: dict[str, Any]) -> str:
-    return "; ".join(words(value) for value in data.values() if value is not None)[:2000]
+def _data_text(data: dict[str, Any]) -> str:
+    return "; ".join(content_text(value) for value in data.values() if value is not None)[:2000]
 
 
-def _context(agent: Agent, assignment: Assignment, question: str) -> Context:
-    return Context(
+def _context(agent: Agent, assignment: Assignment, question: str) -> DemoContext:
+    return DemoContext(
         agent=agent.called,
         role=agent.role,
         persona=agent.prompt,

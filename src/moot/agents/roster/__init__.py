@@ -1,1 +1,1 @@
-"""roster."""
+"""The roster: the standing agents of a tenant."""

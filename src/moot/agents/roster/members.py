@@ -1,7 +1,6 @@
-"""Standing agents: named workers of a tenant, each an instance of an agent, with its workflows.
+"""Standing agents of a tenant: each is an instance of an agent and has workflows.
 
-An entry names an agent and copies nothing of it. It gives no right that the agent has not.
-"""
+A member names an agent and copies nothing of it. It gets no right that the agent lacks."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -14,47 +13,49 @@ from msgspec.structs import replace
 from moot.clock import Clock
 from moot.core.errors import NotFound
 from moot.core.errors.triggers import Overtaken
-from moot.core.text.nearest import nearest
-from moot.store.protocol import Batch, Guard, Store
-from moot.store.records import Record
+from moot.core.text.nearest import nearest_word
+from moot.store.protocol import Batch, Store
+from moot.store.records import Guard, Record
 
-KIND = "member"
+MEMBER_KIND = "member"
 MOST_RACES = 20
-#: how a member is called; also agents of this host are
+#: the form of a member id; agents of this host have the same form
 ROSTER_ID = r"^host:[a-z0-9][a-z0-9._-]*$(?!\n)"
 
-Id = Annotated[str, Meta(min_length=6, max_length=128, pattern=ROSTER_ID)]
+MemberId = Annotated[str, Meta(min_length=6, max_length=128, pattern=ROSTER_ID)]
 
 
-class AgentRef(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True,
+class MemberAgentRef(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True,
                omit_defaults=True):  # fmt: skip
-    """Whom a member is an instance of: by a version or by a channel, or as the agent is now."""
+    """The agent of a member: a version, a channel, or the newest version."""
 
     agent_id: Annotated[str, Meta(min_length=3, max_length=256)]
     version: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
     channel: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
 
 
-class Owner(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class MemberOwner(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The tenant and workspace that own a member."""
+
     tenant_id: str
     workspace_id: str | None = None
 
 
-class Entry(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class MemberEntry(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A member as the protocol shows it."""
 
-    roster_id: Id
+    roster_id: MemberId
     persona: Annotated[str, Meta(min_length=1, max_length=200)]
-    agent_ref: AgentRef
-    owner: Owner
+    agent_ref: MemberAgentRef
+    owner: MemberOwner
     workflows: tuple[Annotated[str, Meta(min_length=1, max_length=128)], ...] = ()
     enabled: bool = True
     label: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
     description: Annotated[str, Meta(max_length=500)] | None = None
 
 
-class Pause(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Why a member does nothing for now; without an end until somebody resumes it."""
+class PausePeriod(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A pause with its reason. Without an end it lasts until a person resumes."""
 
     since: int
     by: str
@@ -65,9 +66,9 @@ class Pause(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
         return self.until is None or now < self.until
 
 
-class Budget(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True,
+class MemberBudget(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True,
              omit_defaults=True):  # fmt: skip
-    """What a member's runs may use up; days and months are those of UTC."""
+    """The limits on the runs of a member. Days and months are in UTC."""
 
     tokens_per_day: Annotated[int, Meta(ge=1, le=2**53)] | None = None
     tokens_per_month: Annotated[int, Meta(ge=1, le=2**53)] | None = None
@@ -75,141 +76,153 @@ class Budget(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
     money_per_month: Annotated[float, Meta(gt=0, le=1e9)] | None = None
 
 
-class Hired(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A member as it is kept: the entry, and what is only ours."""
+class MemberRecord(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A member as it is stored: the protocol entry, and the fields of this host."""
 
-    entry: Entry
-    #: what happened in this version: hired, changed, paused, resumed, dismissed
+    entry: MemberEntry
+    #: the change of this version: hired, changed, paused, resumed, dismissed
     did: str
     hired_at: int
-    pause: Pause | None = None
-    budget: Budget | None = None
-    #: who took it on
+    pause: PausePeriod | None = None
+    budget: MemberBudget | None = None
+    #: the principal that added it
     hired_by: str = ""
-    #: when it was last called back to duty
+    #: when it last resumed
     back_at: int = 0
 
     def off_duty(self, now: int) -> str | None:
-        """Why nothing may be started for it."""
+        """Return why nothing may be started for the member, or None."""
         if not self.entry.enabled:
             return "disabled"
         if self.pause is not None and self.pause.holds(now):
             return "paused"
         return None
 
-    def seen(self, now: int) -> Entry:
-        """As others see it: whoever is paused is not enabled as long as that lasts."""
+    def seen(self, now: int) -> MemberEntry:
+        """Return the protocol entry. A paused member is disabled there."""
         return replace(self.entry, enabled=self.off_duty(now) is None)
 
     def since(self, now: int) -> int:
-        """From when on it has been on duty or off it; a pause ends by itself, too."""
+        """Return since when it is on or off duty. A pause may end by itself."""
         if self.pause is None:
             return max(self.hired_at, self.back_at)
         return self.pause.since if self.pause.holds(now) else self.pause.until or 0
 
 
-class Seat(Struct, frozen=True):
-    """A member and the version of its record, for a batch to rely on."""
+class MemberVersion(Struct, frozen=True):
+    """A member and the guard of its record, for a batch to rely on."""
 
-    hired: Hired
+    hired: MemberRecord
     guard: Guard
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> MemberEntry:
         return self.hired.entry
 
 
-_decode = msgspec.json.Decoder(Hired).decode
+_decode = msgspec.json.Decoder(MemberRecord).decode
 
 
-class Roster:
+class RosterService:
     """The members of every tenant."""
 
-    def __init__(self, store: Store, clock: Clock, kept: bool = True) -> None:
-        self._store, self._clock, self._kept = store, clock, kept
-        #: who is told (tenant, member) that a member was changed
+    def __init__(self, store: Store, clock: Clock, enabled: bool = True) -> None:
+        self._store, self._clock, self._enabled = store, clock, enabled
+        #: called with tenant and member id after each change
         self.told: list[Callable[[str, str], None]] = []
-        #: what goes to disk with somebody's leaving, or not at all
-        self.leaving: list[Callable[[str, Hired], Awaitable[Batch]]] = []
+        #: builds the batch to write with a dismissal
+        self.leaving: list[Callable[[str, MemberRecord], Awaitable[Batch]]] = []
 
-    async def find(self, tenant: str, roster_id: str) -> Seat | None:
-        """Nobody on a host that keeps no roster."""
-        if not self._kept:
+    async def find(self, tenant: str, roster_id: str) -> MemberVersion | None:
+        """Return the member, or None. A host without a roster has no members."""
+        if not self._enabled:
             return None
-        record = await self._store.record(tenant, KIND, roster_id)
-        return None if record is None else _seat(record)
+        record = await self._store.record(tenant, MEMBER_KIND, roster_id)
+        return None if record is None else _version_from_record(record)
 
-    async def must_find(self, tenant: str, roster_id: str) -> Seat:
-        """Raises NotFound with the nearest name."""
-        found = await self.find(tenant, roster_id)
-        if found is None:
-            names = [seat.entry.roster_id for seat in await self.all(tenant)]
-            meant = nearest(roster_id, names)
-            hint = f" Did you mean '{meant}'?" if meant else ""
+    async def must_find(self, tenant: str, roster_id: str) -> MemberVersion:
+        """Return the member. Raise NotFound with the nearest id."""
+        member = await self.find(tenant, roster_id)
+        if member is None:
+            names = [member.entry.roster_id for member in await self.all(tenant)]
+            suggestion = nearest_word(roster_id, names)
+            hint = f" Did you mean '{suggestion}'?" if suggestion else ""
             raise NotFound(f"There is no member '{roster_id}'.{hint}", rosterId=roster_id)
-        return found
+        return member
 
-    async def all(self, tenant: str) -> list[Seat]:
-        """By id."""
-        return [_seat(record) for record in await self._store.records(tenant, KIND)]
+    async def all(self, tenant: str) -> list[MemberVersion]:
+        """Return all members, by id."""
+        return [
+            _version_from_record(record)
+            for record in await self._store.records(tenant, MEMBER_KIND)
+        ]
 
     async def away(self, tenant: str, roster_id: str) -> str | None:
-        """Why nothing is started for a member, in words; None when it is on duty."""
-        seat = await self.find(tenant, roster_id)
-        if seat is not None:
-            off = seat.hired.off_duty(self._clock.millis())
-            return None if off is None else f"{seat.entry.persona} is {off}"
-        if not self._kept:
+        """Return in words why nothing is started for a member, or None when it is on duty."""
+        member = await self.find(tenant, roster_id)
+        if member is not None:
+            reason = member.hired.off_duty(self._clock.millis())
+            return None if reason is None else f"{member.entry.persona} is {reason}"
+        if not self._enabled:
             return "this host keeps no roster"
-        known = await self.history(tenant, roster_id)
-        return f"{decoded(known[0]).entry.persona if known else roster_id} is dismissed"
+        history = await self.history(tenant, roster_id)
+        return (
+            f"{member_from_record(history[0]).entry.persona if history else roster_id} is dismissed"
+        )
 
     async def guard(self, tenant: str, roster_id: str) -> Guard:
-        """That a name stays as it is, whoever has it or had it; or nobody."""
-        known = await self.history(tenant, roster_id)
-        return replace(nobody(tenant, roster_id), revision=known[0].revision if known else 0)
+        """Return a guard for the current revision of an id, even if no member has it."""
+        history = await self.history(tenant, roster_id)
+        return replace(
+            new_member_guard(tenant, roster_id), revision=history[0].revision if history else 0
+        )
 
     async def history(self, tenant: str, roster_id: str) -> list[Record]:
-        return await self._store.record_history(tenant, KIND, roster_id)
+        return await self._store.record_history(tenant, MEMBER_KIND, roster_id)
 
     async def put(
-        self, tenant: str, hired: Hired, by: str, guard: Guard, gone: bool = False
+        self, tenant: str, member_record: MemberRecord, by: str, guard: Guard, gone: bool = False
     ) -> None:
-        """The next version of a member. Raises Overtaken when another came between."""
+        """Write the next version of a member. Raise Overtaken when another came between."""
         record = Record(
             tenant=tenant,
-            kind=KIND,
-            name=hired.entry.roster_id,
-            version=hired.did,
-            body=msgspec.json.encode(hired),
+            kind=MEMBER_KIND,
+            name=member_record.entry.roster_id,
+            version=member_record.did,
+            body=msgspec.json.encode(member_record),
             created_at=self._clock.millis(),
             by=by,
             gone=gone,
         )
         if gone:
-            await self._let_go(record, hired, guard)
+            await self._dismiss(record, member_record, guard)
         else:
             await self._store.commit(Batch(guards=[guard], records=[record]))
-        for tell in self.told:
-            tell(tenant, hired.entry.roster_id)
+        for notify in self.told:
+            notify(tenant, member_record.entry.roster_id)
 
-    async def _let_go(self, record: Record, hired: Hired, guard: Guard) -> None:
-        """Then once more for what was handed to it while it left; after that nothing can be."""
-        await self._with_all(Batch(guards=[guard], records=[record]), hired, guard)
+    async def _dismiss(self, record: Record, member_record: MemberRecord, guard: Guard) -> None:
+        """Dismiss a member and pause its triggers. Do the latter twice, because a trigger may be
+        handed to it meanwhile; after that none can be."""
+        await self._commit_with_triggers(
+            Batch(guards=[guard], records=[record]), member_record, guard
+        )
         gone = await self.guard(record.tenant, record.name)
-        with suppress(Overtaken):  # somebody else is hired under this name already
-            await self._with_all(Batch(guards=[gone]), hired, gone)
+        with suppress(Overtaken):  # the id has a new member already
+            await self._commit_with_triggers(Batch(guards=[gone]), member_record, gone)
 
-    async def _with_all(self, batch: Batch, hired: Hired, guard: Guard) -> None:
-        """A batch with all that leaves with a member. That is looked at again when somebody has
-        changed it; a change of the member itself raises Overtaken."""
+    async def _commit_with_triggers(
+        self, batch: Batch, member_record: MemberRecord, guard: Guard
+    ) -> None:
+        """Commit the batch with the batches of ``leaving``. Retry when a trigger has changed;
+        raise Overtaken when the member has."""
         for _ in range(MOST_RACES):
             whole = Batch(guards=list(batch.guards), records=list(batch.records))
-            for beside in self.leaving:
-                more = await beside(guard.tenant, hired)
-                whole.guards += more.guards
-                whole.records += more.records
-                whole.ledgers += more.ledgers
+            for build in self.leaving:
+                extra = await build(guard.tenant, member_record)
+                whole.guards += extra.guards
+                whole.records += extra.records
+                whole.ledgers += extra.ledgers
             try:
                 if whole.records:
                     await self._store.commit(whole)
@@ -220,15 +233,17 @@ class Roster:
         raise Overtaken(guard.name)
 
 
-def decoded(record: Record) -> Hired:
+def member_from_record(record: Record) -> MemberRecord:
     return _decode(record.body)
 
 
-def nobody(tenant: str, roster_id: str) -> Guard:
-    """What a batch relies on that hires somebody."""
-    return Guard(tenant=tenant, kind=KIND, name=roster_id, revision=0)
+def new_member_guard(tenant: str, roster_id: str) -> Guard:
+    """Return the guard of a batch that adds a new member."""
+    return Guard(tenant=tenant, kind=MEMBER_KIND, name=roster_id, revision=0)
 
 
-def _seat(record: Record) -> Seat:
-    guard = Guard(tenant=record.tenant, kind=KIND, name=record.name, revision=record.revision)
-    return Seat(_decode(record.body), guard)
+def _version_from_record(record: Record) -> MemberVersion:
+    guard = Guard(
+        tenant=record.tenant, kind=MEMBER_KIND, name=record.name, revision=record.revision
+    )
+    return MemberVersion(_decode(record.body), guard)

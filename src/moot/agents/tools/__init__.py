@@ -1,1 +1,1 @@
-"""Where tools come from: functions, HTTP addresses, MCP servers."""
+"""Tools of agents: functions, HTTP addresses and MCP servers."""

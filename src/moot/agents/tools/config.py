@@ -1,18 +1,18 @@
-"""Tools and MCP servers as moot.toml names them."""
+"""The tools and MCP servers in moot.toml."""
 
 import re
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from moot.core.json.schema import SchemaError, check
+from moot.core.json.schema import SchemaError, check_schema
 
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
 Variable = Annotated[str, Meta(min_length=1, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
 Header = Annotated[str, Meta(pattern=r"^[\x20-\x7e]*$(?!\n)", max_length=4096)]
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-#: headers that are the client's own affair
+#: headers that only the HTTP client sets
 OWN_HEADERS = frozenset({
     "host", "content-length", "connection", "transfer-encoding", "accept-encoding", "upgrade",
     "idempotency-key", "te", "trailer", "expect",
@@ -21,21 +21,21 @@ HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 class HttpEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[tools.NAME]``: an address that is called."""
+    """``[tools.NAME]``: an HTTP address that is a tool."""
 
-    #: ``{name}`` stands for a parameter, in the path or the query
+    #: ``{name}`` is a parameter, in the path or the query
     url: Annotated[str, Meta(min_length=1, max_length=4096)]
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
     description: Annotated[str, Meta(max_length=1000)] = ""
     #: parameter -> its JSON Schema, or just the name of a type; or one schema of an object
     params: dict[str, Any] = {}
     headers: dict[str, Header] = {}
-    #: the environment variable that holds the key; the key itself never stands in a file
+    #: the environment variable with the key; the key itself is never in a file
     key_env: Variable | None = None
-    #: the header the key goes into; by itself ``Authorization: Bearer KEY``
+    #: the header with the key; by default ``Authorization: Bearer KEY``
     key_header: Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]+$(?!\n)", max_length=100)] | None = None
     dangerous: bool = False
-    #: by itself as HTTP has it: all but POST and PATCH may be sent again
+    #: by default as in HTTP: all methods but POST and PATCH may be repeated
     idempotent: bool | None = None
     timeout: Seconds = 30.0
 
@@ -46,31 +46,31 @@ class HttpEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Of an object: what is left out of the address may have a default."""
+        """Return the schema of the parameters. A parameter with a default is optional."""
         if self.params.get("type") == "object" and isinstance(self.params.get("properties"), dict):
             return dict(self.params)
-        each = {
-            name: {"type": said} if isinstance(said, str) else said
-            for name, said in self.params.items()
+        properties = {
+            name: {"type": schema} if isinstance(schema, str) else schema
+            for name, schema in self.params.items()
         }
         needed = [
             name
-            for name, said in each.items()
-            if not (isinstance(said, dict) and "default" in said)
+            for name, schema in properties.items()
+            if not (isinstance(schema, dict) and "default" in schema)
         ]
         return {
             "type": "object",
-            "properties": each,
+            "properties": properties,
             "required": needed,
             "additionalProperties": False,
         }
 
     def problem(self) -> tuple[str, str] | None:
-        """(field, what is wrong with it) that its types do not show."""
+        """Return a field and what is wrong with it, beyond its type."""
         schema = self.schema
         properties = schema["properties"]
         try:
-            check(schema)
+            check_schema(schema)
         except SchemaError as error:
             return "params", f"this cannot be checked against: {error}"
         scheme, _, rest = self.url.partition("://")
@@ -92,21 +92,21 @@ class HttpEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class McpEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[mcp.NAME]``: a server whose tools can be used; a program to start, or an address."""
+    """``[mcp.NAME]``: an MCP server, either a program to start or an address."""
 
     command: Annotated[list[str], Meta(min_length=1, max_length=256)] | None = None
     url: Annotated[str, Meta(pattern=r"^https?://[^\s/@]+(/\S*)?$(?!\n)")] | None = None
-    #: what the program finds in its environment; it is not given the host's own
+    #: the environment of the program, which does not get the one of the host
     env: dict[str, str] = {}
-    #: variables of the host's environment that it is given
+    #: variables of the host that are passed to it
     pass_env: list[Variable] = []
     #: the folder the program is started in
     cwd: str | None = None
     headers: dict[str, Header] = {}
     key_env: Variable | None = None
-    #: tools a person must agree to, by name or pattern; true is all of them
+    #: tools that need the consent of a person, by name or pattern; true means all
     dangerous: bool | list[str] = []
-    #: tools that may be called again when it is not known whether they were
+    #: tools that may be called again after an unknown outcome
     idempotent: bool | list[str] = []
     timeout: Seconds = 60.0
 

@@ -1,10 +1,10 @@
-"""What a tool that did not work says: a code, a sentence, and what goes with it."""
+"""The error of a tool call: a code, a message and details."""
 
 from typing import Any
 
 
 class ToolError(Exception):
-    """Becomes the tool's result; the turn goes on, and the model reads it."""
+    """A failed tool call. It becomes the result that the model reads; the turn continues."""
 
     def __init__(self, code: str, message: str, **details: Any) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""@tool: a function of the user's becomes a tool. Nothing is registered on import."""
+"""Turn Python functions into tools with @tool. An import registers nothing."""
 
 import asyncio
 import inspect
@@ -13,10 +13,10 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from moot.agents.tools.errors import ToolError
-from moot.agents.tools.toolbox import Errand, Usable
-from moot.blocking import in_thread
+from moot.agents.tools.toolbox import ToolInvocation, UsableTool
+from moot.blocking import run_in_thread
 from moot.config import user_files
-from moot.core.json.schema import SchemaError, check
+from moot.core.json.schema import SchemaError, check_schema
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -49,29 +49,28 @@ def tool(
     idempotent: bool = False,
     timeout: float | None = None,
 ) -> Any:
-    """Makes a function a tool: its parameters are the tool's, its first paragraph describes it.
+    """Make a function a tool, with its parameters and its first paragraph as description.
 
-    ``dangerous``: a person agrees to each call first. ``idempotent``: it may be called again when
-    a crash left it unknown whether it was. ``timeout`` is in seconds. Raises ValueError naming the
-    parameter that no model could fill in.
-    """
+    ``dangerous``: a person must allow each call. ``idempotent``: the host may call it again when a
+    crash left the outcome unknown. ``timeout`` is in seconds. Raise ValueError naming a parameter
+    that JSON cannot express."""
 
-    def decorate(found: Function) -> Function:
-        called = name or found.__name__
-        if not NAME.fullmatch(called):
-            raise ValueError(f"'{called}' is no name of a tool: use letters, digits, _ and -.")
+    def decorate(decorated: Function) -> Function:
+        tool_name = name or decorated.__name__
+        if not NAME.fullmatch(tool_name):
+            raise ValueError(f"'{tool_name}' is no name of a tool: use letters, digits, _ and -.")
         if timeout is not None and not timeout > 0:
-            raise ValueError(f"Tool '{called}': timeout must be more than 0 seconds.")
-        hints = _hints(called, found)
-        found.moot_tool = Usable(  # type: ignore[attr-defined]
-            name=called,
-            call=_caller(found, hints, timeout or TIMEOUT_S),
-            description=first_paragraph(found),
-            parameters=_schema(called, found, hints),
+            raise ValueError(f"Tool '{tool_name}': timeout must be more than 0 seconds.")
+        hints = _hints(tool_name, decorated)
+        decorated.moot_tool = UsableTool(  # type: ignore[attr-defined]
+            name=tool_name,
+            call=_caller(decorated, hints, timeout or TIMEOUT_S),
+            description=first_paragraph(decorated),
+            parameters=_parameters_schema(tool_name, decorated, hints),
             dangerous=dangerous,
             idempotent=idempotent,
         )
-        return found
+        return decorated
 
     return decorate if function is None else decorate(function)
 
@@ -82,9 +81,9 @@ def first_paragraph(function: Callable[..., Any]) -> str:
 
 
 def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    """Parameter -> its type. Raises ValueError naming the first that has none."""
+    """Return the type of each parameter. Raise ValueError naming the first without one."""
     try:
-        found = typing.get_type_hints(function, include_extras=True)
+        annotations = typing.get_type_hints(function, include_extras=True)
     except NameError as error:
         raise ValueError(f"Tool '{name}': a type is not known: {error}.") from None
     hints = {}
@@ -94,9 +93,9 @@ def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
             parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD,
         ):  # fmt: skip
             raise ValueError(f"{where} has no name to fill it by; write it as an ordinary one.")
-        if parameter.name not in found:
+        if parameter.name not in annotations:
             raise ValueError(f"{where} has no type; write '{parameter.name}: str' or another.")
-        hints[parameter.name] = found[parameter.name]
+        hints[parameter.name] = annotations[parameter.name]
         _check_hint(where, hints[parameter.name])
         if parameter.default is not parameter.empty:
             _check_default(where, parameter.default, hints[parameter.name])
@@ -107,27 +106,34 @@ def _check_hint(where: str, hint: Any) -> None:
     try:
         msgspec.json.schema(hint)
     except (TypeError, ValueError, NameError) as error:
-        said = str(error).splitlines()[0]
-        raise ValueError(f"{where}: JSON cannot say {_shown(hint)}: {said}") from None
+        problem = str(error).splitlines()[0]
+        raise ValueError(f"{where}: JSON cannot say {_type_name(hint)}: {problem}") from None
 
 
 def _check_default(where: str, default: Any, hint: Any) -> None:
     try:
         msgspec.convert(msgspec.to_builtins(default), hint)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        hope = f"; write '{_shown(hint)} | None'" if default is None else ""
-        raise ValueError(f"{where}: its default {default!r} does not fit: {error}{hope}") from None
+        hint_text = f"; write '{_type_name(hint)} | None'" if default is None else ""
+        raise ValueError(
+            f"{where}: its default {default!r} does not fit: {error}{hint_text}"
+        ) from None
 
 
-def _shown(hint: Any) -> str:
+def _type_name(hint: Any) -> str:
     return getattr(hint, "__name__", str(hint))
 
 
-def _schema(name: str, function: Callable[..., Any], hints: dict[str, Any]) -> dict[str, Any]:
-    found, parts = msgspec.json.schema_components(
+def _parameters_schema(
+    name: str, function: Callable[..., Any], hints: dict[str, Any]
+) -> dict[str, Any]:
+    schemas, definitions = msgspec.json.schema_components(
         list(hints.values()), ref_template="#/$defs/{name}"
     )
-    schema: dict[str, Any] = {"type": "object", "properties": dict(zip(hints, found, strict=True))}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": dict(zip(hints, schemas, strict=True)),
+    }
     required = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.default is parameter.empty:
@@ -136,32 +142,32 @@ def _schema(name: str, function: Callable[..., Any], hints: dict[str, Any]) -> d
             default = msgspec.to_builtins(parameter.default)
             schema["properties"][parameter.name] |= {"default": default}
     schema |= {"required": required, "additionalProperties": False}
-    if parts:
-        schema["$defs"] = parts
+    if definitions:
+        schema["$defs"] = definitions
     try:
-        check(schema)
+        check_schema(schema)
     except SchemaError as error:
         raise ValueError(f"Tool '{name}': its parameters cannot be checked: {error}") from None
     return schema
 
 
 def _caller(function: Callable[..., Any], hints: dict[str, Any], seconds: float) -> Any:
-    async def call(arguments: dict[str, Any], _: Errand) -> Any:
+    async def call(arguments: dict[str, Any], _: ToolInvocation) -> Any:
         try:
-            given = {key: msgspec.convert(arguments[key], hints[key]) for key in arguments}
+            converted = {key: msgspec.convert(arguments[key], hints[key]) for key in arguments}
         except msgspec.ValidationError as error:
             raise ToolError("validation_error", f"The arguments do not fit: {error}") from None
         try:
             async with asyncio.timeout(seconds) as limit:
                 if inspect.iscoroutinefunction(function):
-                    value = await function(**given)
+                    value = await function(**converted)
                 else:
-                    value = await in_thread(function, given)
+                    value = await run_in_thread(function, converted)
         except TimeoutError:
             if not limit.expired():
-                raise  # the function's own
-            said = f"It took longer than {seconds:g} seconds; it may have happened all the same."
-            raise ToolError("tool_timeout", said) from None
+                raise  # raised by the function itself
+            message = f"It took longer than {seconds:g} seconds; it may have happened all the same."
+            raise ToolError("tool_timeout", message) from None
         try:
             return msgspec.to_builtins(value, str_keys=True)
         except (TypeError, ValueError, RecursionError) as error:
@@ -170,51 +176,54 @@ def _caller(function: Callable[..., Any], hints: dict[str, Any], seconds: float)
     return call
 
 
-def from_entry_points() -> dict[str, tuple[Usable, str]]:
-    """Tools of installed packages, each with where it is from. Raises ValueError."""
-    found: dict[str, tuple[Usable, str]] = {}
+def tools_from_entry_points() -> dict[str, tuple[UsableTool, str]]:
+    """Return the tools of installed packages with their sources. Raise ValueError."""
+    tools_by_name: dict[str, tuple[UsableTool, str]] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         source = f"entry point '{entry.name}' ({entry.value})"
         try:
             tools = _tools_in(entry.load())
         except (Exception, SystemExit) as error:
-            said = f"{type(error).__name__}: {error}"
-            raise ValueError(f"The tools of {source} cannot be loaded: {said}") from error
-        add(found, tools, source)
-    return found
+            problem = f"{type(error).__name__}: {error}"
+            raise ValueError(f"The tools of {source} cannot be loaded: {problem}") from error
+        add_tools(tools_by_name, tools, source)
+    return tools_by_name
 
 
-def from_path(path: Path) -> dict[str, tuple[Usable, str]]:
-    """Tools of a Python file, or of all in a folder. Raises ValueError naming the file."""
+def tools_from_path(path: Path) -> dict[str, tuple[UsableTool, str]]:
+    """Return the tools of a Python file, or of all files in a folder. Raise ValueError naming the
+    file."""
     if path.is_dir():
         files = sorted(file for file in path.glob("*.py") if not file.name.startswith("_"))
     else:
         files = [path]
-    found: dict[str, tuple[Usable, str]] = {}
+    tools_by_name: dict[str, tuple[UsableTool, str]] = {}
     for file in files:
-        add(found, _tools_in(user_files.module(file)), str(file))
-    return found
+        add_tools(tools_by_name, _tools_in(user_files.load_user_module(file)), str(file))
+    return tools_by_name
 
 
-def add(
-    found: dict[str, tuple[Usable, str]], tools: Iterable[Usable], source: str
-) -> dict[str, tuple[Usable, str]]:
-    for each in tools:
-        known = found.get(each.name)
-        if known is not None and known[0] is not each:
-            raise ValueError(f"{source}: tool '{each.name}' is defined in {known[1]}, too.")
-        found.setdefault(each.name, (each, source))
-    return found
+def add_tools(
+    tools_by_name: dict[str, tuple[UsableTool, str]], tools: Iterable[UsableTool], source: str
+) -> dict[str, tuple[UsableTool, str]]:
+    for tool in tools:
+        existing = tools_by_name.get(tool.name)
+        if existing is not None and existing[0] is not tool:
+            raise ValueError(f"{source}: tool '{tool.name}' is defined in {existing[1]}, too.")
+        tools_by_name.setdefault(tool.name, (tool, source))
+    return tools_by_name
 
 
-def _tools_in(found: Any) -> list[Usable]:
-    if isinstance(found, Usable):
-        return [found]
-    if isinstance(found, ModuleType):
-        marks = (getattr(value, "moot_tool", None) for value in user_files.own(found))
-        return list({id(mark): mark for mark in marks if isinstance(mark, Usable)}.values())
-    if isinstance(found, (list, tuple)):
-        return [each for one in found for each in _tools_in(one)]
-    if isinstance(marked := getattr(found, "moot_tool", None), Usable):
-        return [marked]
-    raise TypeError(f"{found!r} is no tool, no list of them and no module")
+def _tools_in(value: Any) -> list[UsableTool]:
+    if isinstance(value, UsableTool):
+        return [value]
+    if isinstance(value, ModuleType):
+        tools = (
+            getattr(member, "moot_tool", None) for member in user_files.list_own_definitions(value)
+        )
+        return list({id(tool): tool for tool in tools if isinstance(tool, UsableTool)}.values())
+    if isinstance(value, (list, tuple)):
+        return [each for item in value for each in _tools_in(item)]
+    if isinstance(tool := getattr(value, "moot_tool", None), UsableTool):
+        return [tool]
+    raise TypeError(f"{value!r} is no tool, no list of them and no module")

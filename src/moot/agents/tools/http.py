@@ -1,4 +1,4 @@
-"""Tools that are addresses: the model fills in parameters, and has no say in where they go."""
+"""HTTP tools: the model fills in parameters and cannot choose the address."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,38 +6,38 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from moot.agents.models.redact import Keys
+from moot.agents.models.redact import SecretKeys
 from moot.agents.tools.config import PLACEHOLDER, HttpEntry
 from moot.agents.tools.errors import ToolError
-from moot.agents.tools.toolbox import Errand, Usable
+from moot.agents.tools.toolbox import ToolInvocation, UsableTool
 from moot.core.secrets import SHORTEST_SECRET
-from moot.net.outbound import CallFailed, Fetched, Order, Outbound
+from moot.net.outbound import CallFailed, Outbound, OutboundRequest, OutboundResponse
 from moot.net.targets import TargetRefused
 
 Secret = Callable[[str], str | None]
 
-#: methods whose parameters stand in the address
-BARE = ("GET", "HEAD", "DELETE")
+#: methods whose parameters go into the query
+QUERY_METHODS = ("GET", "HEAD", "DELETE")
 LONGEST_ERROR = 2000
 
 
-def http_tool(name: str, entry: HttpEntry, outbound: Outbound, secret: Secret) -> Usable:
-    """``[tools.NAME]`` as something that can be used, as ``http:NAME``."""
+def http_tool(name: str, entry: HttpEntry, outbound: Outbound, secret: Secret) -> UsableTool:
+    """Return the tool ``http:NAME`` for an entry ``[tools.NAME]``."""
 
-    async def call(arguments: dict[str, Any], errand: Errand) -> Any:
-        given = {**_defaults(entry), **arguments}
+    async def call(arguments: dict[str, Any], invocation: ToolInvocation) -> Any:
+        values = {**_defaults(entry), **arguments}
         key = _key(entry, secret)
         try:
-            fetched = await outbound.send(_order(entry, given, errand, key))
+            response = await outbound.send(_build_request(entry, values, invocation, key))
         except TargetRefused as refusal:
             raise ToolError("target_refused", str(refusal)) from None
         except CallFailed as failure:
-            perhaps = " It may have happened all the same." if failure.sent else ""
-            said = _keys(key).struck(f"{failure}{perhaps}")
-            raise ToolError("tool_unavailable", said) from None
-        return _result(fetched, _keys(key))
+            warning = " It may have happened all the same." if failure.sent else ""
+            message = _secret_keys(key).redact(f"{failure}{warning}")
+            raise ToolError("tool_unavailable", message) from None
+        return _result(response, _secret_keys(key))
 
-    return Usable(
+    return UsableTool(
         name=f"http:{name}",
         call=call,
         description=entry.description,
@@ -50,9 +50,9 @@ def http_tool(name: str, entry: HttpEntry, outbound: Outbound, secret: Secret) -
 
 def _defaults(entry: HttpEntry) -> dict[str, Any]:
     return {
-        name: said["default"]
-        for name, said in entry.schema["properties"].items()
-        if isinstance(said, dict) and "default" in said
+        name: schema["default"]
+        for name, schema in entry.schema["properties"].items()
+        if isinstance(schema, dict) and "default" in schema
     }
 
 
@@ -65,50 +65,52 @@ def _key(entry: HttpEntry, secret: Secret) -> str | None:
     return key
 
 
-def _keys(key: str | None) -> Keys:
-    return Keys([key], shortest=SHORTEST_SECRET)
+def _secret_keys(key: str | None) -> SecretKeys:
+    return SecretKeys([key], shortest=SHORTEST_SECRET)
 
 
-def _order(entry: HttpEntry, given: dict[str, Any], errand: Errand, key: str | None) -> Order:
-    url, used = filled(entry.url, given)
-    rest = {name: value for name, value in given.items() if name not in used}
+def _build_request(
+    entry: HttpEntry, values: dict[str, Any], invocation: ToolInvocation, key: str | None
+) -> OutboundRequest:
+    url, used = fill_url(entry.url, values)
+    rest = {name: value for name, value in values.items() if name not in used}
     headers = {"accept": "application/json, text/*;q=0.9, */*;q=0.1", **entry.headers}
     body = None
-    if entry.method in BARE and rest:
-        pairs = [(name, each) for name, value in rest.items() for each in _several(value)]
+    if entry.method in QUERY_METHODS and rest:
+        pairs = [(name, item) for name, value in rest.items() for item in _query_values(value)]
         url += ("&" if "?" in url else "?") + urlencode(pairs, quote_via=quote)
-    elif entry.method not in BARE:
+    elif entry.method not in QUERY_METHODS:
         body = msgspec.json.encode(rest)
         headers = {"content-type": "application/json", **headers}
     if entry.method not in ("GET", "HEAD"):
-        headers["idempotency-key"] = errand.name
+        headers["idempotency-key"] = invocation.name
     if key is not None:
-        word = entry.key_header or "authorization"
-        headers[word] = key if entry.key_header else f"Bearer {key}"
-    return Order(
+        header = entry.key_header or "authorization"
+        headers[header] = key if entry.key_header else f"Bearer {key}"
+    return OutboundRequest(
         method=entry.method, url=url, headers=headers, body=body, seconds=entry.timeout
     )  # fmt: skip
 
 
-def filled(template: str, given: dict[str, Any]) -> tuple[str, set[str]]:
-    """The address with every parameter encoded: none of them can end its place in it."""
+def fill_url(template: str, values: dict[str, Any]) -> tuple[str, set[str]]:
+    """Put the encoded parameters into the URL. A value cannot end its place in the URL."""
     used: set[str] = set()
     start = template.find("?")
 
-    def put(found: Any) -> str:
-        name = found[1]
-        text = _text(given.get(name))
-        if (start < 0 or found.start() < start) and text in ("", ".", ".."):
+    def replace(match: Any) -> str:
+        name = match[1]
+        text = _text(values.get(name))
+        if (start < 0 or match.start() < start) and text in ("", ".", ".."):
             raise ToolError("validation_error", f"'{name}' cannot be {text!r} in an address.")
         used.add(name)
         return quote(text, safe="")
 
-    return PLACEHOLDER.sub(put, template), used
+    return PLACEHOLDER.sub(replace, template), used
 
 
-def _several(value: Any) -> list[str]:
+def _query_values(value: Any) -> list[str]:
     if isinstance(value, list):
-        return [_text(each) for each in value]
+        return [_text(item) for item in value]
     return [] if value is None else [_text(value)]
 
 
@@ -118,26 +120,26 @@ def _text(value: Any) -> str:
     return "" if value is None else msgspec.json.encode(value).decode()
 
 
-def _result(fetched: Fetched, keys: Keys) -> Any:
-    """Whoever is told the key may say it back, in any way JSON can write it."""
-    value = keys.struck_value(_value(fetched))
-    if 300 <= fetched.status < 400:
-        raise ToolError("http_redirect", f"It answered {fetched.status}; that is not followed.")
-    if fetched.status >= 400:
-        code = "rate_limited" if fetched.status == 429 else "http_status"
+def _result(response: OutboundResponse, keys: SecretKeys) -> Any:
+    """Return the value of a response without the key, which the receiver may have sent back."""
+    value = keys.redact_value(_value(response))
+    if 300 <= response.status < 400:
+        raise ToolError("http_redirect", f"It answered {response.status}; that is not followed.")
+    if response.status >= 400:
+        code = "rate_limited" if response.status == 429 else "http_status"
         body = value if len(_text(value)) <= LONGEST_ERROR else _text(value)[:LONGEST_ERROR]
-        said = f"It answered {fetched.status}."
-        raise ToolError(code, said, status=fetched.status, body=body)
+        message = f"It answered {response.status}."
+        raise ToolError(code, message, status=response.status, body=body)
     return value
 
 
-def _value(fetched: Fetched) -> Any:
-    """JSON where it says so, or is; else text."""
-    text = fetched.body.decode("utf-8", errors="replace")
+def _value(response: OutboundResponse) -> Any:
+    """Return parsed JSON, or the text."""
+    text = response.body.decode("utf-8", errors="replace")
     if not text.strip():
         return None
-    kind = fetched.headers.get("content-type", "")
-    if "json" in kind or text.lstrip()[:1] in ("{", "["):
+    content_type = response.headers.get("content-type", "")
+    if "json" in content_type or text.lstrip()[:1] in ("{", "["):
         try:
             return msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):

@@ -1,8 +1,7 @@
-"""MCP servers as places where tools are. Asked on first use, asked again when they have gone.
+"""Tools of MCP servers. The host connects on first use and reconnects later.
 
-What a server says of its tools, and what they give, was written by others: descriptions are made
-harmless like any text, and results reach a model as data.
-"""
+Descriptions and results come from others: descriptions are fenced like any text, and results reach
+a model as data."""
 
 import asyncio
 import importlib
@@ -12,47 +11,47 @@ from contextlib import AsyncExitStack
 from fnmatch import fnmatchcase
 from typing import Any
 
-from moot.agents.models.redact import Keys
-from moot.agents.prompts.fencing import fenced, words
+from moot.agents.models.redact import SecretKeys
+from moot.agents.prompts.fencing import content_text, fence_content
 from moot.agents.tools.config import McpEntry
 from moot.agents.tools.errors import ToolError
-from moot.agents.tools.toolbox import Errand, Usable
-from moot.config.extras import install
-from moot.core.json.schema import SchemaError, check
+from moot.agents.tools.toolbox import ToolInvocation, UsableTool
+from moot.config.extras import install_hint
+from moot.core.json.schema import SchemaError, check_schema
 
 log = logging.getLogger("moot.agents")
 
 Secret = Callable[[str], str | None]
-Leaving = set["asyncio.Task[None]"]
+ClosingTasks = set["asyncio.Task[None]"]
 
-#: seconds a server has to start and to say what it has
+#: seconds for a server to start and list its tools
 CONNECT_S = 20.0
-#: of them, those it has even when its calls have fewer: a program takes a moment to start
+#: the least of these seconds, because a program needs time to start
 START_S = 5.0
-#: seconds it has to end when it is not wanted any more
+#: seconds for a connection to end
 CLOSE_S = 2.0
-#: and that the host waits for it in the end
+#: seconds that the host waits for connections when it stops
 GRACE_S = 10.0
-#: seconds after which one that could not be reached is tried again
-AGAIN_S = 10.0
+#: seconds before another try to reach a server
+RETRY_S = 10.0
 MOST_TOOLS = 256
 MOST_PAGES = 32
 LONGEST_DESCRIPTION = 1000
-MISSING = f"the package mcp is not installed: {install('mcp')}"
+MISSING = f"the package mcp is not installed: {install_hint('mcp')}"
 
 
 class McpServer:
-    """One server of moot.toml. Its connection lives in a task of its own."""
+    """One MCP server of moot.toml. Its connection lives in its own task."""
 
     def __init__(self, name: str, entry: McpEntry, secret: Secret) -> None:
         self.name, self._entry, self._secret = name, entry, secret
-        #: what it has, by name; None until it was asked
-        self.known: dict[str, Usable] | None = None
-        #: why it could not be asked
+        #: its tools by name; None before the first connection
+        self.known: dict[str, UsableTool] | None = None
+        #: why the last connection failed
         self.problem: str | None = None
-        self._link: _Link | None = None
-        #: connections that take their time to end
-        self._leaving: Leaving = set()
+        self._connection: _Connection | None = None
+        #: connections that are ending
+        self._closing: ClosingTasks = set()
         self._failed_at = 0.0
         self._lock = asyncio.Lock()
 
@@ -60,135 +59,136 @@ class McpServer:
     def place(self) -> str:
         return self._entry.url or " ".join(self._entry.command or [])
 
-    async def tools(self) -> dict[str, Usable]:
-        """What it has. Empty while it cannot be reached; ``problem`` says why."""
+    async def tools(self) -> dict[str, UsableTool]:
+        """Return its tools, or nothing while it cannot be reached; ``problem`` says why."""
         try:
-            await self._linked()
+            await self._connect()
         except ToolError as error:
             log.warning("MCP server %s: %s", self.name, error.message)
         return self.known or {}
 
-    def unlisted(self, tool: str) -> Usable:
-        """A tool that the server would have to be asked about first: what it did before can be
-        found on record. It is never called, as nobody knows whether a person must agree."""
+    def unlisted(self, tool: str) -> UsableTool:
+        """Return a tool that is not listed now, so that recorded calls of it can be found. It is
+        never called, because it may need the consent of a person."""
 
-        async def call(_: dict[str, Any], __: Errand) -> Any:
-            said = self.problem or "it was not asked what it has"
-            raise ToolError("tool_unavailable", f"The server cannot be used now: {said}.")
+        async def call(_: dict[str, Any], __: ToolInvocation) -> Any:
+            reason = self.problem or "it was not asked what it has"
+            raise ToolError("tool_unavailable", f"The server cannot be used now: {reason}.")
 
-        return Usable(name=f"mcp:{self.name}/{tool}", call=call, transport="mcp")
+        return UsableTool(name=f"mcp:{self.name}/{tool}", call=call, transport="mcp")
 
     async def aclose(self) -> None:
-        await self._drop()
-        if self._leaving:
-            await asyncio.wait([*self._leaving], timeout=GRACE_S)
+        await self._disconnect()
+        if self._closing:
+            await asyncio.wait([*self._closing], timeout=GRACE_S)
 
-    async def _drop(self) -> None:
-        """The connection is not used any more; nobody waits long for its end."""
-        link, self._link = self._link, None
-        if link is not None:
-            await link.end(self._leaving)
+    async def _disconnect(self) -> None:
+        """Stop using the connection, without waiting long for its end."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.end(self._closing)
 
-    async def _linked(self) -> "_Link":
-        """A living connection. Raises ToolError."""
+    async def _connect(self) -> "_Connection":
+        """Return a living connection. Raise ToolError."""
         async with self._lock:
-            if self._link is not None and self._link.alive:
-                return self._link
-            await self._drop()
+            if self._connection is not None and self._connection.alive:
+                return self._connection
+            await self._disconnect()
             now = asyncio.get_running_loop().time()
-            if self.problem is not None and now - self._failed_at < AGAIN_S:
+            if self.problem is not None and now - self._failed_at < RETRY_S:
                 raise ToolError("tool_unavailable", self.problem)
             try:
-                link = await _Link.opened(self._entry, self._secret, self._leaving)
-                self.known = {tool.name: tool for tool in self._listed(link.tools)}
+                connection = await _Connection.open(self._entry, self._secret, self._closing)
+                self.known = {tool.name: tool for tool in self._usable_tools(connection.tools)}
             except Exception as error:
                 failed_at = asyncio.get_running_loop().time()
                 self.problem, self._failed_at = _reason(error), failed_at
                 raise ToolError("tool_unavailable", self.problem) from None
-            self._link, self.problem = link, None
-            return link
+            self._connection, self.problem = connection, None
+            return connection
 
-    def _listed(self, found: list[Any]) -> list[Usable]:
+    def _usable_tools(self, sdk_tools: list[Any]) -> list[UsableTool]:
         tools = []
-        for each in found[:MOST_TOOLS]:
-            schema = each.input_schema if isinstance(each.input_schema, dict) else {}
+        for tool in sdk_tools[:MOST_TOOLS]:
+            schema = tool.input_schema if isinstance(tool.input_schema, dict) else {}
             try:
-                check(schema)
+                check_schema(schema)
             except SchemaError as error:
-                log.warning("MCP server %s: %s is left out: %s", self.name, each.name, error)
+                log.warning("MCP server %s: %s is left out: %s", self.name, tool.name, error)
                 continue
-            marks = each.annotations
+            marks = tool.annotations
             destructive = marks is not None and marks.destructive_hint is True
-            tools.append(self._usable(each.name, each.description or "", schema, destructive))
+            tools.append(self._usable_tool(tool.name, tool.description or "", schema, destructive))
         return tools
 
-    def _usable(
+    def _usable_tool(
         self, tool: str, description: str, schema: dict[str, Any], destructive: bool
-    ) -> Usable:
-        async def call(arguments: dict[str, Any], errand: Errand) -> Any:
-            return await self._called(tool, arguments, errand, dangerous)
+    ) -> UsableTool:
+        async def call(arguments: dict[str, Any], invocation: ToolInvocation) -> Any:
+            return await self._call(tool, arguments, invocation, dangerous)
 
-        text, _ = fenced(description)
-        dangerous = destructive or _among(tool, self._entry.dangerous)
-        return Usable(
+        text, _ = fence_content(description)
+        dangerous = destructive or _is_listed(tool, self._entry.dangerous)
+        return UsableTool(
             name=f"mcp:{self.name}/{tool}",
             call=call,
             description=text[:LONGEST_DESCRIPTION],
             parameters=schema,
             dangerous=dangerous,
-            idempotent=_among(tool, self._entry.idempotent),
+            idempotent=_is_listed(tool, self._entry.idempotent),
             transport="mcp",
         )
 
-    async def _called(
-        self, tool: str, arguments: dict[str, Any], errand: Errand, agreed: bool
+    async def _call(
+        self, tool: str, arguments: dict[str, Any], invocation: ToolInvocation, agreed: bool
     ) -> Any:
-        """``agreed``: a person was asked. What a server that came back says now counts."""
+        """Call a tool. ``agreed``: a person has allowed it. Refuse it when the server describes
+        the tool differently by now."""
         seconds = self._entry.timeout
         try:
             async with asyncio.timeout(seconds):
-                link = await self._linked()
-                listed = (self.known or {}).get(f"mcp:{self.name}/{tool}")
-                if listed is None or (listed.dangerous and not agreed):
-                    said = "The server says something else of this tool than before; try again."
-                    raise ToolError("tool_unavailable", said)
-                found = await link.call(tool, arguments, errand)
+                connection = await self._connect()
+                tool_now = (self.known or {}).get(f"mcp:{self.name}/{tool}")
+                if tool_now is None or (tool_now.dangerous and not agreed):
+                    message = "The server says something else of this tool than before; try again."
+                    raise ToolError("tool_unavailable", message)
+                result = await connection.call(tool, arguments, invocation)
         except ToolError:
             raise
         except TimeoutError:
-            said = f"No answer within {seconds:g} seconds; it may have happened all the same."
-            raise ToolError("tool_timeout", said) from None
+            message = f"No answer within {seconds:g} seconds; it may have happened all the same."
+            raise ToolError("tool_timeout", message) from None
         except Exception as error:
-            await self._drop()  # whatever it was, the next call begins afresh
-            said = f"The server broke off: {_reason(error)}. It may have happened all the same."
-            raise ToolError("tool_unavailable", self._keys().struck(said)) from None
-        value = self._keys().struck_value(_value(found))
-        if found.is_error:
-            raise ToolError("tool_failed", words(value)[:2000])
+            await self._disconnect()  # the next call connects again
+            message = f"The server broke off: {_reason(error)}. It may have happened all the same."
+            raise ToolError("tool_unavailable", self._secret_keys().redact(message)) from None
+        value = self._secret_keys().redact_value(_value(result))
+        if result.is_error:
+            raise ToolError("tool_failed", content_text(value)[:2000])
         return value
 
-    def _keys(self) -> Keys:
+    def _secret_keys(self) -> SecretKeys:
         names = [*self._entry.pass_env, *([self._entry.key_env] if self._entry.key_env else [])]
-        return Keys([*map(self._secret, names), *self._entry.env.values()])
+        return SecretKeys([*map(self._secret, names), *self._entry.env.values()])
 
 
-class _Link:
-    """A connection: the SDK wants it closed by the task that opened it, so it has one."""
+class _Connection:
+    """A connection in its own task, because the SDK requires the same task to open and close it."""
 
     def __init__(self, client: Any, tools: list[Any], task: "asyncio.Task[None]") -> None:
         self._client, self.tools, self._task = client, tools, task
 
     @classmethod
-    async def opened(cls, entry: McpEntry, secret: Secret, leaving: Leaving) -> "_Link":
-        """Raises whatever stands in the way."""
+    async def open(cls, entry: McpEntry, secret: Secret, closing: ClosingTasks) -> "_Connection":
+        """Raise whatever prevents the connection."""
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[tuple[Any, list[Any]]] = loop.create_future()
-        task = loop.create_task(_held(entry, secret, ready))  # the link ends it
+        task = loop.create_task(_run_connection(entry, secret, ready))  # the connection ends it
         try:
             async with asyncio.timeout(min(CONNECT_S, max(entry.timeout, START_S))):
                 client, tools = await ready
         except BaseException:
-            await _ended(task, leaving)
+            await _cancel(task, closing)
             raise
         return cls(client, tools, task)
 
@@ -196,24 +196,24 @@ class _Link:
     def alive(self) -> bool:
         return not self._task.done()
 
-    async def call(self, tool: str, arguments: dict[str, Any], errand: Errand) -> Any:
-        """Raises ConnectionError when the connection ends first."""
-        meta = {"traceparent": errand.trace.traceparent}
-        if errand.trace.state:
-            meta["tracestate"] = errand.trace.state
+    async def call(self, tool: str, arguments: dict[str, Any], invocation: ToolInvocation) -> Any:
+        """Raise ConnectionError when the connection ends first."""
+        meta = {"traceparent": invocation.trace.traceparent}
+        if invocation.trace.state:
+            meta["tracestate"] = invocation.trace.state
         async with asyncio.TaskGroup() as group:
-            asked = group.create_task(_outcome(self._client.call_tool(tool, arguments, meta=meta)))
-            await asyncio.wait([asked, self._task], return_when=asyncio.FIRST_COMPLETED)
-            asked.cancel()
-        if asked.cancelled():
+            task = group.create_task(_outcome(self._client.call_tool(tool, arguments, meta=meta)))
+            await asyncio.wait([task, self._task], return_when=asyncio.FIRST_COMPLETED)
+            task.cancel()
+        if task.cancelled():
             raise ConnectionError("the connection ended")
-        found, error = asked.result()
+        result, error = task.result()
         if error is not None:
             raise error
-        return found
+        return result
 
-    async def end(self, leaving: Leaving) -> None:
-        await _ended(self._task, leaving)
+    async def end(self, closing: ClosingTasks) -> None:
+        await _cancel(self._task, closing)
 
 
 async def _outcome(call: Awaitable[Any]) -> tuple[Any, Exception | None]:
@@ -223,16 +223,16 @@ async def _outcome(call: Awaitable[Any]) -> tuple[Any, Exception | None]:
         return None, error
 
 
-async def _ended(task: "asyncio.Task[None]", leaving: Leaving) -> None:
-    """Cancelled, and waited for as long as a server may keep others waiting by it."""
+async def _cancel(task: "asyncio.Task[None]", closing: ClosingTasks) -> None:
+    """Cancel the task, and wait a short time for its end."""
     task.cancel()
-    leaving.add(task)
-    task.add_done_callback(leaving.discard)
+    closing.add(task)
+    task.add_done_callback(closing.discard)
     await asyncio.wait([task], timeout=CLOSE_S)
 
 
-async def _held(entry: McpEntry, secret: Secret, ready: "asyncio.Future[Any]") -> None:
-    """Opens a connection, says what is there, and keeps it until it is cancelled or breaks."""
+async def _run_connection(entry: McpEntry, secret: Secret, ready: "asyncio.Future[Any]") -> None:
+    """Open a connection, publish its tools, and hold it until it is cancelled or breaks."""
     try:
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(await _client(entry, secret, stack))
@@ -255,7 +255,7 @@ async def _held(entry: McpEntry, secret: Secret, ready: "asyncio.Future[Any]") -
 
 
 async def _client(entry: McpEntry, secret: Secret, stack: AsyncExitStack) -> Any:
-    """The SDK's, loaded beside the loop: that takes a second."""
+    """Return a client of the SDK, which is imported in a thread because that takes a second."""
     try:
         mcp = await asyncio.to_thread(importlib.import_module, "mcp")
     except ImportError:
@@ -281,14 +281,14 @@ async def _client(entry: McpEntry, secret: Secret, stack: AsyncExitStack) -> Any
     return mcp.Client(transport(entry.url, http_client=client))
 
 
-def _among(tool: str, said: bool | list[str]) -> bool:
-    if isinstance(said, bool):
-        return said
-    return any(fnmatchcase(tool, pattern) for pattern in said)
+def _is_listed(tool: str, setting: bool | list[str]) -> bool:
+    if isinstance(setting, bool):
+        return setting
+    return any(fnmatchcase(tool, pattern) for pattern in setting)
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost of what went wrong together, in one line."""
+    """Return the innermost error in one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
@@ -296,21 +296,21 @@ def _reason(error: BaseException) -> str:
     return " ".join((str(error) or type(error).__name__).split())[:500]
 
 
-def _value(found: Any) -> Any:
-    """What a tool gave: its structured part where it has one, else its words."""
-    if found.structured_content is not None:
-        return found.structured_content
-    parts = [_part(block) for block in found.content]
+def _value(result: Any) -> Any:
+    """Return the structured result, or else its text."""
+    if result.structured_content is not None:
+        return result.structured_content
+    parts = [_part(block) for block in result.content]
     if all(isinstance(part, str) for part in parts):
         return "\n".join(parts)
     return parts
 
 
 def _part(block: Any) -> Any:
-    """Pictures and sounds are named, not shown: a transcript is text."""
+    """Return the text of a block. Images and sounds are only named."""
     if block.type == "text":
         return block.text
     if block.type == "resource" and hasattr(block.resource, "text"):
         return block.resource.text
-    kind = getattr(block, "mime_type", None)
-    return {"type": block.type, "mimeType": kind} if kind else {"type": block.type}
+    mime_type = getattr(block, "mime_type", None)
+    return {"type": block.type, "mimeType": mime_type} if mime_type else {"type": block.type}

@@ -1,8 +1,7 @@
-"""Every tool there is, and which of them an agent may use: what its own definition names.
+"""All tools of the host, and those that an agent may use by its definition.
 
-``price_history`` is a function, ``http:get_rates`` an address of moot.toml, ``mcp:files/read`` and
-``mcp:files/*`` are tools of a server.
-"""
+``price_history`` is a function, ``http:get_rates`` an address in moot.toml, ``mcp:files/read`` and
+``mcp:files/*`` are tools of a server."""
 
 import logging
 import re
@@ -13,8 +12,14 @@ from msgspec import Struct
 
 from moot.agents.definitions.manifest import Agent
 from moot.agents.tools.mcp import McpServer
-from moot.agents.tools.toolbox import Later, Toolbox, Usable, allows, spoken
-from moot.core.text.nearest import nearest
+from moot.agents.tools.toolbox import (
+    FindUnlisted,
+    Toolbox,
+    UsableTool,
+    is_tool_allowed,
+    model_tool_name,
+)
+from moot.core.text.nearest import nearest_word
 from moot.net.outbound import Outbound
 
 log = logging.getLogger("moot.agents")
@@ -23,8 +28,8 @@ HTTP, MCP = "http:", "mcp:"
 _MCP = re.compile(r"mcp:([A-Za-z0-9_-]+)/(\S+)")
 
 
-class Listed(Struct, frozen=True, kw_only=True):
-    """A tool as people are shown it."""
+class ToolListing(Struct, frozen=True, kw_only=True):
+    """A tool as lists show it."""
 
     name: str
     source: str
@@ -32,79 +37,85 @@ class Listed(Struct, frozen=True, kw_only=True):
     dangerous: bool = False
     idempotent: bool = False
     parameters: dict[str, Any] | None = None
-    #: why it cannot be used now
+    #: why it is unavailable now
     problem: str | None = None
 
 
-class Shelf:
+class ToolRegistry:
+    """The functions, HTTP tools and MCP servers of the host."""
+
     def __init__(
         self,
-        functions: Mapping[str, tuple[Usable, str]] | None = None,
-        http: Mapping[str, Usable] | None = None,
+        functions: Mapping[str, tuple[UsableTool, str]] | None = None,
+        http: Mapping[str, UsableTool] | None = None,
         servers: Mapping[str, McpServer] | None = None,
         outbound: Outbound | None = None,
     ) -> None:
         self._outbound = outbound
-        #: everything but servers, by the name agents use
-        self._single: dict[str, tuple[Usable, str]] = dict(functions or {})
+        #: functions and HTTP tools by name
+        self._single: dict[str, tuple[UsableTool, str]] = dict(functions or {})
         for tool in (http or {}).values():
             self._single[tool.name] = (tool, "moot.toml")
         self._servers = dict(servers or {})
 
     @property
     def names(self) -> list[str]:
-        """Everything that can be named; of a server, all it has."""
+        """Return all names an agent can use; for a server, the pattern of all its tools."""
         return [*sorted(self._single), *(f"{MCP}{name}/*" for name in sorted(self._servers))]
 
     def problem(self, reference: str) -> str | None:
-        """Why no agent can be given this, in words; None when it can."""
+        """Return why no agent can use this name, or None."""
         if reference in self._single:
             return None
-        found = _MCP.fullmatch(reference)
-        if found and found[1] in self._servers:
+        match = _MCP.fullmatch(reference)
+        if match and match[1] in self._servers:
             return None
-        if reference.startswith(MCP) and not found:
+        if reference.startswith(MCP) and not match:
             return f"'{reference}' is no tool of a server; write mcp:SERVER/TOOL or mcp:SERVER/*"
-        if found:
-            meant = nearest(found[1], list(self._servers))
-            hint = f"; did you mean 'mcp:{meant}/{found[2]}'?" if meant else ""
-            return f"there is no MCP server '{found[1]}'{hint}"
+        if match:
+            suggestion = nearest_word(match[1], list(self._servers))
+            hint = f"; did you mean 'mcp:{suggestion}/{match[2]}'?" if suggestion else ""
+            return f"there is no MCP server '{match[1]}'{hint}"
         return f"there is no tool '{reference}'{self._hint(reference)}"
 
     def _hint(self, reference: str) -> str:
         names = list(self._single)
         other = HTTP + reference if not reference.startswith(HTTP) else reference[len(HTTP) :]
-        meant = other if other in names else nearest(reference, names)
-        if meant:
-            return f"; did you mean '{meant}'?"
+        suggestion = other if other in names else nearest_word(reference, names)
+        if suggestion:
+            return f"; did you mean '{suggestion}'?"
         return "; see: moot tools list" if names else "; this host has no tools"
 
     async def for_agent(self, agent: Agent) -> Toolbox:
-        """What the agent's definition names, as far as it is there."""
-        found: dict[str, Usable] = {}
-        maybe: list[tuple[str, McpServer, str]] = []
+        """Return the tools that the definition of the agent names, as far as they exist."""
+        tools: dict[str, UsableTool] = {}
+        patterns: list[tuple[str, McpServer, str]] = []
         for reference in agent.tools:
             if reference in self._single:
-                found[reference] = self._single[reference][0]
-            elif (named := _MCP.fullmatch(reference)) and named[1] in self._servers:
-                server = self._servers[named[1]]
-                found |= await _served(server, named[2])
-                maybe.append((f"{MCP}{server.name}/", server, named[2]))
+                tools[reference] = self._single[reference][0]
+            elif (match := _MCP.fullmatch(reference)) and match[1] in self._servers:
+                server = self._servers[match[1]]
+                tools |= await _server_tools(server, match[2])
+                patterns.append((f"{MCP}{server.name}/", server, match[2]))
             else:
                 log.warning("Agent %s names a tool that is not here: %s", agent.name, reference)
-        return Toolbox(found, _later(maybe))
+        return Toolbox(tools, _unlisted_finder(patterns))
 
-    async def listed(self, connect: bool = False) -> list[Listed]:
-        """All of them; servers are asked only when told so, or when they were before."""
-        rows = [_row(name, source, tool) for name, (tool, source) in sorted(self._single.items())]
+    async def listed(self, connect: bool = False) -> list[ToolListing]:
+        """List all tools. Connect to servers only with ``connect``."""
+        rows = [
+            _listing(name, source, tool) for name, (tool, source) in sorted(self._single.items())
+        ]
         for name, server in sorted(self._servers.items()):
             if connect:
                 await server.tools()
             if server.known is None:
                 problem = server.problem or "not asked yet"
-                rows.append(Listed(name=f"{MCP}{name}/*", source=server.place, problem=problem))
+                rows.append(
+                    ToolListing(name=f"{MCP}{name}/*", source=server.place, problem=problem)
+                )
             else:
-                rows += [_row(tool.name, server.place, tool) for tool in server.known.values()]
+                rows += [_listing(tool.name, server.place, tool) for tool in server.known.values()]
         return rows
 
     async def aclose(self) -> None:
@@ -114,25 +125,25 @@ class Shelf:
             await self._outbound.aclose()
 
 
-async def _served(server: McpServer, pattern: str) -> dict[str, Usable]:
-    """Tools of a server whose name fits; none while it cannot be reached."""
+async def _server_tools(server: McpServer, pattern: str) -> dict[str, UsableTool]:
+    """Return the matching tools of a server; none while it cannot be reached."""
     reference = f"{MCP}{server.name}/{pattern}"
     tools = await server.tools()
-    return {tool.name: tool for tool in tools.values() if allows([reference], tool.name)}
+    return {tool.name: tool for tool in tools.values() if is_tool_allowed([reference], tool.name)}
 
 
-def _later(maybe: list[tuple[str, McpServer, str]]) -> Later:
-    """A tool that cannot be listed now may have been called before: what is on record of that call
-    can still be found."""
+def _unlisted_finder(patterns: list[tuple[str, McpServer, str]]) -> FindUnlisted:
+    """Return a function that finds tools which cannot be listed now, because recorded calls of
+    them may exist."""
 
-    def find(wanted: str) -> Usable | None:
-        for prefix, server, pattern in maybe:
-            word = spoken(prefix)
-            tool = wanted.removeprefix(word)
+    def find(name: str) -> UsableTool | None:
+        for prefix, server, pattern in patterns:
+            model_prefix = model_tool_name(prefix)
+            tool = name.removeprefix(model_prefix)
             if (
                 server.known is None
-                and tool != wanted
-                and allows([prefix + pattern], prefix + tool)
+                and tool != name
+                and is_tool_allowed([prefix + pattern], prefix + tool)
             ):
                 return server.unlisted(tool)
         return None
@@ -140,8 +151,8 @@ def _later(maybe: list[tuple[str, McpServer, str]]) -> Later:
     return find
 
 
-def _row(name: str, source: str, tool: Usable) -> Listed:
-    return Listed(
+def _listing(name: str, source: str, tool: UsableTool) -> ToolListing:
+    return ToolListing(
         name=name,
         source=source,
         description=tool.description,

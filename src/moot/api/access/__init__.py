@@ -1,1 +1,1 @@
-"""access."""
+"""API keys, signed links and the trust in local programs."""

@@ -1,11 +1,14 @@
-"""Who calls: API keys, found by the hash of their secret. Identity is never read from text."""
+"""Identify callers by API key and check what a key may do.
+
+The host finds a key by the hash of its secret. It never reads an identity from a text.
+"""
 
 import hashlib
 import re
 from functools import lru_cache
 from typing import Any
 
-from moot.api.http.request import Endpoint
+from moot.api.http.request import Endpoint, Request
 from moot.clock import Clock
 from moot.core.errors import (
     Forbidden,
@@ -15,15 +18,16 @@ from moot.core.errors import (
     RunNotFound,
     Unauthenticated,
 )
+from moot.core.speaker import Speaker
 from moot.core.text.names import is_person
-from moot.store.protocol import Key, RecordStore
+from moot.store.protocol import Key, RegistryStore
 
 TEST_PREFIX = "hk_test_"
 LIVE_PREFIX = "hk_"
 DEFAULT_TENANT = "default"
 MOST_CACHED = 10_000
 
-#: every scope a key may have, and what it allows
+#: Scope of a key -> what it allows.
 SCOPES = {
     "manifest:read": "read workflows",
     "manifest:write": "register workflows",
@@ -44,45 +48,50 @@ SCOPES = {
     "metrics:read": "read metrics",
 }
 
-#: what a new key may do unless told otherwise
-USUAL_SCOPES = (
+#: Scopes of a new key by default.
+DEFAULT_SCOPES = (
     "manifest:read", "manifest:write", "runs:create", "runs:read", "runs:cancel", "artifacts:read",
     "approvals:respond", "memory:read", "webhooks:manage",
 )  # fmt: skip
 
 
-#: what agents do not need for their part, unless somebody says so
-PEOPLES_SCOPES = frozenset({"manifest:write", "webhooks:manage"})
+#: Default scopes that agents do not get.
+PERSON_SCOPES = frozenset({"manifest:write", "webhooks:manage"})
+
+ANSWER_OPERATION = "POST /v1/runs/{run_id}/interrupts/{node_id}"
 
 
-def usual_scopes(names: list[str]) -> list[str]:
-    """Of a new key that is bound to these names."""
+def default_scopes(names: list[str]) -> list[str]:
+    """Return the scopes of a new key that is bound to these names."""
     people = not names or any(map(is_person, names))
-    return [scope for scope in USUAL_SCOPES if people or scope not in PEOPLES_SCOPES]
+    return [scope for scope in DEFAULT_SCOPES if people or scope not in PERSON_SCOPES]
 
 
-def hash_of(secret: str) -> str:
-    """Secrets are long and random, so one round of SHA-256 keeps them."""
+def hash_secret(secret: str) -> str:
+    """Return the SHA-256 of a secret. Secrets are long and random, so one round is enough."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class Keyring:
-    """The keys in use, remembered by hash."""
+    """A cache of keys in use, by the hash of their secret."""
 
-    def __init__(self, store: RecordStore, clock: Clock) -> None:
+    def __init__(self, store: RegistryStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._known: dict[str, Key] = {}
         self._generation = 0
 
     async def caller(self, header: str | None) -> Key:
-        """The key behind an Authorization header, or a 401 that says what is wrong."""
+        """Return the key behind an Authorization header.
+
+        Raise Unauthenticated, KeyRevoked or KeyExpired.
+        """
         if header is None:
             raise Unauthenticated("Send a key: Authorization: Bearer <key>.")
-        name = _name_in(header)
-        return self.good(self._known.get(name) or await self._find(name))
+        name = _key_hash(header)
+        return self.check_usable(self._known.get(name) or await self._find(name))
 
-    def good(self, key: Key) -> Key:
-        """The key itself, unless it is not to be used any more."""
+    def check_usable(self, key: Key) -> Key:
+        """Return the key. Raise KeyRevoked or KeyExpired when it is not valid any more."""
         if key.revoked_at is not None:
             raise KeyRevoked("This key has been revoked; create another one.")
         if key.expires_at is not None and key.expires_at <= self._clock.millis():
@@ -90,9 +99,9 @@ class Keyring:
         return key
 
     def known(self, header: str) -> Key | None:
-        """A key that has been looked up before, good or not; nothing is waited for."""
+        """Return a cached key, valid or not, without reading the store."""
         try:
-            return self._known.get(_name_in(header))
+            return self._known.get(_key_hash(header))
         except Unauthenticated:
             return None
 
@@ -101,63 +110,62 @@ class Keyring:
         key = await self._store.key_by_hash(name)
         if key is None:
             raise Unauthenticated("This key is not known here.")
-        if generation == self._generation:  # else it may have been revoked since it was read
+        if generation == self._generation:  # otherwise the key may be revoked by now
             if len(self._known) >= MOST_CACHED:
                 self._known.clear()
             self._known[name] = key
         return key
 
     def forget(self) -> None:
-        """Keys have changed: look them up again, and keep nothing read before."""
+        """Drop the cache because keys have changed. A read that is under way is not cached."""
         self._known.clear()
         self._generation += 1
 
 
 @lru_cache(maxsize=1024)
-def _name_in(header: str) -> str:
-    """The hash of the secret in an Authorization header."""
+def _key_hash(header: str) -> str:
+    """Return the hash of the secret in an Authorization header."""
     kind, _, secret = header.partition(" ")
     secret = secret.strip()
     if kind.lower() != "bearer" or not secret:
         raise Unauthenticated("The Authorization header must be: Bearer <key>.")
-    return hash_of(secret)
+    return hash_secret(secret)
 
 
-def require(key: Key, scope: str) -> None:
+def require_scope(key: Key, scope: str) -> None:
     if not key.admin and scope not in key.scopes:
         raise Forbidden(
             f"This key may not do that; it needs the scope {scope}.", scopeRequired=scope
         )
 
 
-ANSWER = "POST /v1/runs/{run_id}/interrupts/{node_id}"
+def check_thread_key(key: Key, endpoint: Endpoint, params: dict[str, str]) -> None:
+    """Raise unless a key for one thread stays in it.
 
-
-def keep_to_thread(key: Key, endpoint: Endpoint, params: dict[str, str]) -> None:
-    """A key for one conversation reads it and speaks in it, and learns of nothing else."""
+    It may read its conversation and speak in it; every other run looks missing.
+    """
     run_id, _, node_id = (key.thread or "").partition("/")
     parts = re.split("[~:]", params.get("thread_id", ""))
     named = params.get("run_id") or parts[0]
     if named and named != run_id:
         raise RunNotFound(named)
-    speaks = endpoint.operation == ANSWER and params["node_id"] == node_id
+    speaks = endpoint.operation == ANSWER_OPERATION and params["node_id"] == node_id
     reads = endpoint.joined and (len(parts) == 1 or parts[1] == node_id)
     if not (speaks or reads):
         raise Forbidden("This key is good for one thread only: to read it and to speak in it.")
 
 
-def keep_open(key: Key, said: Any) -> None:
-    """A key for one conversation does not end it, whichever way that is said: by the answer that
-    closes it, or by a vote."""
-    value = said if isinstance(said, dict) else {}
-    vote = value.get("vote")
-    closes = value.get("operation") == "close" or (isinstance(vote, dict) and vote.get("close"))
+def check_may_close(key: Key, value: Any) -> None:
+    """Raise Forbidden when a key for one thread tries to close it, by an answer or by a vote."""
+    fields = value if isinstance(value, dict) else {}
+    vote = fields.get("vote")
+    closes = fields.get("operation") == "close" or (isinstance(vote, dict) and vote.get("close"))
     if key.thread is not None and closes:
         raise Forbidden("This key is good for one thread: to speak in it, not to close it.")
 
 
-def keep_here(key: Key, name: str) -> None:
-    """A key for one conversation learns of no other one by naming it in what it says."""
+def check_linked_thread(key: Key, name: str) -> None:
+    """Raise NotFound when a key for one thread names another thread."""
     run_id, _, node_id = (key.thread or "").partition("/")
     parts = re.split("[~:]", name)
     here = parts[0] == run_id and (len(parts) == 1 or parts[1] == node_id)
@@ -165,13 +173,13 @@ def keep_here(key: Key, name: str) -> None:
         raise NotFound("There is no such thread.", threadId=name[:512])
 
 
-def is_guests(key: Key) -> bool:
-    """Whether it is a person's key for one thread: what he says does not end it."""
-    return key.thread is not None and not is_agents(key)
+def is_guest_key(key: Key) -> bool:
+    """Return whether the key is a person's key for one thread. Its turns cannot end the thread."""
+    return key.thread is not None and not is_agent_key(key)
 
 
-def is_agents(key: Key) -> bool:
-    """Whether the key is bound to agents, and to no person."""
+def is_agent_key(key: Key) -> bool:
+    """Return whether the key is bound to agents and to no person."""
     return bool(key.speaks_as) and not any(is_person(name) for name in key.speaks_as)
 
 
@@ -186,7 +194,7 @@ def new_key(
 ) -> Key:
     return Key(
         id=clock.new_id("key_"),
-        hash=hash_of(secret),
+        hash=hash_secret(secret),
         tenant=tenant,
         name=name,
         scopes=scopes,
@@ -195,3 +203,9 @@ def new_key(
         admin=admin,
         test=secret.startswith(TEST_PREFIX),
     )
+
+
+def speaker_from_request(request: Request) -> Speaker:
+    """Return the speaker that the caller's key stands for."""
+    key = request.caller
+    return Speaker(key.id, tuple(key.speaks_as), key.admin)

@@ -1,4 +1,7 @@
-"""Signed links to one open question: minted when read, never stored, never logged."""
+"""Sign and read links to one open question.
+
+The host makes a link when a caller reads the question. It neither stores nor logs links.
+"""
 
 import base64
 import binascii
@@ -11,35 +14,40 @@ from msgspec import Struct
 
 from moot.core.errors import InterruptExpired, InterruptNotFound
 
-#: of a question without a deadline: a link lives as long as what it leads to
+#: Lifetime of a link to a question without a deadline.
 LIFETIME_MS = 10 * 365 * 24 * 3_600_000
 SECRET_NAME = "interrupt-tokens"
 Intent = Literal["resolve", "inspect"]
 
 
 class Ticket(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a token says; its signature says that we said it."""
+    """The signed content of a link."""
 
     tenant: str
     run_id: str
     node_id: str
     interrupt_id: str
     expires_at: int
-    #: the hash of the key of whoever read it: a link is good as long as that key is
+    #: The hash of the reader's key. The link is valid as long as that key.
     by: str
     intent: Intent = "resolve"
 
 
-def mint(secret: bytes, ticket: Ticket) -> str:
+def sign_link(secret: bytes, ticket: Ticket) -> str:
     body = base64.urlsafe_b64encode(msgspec.json.encode(ticket)).rstrip(b"=")
     return f"{body.decode()}.{_signature(secret, body)}"
 
 
-def read(secret: bytes, token: str, at: int) -> Ticket:
-    """Raises InterruptNotFound for what is not ours, InterruptExpired for what is too old."""
+def read_link(secret: bytes, token: str, at: int) -> Ticket:
+    """Return the content of a token.
+
+    Raise InterruptNotFound for a wrong signature and InterruptExpired for an old link.
+    """
     body, _, signature = token.partition(".")
     expected = _signature(secret, body.encode())
-    if not hmac.compare_digest(expected.encode(), signature.encode()):  # bytes: it may be anything
+    if not hmac.compare_digest(
+        expected.encode(), signature.encode()
+    ):  # as bytes, because the token may hold any character
         raise InterruptNotFound("", "")
     try:
         padded = body + "=" * (-len(body) % 4)

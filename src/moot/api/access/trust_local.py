@@ -1,7 +1,7 @@
-"""Programs on this machine that send no key: with ``--trust-local`` they use the thread API.
+"""Let local programs use the thread API without a key (``--trust-local``).
 
-They are believed who they are, so whoever could speak through them is kept out: callers from
-elsewhere, what a proxy passes on, and pages of other sites in a browser of this machine.
+The host believes the name that such a program gives. So it refuses requests from other machines,
+through a proxy, and from web pages of other sites.
 """
 
 from ipaddress import ip_address
@@ -15,11 +15,10 @@ from moot.api.access.auth import DEFAULT_TENANT
 from moot.api.http.request import Endpoint, Request, parse_body
 from moot.store.protocol import Key
 
-Shape = TypeVar("Shape", bound=Struct)
+LenientBody = TypeVar("LenientBody", bound=Struct)
 
-#: headers that a proxy adds to what it passes on: how their names begin, and what stands in them,
-#: without hyphens, where they say from whom
-RELAYS = (
+#: Headers that a proxy adds: prefixes of their names, and words in their names without hyphens.
+PROXY_PREFIXES = (
     b"via",
     b"x-real-",
     b"x-client-",
@@ -30,7 +29,7 @@ RELAYS = (
     b"cf-",
     b"fly-",
 )
-FROM = (
+FORWARDED_WORDS = (
     b"forwarded",
     b"clientip",
     b"realip",
@@ -40,7 +39,7 @@ FROM = (
     b"connectingip",
 )
 
-LOCAL = Key(
+LOCAL_KEY = Key(
     id="local",
     hash="",
     tenant=DEFAULT_TENANT,
@@ -52,44 +51,51 @@ LOCAL = Key(
 
 
 def is_local(key: Key) -> bool:
-    return key is LOCAL
+    return key is LOCAL_KEY
 
 
-async def read(request: Request, type_: type[Shape]) -> Shape:
-    """The body. Programs that send no key were written for another server and may say more than
-    this one asks for: what it does not know is left out, and what is null is not there."""
+async def read_lenient_body(request: Request, type_: type[LenientBody]) -> LenientBody:
+    """Return the request body as this type.
+
+    Local programs were written for another server and may send more fields. The host ignores
+    unknown fields and nulls of a caller without a key.
+    """
     if not is_local(request.caller):
         return await request.read(type_)
-    known = msgspec.structs.fields(type_)
-    fields = {each.encode_name: each.type for each in known}
-    body = {
+    fields_of_type = msgspec.structs.fields(type_)
+    fields = {each.encode_name: each.type for each in fields_of_type}
+    known_fields = {
         key: value
         for key, value in (await request.read(dict)).items()
         if key in fields and (value is not None or fields[key] is Any)
     }
-    return parse_body(msgspec.json.encode(body), type_)
+    return parse_body(msgspec.json.encode(known_fields), type_)
 
 
-def trusted(request: Request, endpoint: Endpoint | None) -> bool:
-    """Whether this caller needs no key here. What there is none of in the thread API is answered
-    so, not with a wish for a key."""
+def is_trusted(request: Request, endpoint: Endpoint | None) -> bool:
+    """Return whether this caller needs no key.
+
+    An unknown path below ``/threads`` counts as local, so that it gets a 404 and not a 401.
+    """
     local = f"{request.path}/".startswith("/threads/") if endpoint is None else endpoint.local
     if not local or not request.services.settings.trust_local:
         return False
     client = request.scope.get("client") or ("", 0)
     names = [bytes(name).lower() for name, _ in request.scope["headers"]]
-    relayed = any(map(_is_relays, names))
+    relayed = any(map(_is_proxy_header, names))
     return _is_loopback(str(client[0])) and not relayed and _is_own_site(request)
 
 
-def _is_relays(header: bytes) -> bool:
+def _is_proxy_header(header: bytes) -> bool:
     plain = header.replace(b"-", b"")
-    return header.startswith(RELAYS) or any(word in plain for word in FROM)
+    return header.startswith(PROXY_PREFIXES) or any(word in plain for word in FORWARDED_WORDS)
 
 
 def _is_own_site(request: Request) -> bool:
-    """A page of another site, or one that goes by a name of its own for this machine, is none of
-    the programs that are meant."""
+    """Return whether the request comes from a program or a page of this very host.
+
+    Another site's page fails, and so does one that uses its own name for this machine.
+    """
     host = request.header("host") or ""
     origin = request.header("origin")
     try:
@@ -106,8 +112,8 @@ def _is_own_site(request: Request) -> bool:
 
 def _is_loopback(address: str) -> bool:
     try:
-        found = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return False
-    mapped = getattr(found, "ipv4_mapped", None)
-    return bool((mapped or found).is_loopback)
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return bool((mapped or parsed).is_loopback)

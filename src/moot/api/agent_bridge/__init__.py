@@ -1,1 +1,1 @@
-"""agent_bridge."""
+"""The thread API that programs for Agent Bridge use."""

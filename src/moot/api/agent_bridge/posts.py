@@ -1,6 +1,6 @@
-"""What is said in a thread by way of the thread API: messages, tasks, results, controls, names.
+"""Handle events that a program posts to a thread: turns and controls.
 
-Who speaks is the key's matter; of a program that sends none the host believes who it is.
+The key decides who speaks. The host believes a local program that sends no key.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,13 +11,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from moot.api.access import trust_local
+from moot.api.access.auth import speaker_from_request
 from moot.api.access.trust_local import is_local
-from moot.api.agent_bridge.view import Thread, teller
-from moot.api.http.error_codes import as_bridge
+from moot.api.agent_bridge.thread_log import ThreadLog, event_translator
+from moot.api.http.error_codes import bridge_conflict
 from moot.api.http.request import Reply, Request
-from moot.api.interrupts import routes
-from moot.api.threads import councils
-from moot.api.threads.controls import control, digest
+from moot.api.threads.controls import control_command, control_digest, end_uninvited_streams
+from moot.api.threads.inputs import LONGEST_TEXT, agent_profiles
+from moot.api.threads.lookup import find_thread_to_write
 from moot.core.commands import Command
 from moot.core.conversations import addressing, joining, turns
 from moot.core.errors import (
@@ -29,31 +30,39 @@ from moot.core.errors import (
     MessageIdConflict,
 )
 from moot.core.events import decode
-from moot.core.runs.answers import Answer
+from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
-from moot.core.state import thread_controls
+from moot.core.state.control_content import parse_control
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.text.names import full_name, is_person
 from moot.core.threads import control_checks, presence
-from moot.core.threads.agent_bridge import Told
-from moot.core.threads.decide import HUMAN_ONLY, KNOWN, in_vain, unheeded
+from moot.core.threads.agent_bridge import BridgeEvent
+from moot.core.threads.decide import (
+    ALL_CONTROLS,
+    HUMAN_CONTROLS,
+    ignored_control_reasons,
+    target_warnings,
+)
 from moot.engine.streams.hub import Published
 
-#: more events than one command causes at once
+#: One command causes fewer events than this.
 MOST_AT_ONCE = 1000
-#: what is answered to who has spoken, and to who has steered
-SPOKEN = ("message", "task", "result")
-STEERED = ("control", "thread.renamed", "thread.linked", "presence")
+#: Types of events that answer a turn and a control.
+TURN_TYPES = ("message", "task", "result")
+CONTROL_TYPES = ("control", "thread.renamed", "thread.linked", "presence")
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-class Posted(
+class PostEventBody(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
 ):
-    """An event as it is sent. ``id`` is the sender's own name for it: who sends it again gets the
-    first answer. The host's id and time stand in what is answered, whatever was sent."""
+    """One event as a program sends it.
+
+    ``id`` is the sender's own id: when it sends the event again, it gets the first answer. The
+    answer has the host's id and time, whatever the program sent.
+    """
 
     type: Literal["message", "control", "presence", "task", "result", "thread.renamed"] = "message"
     from_: Name | UnsetType = UNSET
@@ -67,95 +76,107 @@ class Posted(
     turn: Any = UNSET
 
 
-def speaks(request: Request, name: str | UnsetType) -> tuple[Speaker, str]:
-    """Who holds the key and the name it is used under. Who sends no key says who he is."""
+def speaker_and_name(request: Request, name: str | UnsetType) -> tuple[Speaker, str]:
+    """Return the speaker behind the key and the name it uses.
+
+    A program without a key must name itself.
+    """
     if is_local(request.caller):
         if name is UNSET:
             raise BadRequest("Say who you are: from.", field="from")
-        known = full_name(name)
-        joining.check(known, "from")
-        return Speaker(request.caller.id, (known,), joins="outside"), known
-    who = routes.speaker(request)
+        full = full_name(name)
+        joining.check_participant_name(full, "from")
+        return Speaker(request.caller.id, (full,), joins="outside"), full
+    who = speaker_from_request(request)
     return who, who.person if name is UNSET else full_name(name)
 
 
-async def post(request: Request) -> Reply:
-    run, talk = await councils.place_to_act(request)
-    return await nested(request, lambda: _posted(request, run, talk))
+async def post_event(request: Request) -> Reply:
+    run, conversation = await find_thread_to_write(request)
+    return await with_bridge_conflicts(request, lambda: _handle_post(request, run, conversation))
 
 
-async def nested(request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
-    """Conflicts have the shape that programs for Agent Bridge look into."""
+async def with_bridge_conflicts(request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
+    """Run the call and raise conflicts in the shape that Agent Bridge programs expect."""
     try:
         return await call()
     except InterruptAlreadyResolved as late:
         refusal: Conflict = ConversationClosed("The conversation is closed.", **late.details)
     except Conflict as conflict:
         refusal = conflict
-    raise as_bridge(refusal, request.params["thread_id"])
+    raise bridge_conflict(refusal, request.params["thread_id"])
 
 
-async def _posted(request: Request, run: Run, talk: Conversation) -> Reply:
-    asked = await trust_local.read(request, Posted)
-    if asked.thread is not UNSET and asked.thread not in (thread_id(run, talk), run.run_id):
+async def _handle_post(request: Request, run: Run, conversation: Conversation) -> Reply:
+    body = await trust_local.read_lenient_body(request, PostEventBody)
+    if body.thread is not UNSET and body.thread not in (thread_id(run, conversation), run.run_id):
         raise BadRequest("The event names another thread.", field="thread")
-    who, name = speaks(request, asked.from_)
-    if asked.id is UNSET:
-        return await _new(request, run, talk, asked, who, name)
-    async with request.services.turns.lock((run.tenant, f"POSTED {run.run_id}", asked.id)):
-        sequence = await request.services.store.message(run.tenant, run.run_id, asked.id)
+    who, name = speaker_and_name(request, body.from_)
+    if body.id is UNSET:
+        return await _post_new(request, run, conversation, body, who, name)
+    async with request.services.request_locks.lock((run.tenant, f"POSTED {run.run_id}", body.id)):
+        sequence = await request.services.store.message(run.tenant, run.run_id, body.id)
         if sequence is None:
-            return await _new(request, run, talk, asked, who, name)
-        return await _repeated(request, run, talk, asked, name, sequence)
+            return await _post_new(request, run, conversation, body, who, name)
+        return await _answer_repeat(request, run, conversation, body, name, sequence)
 
 
-async def _new(
-    request: Request, run: Run, talk: Conversation, asked: Posted, who: Speaker, name: str
+async def _post_new(
+    request: Request,
+    run: Run,
+    conversation: Conversation,
+    body: PostEventBody,
+    who: Speaker,
+    name: str,
 ) -> Reply:
-    if not talk.open:
+    if not conversation.open:
         raise ConversationClosed("The conversation is closed.")
-    if asked.type not in SPOKEN:
-        return await _steer(request, run, talk, asked, who, name)
-    comes_in = who.joins is not None and joining.needs_seat(talk, name)
-    if comes_in and await councils.profiles_of(request, [name]):
+    if body.type not in TURN_TYPES:
+        return await _send_control(request, run, conversation, body, who, name)
+    comes_in = who.joins is not None and joining.needs_invitation(conversation, name)
+    if comes_in and await agent_profiles(request, [name]):
         who = replace(who, joins="inside")  # the host may speak for it as well
-    command = Answer(
-        node_id=talk.node_id,
-        value={"operation": "exchange", "turn": _turn(run, asked, name)},
+    command = GateAnswer(
+        node_id=conversation.node_id,
+        value={"operation": "exchange", "turn": _turn_from_post(run, body, name)},
         who=who,
         at=request.services.clock.millis(),
     )
-    wrong = addressing.warning(talk, asked.to, asked.content)  # as it is before that
-    return _warned(await _said(request, run, talk, command), wrong)
+    # before the turn changes the roster
+    wrong = addressing.recipient_warning(conversation, body.to, body.content)
+    return _add_warning(await _send_and_reply(request, run, conversation, command), wrong)
 
 
-def _turn(run: Run, asked: Posted, name: str) -> dict[str, Any]:
-    content = asked.content
+def _turn_from_post(run: Run, body: PostEventBody, name: str) -> dict[str, Any]:
+    content = body.content
     if content is UNSET:
-        raise BadRequest(f"A {asked.type} has content.", field="content")
-    if asked.type == "message" and not isinstance(content, str):
+        raise BadRequest(f"A {body.type} has content.", field="content")
+    if body.type == "message" and not isinstance(content, str):
         raise BadRequest("The content of a message is a text.", field="content")
-    if isinstance(content, str) and len(content) > councils.LONGEST_TEXT:
+    if isinstance(content, str) and len(content) > LONGEST_TEXT:
         raise BodyTooLarge(
-            f"A text has at most {councils.LONGEST_TEXT} characters; send it in parts.",
+            f"A text has at most {LONGEST_TEXT} characters; send it in parts.",
             field="content",
-            maxCharacters=councils.LONGEST_TEXT,
+            maxCharacters=LONGEST_TEXT,
         )
     turn: dict[str, Any] = {"role": "user", "from": name, "content": content}
     if not is_person(name):
         turn = {"role": "agent", "speakerId": name, "content": content}
-    if asked.to not in (None, "all"):
-        turn["to"] = asked.to
-    if meta := _meta(run, asked):
+    if body.to not in (None, "all"):
+        turn["to"] = body.to
+    if meta := _meta_from_post(run, body):
         turn["meta"] = meta
-    if asked.id is not UNSET:
-        turn["messageId"] = asked.id
+    if body.id is not UNSET:
+        turn["messageId"] = body.id
     return turn
 
 
-def _meta(run: Run, asked: Posted) -> dict[str, Any]:
-    """An event of this thread is meant by its place, which it keeps in every fork."""
-    meta = dict(asked.meta or {})
+def _meta_from_post(run: Run, body: PostEventBody) -> dict[str, Any]:
+    """Return the meta of the turn.
+
+    A reply to an event of this thread is stored by sequence, because forks keep sequences.
+    """
+    meta = dict(body.meta or {})
     reply, again = meta.pop("reply_to", None), meta.pop("replyTo", None)
     reply = reply or again or meta.pop("task_id", None)
     if reply is not None:
@@ -170,63 +191,87 @@ def _meta(run: Run, asked: Posted) -> dict[str, Any]:
     tags = meta.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise BadRequest("tags is a list of texts.", field="meta.tags")
-    if asked.type != "message":
-        meta["kind"] = asked.type
+    if body.type != "message":
+        meta["kind"] = body.type
     else:
         meta.pop("kind", None)
     return meta
 
 
-async def _repeated(
-    request: Request, run: Run, talk: Conversation, asked: Posted, name: str, sequence: int
+async def _answer_repeat(
+    request: Request,
+    run: Run,
+    conversation: Conversation,
+    body: PostEventBody,
+    name: str,
+    sequence: int,
 ) -> Reply:
-    """The same again gets the same answer, whatever has become of the thread since; something else
-    under its name is refused."""
-    page = await Thread(request.services.store, run, talk).after(sequence - 1, 1)
+    """Return the first answer to a repeated event.
+
+    Raise MessageIdConflict when another event uses the same id.
+    """
+    page = await ThreadLog(request.services.store, run, conversation).after(sequence - 1, 1)
     [row] = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
-    known = decode(row).payload
-    if asked.type in SPOKEN:
-        same = _is_said(talk, known.get("turn", {}), _turn(run, asked, name))
+    payload = decode(row).payload
+    if body.type in TURN_TYPES:
+        same = _is_same_turn(
+            conversation, payload.get("turn", {}), _turn_from_post(run, body, name)
+        )
     else:
-        same = known.get("digest") == digest(name, _content(asked))
+        same = payload.get("digest") == control_digest(name, _control_content(body))
     if not same or not page.events:
-        raise MessageIdConflict("This id belongs to another event.", messageId=asked.id)
+        raise MessageIdConflict("This id belongs to another event.", messageId=body.id)
     reply = Reply(b'{"received":true,"event":%b}' % page.events[0])
-    if asked.type in SPOKEN:
-        return _warned(reply, addressing.warning(talk, asked.to, asked.content))
-    if asked.type != "control":
+    if body.type in TURN_TYPES:
+        return _add_warning(
+            reply, addressing.recipient_warning(conversation, body.to, body.content)
+        )
+    if body.type != "control":
         return reply
-    refused = frozenset() if is_person(name) else HUMAN_ONLY
-    return _warned(reply, control_checks.warning(_content(asked), KNOWN, refused))
+    refused = frozenset() if is_person(name) else HUMAN_CONTROLS
+    return _add_warning(
+        reply, control_checks.control_warning(_control_content(body), ALL_CONTROLS, refused)
+    )
 
 
-def _is_said(talk: Conversation, known: dict[str, Any], turn: dict[str, Any]) -> bool:
-    meant = {"from": turn.get("speakerId"), **turn}
+def _is_same_turn(
+    conversation: Conversation, recorded: dict[str, Any], turn: dict[str, Any]
+) -> bool:
+    expected = {"from": turn.get("speakerId"), **turn}
     same = ["content", "role", "from", "meta", "speakerId"]
-    return all(known.get(key) == meant.get(key) for key in same) and _is_to(talk, known, turn)
+    return all(recorded.get(key) == expected.get(key) for key in same) and _is_same_address(
+        conversation, recorded, turn
+    )
 
 
-def _is_to(talk: Conversation, known: dict[str, Any], turn: dict[str, Any]) -> bool:
-    """An address may be a nickname or a role, and the log says whom that meant."""
-    if "to" not in turn or "to" not in known:
-        return ("to" in turn) == ("to" in known)
-    could = addressing.meant(turn["to"], turns.everybody(talk))
-    return known["to"] in (full_name(turn["to"]), *could)
+def _is_same_address(
+    conversation: Conversation, recorded: dict[str, Any], turn: dict[str, Any]
+) -> bool:
+    """Return whether both turns address the same participant.
+
+    The sender may use a nickname or a role; the log has the full name.
+    """
+    if "to" not in turn or "to" not in recorded:
+        return ("to" in turn) == ("to" in recorded)
+    could = addressing.resolve_address(turn["to"], turns.participant_profiles(conversation))
+    return recorded["to"] in (full_name(turn["to"]), *could)
 
 
-def _content(asked: Posted) -> Any:
-    """What a control says: an object, or the text of one; there may be none."""
-    if asked.type == "thread.renamed":
-        return {"rename": None if asked.content is UNSET else asked.content}
-    if asked.type == "presence":
-        return {"presence": _state(asked)}
-    return {} if asked.content is UNSET else thread_controls.meant(asked.content)
+def _control_content(body: PostEventBody) -> Any:
+    """Return the content of a control as an object."""
+    if body.type == "thread.renamed":
+        return {"rename": None if body.content is UNSET else body.content}
+    if body.type == "presence":
+        return {"presence": _presence_state(body)}
+    return {} if body.content is UNSET else parse_control(body.content)
 
 
-def _state(asked: Posted) -> presence.State:
-    """What somebody begins or ends to do, where that is to be written down: once for each change,
-    however often it is said."""
-    state = presence.begun({} if asked.content is UNSET else asked.content)
+def _presence_state(body: PostEventBody) -> presence.PresenceState:
+    """Return the state that a recorded presence event starts or ends.
+
+    Raise BadRequest when there is none.
+    """
+    state = presence.parse_presence({} if body.content is UNSET else body.content)
     if state is None:
         raise BadRequest(
             f"A presence that is kept says what begins or ends: {', '.join(presence.STATES)},"
@@ -236,67 +281,81 @@ def _state(asked: Posted) -> presence.State:
     return state
 
 
-async def _steer(
-    request: Request, run: Run, talk: Conversation, asked: Posted, who: Speaker, name: str
+async def _send_control(
+    request: Request,
+    run: Run,
+    conversation: Conversation,
+    body: PostEventBody,
+    who: Speaker,
+    name: str,
 ) -> Reply:
-    content = _content(asked)
-    own = None if asked.id is UNSET else asked.id
-    command = await control(
-        request, talk, content, who=who, sender=name, lenient=asked.type == "control",
+    content = _control_content(body)
+    own = None if body.id is UNSET else body.id
+    command = await control_command(
+        request, conversation, content, who=who, sender=name, lenient=body.type == "control",
         message_id=own,
     )  # fmt: skip
     head = await request.services.host.runs.head(run.tenant, run.run_id)
-    wrong = unheeded(head.run, head.flow, command)
-    vain = in_vain(head.run.conversations[talk.node_id], content, command.at)
-    reply = await _said(request, run, talk, command)
-    await councils.dismiss(request, run, talk, content)
-    if asked.type == "presence":
-        place = (run.run_id, talk.conversation_id)
-        request.services.host.presence.set(place, name, _state(asked))
-    return _warned(reply, " ".join([*filter(None, [control_checks.told(wrong)]), *vain]) or None)
+    wrong = ignored_control_reasons(head.run, head.flow, command)
+    vain = target_warnings(head.run.conversations[conversation.node_id], content, command.at)
+    reply = await _send_and_reply(request, run, conversation, command)
+    await end_uninvited_streams(request, run, conversation, content)
+    if body.type == "presence":
+        place = (run.run_id, conversation.conversation_id)
+        request.services.host.presence.set(place, name, _presence_state(body))
+    return _add_warning(
+        reply, " ".join([*filter(None, [control_checks.problems_text(wrong)]), *vain]) or None
+    )
 
 
-def _warned(reply: Reply, wrong: str | None) -> Reply:
+def _add_warning(reply: Reply, wrong: str | None) -> Reply:
     if wrong is None:
         return reply
     return Reply({**msgspec.json.decode(reply.body), "warning": wrong}, reply.status)
 
 
-async def _said(request: Request, run: Run, talk: Conversation, command: Command) -> Reply:
-    """Answered with the event as it stands in the log, once it is there."""
+async def _send_and_reply(
+    request: Request, run: Run, conversation: Conversation, command: Command
+) -> Reply:
+    """Send the command and answer with the event as the log has it."""
     host = request.services.host
-    types = SPOKEN if isinstance(command, Answer) else STEERED
+    types = TURN_TYPES if isinstance(command, GateAnswer) else CONTROL_TYPES
     end, caused = 0, list[Published]()
 
-    def note(after: Run, events: list[Published]) -> None:
+    def record(after: Run, events: list[Published]) -> None:
         nonlocal end, caused
         end, caused = after.next_sequence, events
 
-    await host.handle(run.tenant, run.run_id, command, note)
-    told = _found(caused, run, talk, types) or await _newest(request, run, talk, end, types)
-    if types is SPOKEN and told is not None:
-        host.presence.spoke((run.run_id, talk.conversation_id), full_name(told["from"]))
-    return Reply({"received": True, "event": told})
+    await host.handle(run.tenant, run.run_id, command, record)
+    event = _first_event(caused, run, conversation, types) or await _newest_event(
+        request, run, conversation, end, types
+    )
+    if types is TURN_TYPES and event is not None:
+        host.presence.spoke((run.run_id, conversation.conversation_id), full_name(event["from"]))
+    return Reply({"received": True, "event": event})
 
 
-def _found(
-    events: list[Published], run: Run, talk: Conversation, types: tuple[str, ...]
-) -> Told | None:
-    """The first thing a thread is told by what a command caused."""
-    told = teller(run, talk)
+def _first_event(
+    events: list[Published], run: Run, conversation: Conversation, types: tuple[str, ...]
+) -> BridgeEvent | None:
+    """Return the first Agent Bridge event of these types among the caused events."""
+    translator = event_translator(run, conversation)
     for event in events:
-        for each in told.tell(decode(event.body)):
-            if each["type"] in types:
-                return each
+        for translated in translator.tell(decode(event.body)):
+            if translated["type"] in types:
+                return translated
     return None
 
 
-async def _newest(
-    request: Request, run: Run, talk: Conversation, end: int, types: tuple[str, ...]
-) -> Told | None:
-    """What the thread was told last before that: where a command has changed nothing."""
+async def _newest_event(
+    request: Request, run: Run, conversation: Conversation, end: int, types: tuple[str, ...]
+) -> BridgeEvent | None:
+    """Return the newest earlier event of these types.
+
+    A command that changed nothing is answered with it.
+    """
     run = (await request.services.host.view(run.tenant, run.run_id)).run
-    page = await Thread(request.services.store, run, talk).after(end - MOST_AT_ONCE)
-    told = map(msgspec.json.decode, page.events)
-    found = [each for each in told if each["seq"] < end and each["type"] in types]
-    return found[-1] if found else None
+    page = await ThreadLog(request.services.store, run, conversation).after(end - MOST_AT_ONCE)
+    events = map(msgspec.json.decode, page.events)
+    matching = [each for each in events if each["seq"] < end and each["type"] in types]
+    return matching[-1] if matching else None

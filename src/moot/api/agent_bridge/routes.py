@@ -1,7 +1,7 @@
-"""The thread API: routes, names and shapes as programs for Agent Bridge know them.
+"""The thread API, in routes and shapes that Agent Bridge programs know.
 
-Strict inside: who speaks is the key's matter, the host writes ids and times, and every type is
-checked. With ``--trust-local`` programs on this machine are believed who they are.
+The key decides who speaks, the host writes ids and times, and every type is checked. With
+``--trust-local`` the host believes local programs without a key.
 """
 
 from typing import Annotated, Any
@@ -13,11 +13,13 @@ from moot import __version__
 from moot.api.access import trust_local
 from moot.api.access.trust_local import is_local
 from moot.api.agent_bridge import posts
-from moot.api.agent_bridge.stream import ThreadReader
-from moot.api.agent_bridge.view import MOST_EVENTS, Page, Thread
+from moot.api.agent_bridge.stream import ThreadEventStream
+from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog, ThreadLogPage
 from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream
-from moot.api.runs.events import cursor
-from moot.api.threads import councils, routes
+from moot.api.runs.events import parse_cursor
+from moot.api.threads import routes
+from moot.api.threads.inputs import Text, check_title, thread_inputs
+from moot.api.threads.lookup import find_thread
 from moot.api.threads.view import bridge_state
 from moot.core.conversations import joining
 from moot.core.errors import BadRequest, NotYourName
@@ -29,7 +31,7 @@ from moot.core.state.run import Run
 from moot.core.text.names import is_person
 from moot.store.protocol import RunFilter
 
-#: threads in one list, the newest
+#: A list holds the newest threads.
 MOST_THREADS = 1000
 UNTITLED = "Untitled"
 
@@ -42,9 +44,9 @@ class NewThread(
 ):
     name: Title | UnsetType = UNSET
     from_: Name | UnsetType = UNSET
-    #: the same as ``name``; and what a thread of this host may begin with
+    #: The same as ``name``. This and the following fields are the host's own.
     title: Title | UnsetType = UNSET
-    opening: councils.Text | None = None
+    opening: Text | None = None
     participants: list[Name | dict[str, Any]] = []
     policy: Policy | UnsetType = UNSET
 
@@ -52,12 +54,12 @@ class NewThread(
 # -- threads -----------------------------------------------------------------------------------
 
 
-async def listed(request: Request) -> Reply:
+async def list_bridge_threads(request: Request) -> Reply:
     where = RunFilter(workflow_id=THREAD, mark=routes.ARCHIVED, marked=False)
     rows, _ = await request.services.store.list_runs(
         request.caller.tenant, where, None, MOST_THREADS
     )
-    found = [
+    threads = [
         {
             "id": row.run_id,
             "name": row.title or UNTITLED,
@@ -66,17 +68,17 @@ async def listed(request: Request) -> Reply:
         }
         for row in rows
     ]
-    return Reply({"threads": found}, 200, {"Cache-Control": "no-store"})
+    return Reply({"threads": threads}, 200, {"Cache-Control": "no-store"})
 
 
-async def create(request: Request) -> Reply:
-    asked = await trust_local.read(request, NewThread)
-    name = "user" if is_local(request.caller) and asked.from_ is UNSET else asked.from_
-    who, founder = posts.speaks(request, name)
+async def create_bridge_thread(request: Request) -> Reply:
+    body = await trust_local.read_lenient_body(request, NewThread)
+    name = "user" if is_local(request.caller) and body.from_ is UNSET else body.from_
+    who, founder = posts.speaker_and_name(request, name)
     if not who.admin and founder != who.person and founder not in who.names:
         raise NotYourName(founder, list(who.names))
-    joining.check(founder, "from")
-    inputs = await _inputs(request, asked, founder)
+    joining.check_participant_name(founder, "from")
+    inputs = await _bridge_inputs(request, body, founder)
     title = inputs["title"]
     host, tenant = request.services.host, request.caller.tenant
     command = StartRun(
@@ -89,33 +91,33 @@ async def create(request: Request) -> Reply:
     )
     flow = await host.flows.newest(tenant, THREAD)
 
-    def made(run: Run) -> Reply:
+    def created_reply(run: Run) -> Reply:
         url = f"/threads/{run.run_id}"
         return Reply({"id": run.run_id, "name": title}, 200, {"Location": url})
 
-    await host.create(flow, command, request.recording(made))
-    return request.made
+    await host.create(flow, command, request.record_reply(created_reply))
+    return request.reply
 
 
-async def _inputs(request: Request, asked: NewThread, founder: str) -> dict[str, Any]:
-    if asked.name is not UNSET and asked.title is not UNSET:
+async def _bridge_inputs(request: Request, body: NewThread, founder: str) -> dict[str, Any]:
+    if body.name is not UNSET and body.title is not UNSET:
         raise BadRequest("name and title are the same; give one.", field="title")
-    field, given = ("name", asked.name) if asked.title is UNSET else ("title", asked.title)
-    text = "" if given is UNSET else given.strip()
-    title = councils.titled(text, field) if text else UNTITLED
-    if asked.opening is not None and not is_person(founder):
+    field, title_text = ("name", body.name) if body.title is UNSET else ("title", body.title)
+    text = "" if title_text is UNSET else title_text.strip()
+    title = check_title(text, field) if text else UNTITLED
+    if body.opening is not None and not is_person(founder):
         raise BadRequest("A person opens a thread; an agent says its words in it.", field="opening")
-    inputs = await routes.inputs_of(request, title, asked.opening, asked.participants)
-    if asked.policy is not UNSET:
-        inputs["participation"] = msgspec.to_builtins(asked.policy)
+    inputs = await thread_inputs(request, title, body.opening, body.participants)
+    if body.policy is not UNSET:
+        inputs["participation"] = msgspec.to_builtins(body.policy)
     return inputs
 
 
-async def state(request: Request) -> Reply:
-    run, talk = await councils.place(request)
+async def read_bridge_state(request: Request) -> Reply:
+    run, conversation = await find_thread(request)
     body = {
-        "thread": thread_id(run, talk),
-        "state": bridge_state(run, talk, request.services.clock.millis()),
+        "thread": thread_id(run, conversation),
+        "state": bridge_state(run, conversation, request.services.clock.millis()),
     }
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
@@ -123,9 +125,9 @@ async def state(request: Request) -> Reply:
 # -- reading -----------------------------------------------------------------------------------
 
 
-async def events(request: Request) -> Reply:
-    run, talk = await councils.place(request)
-    thread = Thread(request.services.store, run, talk)
+async def read_bridge_events(request: Request) -> Reply:
+    run, conversation = await find_thread(request)
+    thread = ThreadLog(request.services.store, run, conversation)
     limit = request.integer("limit", MOST_EVENTS, 1, MOST_EVENTS)
     since = request.query.get("since")
     if "after" in request.query:
@@ -134,25 +136,28 @@ async def events(request: Request) -> Reply:
         page = await thread.since(since, limit)
     else:
         page = await thread.whole(limit)
-    return Reply(_page(page), 200, {"Cache-Control": "no-store"})
+    return Reply(_encode_page(page), 200, {"Cache-Control": "no-store"})
 
 
-def _page(page: Page) -> bytes:
+def _encode_page(page: ThreadLogPage) -> bytes:
     more = b',"more":true' if page.more else b""
     events = b",".join(page.events)
     return b'{"events":[%b],"count":%d%b}' % (events, len(page.events), more)
 
 
-async def stream(request: Request) -> Reply | Stream:
-    """Without a cursor from the end on; a reader that comes back may say in a header what it has.
-    Who comes to the end of a closed thread is told to stay away: nothing will ever come."""
-    run, talk = await councils.place(request)
+async def stream_bridge_events(request: Request) -> Reply | Stream:
+    """Stream events from a cursor on, or from the end without one.
+
+    A reader that reconnects may send its cursor in a header. At the end of a closed thread the
+    answer is 204, which tells the reader to stay away.
+    """
+    run, conversation = await find_thread(request)
     head = await request.services.host.view(run.tenant, run.run_id)
     since = None if "after" in request.query else request.query.get("since") or None
-    seen = request.header("last-event-id")
-    begin = run.next_sequence - 1 if since or not seen else cursor(seen)
+    last_event_id = request.header("last-event-id")
+    begin = run.next_sequence - 1 if since or not last_event_id else parse_cursor(last_event_id)
     after = request.integer("after", begin, -1, 2**53)
-    reader = await ThreadReader(request, head, talk, after).begin(since)
+    reader = await ThreadEventStream(request, head, conversation, after).begin(since)
     if reader.at_end:
         return Reply(None, 204)
     return Stream(reader.write)
@@ -166,17 +171,19 @@ async def ping(request: Request) -> Reply:
 
 SINCE = ({"type": "string", "format": "date-time"}, "the ts of the newest event already seen")
 AFTER = ({"type": "integer", "minimum": -1}, "the seq of the newest event already seen")
-ENDPOINTS = (
+BRIDGE_ENDPOINTS = (
     Endpoint(
-        method="GET", path="/threads", call=listed, scope="runs:read", local=True,
+        method="GET", path="/threads", call=list_bridge_threads, scope="runs:read", local=True,
         summary="List the threads, newest first",
     ),
     Endpoint(
-        method="POST", path="/threads", call=create, scope="runs:create", body=NewThread,
+        method="POST", path="/threads", call=create_bridge_thread, scope="runs:create",
+        body=NewThread,
         local=True, summary="Begin a thread",
     ),
     Endpoint(
-        method="GET", path="/threads/{thread_id}/events", call=events, scope="runs:read",
+        method="GET", path="/threads/{thread_id}/events", call=read_bridge_events,
+        scope="runs:read",
         local=True, joined=True, errors=(404,),
         summary="Read the events of a thread, oldest first",
         query={
@@ -185,17 +192,18 @@ ENDPOINTS = (
         },
     ),
     Endpoint(
-        method="POST", path="/threads/{thread_id}/events", call=posts.post,
-        scope="approvals:respond", body=posts.Posted, local=True, joined=True,
+        method="POST", path="/threads/{thread_id}/events", call=posts.post_event,
+        scope="approvals:respond", body=posts.PostEventBody, local=True, joined=True,
         errors=(404, 409, 422), summary="Say something in a thread, or steer it",
     ),
     Endpoint(
-        method="GET", path="/threads/{thread_id}/events/stream", call=stream, scope="runs:read",
+        method="GET", path="/threads/{thread_id}/events/stream", call=stream_bridge_events,
+        scope="runs:read",
         media=SSE, local=True, joined=True, errors=(404,), query={"since": SINCE, "after": AFTER},
         summary="The events of a thread as they happen, from the end on or from a cursor",
     ),
     Endpoint(
-        method="GET", path="/threads/{thread_id}/state", call=state, scope="runs:read",
+        method="GET", path="/threads/{thread_id}/state", call=read_bridge_state, scope="runs:read",
         local=True, joined=True, errors=(404,),
         summary="How a thread is steered, and who is invited",
     ),

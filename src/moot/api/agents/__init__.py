@@ -1,1 +1,1 @@
-"""agents."""
+"""Routes for agents, their deployments and their tools."""

@@ -1,18 +1,18 @@
-"""Which version of an agent serves whom: changed here, and told in a run of its own."""
+"""Change and list deployments: which version of an agent serves a channel."""
 
 from typing import Any
 
 import msgspec
 
-from moot.api.access.auth import is_agents, require
+from moot.api.access.auth import is_agent_key, require_scope
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.core.agents.deployments import Change, Deployment
+from moot.core.agents.deployments import AgentDeployment, DeploymentChange
 from moot.core.errors import Forbidden
 from moot.core.runs.start import StartRun
 from moot.engine.workflows.built_in import DEPLOYMENT
 
-#: what a key must be allowed to do for a transition
-SCOPES = {
+#: Transition -> the scope it needs.
+TRANSITION_SCOPES = {
     "promote": "deploy:promote",
     "adjust-canary": "deploy:promote",
     "rollback": "deploy:rollback",
@@ -21,53 +21,58 @@ SCOPES = {
 }
 
 
-async def change(request: Request) -> Reply:
+async def change_deployment(request: Request) -> Reply:
     agent_id = request.params["agent_id"]
-    await request.services.agents.must_be(request.caller.tenant, agent_id)
-    asked = await request.read(Change)
-    require(request.caller, SCOPES[asked.transition])
-    if is_agents(request.caller) and not request.caller.admin:
+    await request.services.agents.must_find_by_id(request.caller.tenant, agent_id)
+    change = await request.read(DeploymentChange)
+    require_scope(request.caller, TRANSITION_SCOPES[change.transition])
+    if is_agent_key(request.caller) and not request.caller.admin:
         raise Forbidden("An agent's key does not say which version of an agent serves.")
-    found, run_id = await applied(request, agent_id, asked)
+    deployment, run_id = await apply_change(request, agent_id, change)
     headers = {"Location": f"/v1/runs/{run_id}"}
-    return Reply(shown(found, asked.version), 200, headers)
+    return Reply(deployment_view(deployment, change.version), 200, headers)
 
 
-async def applied(request: Request, agent_id: str, asked: Change) -> tuple[Deployment, str]:
-    """The change is made, then a run tells of it."""
+async def apply_change(
+    request: Request, agent_id: str, change: DeploymentChange
+) -> tuple[AgentDeployment, str]:
+    """Store the change, then start the run that records it."""
     services, tenant = request.services, request.caller.tenant
-    agent = await services.agents.must_be(tenant, agent_id)
-    found, told = await services.deployments.change(tenant, agent, asked, request.caller.id)
+    agent = await services.agents.must_find_by_id(tenant, agent_id)
+    deployment, events = await services.deployments.change(tenant, agent, change, request.caller.id)
     flow = await services.host.flows.own(tenant, DEPLOYMENT)
     command = StartRun(
         tenant=tenant,
         principal=request.caller.id,
         at=services.clock.millis(),
         limits=services.host.limits,
-        inputs={"told": [list(each) for each in told]},
+        inputs={"told": [list(event) for event in events]},
     )
     run = await services.host.create(flow, command)
-    return found, run.run_id
+    return deployment, run.run_id
 
 
-def shown(found: Deployment, version: str) -> dict[str, Any]:
-    """One version, as the protocol has it."""
-    one = found.of(version)
-    said: dict[str, Any] = msgspec.to_builtins(one)
-    share = {"canaryPercent": one.canary_percent} if one.channels else {}
-    return {"agentId": found.agent_id, "state": one.state, **said, **share}
+def deployment_view(deployment: AgentDeployment, version: str) -> dict[str, Any]:
+    """Return one version in the protocol's form."""
+    state = deployment.of(version)
+    fields: dict[str, Any] = msgspec.to_builtins(state)
+    share = {"canaryPercent": state.canary_percent} if state.channels else {}
+    return {"agentId": deployment.agent_id, "state": state.state, **fields, **share}
 
 
 async def list_deployments(request: Request) -> Reply:
     services, tenant = request.services, request.caller.tenant
-    agent = await services.agents.must_be(tenant, request.params["agent_id"])
-    found = await services.deployments.of(tenant, agent)
-    return Reply({"deployments": [shown(found, version) for version in found.versions]})
+    agent = await services.agents.must_find_by_id(tenant, request.params["agent_id"])
+    deployment = await services.deployments.of(tenant, agent)
+    return Reply(
+        {"deployments": [deployment_view(deployment, version) for version in deployment.versions]}
+    )
 
 
-ENDPOINTS = (
+DEPLOYMENT_ENDPOINTS = (
     Endpoint(
-        method="POST", path="/v1/agents/{agent_id}/deployments", call=change, body=Change,
+        method="POST", path="/v1/agents/{agent_id}/deployments", call=change_deployment,
+        body=DeploymentChange,
         scope="manifest:read", summary="Change which version of an agent serves whom",
         answer="agent-deployment", errors=(404, 409),
     ),

@@ -1,13 +1,13 @@
-"""Agents: the inventory as the protocol has it, and their management under the host's own name."""
+"""The agent inventory of the protocol, and the host's own agent routes."""
 
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from moot.agents.definitions.manifest import Agent, from_json
-from moot.agents.definitions.packs import from_manifest
-from moot.api.access.auth import is_agents
+from moot.agents.definitions.manifest import Agent, agent_from_json
+from moot.agents.definitions.packs import agent_from_manifest
+from moot.api.access.auth import is_agent_key
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.core.errors import Forbidden, NotFound
 from moot.core.events import iso
@@ -15,9 +15,9 @@ from moot.core.events import iso
 PACK = "local"
 
 
-def entry(agent: Agent) -> dict[str, Any]:
-    """What the inventory says: never a prompt, never a secret."""
-    said: dict[str, Any] = {
+def inventory_view(agent: Agent) -> dict[str, Any]:
+    """Return an agent as the inventory lists it, without prompt and secrets."""
+    view: dict[str, Any] = {
         "agentId": agent.manifest_id,
         "persona": agent.called,
         "label": agent.called[:100],
@@ -29,31 +29,31 @@ def entry(agent: Agent) -> dict[str, Any]:
         "confidenceThreshold": agent.confidence,
     }
     if agent.description:
-        said["description"] = agent.description
+        view["description"] = agent.description
     if agent.memory != "none":
-        said["memoryShape"] = {"longTerm": agent.memory != "run", "scratchpad": True}
-    return said
+        view["memoryShape"] = {"longTerm": agent.memory != "run", "scratchpad": True}
+    return view
 
 
-async def inventory(request: Request) -> Reply:
-    instances = await _instances(request)
-    found = [
-        {**entry(agent), **instances(agent)}
+async def list_inventory(request: Request) -> Reply:
+    instances = await _roster_fields(request)
+    agents = [
+        {**inventory_view(agent), **instances(agent)}
         for agent in await request.services.agents.all(request.caller.tenant)
     ]
-    found.sort(key=lambda each: str(each["agentId"]))
-    return Reply({"agents": found, "total": len(found)})
+    agents.sort(key=lambda each: str(each["agentId"]))
+    return Reply({"agents": agents, "total": len(agents)})
 
 
-async def _instances(request: Request) -> Callable[[Agent], dict[str, Any]]:
-    """What the inventory adds to an agent: its standing instances, if there can be any."""
-    if not request.services.keeps_roster:
+async def _roster_fields(request: Request) -> Callable[[Agent], dict[str, Any]]:
+    """Return a function that gives an agent's standing instances, if the host has a roster."""
+    if not request.services.has_roster:
         return lambda agent: {}
-    seats = await request.services.roster.all(request.caller.tenant)
+    members = await request.services.roster.all(request.caller.tenant)
 
-    def projected(agent: Agent) -> dict[str, Any]:
+    def roster_fields(agent: Agent) -> dict[str, Any]:
         names = (agent.manifest_id, agent.agent_id, agent.name)
-        mine = [seat.entry for seat in seats if seat.entry.agent_ref.agent_id in names]
+        mine = [member.entry for member in members if member.entry.agent_ref.agent_id in names]
         return {
             "roster": [
                 {"rosterId": e.roster_id, "persona": e.persona, "workflows": list(e.workflows)}
@@ -61,18 +61,18 @@ async def _instances(request: Request) -> Callable[[Agent], dict[str, Any]]:
             ]
         }
 
-    return projected
+    return roster_fields
 
 
-async def inventory_entry(request: Request) -> Reply:
+async def read_inventory_agent(request: Request) -> Reply:
     wanted = request.params["agent_id"]
     for agent in await request.services.agents.all(request.caller.tenant):
         if wanted in (agent.manifest_id, agent.agent_id, agent.name):
-            return Reply({**entry(agent), **(await _instances(request))(agent)})
+            return Reply({**inventory_view(agent), **(await _roster_fields(request))(agent)})
     raise NotFound("There is no such agent.", agentId=wanted)
 
 
-def shown(agent: Agent) -> dict[str, Any]:
+def agent_view(agent: Agent) -> dict[str, Any]:
     return {
         "name": agent.name,
         "agentId": agent.agent_id,
@@ -86,11 +86,11 @@ def shown(agent: Agent) -> dict[str, Any]:
 
 
 async def list_agents(request: Request) -> Reply:
-    found = await request.services.agents.all(request.caller.tenant)
-    return Reply({"agents": [shown(agent) for agent in found]})
+    agents = await request.services.agents.all(request.caller.tenant)
+    return Reply({"agents": [agent_view(agent) for agent in agents]})
 
 
-async def read(request: Request) -> Reply:
+async def read_agent(request: Request) -> Reply:
     agents, tenant = request.services.agents, request.caller.tenant
     name = request.params["name"].removeprefix("host:")
     agent = await agents.must_find(tenant, name)
@@ -108,30 +108,32 @@ async def read(request: Request) -> Reply:
         "definition": msgspec.to_builtins(agent),
         "history": history[:100],
     }
-    return Reply({**shown(agent), **whole})
+    return Reply({**agent_view(agent), **whole})
 
 
-async def put(request: Request) -> Reply:
-    """Our own form, or a manifest as the protocol has it: that one has an ``agentId``."""
+async def put_agent(request: Request) -> Reply:
+    """Store an agent, in the host's own form or as a manifest with an ``agentId``."""
     body = await request.read(dict[str, Any])
-    agent = from_manifest(body) if "agentId" in body else from_json(body)
-    refuse_agents(request)
-    await refuse_taken(request, agent.agent_id)
+    agent = agent_from_manifest(body) if "agentId" in body else agent_from_json(body)
+    refuse_agent_keys(request)
+    await check_name_free(request, agent.agent_id)
     await request.services.agents.put(
         request.caller.tenant, agent, by=request.caller.id, packed="agentId" in body
     )
-    return Reply(shown(agent), 201, {"Location": f"/v1/host/moot/agents/{agent.name}"})
+    return Reply(agent_view(agent), 201, {"Location": f"/v1/host/moot/agents/{agent.name}"})
 
 
-def refuse_agents(request: Request) -> None:
-    """What an agent is and may use is for people to say, not for agents."""
-    if is_agents(request.caller) and not request.caller.admin:
+def refuse_agent_keys(request: Request) -> None:
+    """Raise Forbidden for an agent's key. Only people define agents and their tools."""
+    if is_agent_key(request.caller) and not request.caller.admin:
         raise Forbidden("An agent's key changes no agents; a person's does.")
 
 
-async def refuse_taken(request: Request, name: str) -> None:
-    """A name that a key is bound to is somebody's: the host neither begins nor ceases to speak for
-    it because somebody else says so."""
+async def check_name_free(request: Request, name: str) -> None:
+    """Raise Forbidden when another key speaks as this name.
+
+    Only an administrator or that key may define or remove such an agent.
+    """
     caller = request.caller
     if caller.admin or name in caller.speaks_as:
         return
@@ -142,22 +144,23 @@ async def refuse_taken(request: Request, name: str) -> None:
             raise Forbidden(f"A key speaks as {name}; ask an administrator.", agentId=name)
 
 
-async def remove(request: Request) -> Reply:
+async def remove_agent(request: Request) -> Reply:
     name = request.params["name"].removeprefix("host:")
-    refuse_agents(request)
+    refuse_agent_keys(request)
     agent = await request.services.agents.must_find(request.caller.tenant, name)
-    await refuse_taken(request, agent.agent_id)
+    await check_name_free(request, agent.agent_id)
     await request.services.agents.remove(request.caller.tenant, name, by=request.caller.id)
     return Reply(None, 204)
 
 
-ENDPOINTS = (
+AGENT_ENDPOINTS = (
     Endpoint(
-        method="GET", path="/v1/agents", call=inventory, scope="manifest:read",
+        method="GET", path="/v1/agents", call=list_inventory, scope="manifest:read",
         summary="The agents of this host", answer="agent-inventory-response",
     ),
     Endpoint(
-        method="GET", path="/v1/agents/{agent_id}", call=inventory_entry, scope="manifest:read",
+        method="GET", path="/v1/agents/{agent_id}", call=read_inventory_agent,
+        scope="manifest:read",
         summary="One agent of this host", errors=(404,),
     ),
     Endpoint(
@@ -165,15 +168,16 @@ ENDPOINTS = (
         summary="The agents, with their models and tools",
     ),
     Endpoint(
-        method="POST", path="/v1/host/moot/agents", call=put, scope="manifest:write",
+        method="POST", path="/v1/host/moot/agents", call=put_agent, scope="manifest:write",
         body=Agent, status=201, summary="Take in an agent, or a new version of it", errors=(409,),
     ),
     Endpoint(
-        method="GET", path="/v1/host/moot/agents/{name}", call=read, scope="manifest:read",
+        method="GET", path="/v1/host/moot/agents/{name}", call=read_agent, scope="manifest:read",
         summary="One agent, with its prompt and who changed it", errors=(404,),
     ),
     Endpoint(
-        method="DELETE", path="/v1/host/moot/agents/{name}", call=remove, scope="manifest:write",
+        method="DELETE", path="/v1/host/moot/agents/{name}", call=remove_agent,
+        scope="manifest:write",
         status=204, summary="Let an agent go; what it has said stays", errors=(404,),
     ),
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""host."""
+"""Routes about the host itself: discovery, health, metrics, API reference."""

@@ -1,4 +1,7 @@
-"""Discovery: each claim is made from what is installed; a test probes each of them."""
+"""The discovery document: what this host claims to support.
+
+Claims follow from what is installed. A test probes each of them.
+"""
 
 from typing import Any
 
@@ -15,23 +18,25 @@ from moot.core.agents import deployments, events
 from moot.core.conversations import participants
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.core.interrupts import escalations
-from moot.core.schedules.model import HORIZON
+from moot.core.schedules.model import DEFAULT_HORIZON
 from moot.core.triggers import subscriptions
 from moot.core.workflows import turn_inputs
 from moot.engine.nodes.registry import MOCK_PROVIDERS
-from moot.triggers.inbound.items import SOURCES
-from moot.triggers.schedules.records import SOURCE as SCHEDULE
+from moot.triggers.inbound.items import INBOUND_SOURCES
+from moot.triggers.schedules import records
 
 PROTOCOL_VERSION = "1.1"
-#: loop and handoff, confidence and memory, causes across hosts, determinism, turns with a number
+#: The level covers loop, handoff, confidence, memory, causes across hosts, determinism and turns.
 EXECUTION_MODEL = 5
 
 
-async def discovery(request: Request) -> Reply:
-    return Reply(document(request.services), 200, {"Cache-Control": "public, max-age=300"})
+async def read_discovery(request: Request) -> Reply:
+    return Reply(
+        discovery_document(request.services), 200, {"Cache-Control": "public, max-age=300"}
+    )
 
 
-def document(services: Services) -> dict[str, Any]:
+def discovery_document(services: Services) -> dict[str, Any]:
     settings = services.settings
     claims: dict[str, Any] = {
         "protocolVersion": PROTOCOL_VERSION,
@@ -43,11 +48,11 @@ def document(services: Services) -> dict[str, Any]:
         "supportedTransports": ["rest"],
         "supportedEnvelopes": ["clarification.request"],
         "schemaVersions": {"clarification.request": 1},
-        "limits": _limits(services),
-        **_asking(),
-        **_orchestrating(services),
-        "memory": _memory(),
-        "configurable": create_options.advertised(services),
+        "limits": _limit_claims(services),
+        **_interrupt_claims(),
+        **_orchestration_claims(services),
+        "memory": _memory_claims(),
+        "configurable": create_options.configurable_keys(services),
         "runs": {
             "pauseResume": {
                 "supported": True,
@@ -58,9 +63,9 @@ def document(services: Services) -> dict[str, Any]:
         "restTransport": {"conditionalRunGet": True},
         "debugBundle": {"supported": True},
         "subWorkflow": {"inputMapping": True},
-        **_timely(),
+        **_schedule_claims(),
         "webhooks": {"supported": True, "signatureAlgorithms": ["v1"], "durable": True},
-        "triggerBridge": _bridge(),
+        "triggerBridge": _trigger_claims(),
         "idempotency": {
             "supported": True,
             "layer1RetentionSeconds": settings.receipt_hours * 3600,
@@ -70,22 +75,20 @@ def document(services: Services) -> dict[str, Any]:
         "runtimeCapabilities": [],
     }
     if settings.conformance:
-        claims |= _conformance(services)
-    return _overlaid(claims, services.overlay)
+        claims |= _conformance_claims(services)
+    return _apply_overlay(claims, services.overlay)
 
 
-def _timely() -> dict[str, Any]:
-    """What begins by itself, and what is given up after all attempts."""
+def _schedule_claims() -> dict[str, Any]:
     return {
         "scheduling": {
-            "supported": True, "cron": True, "delayed": True, "maxFutureHorizon": HORIZON,
+            "supported": True, "cron": True, "delayed": True, "maxFutureHorizon": DEFAULT_HORIZON,
         },
         "deadLetter": {"supported": True},
     }  # fmt: skip
 
 
-def _asking() -> dict[str, Any]:
-    """What may wait for people, and who may speak."""
+def _interrupt_claims() -> dict[str, Any]:
     return {
         "conversationPrimitive": True,
         "multiPartyConversation": {
@@ -108,16 +111,15 @@ def _asking() -> dict[str, Any]:
     }
 
 
-def _orchestrating(services: Services) -> dict[str, Any]:
-    """Supervisors, the handoff to their workers, how waves of them come together, and how a run is
-    said again or led elsewhere."""
+def _orchestration_claims(services: Services) -> dict[str, Any]:
+    """Claims about replay, agents, dispatch and the execution model."""
     return {
         "replay": {
             "supported": True,
             "modes": list(forks.MODES),
             "sideEffectSuppression": "recorded-outcome",
         },
-        "agents": _agents(services),
+        "agents": _agent_claims(services),
         "dispatch": {
             "supported": True,
             "models": ["child-run"],
@@ -137,36 +139,35 @@ def _orchestrating(services: Services) -> dict[str, Any]:
                     "refusalDivergenceEmission": True,
                 },
                 "confidenceEscalationFloor": escalations.FLOOR,
-                "confidenceEscalationInterruptKind": escalations.INTERRUPT,
+                "confidenceEscalationInterruptKind": escalations.ESCALATION_KIND,
                 "statefulResume": True,
                 "transcriptWindow": turn_inputs.WINDOW,
                 "crossChildMemoryConcurrency": "strict",
-                **_across_hosts(services),
+                **_causation_claims(services),
             }
         },
     }
 
 
-def _agents(services: Services) -> dict[str, Any]:
+def _agent_claims(services: Services) -> dict[str, Any]:
     return {
         "supported": True,
         "orchestrator": True,
         "dispatch": True,
         "dispatchMapping": True,
         "reasoning": {
-            "verbosity": events.VERBOSITY,
+            "verbosity": events.DEFAULT_VERBOSITY,
             "tokenLimit": events.TOKEN_LIMIT,
             "streaming": True,
         },
         "subRunAttestation": True,
-        **_living(),
-        **_standing(services),
+        **_runtime_claims(),
+        **_roster_claims(services),
         "memoryBackends": ["long-term"],
     }
 
 
-def _living() -> dict[str, Any]:
-    """Agents of this host: who they are, how they are asked, which version serves whom."""
+def _runtime_claims() -> dict[str, Any]:
     return {
         "manifestRuntime": {"supported": True, "installScope": "tenant"},
         "liveRuntime": {
@@ -184,8 +185,7 @@ def _living() -> dict[str, Any]:
     }
 
 
-def _standing(services: Services) -> dict[str, Any]:
-    """Standing agents, and what wakes them here."""
+def _roster_claims(services: Services) -> dict[str, Any]:
     if not services.settings.roster:
         return {}
     sources = sorted(services.triggers.sources)
@@ -198,38 +198,40 @@ def _standing(services: Services) -> dict[str, Any]:
     }
 
 
-def _bridge() -> dict[str, Any]:
-    """What comes in and becomes runs."""
+def _trigger_claims() -> dict[str, Any]:
     usual = subscriptions.RetryPolicy()
     return {
         "supported": True,
         "subscriptionStates": list(subscriptions.STATES),
         "dedup": True,
         "retryPolicy": {"maxAttempts": usual.max_attempts, "backoff": usual.backoff},
-        "sources": [*SOURCES, SCHEDULE],
+        "sources": [*INBOUND_SOURCES, records.SCHEDULE_SOURCE],
         "ingestion": {
             "externalSources": ["webhook"],
-            "maxBodyBytes": ingest.LARGEST,
+            "maxBodyBytes": ingest.LARGEST_BODY,
             "verification": ["webhook-signature"],
             "registrationEndpoint": True,
         },
     }
 
 
-def _memory() -> dict[str, Any]:
+def _memory_claims() -> dict[str, Any]:
     return {
         "supported": True,
-        "maxEntrySizeBytes": memory.LARGEST,
+        "maxEntrySizeBytes": memory.LARGEST_CONTENT,
         "ttlSupported": True,
         "attribution": {"supported": True, "emitsWriteEvents": True},
         "retention": {"ttl": True, "forget": True},
     }
 
 
-def _across_hosts(services: Services) -> dict[str, Any]:
-    """How other hosts call this one, and that a run here says where it comes from."""
+def _causation_claims(services: Services) -> dict[str, Any]:
+    """Claims about causes across hosts.
+
+    A store that is only read has no host id and claims nothing.
+    """
     host_id = services.host.peers.host_id
-    if not host_id:  # a file that is only read is no host
+    if not host_id:  # a store that is only read
         return {}
     return {
         "crossHostCausation": {
@@ -240,7 +242,7 @@ def _across_hosts(services: Services) -> dict[str, Any]:
     }
 
 
-def _limits(services: Services) -> dict[str, int]:
+def _limit_claims(services: Services) -> dict[str, int]:
     limits = services.host.limits
     return {
         "clarificationRounds": 3,
@@ -253,8 +255,8 @@ def _limits(services: Services) -> dict[str, int]:
     }
 
 
-def _conformance(services: Services) -> dict[str, Any]:
-    low, high = create_options.FORCEABLE
+def _conformance_claims(services: Services) -> dict[str, Any]:
+    low, high = create_options.FORCEABLE_VERSIONS
     return {
         "fixtures": services.fixtures,
         "conformance": {"mockAgent": True},
@@ -266,8 +268,8 @@ def _conformance(services: Services) -> dict[str, Any]:
     }
 
 
-def _overlaid(claims: dict[str, Any], overlay: dict[str, bool]) -> dict[str, Any]:
-    """What a test has switched, by dotted name; only a host under test has any."""
+def _apply_overlay(claims: dict[str, Any], overlay: dict[str, bool]) -> dict[str, Any]:
+    """Apply the claims that a test has switched, by dotted name. Only a host under test has any."""
     for name, value in overlay.items():
         place = claims
         *path, last = name.split(".")
@@ -276,14 +278,14 @@ def _overlaid(claims: dict[str, Any], overlay: dict[str, bool]) -> dict[str, Any
             place = step if isinstance(step, dict) else {}
         if not isinstance(place.get(last), dict):
             place[last] = value
-        elif not value:  # the whole of it: whoever has none of it says nothing of it
+        elif not value:  # a host without the capability leaves it out
             del place[last]
     return claims
 
 
-ENDPOINTS = (
+DISCOVERY_ENDPOINTS = (
     Endpoint(
-        method="GET", path="/.well-known/openwop", call=discovery, public=True,
+        method="GET", path="/.well-known/openwop", call=read_discovery, public=True,
         summary="What this host can do", answer="capabilities",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' text format, made from plain counts when somebody asks."""
+"""Render the host's counters in the text format of Prometheus."""
 
 from collections.abc import Iterator
 
@@ -10,29 +10,31 @@ from prometheus_client.registry import Collector
 
 from moot.api.services import Services
 
-__all__ = ["CONTENT_TYPE", "render"]
+__all__ = ["CONTENT_TYPE", "render_metrics"]
 
 
-class _Counts(Collector):
+class _HostMetrics(Collector):
+    """A Prometheus collector that reads the host's counters."""
+
     def __init__(self, services: Services) -> None:
         self._services = services
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         host = self._services.host
         metrics = host.metrics
-        yield _count("openwop_run_created", "Runs begun.", metrics.events["run.started"])
+        yield _counter("openwop_run_created", "Runs begun.", metrics.events["run.started"])
         ended = CounterMetricFamily(
             "openwop_run_completed", "Runs ended, by how.", labels=["openwop_run_status"]
         )
         for status in ("completed", "failed", "cancelled"):
             ended.add_metric([status], metrics.events[f"run.{status}"])
         yield ended
-        yield _count(
+        yield _counter(
             "openwop_node_completed", "Nodes ended well.", metrics.events["node.completed"]
         )
-        yield _count("openwop_node_attempts", "Attempts begun.", metrics.events["node.started"])
-        yield _count("openwop_cap_exceeded", "Limits reached.", metrics.events["cap.breached"])
-        yield _count("moot_events", "Events committed.", sum(metrics.events.values()))
+        yield _counter("openwop_node_attempts", "Attempts begun.", metrics.events["node.started"])
+        yield _counter("openwop_cap_exceeded", "Limits reached.", metrics.events["cap.breached"])
+        yield _counter("moot_events", "Events committed.", sum(metrics.events.values()))
         answers = CounterMetricFamily(
             "moot_http_requests", "Requests answered.", labels=["route", "status"]
         )
@@ -44,15 +46,15 @@ class _Counts(Collector):
         yield _gauge("moot_timers", "Runs that wait for a time.", len(host.timers))
 
 
-def _count(name: str, says: str, value: float) -> CounterMetricFamily:
-    return CounterMetricFamily(name, says, value=value)
+def _counter(name: str, help_text: str, value: float) -> CounterMetricFamily:
+    return CounterMetricFamily(name, help_text, value=value)
 
 
-def _gauge(name: str, says: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, says, value=value)
+def _gauge(name: str, help_text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, help_text, value=value)
 
 
-def render(services: Services) -> bytes:
+def render_metrics(services: Services) -> bytes:
     registry = CollectorRegistry()
-    registry.register(_Counts(services))
+    registry.register(_HostMetrics(services))
     return bytes(generate_latest(registry))

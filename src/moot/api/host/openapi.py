@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the same table the router uses."""
+"""Build the OpenAPI document from the table of routes."""
 
 import functools
 import re
@@ -9,8 +9,8 @@ import msgspec
 from moot import __version__
 from moot.api.http.request import BODILESS, Endpoint, encode
 
-#: answers every keyed route may give besides its own
-COMMON = {
+#: Errors that every route with a key may return.
+COMMON_ERRORS = {
     400: "The request does not fit.",
     401: "No key, or none that is known here.",
     403: "The key may not do this.",
@@ -19,7 +19,7 @@ COMMON = {
     503: "Not now; see Retry-After.",
 }
 
-SAYS = {
+STATUS_TEXTS = {
     204: "There is nothing, or not yet.",
     304: "Nothing has changed since the given ETag.",
     404: "There is no such thing, or it is not yours.",
@@ -31,21 +31,21 @@ SAYS = {
 
 
 @functools.cache
-def encoded() -> bytes:
-    return encode(document())
+def encoded_openapi() -> bytes:
+    return encode(openapi_document())
 
 
-def document() -> dict[str, Any]:
+def openapi_document() -> dict[str, Any]:
     from moot.api.routes import ENDPOINTS
 
-    shown = [endpoint for endpoint in ENDPOINTS if not endpoint.hidden]
-    bodies = [endpoint.body for endpoint in shown if endpoint.body is not None]
+    endpoints = [endpoint for endpoint in ENDPOINTS if not endpoint.hidden]
+    bodies = [endpoint.body for endpoint in endpoints if endpoint.body is not None]
     schemas, components = msgspec.json.schema_components(
         bodies, ref_template="#/components/schemas/{name}"
     )
     body_schemas = dict(zip(map(id, bodies), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for endpoint in shown:
+    for endpoint in endpoints:
         operation = _operation(endpoint, body_schemas)
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     return {
@@ -58,12 +58,12 @@ def document() -> dict[str, Any]:
         "paths": paths,
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-            "schemas": {**components, "Error": ERROR},
+            "schemas": {**components, "Error": ERROR_SCHEMA},
         },
     }
 
 
-ERROR = {
+ERROR_SCHEMA = {
     "type": "object",
     "required": ["error", "message"],
     "additionalProperties": False,
@@ -75,8 +75,8 @@ ERROR = {
 }
 
 
-#: as programs for Agent Bridge look into it
-BRIDGE_CONFLICT = {
+#: The shape that Agent Bridge programs expect.
+BRIDGE_CONFLICT_SCHEMA = {
     "type": "object",
     "required": ["error"],
     "additionalProperties": False,
@@ -97,7 +97,7 @@ BRIDGE_CONFLICT = {
 
 def _operation(endpoint: Endpoint, bodies: dict[int, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
-        "operationId": _name(endpoint),
+        "operationId": _operation_id(endpoint),
         "summary": endpoint.summary,
         "parameters": _parameters(endpoint),
         "responses": _responses(endpoint),
@@ -114,45 +114,45 @@ def _operation(endpoint: Endpoint, bodies: dict[int, Any]) -> dict[str, Any]:
     return operation
 
 
-def _name(endpoint: Endpoint) -> str:
+def _operation_id(endpoint: Endpoint) -> str:
     words: list[str] = re.findall(r"[A-Za-z0-9]+", f"{endpoint.method.lower()} {endpoint.path}")
     return words[0] + "".join(word[0].upper() + word[1:] for word in words[1:])
 
 
 def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [
+    parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in re.findall(r"\{(\w+)\}", endpoint.path)
     ]
-    found += [
-        {"name": name, "in": "query", "schema": schema, "description": says}
-        for name, (schema, says) in endpoint.query.items()
+    parameters += [
+        {"name": name, "in": "query", "schema": schema, "description": description}
+        for name, (schema, description) in endpoint.query.items()
     ]
     if endpoint.keyed:
         schema = {"type": "string", "minLength": 1, "maxLength": 255}
-        found.append({"name": "Idempotency-Key", "in": "header", "schema": schema})
-    return found
+        parameters.append({"name": "Idempotency-Key", "in": "header", "schema": schema})
+    return parameters
 
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     good: dict[str, Any] = {"description": endpoint.summary}
     if endpoint.status != 204:
-        good["content"] = {endpoint.media: {"schema": _answer(endpoint)}}
+        good["content"] = {endpoint.media: {"schema": _answer_schema(endpoint)}}
     responses: dict[str, Any] = {str(endpoint.status): good}
     for status in endpoint.errors:
-        responses[str(status)] = {"description": SAYS[status]}
+        responses[str(status)] = {"description": STATUS_TEXTS[status]}
         if status == 409 and endpoint.local:
-            responses["409"]["content"] = {"application/json": {"schema": BRIDGE_CONFLICT}}
+            responses["409"]["content"] = {"application/json": {"schema": BRIDGE_CONFLICT_SCHEMA}}
         elif status not in BODILESS:
             responses[str(status)]["content"] = error
     if not endpoint.public:
-        for status, says in COMMON.items():
-            responses[str(status)] = {"description": says, "content": error}
+        for status, description in COMMON_ERRORS.items():
+            responses[str(status)] = {"description": description, "content": error}
     return responses
 
 
-def _answer(endpoint: Endpoint) -> dict[str, Any]:
+def _answer_schema(endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.media != "application/json":
         return {"type": "string"}
     schema: dict[str, Any] = {"type": "object"}

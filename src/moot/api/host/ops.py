@@ -1,4 +1,4 @@
-"""For operators: is it alive, is it ready, what has it done; and the API reference."""
+"""Routes for operators: health, readiness, metrics, API reference."""
 
 from importlib.resources import files
 from typing import Any
@@ -13,12 +13,12 @@ async def healthz(request: Request) -> Reply:
 
 
 async def readyz(request: Request) -> Reply:
-    """Ready means the store answers."""
+    """Answer once the store answers."""
     await request.services.store.next_work()
     return Reply({"status": "ready"})
 
 
-async def index(request: Request) -> Reply:
+async def read_index(request: Request) -> Reply:
     return Reply(
         {
             "name": "moot",
@@ -36,19 +36,19 @@ async def index(request: Request) -> Reply:
     )
 
 
-async def api_document(request: Request) -> Reply:
-    return Reply(openapi.encoded(), 200, {"Cache-Control": "public, max-age=300"})
+async def read_openapi(request: Request) -> Reply:
+    return Reply(openapi.encoded_openapi(), 200, {"Cache-Control": "public, max-age=300"})
 
 
-async def docs(request: Request) -> Reply:
+async def read_docs(request: Request) -> Reply:
     return _asset("docs.html", "text/html; charset=utf-8")
 
 
-async def docs_script(request: Request) -> Reply:
+async def read_docs_script(request: Request) -> Reply:
     return _asset("docs.js", "text/javascript; charset=utf-8")
 
 
-async def docs_style(request: Request) -> Reply:
+async def read_docs_style(request: Request) -> Reply:
     return _asset("docs.css", "text/css; charset=utf-8")
 
 
@@ -62,26 +62,26 @@ def _asset(name: str, media: str) -> Reply:
     return Reply(body, 200, headers)
 
 
-async def metrics(request: Request) -> Reply:
-    from moot.api.host.metrics import CONTENT_TYPE, render
+async def read_metrics(request: Request) -> Reply:
+    from moot.api.host.metrics import CONTENT_TYPE, render_metrics
 
-    return Reply(render(request.services), 200, {"Content-Type": CONTENT_TYPE})
+    return Reply(render_metrics(request.services), 200, {"Content-Type": CONTENT_TYPE})
 
 
-def _page(path: str, call: Any, summary: str, media: str = "application/json") -> Endpoint:
+def _public_page(path: str, call: Any, summary: str, media: str = "application/json") -> Endpoint:
     return Endpoint(method="GET", path=path, call=call, public=True, summary=summary, media=media)
 
 
-ENDPOINTS = (
-    _page("/", index, "Where things are"),
-    _page("/healthz", healthz, "Is the server alive"),
-    _page("/readyz", readyz, "Does the store answer"),
-    _page("/v1/openapi.json", api_document, "This document"),
-    _page("/docs", docs, "The API reference for people", "text/html"),
-    _page("/docs.js", docs_script, "Script of the API reference", "text/javascript"),
-    _page("/docs.css", docs_style, "Style of the API reference", "text/css"),
+OPS_ENDPOINTS = (
+    _public_page("/", read_index, "Where things are"),
+    _public_page("/healthz", healthz, "Is the server alive"),
+    _public_page("/readyz", readyz, "Does the store answer"),
+    _public_page("/v1/openapi.json", read_openapi, "This document"),
+    _public_page("/docs", read_docs, "The API reference for people", "text/html"),
+    _public_page("/docs.js", read_docs_script, "Script of the API reference", "text/javascript"),
+    _public_page("/docs.css", read_docs_style, "Style of the API reference", "text/css"),
     Endpoint(
-        method="GET", path="/metrics", call=metrics, scope="metrics:read", media="text/plain",
+        method="GET", path="/metrics", call=read_metrics, scope="metrics:read", media="text/plain",
         summary="Metrics in Prometheus' text format",
     ),
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""http."""
+"""HTTP mechanics: connections, requests, idempotency, rate limits."""

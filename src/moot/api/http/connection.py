@@ -1,4 +1,4 @@
-"""HTTP/1.1 on one connection, for uvicorn's server: as little as can be done for a request.
+"""An HTTP/1.1 connection for uvicorn's server, with little work per request.
 
 Uvicorn's own protocol takes 1.7 times the instructions.
 """
@@ -22,25 +22,25 @@ from moot.core.errors import BadRoot
 
 log = logging.getLogger("moot.server")
 
-#: of a request, beside its body
+#: Bytes of a request outside its body.
 MOST_HEAD_BYTES = 65_536
-#: what a chunk of a body needs around it
+#: Bytes around one chunk of a body.
 CHUNK_FRAME = len("ffff\r\n\r\n")
-#: for a whole head from its first byte on, and between two pieces of a body
+#: Time for a whole head, and between two pieces of a body.
 HEAD_SECONDS = 30.0
 BODY_SECONDS = 30.0
 NEVER = float("inf")
-#: of a body that is not wanted: so much is read and dropped before the connection is closed, for a
-#: caller that is still sending would lose its answer with the connection
+#: Bytes of an unwanted body that are read and dropped before the connection closes. A caller that
+#: is still sending would otherwise lose its answer.
 MOST_DROPPED = 33_554_432
 ASGI = {"version": "3.0", "spec_version": "2.3"}
 
 
-class Http(asyncio.Protocol):
-    """One connection. Requests may come before the answer to the last one is out; they wait.
+class HttpConnection(asyncio.Protocol):
+    """One connection. Pipelined requests wait for their turn.
 
-    What is not HTTP at all is refused in the same shape as everything else, and so is a head or a
-    body that does not come to its end.
+    The connection refuses bytes that are not HTTP, and a head or body that stays incomplete, in the
+    same shape as every other refusal.
     """
 
     transport: asyncio.Transport
@@ -60,22 +60,22 @@ class Http(asyncio.Protocol):
         self.lost = False
         self._connections: set[Any] = server_state.connections
         self._parser: Any = httptools.HttpRequestParser(self)
-        # else a caller that says close and goes on talking would not get its answer
+        # a caller that sends more after "close" still gets its answer
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._client: tuple[str, int] | None = None
-        #: the request that is answered, the one that comes in, and those in between
+        #: The request being answered, the newest one, and those in between.
         self._active: Exchange | None = None
         self._newest: Exchange | None = None
         self._waiting: deque[Exchange] = deque()
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
-        self._expects = self._hopeless = False
-        self._in_head, self._head_bytes, self._arrived = False, 0, 0
-        #: the last answer is out, and so much more of its request is taken
-        self._drops: int | None = None
+        self._expects = self._bad_expectation = False
+        self._in_head, self._head_bytes, self._last_size = False, 0, 0
+        #: Bytes still to drop after the last answer, or None.
+        self._drop_limit: int | None = None
         self._patience = config.timeout_keep_alive
         self._round = min(self._patience, HEAD_SECONDS, BODY_SECONDS)
-        #: since when the caller owes what comes next
+        #: When the host began to wait for the caller.
         self.since = 0.0
 
     # -- the connection ----------------------------------------------------------------------
@@ -87,11 +87,11 @@ class Http(asyncio.Protocol):
         self._client = (str(peer[0]), int(peer[1])) if peer else None
         self._connections.add(self)
         self.since = self.loop.time()
-        self._watch = self.loop.call_later(self._round, self._look)
+        self._watch = self.loop.call_later(self._round, self._check_deadline)
 
     def data_received(self, data: bytes) -> None:
-        self._arrived = len(data)
-        self._head_bytes += self._arrived
+        self._last_size = len(data)
+        self._head_bytes += self._last_size
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -109,7 +109,7 @@ class Http(asyncio.Protocol):
         self.flow.resume_writing()
 
     def shutdown(self) -> None:
-        """The server stops: what is under way is still answered."""
+        """Close the connection, after the answer that is under way."""
         if self._newest is None or self._newest.complete:
             self.transport.close()
         else:
@@ -122,26 +122,26 @@ class Http(asyncio.Protocol):
             self._active.wake()
         self.flow.resume_writing()
         self._watch.cancel()
-        self._parser = None  # it knows this object: nobody else would part the two
+        self._parser = None  # break the reference cycle
 
     # -- what the parser finds ---------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         self.since = self.loop.time()
-        self._in_head, self._head_bytes = True, self._arrived
+        self._in_head, self._head_bytes = True, self._last_size
         self._url, self._headers = b"", []
-        self._expects = self._hopeless = False
+        self._expects = self._bad_expectation = False
 
     def on_url(self, url: bytes) -> None:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:
-            return  # a trailer: whoever is asked has believed the head already
+            return  # a trailer comes after the decision about the head
         name = name.lower()
         if name == b"expect":
             self._expects = value.lower() == b"100-continue"
-            self._hopeless = not self._expects
+            self._bad_expectation = not self._expects
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -163,7 +163,7 @@ class Http(asyncio.Protocol):
         keep_alive = version != "1.0" and parser.should_keep_alive()
         before = self._newest
         self._newest = exchange = Exchange(self, scope, keep_alive, self._expects)
-        if (fault := self._fault(version)) is not None:
+        if (fault := self._head_fault(version)) is not None:
             exchange.app, exchange.keep_alive = fault.answer, False
         if before is None or before.complete:
             self._begin(exchange)
@@ -171,22 +171,26 @@ class Http(asyncio.Protocol):
             self.flow.pause_reading()
             self._waiting.append(exchange)
 
-    def _fault(self, version: str) -> "Fault | None":
-        """What is wrong with the head, where another reader might take it for something else."""
+    def _head_fault(self, version: str) -> "HttpFault | None":
+        """Return the fault of a head that another HTTP reader might understand differently."""
         names = [name for name, _ in self._headers]
         hosts = names.count(b"host")
         if hosts != 1 and (hosts or version > "1.0"):
-            return Fault(400, "A request has one Host header.")
+            return HttpFault(400, "A request has one Host header.")
         if names.count(b"authorization") > 1:
-            return Fault(400, "A request has one Authorization header.")
-        return Fault(417, "Nothing but 100-continue can be expected.") if self._hopeless else None
+            return HttpFault(400, "A request has one Authorization header.")
+        return (
+            HttpFault(417, "Nothing but 100-continue can be expected.")
+            if self._bad_expectation
+            else None
+        )
 
     def on_chunk_header(self) -> None:
         self._head_bytes -= CHUNK_FRAME
 
     def on_body(self, body: bytes) -> None:
         self._head_bytes -= len(body)
-        if self._drops is not None:
+        if self._drop_limit is not None:
             self._drop(len(body))
             return
         exchange = self._newest
@@ -198,8 +202,8 @@ class Http(asyncio.Protocol):
             exchange.wake()
 
     def on_message_complete(self) -> None:
-        self._head_bytes = self._arrived = 0  # what comes with it belongs to the next one
-        if self._drops is not None:
+        self._head_bytes = self._last_size = 0  # the rest belongs to the next request
+        if self._drop_limit is not None:
             self.transport.close()
         if self._newest is not None:
             self._newest.more_body = False
@@ -207,30 +211,33 @@ class Http(asyncio.Protocol):
 
     # -- answers -----------------------------------------------------------------------------
 
-    def drains(self) -> bool:
-        """The answer is out, its request is not in, and then the connection is closed: whether the
-        rest of it is still taken. ``_look`` sees that it does not take for ever."""
+    def drain_request(self) -> bool:
+        """Start to read and drop the rest of a request whose answer is already out.
+
+        Return whether the connection does so; otherwise the caller closes it. ``_check_deadline``
+        ends it.
+        """
         if self._waiting or self.transport.is_closing():
             return False
-        self._drops = MOST_DROPPED
+        self._drop_limit = MOST_DROPPED
         if self.transport.can_write_eof():
-            self.transport.write_eof()  # who reads to the end has all of it now
+            self.transport.write_eof()  # tell the caller that the answer is complete
         return True
 
     def _drop(self, size: int) -> None:
-        assert self._drops is not None
-        self._drops -= size
-        if self._drops < 0:
+        assert self._drop_limit is not None
+        self._drop_limit -= size
+        if self._drop_limit < 0:
             self.transport.close()
 
     def _begin(self, exchange: Exchange) -> None:
         if self.transport.is_closing():
-            return  # nobody hears what comes after the last answer
+            return  # the caller gets nothing after the last answer
         self._active = exchange
         exchange.task = self.loop.create_task(exchange.run())
         self.tasks.add(exchange.task)
 
-    def answered(self) -> None:
+    def after_answer(self) -> None:
         if self.transport.is_closing():
             return
         self.since = self.loop.time()
@@ -238,20 +245,20 @@ class Http(asyncio.Protocol):
         if self._waiting:
             self._begin(self._waiting.popleft())
 
-    def _look(self) -> None:
-        """One timer for the connection, not one for each request."""
+    def _check_deadline(self) -> None:
+        """Enforce the deadline. One timer serves the connection, not one for each request."""
         if self.transport.is_closing():
             return
         left = self._deadline() - self.loop.time()
         if left > 0:
-            self._watch = self.loop.call_later(min(left, self._round), self._look)
+            self._watch = self.loop.call_later(min(left, self._round), self._check_deadline)
         elif self._in_head or self._unanswered():
             self._refuse(408, "The request did not come to its end in time.")
         else:
             self.transport.close()
 
     def _deadline(self) -> float:
-        """When the caller has owed something for too long; an answer may take any time."""
+        """Return when the caller's silence is too long. The host's own answer may take any time."""
         if self._unanswered():
             starved = self._active is not None and self._active.starved
             return self.since + BODY_SECONDS if starved else NEVER
@@ -264,21 +271,21 @@ class Http(asyncio.Protocol):
         return self._active is not None and not self._active.complete
 
     def _refuse(self, status: int, message: str) -> None:
-        """In our shape, unless it would stand in the place or in the middle of another answer."""
+        """Refuse and close. The refusal is written only when it cannot mix with another answer."""
         silent = self._active is None or self._active.complete or self._active.incoming
-        if silent and self._drops is None:
-            self._say(status, message)
+        if silent and self._drop_limit is None:
+            self._write_fault(status, message)
         self.transport.close()
 
-    def _say(self, status: int, message: str) -> None:
-        body = Fault(status, message).body
+    def _write_fault(self, status: int, message: str) -> None:
+        body = HttpFault(status, message).body
         head = f"content-length: {len(body)}\r\ncontent-type: application/json\r\n"
         head += "connection: close\r\n\r\n"
         self.transport.write(STATUS_LINE[status] + head.encode() + body)
 
 
-class Fault:
-    """A refusal that is no matter of the application's."""
+class HttpFault:
+    """A refusal that the connection gives without asking the application."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status, self.body = status, encode({"error": BadRoot.code, "message": message})

@@ -1,19 +1,19 @@
-"""Which code a refusal shows at the top, in one switchable place.
+"""Choose the error code that a refusal shows.
 
-The first protocol texts on councils know ``validation_error`` only; later ones have finer codes.
-``v1`` shows the first and puts the finer one in ``details.code``; ``0239`` shows the finer one.
+The first protocol texts on councils know only ``validation_error``; later ones have finer codes.
+``v1`` shows the first and puts the finer code in ``details.code``; ``0239`` shows the finer code.
 """
 
 from typing import Any, Literal
 
 from moot.core.errors import Conflict, CouncilRefusal, MootError
-from moot.core.threads.agent_bridge import handle
+from moot.core.threads.agent_bridge import handle_from_name
 
 Dialect = Literal["v1", "0239"]
 
 
 class BridgeConflict(Conflict):
-    """A conflict in the shape that programs for Agent Bridge look into."""
+    """A conflict in the shape that Agent Bridge programs expect."""
 
     def __init__(self, refusal: Conflict, thread: str) -> None:
         super().__init__(refusal.message, **refusal.details)
@@ -22,29 +22,29 @@ class BridgeConflict(Conflict):
             "code": refusal.code,
             "message": refusal.message,
             "thread": thread,
-            "participant": None if name is None else handle(name),
+            "participant": None if name is None else handle_from_name(name),
         }
 
 
-class PassingBridgeConflict(BridgeConflict):
+class RetryableBridgeConflict(BridgeConflict):
+    """A bridge conflict that may pass when the caller tries again."""
+
     passing = True
 
 
-def as_bridge(refusal: Conflict, thread: str) -> BridgeConflict:
-    return (PassingBridgeConflict if refusal.passing else BridgeConflict)(refusal, thread)
+def bridge_conflict(refusal: Conflict, thread: str) -> BridgeConflict:
+    return (RetryableBridgeConflict if refusal.passing else BridgeConflict)(refusal, thread)
 
 
-def body_of(refusal: MootError, dialect: Dialect) -> dict[str, Any]:
-    """A refusal as it is told."""
+def refusal_body(refusal: MootError, dialect: Dialect) -> dict[str, Any]:
     if isinstance(refusal, BridgeConflict):
         return {"error": refusal.about}
-    code, details = spoken(refusal, dialect)
-    told: dict[str, Any] = {"error": code, "message": refusal.message}
-    return {**told, "details": details} if details else told
+    code, details = code_and_details(refusal, dialect)
+    body: dict[str, Any] = {"error": code, "message": refusal.message}
+    return {**body, "details": details} if details else body
 
 
-def spoken(refusal: MootError, dialect: Dialect) -> tuple[str, dict[str, object]]:
-    """The code and the details of a refusal."""
+def code_and_details(refusal: MootError, dialect: Dialect) -> tuple[str, dict[str, object]]:
     if isinstance(refusal, CouncilRefusal) and dialect == "v1":
         return "validation_error", {"code": refusal.code, **refusal.details}
     return refusal.code, refusal.details

@@ -10,7 +10,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from moot.api.http.request import BODILESS, Scope
 
 if TYPE_CHECKING:
-    from moot.api.http.connection import Http
+    from moot.api.http.connection import HttpConnection
 
 log = logging.getLogger("moot.server")
 
@@ -19,29 +19,46 @@ MISTAKE = (
     STATUS_LINE[500] + b"content-type: text/plain; charset=utf-8\r\ncontent-length: 21\r\n"
     b"connection: close\r\n\r\nInternal Server Error"
 )
-#: what would end a header line, or is of no use in one
+#: Bytes that would end a header line or are invalid in one.
 CONTROLS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class Exchange:
-    """Nothing is sent before the first piece of the body: a whole answer leaves in one write."""
+    """One request and its answer.
+
+    Nothing is sent before the first piece of the body, so a whole answer leaves in one write.
+    """
 
     __slots__ = (
-        "_chunked", "_expects", "_http", "_news", "_scope", "_start", "_started", "_waiter",
-        "app", "body", "complete", "keep_alive", "more_body", "task",
+        "_chunked",
+        "_expects",
+        "_has_news",
+        "_http",
+        "_scope",
+        "_start",
+        "_started",
+        "_waiter",
+        "app",
+        "body",
+        "complete",
+        "keep_alive",
+        "more_body",
+        "task",
     )  # fmt: skip
 
-    def __init__(self, http: "Http", scope: Scope, keep_alive: bool, expects: bool) -> None:
+    def __init__(
+        self, http: "HttpConnection", scope: Scope, keep_alive: bool, expects: bool
+    ) -> None:
         self._http, self._scope, self.app = http, scope, http.app
         self.keep_alive = keep_alive
-        #: the caller waits for a word before it sends the body
+        #: The caller waits for "100 Continue" before it sends the body.
         self._expects = expects
-        #: what of the body has come and has not been read
+        #: Received bytes of the body that were not read yet.
         self.body = b""
         self.more_body = True
         self.complete = False
         self.task: asyncio.Task[None]
-        self._news = False
+        self._has_news = False
         self._waiter: asyncio.Future[None] | None = None
         self._start: Any = None
         self._started = self._chunked = False
@@ -50,32 +67,32 @@ class Exchange:
         http = self._http
         try:
             await self.app(self._scope, self.receive, self.send)
-        except BaseException:  # a stop that does not wait any longer is one of them
+        except BaseException:  # also a cancellation at the end of a shutdown
             log.exception("An answer failed", extra={"action": "http.failed"})
         finally:
             http.tasks.discard(self.task)
         if not self.complete and not http.lost:
             if not self._started:
                 http.transport.write(MISTAKE)
-            if http.flow.write_paused:  # nobody takes what is on its way
+            if http.flow.write_paused:  # the caller does not read
                 http.transport.abort()
             else:
                 http.transport.close()
 
     def wake(self) -> None:
-        """There is more of the body, or nothing more will come."""
-        self._news = True
+        """Report that more of the body has come, or that nothing more will."""
+        self._has_news = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     @property
     def incoming(self) -> bool:
-        """The request is not whole, and nothing has been said to it."""
+        """Return whether the request is incomplete and has no answer yet."""
         return self.more_body and not self._started
 
     @property
     def starved(self) -> bool:
-        """Only the caller can help it on."""
+        """Return whether the application waits for the caller's bytes."""
         return self.incoming and self._waiter is not None and not self._waiter.done()
 
     async def receive(self) -> dict[str, Any]:
@@ -83,14 +100,14 @@ class Exchange:
         if self._expects and not http.transport.is_closing():
             http.transport.write(CONTINUE)
         self._expects = False
-        while not self._news:
+        while not self._has_news:
             http.flow.resume_reading()
             http.since = http.loop.time()
             self._waiter = http.loop.create_future()
             await self._waiter
         if self.complete or http.lost:
             return {"type": "http.disconnect"}
-        body, self.body, self._news = self.body, b"", False
+        body, self.body, self._has_news = self.body, b"", False
         return {"type": "http.request", "body": body, "more_body": self.more_body}
 
     async def send(self, message: Any) -> None:
@@ -141,6 +158,6 @@ class Exchange:
     def _finish(self) -> None:
         self.complete = True
         self.wake()
-        if not self.keep_alive and not (self.more_body and self._http.drains()):
+        if not self.keep_alive and not (self.more_body and self._http.drain_request()):
             self._http.transport.close()
-        self._http.answered()
+        self._http.after_answer()

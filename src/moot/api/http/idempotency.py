@@ -1,20 +1,22 @@
-"""Idempotency, layer 1: the same key and body get the first answer again.
+"""Answer a repeated request with the first answer (idempotency, layer 1).
 
-Where the change is a commit of a run, the answer is written in that commit, so a crash cannot
-separate them. On other routes (keys, workflows) and for refusals its record follows it.
-Answers that ask to try again are never kept.
+When the change is a commit of a run, the same commit holds the answer, so a crash cannot separate
+them. Other routes (keys, workflows) and refusals store their answer afterwards. An answer that asks
+the caller to retry is never stored.
 """
 
 import asyncio
 import contextlib
 import hashlib
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from moot.api.http import error_codes
 from moot.api.http.request import Endpoint, Reply, Request, Stream
-from moot.api.services import Services
 from moot.core.errors import (
     BadRequest,
     KeyMismatch,
@@ -25,50 +27,55 @@ from moot.core.errors import (
 )
 from moot.store.protocol import Receipt
 
+if TYPE_CHECKING:
+    from moot.api.services import Services
+
 log = logging.getLogger("moot.api")
 
-HEADER = "idempotency-key"
-REPLAYED = "openwop-Idempotent-Replay"
-RETRY = "Retry-After"
+KEY_HEADER = "idempotency-key"
+REPLAY_HEADER = "openwop-Idempotent-Replay"
+RETRY_AFTER = "Retry-After"
 LONGEST_KEY = 255
 
-#: a change, or a refusal that stays one
-KEPT = frozenset({200, 201, 202, 204, 404, 409, 410, 422})
+#: Statuses of changes and of lasting refusals.
+KEPT_STATUSES = frozenset({200, 201, 202, 204, 404, 409, 410, 422})
+
+LockName = tuple[str, str, str]
 
 
 class Idempotency:
-    """Answers under way; finished ones are in the store."""
+    """Idempotent requests under way. Finished ones are in the store."""
 
     def __init__(self) -> None:
         self._under_way: dict[tuple[str, str, str], asyncio.Future[None]] = {}
 
     async def answer(self, request: Request, endpoint: Endpoint) -> Reply | Stream:
-        key = request.header(HEADER)
+        key = request.header(KEY_HEADER)
         if key is None:
             return await endpoint.call(request)
         if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
             raise BadRequest(f"Idempotency-Key must have 1 to {LONGEST_KEY} printable characters.")
-        name = (request.caller.tenant, endpoint.operation, _owned(key, request, endpoint))
-        digest = await _digest(request, endpoint)
+        name = (request.caller.tenant, endpoint.operation, _scoped_key(key, request, endpoint))
+        digest = await _request_digest(request, endpoint)
         while name in self._under_way:
             await asyncio.shield(self._under_way[name])
         done = self._under_way[name] = asyncio.get_running_loop().create_future()
         try:
-            kept = await request.services.store.receipt(*name)
-            if kept is not None:
-                return _again(kept, digest)
-            return await _first(request, endpoint, name, digest)
+            receipt = await request.services.store.receipt(*name)
+            if receipt is not None:
+                return _answer_again(receipt, digest)
+            return await _answer_first(request, endpoint, name, digest)
         finally:
             del self._under_way[name]
             done.set_result(None)
 
 
-async def _first(
+async def _answer_first(
     request: Request, endpoint: Endpoint, name: tuple[str, str, str], digest: str
 ) -> Reply | Stream:
     written = False
 
-    def receipt_of(reply: Reply) -> Receipt:
+    def make_receipt(reply: Reply) -> Receipt:
         return Receipt(
             tenant=name[0],
             operation=name[1],
@@ -80,26 +87,29 @@ async def _first(
             created_at=request.services.clock.millis(),
         )
 
-    def receipts(reply: Reply) -> Receipt:
+    def make_and_note(reply: Reply) -> Receipt:
         nonlocal written
         written = True
-        return receipt_of(reply)
+        return make_receipt(reply)
 
-    request.receipts = receipts
+    request.receipts = make_and_note
     lasting = True
     try:
         reply = await endpoint.call(request)
     except MootError as refusal:
         written, lasting = False, not refusal.passing
-        reply = refused(refusal, request.services)
+        reply = reply_from_refusal(refusal, request.services)
     unknown = endpoint.public and isinstance(reply, Reply) and reply.status == 404
-    if isinstance(reply, Reply) and lasting and _final(reply) and not written and not unknown:
-        await _keep(request, receipt_of(reply))
+    if isinstance(reply, Reply) and lasting and _is_final(reply) and not written and not unknown:
+        await _store_receipt(request, make_receipt(reply))
     return reply
 
 
-def _owned(key: str, request: Request, endpoint: Endpoint) -> str:
-    """Who comes by a signed link is nobody else: the key is a matter of this link."""
+def _scoped_key(key: str, request: Request, endpoint: Endpoint) -> str:
+    """Return the key, scoped to the link on public routes.
+
+    Callers of different links cannot share a key.
+    """
     if not endpoint.public:
         return key
     about = {**request.params, **request.query} if endpoint.query else request.params
@@ -107,17 +117,17 @@ def _owned(key: str, request: Request, endpoint: Endpoint) -> str:
     return f"{hashlib.sha256(place).hexdigest()} {key}"
 
 
-def _final(reply: Reply) -> bool:
-    """What asks to try again is not the last word."""
-    return reply.status in KEPT and RETRY not in reply.headers
+def _is_final(reply: Reply) -> bool:
+    """Return whether the answer may be repeated. One that asks the caller to retry may not."""
+    return reply.status in KEPT_STATUSES and RETRY_AFTER not in reply.headers
 
 
-async def _keep(request: Request, receipt: Receipt) -> None:
-    """What is answered has happened: it is answered even if the answer cannot be kept."""
+async def _store_receipt(request: Request, receipt: Receipt) -> None:
+    """Store the answer. A failure is only logged, because the change has already happened."""
     try:
         await request.services.host.remember(receipt)
     except SequenceConflict:
-        return  # another host was first; its answer is the one that is kept
+        return  # another host stored its answer first
     except Unavailable as refusal:
         log.warning(
             "An answer could not be kept; the same request would be carried out again",
@@ -125,21 +135,22 @@ async def _keep(request: Request, receipt: Receipt) -> None:
         )
 
 
-def _again(kept: Receipt, digest: str) -> Reply:
-    if kept.digest != digest:
+def _answer_again(receipt: Receipt, digest: str) -> Reply:
+    if receipt.digest != digest:
         raise KeyMismatch(
             "This Idempotency-Key was used with another request; use a new key.",
-            operation=kept.operation,
+            operation=receipt.operation,
         )
-    return Reply(kept.body, kept.status, {**kept.headers, REPLAYED: "true"})
+    return Reply(receipt.body, receipt.status, {**receipt.headers, REPLAY_HEADER: "true"})
 
 
-async def _digest(request: Request, endpoint: Endpoint) -> str:
-    """The body in canonical form and what it is about; the route's template is in the key.
+async def _request_digest(request: Request, endpoint: Endpoint) -> str:
+    """Return a digest of the body in canonical form and of the parameters.
 
-    Where it matters who says it, the same words of another caller are another request."""
+    The route's template is part of the key. On personal routes the digest includes the caller.
+    """
     body = await request.body()
-    # What is not JSON the handler will refuse, and a refusal of that kind is not kept.
+    # The handler refuses a body that is not JSON, and such a refusal is not stored.
     with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         body = msgspec.json.encode(msgspec.json.decode(body or b"{}"), order="sorted")
     about = {**request.params, **request.query} if endpoint.query else request.params
@@ -149,14 +160,32 @@ async def _digest(request: Request, endpoint: Endpoint) -> str:
     return hashlib.sha256(place + b"\0" + who + b"\0" + body).hexdigest()
 
 
-def refused(refusal: MootError, services: Services) -> Reply:
-    """The one place where a refusal becomes an answer."""
-    body = error_codes.body_of(refusal, services.settings.council_error_codes)
+def reply_from_refusal(refusal: MootError, services: "Services") -> Reply:
+    """Turn a refusal into a reply. No other function does this."""
+    body = error_codes.refusal_body(refusal, services.settings.council_error_codes)
     headers = {}
     if refusal.retry_after is not None:
-        headers[RETRY] = str(refusal.retry_after)
+        headers[RETRY_AFTER] = str(refusal.retry_after)
     if refusal.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(refusal, MethodNotAllowed):
         headers["Allow"] = ", ".join(refusal.details["allowed"])
     return Reply(body, refusal.status, headers)
+
+
+class RequestLocks:
+    """Locks by name: a repeated request waits for the first one and finds its answer."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[LockName, asyncio.Future[None]] = {}
+
+    @asynccontextmanager
+    async def lock(self, name: LockName) -> AsyncIterator[None]:
+        while name in self._under_way:
+            await asyncio.shield(self._under_way[name])
+        done = self._under_way[name] = asyncio.get_running_loop().create_future()
+        try:
+            yield
+        finally:
+            del self._under_way[name]
+            done.set_result(None)

@@ -1,4 +1,4 @@
-"""Rate limits: one token bucket for each known key, or for each address that sends none."""
+"""Rate limits: one token bucket for each known key or unknown address."""
 
 from collections import OrderedDict
 
@@ -16,14 +16,17 @@ class _Bucket(Struct):
 
 
 class RateLimit:
-    """A second's worth of requests may come at once; then they come at the rate."""
+    """Token buckets. A caller may send one second's worth of requests at once."""
 
     def __init__(self, rate: int, clock: Clock) -> None:
         self._rate, self._clock = rate, clock
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def spend(self, who: str, scope: str) -> None:
-        """Raises RateLimited when the bucket is empty. A rate of 0 means no limit."""
+        """Take one token.
+
+        Raise RateLimited when the bucket is empty. A rate of 0 means no limit.
+        """
         if not self._rate:
             return
         now = self._clock.micros()
@@ -38,7 +41,7 @@ class RateLimit:
             raise RateLimited(scope, self._rate, max(1, int((1 - tokens) * 1000 / self._rate)))
 
     def _full(self, who: str, now: int) -> "_Bucket":
-        """A new one; the bucket nobody has used for longest makes room."""
+        """Add a full bucket. The least recently used bucket makes room."""
         bucket = self._buckets[who] = _Bucket(float(self._rate), now)
         if len(self._buckets) > MOST_BUCKETS:
             self._buckets.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Requests and replies, as thin as they can be, and the table row that describes a route."""
+"""Requests, replies, and the table row that describes a route."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
-from moot.api.http.body_errors import worded
 from moot.core.errors import BadRequest, BodyTooLarge
-from moot.core.json.nesting import DEEPEST, too_deep
+from moot.core.json.nesting import MAX_DEPTH, is_too_deep
+from moot.core.text.nearest import nearest_word
 from moot.store.protocol import Key, Receipt
 
 if TYPE_CHECKING:
@@ -28,23 +28,26 @@ encode = msgspec.json.Encoder().encode
 
 SSE = "text/event-stream"
 
-JSON = (b"content-type", b"application/json")
+JSON_HEADER = (b"content-type", b"application/json")
 
-#: statuses whose answers have neither a body nor a word about one
+#: Statuses whose answers have no body and no headers about one.
 BODILESS = (204, 304)
+
+_UNKNOWN = re.compile(r"Object contains unknown field `([^`]*)`")
+_LENGTH = re.compile(r"Expected `(str|array)` of length (>=|<=) (\d+) - at `\$\.([^`]+)`")
 
 
 class Reply:
-    """A whole answer."""
+    """A complete answer."""
 
     __slots__ = ("body", "headers", "remembered", "sized", "status")
 
     def __init__(
         self, body: Any = None, status: int = 200, headers: dict[str, str] | None = None
     ) -> None:
-        #: what an Idempotency-Key may bring back, where that is less than was sent
+        #: The body that a repeated request gets, when it must be less than the first answer.
         self.remembered: bytes | None = None
-        #: whether its length is told: that of a stream is not known
+        #: Whether to send a Content-Length.
         self.sized = True
         self.status = status
         self.headers = headers or {}
@@ -57,14 +60,16 @@ class Reply:
         else:
             headers += [(b"content-length", b"%d" % len(self.body))] if self.sized else []
             if "Content-Type" not in self.headers:
-                headers.append(JSON)
+                headers.append(JSON_HEADER)
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if head_only else self.body})
 
 
 class Stream:
-    """An answer that goes on: ``write`` sends it piece by piece. ``headers`` are those of one that
-    comes to its end; without, it is of events, for as long as somebody listens."""
+    """An answer in pieces that ``write`` sends.
+
+    ``headers`` belong to an answer with an end. Without them it is an endless stream of events.
+    """
 
     def __init__(
         self,
@@ -74,28 +79,41 @@ class Stream:
         self.write, self.headers = write, headers
 
     def head(self, usual: dict[str, str]) -> Reply:
-        """For who asks for nothing else. A length would be wrong: nobody knows it."""
+        """Return the answer to a HEAD request. Its length is unknown."""
         reply = Reply(b"", 200, self.headers or usual)
         reply.sized = False
         return reply
 
 
 class Request:
-    """One call. The body is read and parsed only when a handler asks for it."""
+    """One HTTP request. Its body is read and parsed only when a handler asks for it."""
 
-    __slots__ = ("_body", "_headers", "_query", "_receive", "caller", "largest", "made", "method",
-                 "params", "path", "receipts", "scope", "services")  # fmt: skip
+    __slots__ = (
+        "_body",
+        "_headers",
+        "_query",
+        "_receive",
+        "caller",
+        "largest",
+        "method",
+        "params",
+        "path",
+        "receipts",
+        "reply",
+        "scope",
+        "services",
+    )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive, services: "Services") -> None:
         self.scope, self._receive, self.services = scope, receive, services
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.params: dict[str, str] = {}
-        self.caller: Key = NOBODY
+        self.caller: Key = NO_CALLER
         self.largest: int | None = None
         self.receipts: Callable[[Reply], Receipt] | None = None
-        #: the answer, made from the state the command led to, not from what came after
-        self.made: Reply
+        #: The answer, from the state right after the command.
+        self.reply: Reply
         self._body: bytes | None = None
         self._query: dict[str, str] | None = None
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -136,11 +154,11 @@ class Request:
                 return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def read(self, type_: type[Body]) -> Body:
-        """The body as a closed type; no body at all counts as ``{}``."""
+        """Return the body as this type. An empty body counts as ``{}``."""
         return parse_body(await self.body() or b"{}", type_)
 
     def integer(self, name: str, default: int, low: int, high: int) -> int:
-        """A whole number of the query, within bounds."""
+        """Return a whole number of the query. Raise BadRequest when it is out of bounds."""
         text = self.query.get(name)
         if text is None:
             return default
@@ -150,72 +168,79 @@ class Request:
             )
         return int(text)
 
-    def recording(self, answer: Callable[["Run"], Reply]) -> "ReceiptFor":
-        """For the host: make the answer when the command is decided, and keep it in the same
-        commit if the caller sent a key. It is then in ``made``."""
+    def record_reply(self, answer: Callable[["Run"], Reply]) -> "ReceiptFor":
+        """Return a callback for the host that makes the reply when the command is decided.
 
-        def note(run: "Run", events: "list[Published]") -> Receipt | None:
-            self.made = answer(run)
-            return self.receipts(self.made) if self.receipts is not None else None
+        The callback stores the reply in ``reply``. When the caller sent an Idempotency-Key, the
+        receipt goes into the same commit.
+        """
 
-        return note
+        def make_receipt(run: "Run", events: "list[Published]") -> Receipt | None:
+            self.reply = answer(run)
+            return self.receipts(self.reply) if self.receipts is not None else None
+
+        return make_receipt
 
 
 def parse_body(body: bytes, type_: type[Body]) -> Body:
-    refuse_deep(body)
+    check_depth(body)
     try:
         return msgspec.json.decode(body, type=type_)
     except msgspec.ValidationError as error:
-        said = worded(str(error), type_)
-        raise BadRequest(f"The body does not fit: {said}", fields=[str(error)]) from None
+        explanation = explain_body_error(str(error), type_)
+        raise BadRequest(f"The body does not fit: {explanation}", fields=[str(error)]) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"The body is not JSON: {error}") from None
 
 
-def refuse_deep(body: bytes) -> None:
-    if too_deep(body):
-        raise BadRequest(f"The body is nested deeper than {DEEPEST} levels.")
+def check_depth(body: bytes) -> None:
+    if is_too_deep(body):
+        raise BadRequest(f"The body is nested deeper than {MAX_DEPTH} levels.")
 
 
 def _too_large(limit: int) -> BodyTooLarge:
     return BodyTooLarge(f"The body is larger than {limit} bytes.", maxRequestBodyBytes=limit)
 
 
-NOBODY = Key(id="", hash="", tenant="", name="", scopes=[], speaks_as=[], created_at=0, admin=False)
+NO_CALLER = Key(
+    id="", hash="", tenant="", name="", scopes=[], speaks_as=[], created_at=0, admin=False
+)
 
 Handler = Callable[[Request], Awaitable[Reply | Stream]]
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """One route. The router, the OpenAPI document, the idempotency records and the tests that
-    walk every route all read this row."""
+    """One route.
+
+    The router, the OpenAPI document, the idempotency records and the tests of all routes read it.
+    """
 
     method: str
     path: str
     call: Handler
     summary: str
     scope: str | None = None
-    #: a second scope: what is arranged here starts runs later
+    #: A second scope, for a route that arranges later runs.
     beside: str | None = None
     public: bool = False
     body: Any = None
-    #: query parameter -> (JSON schema, what it means)
+    #: Query parameter -> (JSON schema, description).
     query: dict[str, tuple[dict[str, Any], str]] = {}
     status: int = 200
-    #: the published schema of the answer, where there is one
+    #: The protocol's schema of the answer, if any.
     answer: str | None = None
-    #: other statuses this route gives on purpose
+    #: Other statuses that this route returns.
     errors: tuple[int, ...] = ()
     media: str = "application/json"
-    #: bytes a body may have, where that is not what the settings say
+    #: Largest body in bytes, when it differs from the settings.
     largest: int | None = None
-    #: open to the key of somebody who was asked to join a thread
+    #: Open to keys for one thread.
     joined: bool = False
-    #: the same request of somebody else is another one
+    #: The same request of another caller is another request.
     personal: bool = False
-    #: open to programs on this machine without a key, where the host trusts them
+    #: Open to trusted local programs without a key.
     local: bool = False
-    #: it knows again what it has seen by what was signed; a header is no proof of anything
+    #: The route finds repeats by their signed content and ignores an Idempotency-Key.
     knows_again: bool = False
     hidden: bool = False
 
@@ -229,15 +254,37 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     @property
     def keyed(self) -> bool:
-        """Whether an Idempotency-Key counts."""
+        """Return whether the route heeds an Idempotency-Key."""
         return self.mutating and not self.knows_again
 
 
-def pattern_of(path: str) -> re.Pattern[str]:
-    """``/v1/runs/{run_id}:pause`` as a pattern; a parameter stops at a slash."""
+def path_pattern(path: str) -> re.Pattern[str]:
+    """Return ``/v1/runs/{run_id}:pause`` as a pattern. A parameter stops at a slash."""
     parts = re.split(r"\{(\w+)\}", path)
     pattern = "".join(
         re.escape(part) if index % 2 == 0 else f"(?P<{part}>[^/]+)"
         for index, part in enumerate(parts)
     )
     return re.compile(pattern)
+
+
+def explain_body_error(problem: str, type_: Any) -> str:
+    """Return msgspec's message in plain words, with a suggestion for an unknown field."""
+    if match := _UNKNOWN.fullmatch(problem):
+        return _unknown_field(match[1], type_)
+    if match := _LENGTH.fullmatch(problem):
+        kind, bound, number, field = match.groups()
+        things = "characters" if kind == "str" else "items"
+        if bound == ">=" and number == "1":
+            return f"{field} must not be empty."
+        return f"{field} has at {'most' if bound == '<=' else 'least'} {number} {things}."
+    return problem
+
+
+def _unknown_field(name: str, type_: Any) -> str:
+    if not (isinstance(type_, type) and issubclass(type_, msgspec.Struct)):
+        return f"there is no field `{name}`."
+    names = [field.encode_name for field in msgspec.structs.fields(type_)]
+    suggestion = nearest_word(name, names)
+    hint = f" Did you mean `{suggestion}`?" if suggestion else f" There are {', '.join(names)}."
+    return f"there is no field `{name}`.{hint}"

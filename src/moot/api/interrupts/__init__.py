@@ -1,1 +1,1 @@
-"""interrupts."""
+"""Routes that answer interrupts, and the inbox of open ones."""

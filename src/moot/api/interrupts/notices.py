@@ -1,4 +1,4 @@
-"""Notices in the inbox: what no run waits for, but a person should know of and may act on."""
+"""Notices of the inbox: failures and skipped slots a person may act on."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,43 +11,49 @@ from moot.engine.effects.agent_budgets import (
     STOPPED,
     WARN_AT,
     WARNED,
-    Allowances,
-    notice_key,
+    AgentBudgets,
+    budget_notice_key,
 )
-from moot.engine.streams.hub import inbox_of
-from moot.store.protocol import Batch, Delivery
-from moot.store.records import DeliveryFilter
-from moot.triggers.schedules.fire_rows import fire_of, schedule_of
+from moot.engine.streams.hub import inbox_channel
+from moot.store.protocol import Batch
+from moot.store.records import Delivery, DeliveryFilter
+from moot.triggers.schedules.fire_rows import fire_from_row, schedule_id_from_key
 
-#: notices of one kind that are shown; the lists of what they are about have all of them
+#: Notices of one kind in the inbox. Other lists show all of them.
 MOST_NOTICES = 100
 
 
-async def of(request: Request) -> dict[str, Any]:
-    """The newest first. Where one comes or goes, the inbox has another revision."""
-    found = [row for state in NOTICES for row in await _in(request, state)]
-    ways = await request.services.triggers.subscriptions.inbound(request.caller.tenant)
-    found = trigger_notices.still_there(found, ways)
-    found += await _limits(request, await _in(request, "notice"))
-    found.sort(key=lambda row: row.updated_at, reverse=True)
-    shown = [_notice(row) for row in found]
-    for notice in shown:
+async def list_notices(request: Request) -> dict[str, Any]:
+    """Return all notices, the newest first.
+
+    The inbox gets a new revision when one comes or goes.
+    """
+    rows = [row for state in NOTICES for row in await _deliveries_in(request, state)]
+    subscriptions = await request.services.triggers.subscriptions.inbound(request.caller.tenant)
+    rows = trigger_notices.without_removed_sources(rows, subscriptions)
+    rows += await _current_limits(request, await _deliveries_in(request, "notice"))
+    rows.sort(key=lambda row: row.updated_at, reverse=True)
+    notices = [_notice_view(row) for row in rows]
+    for notice in notices:
         if notice.get("source") == "queue":
-            await _name_queue(request, notice)
-    shown += await trigger_notices.notices(request, ways)
-    shown += await webhook_notices.notices(request)
-    return {"notices": shown} if shown else {}
+            await _add_queue_name(request, notice)
+    notices += await trigger_notices.list_stopped_notices(request, subscriptions)
+    notices += await webhook_notices.list_webhook_notices(request)
+    return {"notices": notices} if notices else {}
 
 
-async def changed(request: Request) -> None:
-    """Some may be true no longer."""
+async def announce_inbox_change(request: Request) -> None:
+    """Give the inbox a new revision and wake its readers, because notices may have changed."""
     tenant = request.caller.tenant
     await request.services.store.commit(Batch(inboxes=[tenant]))
-    request.services.host.hub.ring(inbox_of(tenant))
+    request.services.host.hub.ring(inbox_channel(tenant))
 
 
-async def _in(request: Request, state: str) -> list[Delivery]:
-    """Only of the sources that are told of one by one: others could hide them."""
+async def _deliveries_in(request: Request, state: str) -> list[Delivery]:
+    """Return deliveries in this state, only of sources with their own notices.
+
+    Others could crowd them out.
+    """
     where = DeliveryFilter(states=(state,), sources=tuple(NOTICES.get(state, ())))
     rows, _ = await request.services.store.deliveries(
         request.caller.tenant, where, None, MOST_NOTICES
@@ -55,29 +61,32 @@ async def _in(request: Request, state: str) -> list[Delivery]:
     return rows
 
 
-async def _limits(request: Request, rows: list[Delivery]) -> list[Delivery]:
-    """Those about limits of members that are still as they say: in this day or month, with no
-    higher limit set since, and no later notice of the same limit."""
+async def _current_limits(request: Request, rows: list[Delivery]) -> list[Delivery]:
+    """Return the budget notices that are still true.
+
+    Such a notice is from this day or month, its limit was not raised since, and no later notice
+    replaces it.
+    """
     services, tenant = request.services, request.caller.tenant
-    allowances = Allowances(services.store, services.clock, services.roster)
-    kept: list[Delivery] = []
-    for member in dict.fromkeys(row.subscription for row in rows):
-        seat, now = await services.roster.find(tenant, member), services.clock.millis()
-        bounds = await allowances.bounds(tenant, seat) if seat is not None else []
-        mine = {row.key: row for row in rows if row.subscription == member}
+    allowances = AgentBudgets(services.store, services.clock, services.roster)
+    current: list[Delivery] = []
+    for roster_id in dict.fromkeys(row.subscription for row in rows):
+        member, now = await services.roster.find(tenant, roster_id), services.clock.millis()
+        bounds = await allowances.bounds(tenant, member) if member is not None else []
+        by_key = {row.key: row for row in rows if row.subscription == roster_id}
         for bound in bounds:
-            stop = mine.get(notice_key(bound, STOPPED, now)) if bound.share >= 1 else None
-            warning = mine.get(notice_key(bound, WARNED, now))
-            told = stop or (warning if bound.share >= WARN_AT else None)
-            kept += [told] if told is not None else []
-    return kept
+            stop = by_key.get(budget_notice_key(bound, STOPPED, now)) if bound.share >= 1 else None
+            warning = by_key.get(budget_notice_key(bound, WARNED, now))
+            newest = stop or (warning if bound.share >= WARN_AT else None)
+            current += [newest] if newest is not None else []
+    return current
 
 
-def _notice(row: Delivery) -> dict[str, Any]:
-    return _limit(row) if row.source == BUDGET else NOTICES[row.state][row.source](row)
+def _notice_view(row: Delivery) -> dict[str, Any]:
+    return _budget_notice(row) if row.source == BUDGET else NOTICES[row.state][row.source](row)
 
 
-def _limit(row: Delivery) -> dict[str, Any]:
+def _budget_notice(row: Delivery) -> dict[str, Any]:
     stopped = row.subject == STOPPED
     return {
         "id": row.delivery_id,
@@ -90,19 +99,19 @@ def _limit(row: Delivery) -> dict[str, Any]:
     }
 
 
-async def _name_queue(request: Request, notice: dict[str, Any]) -> None:
+async def _add_queue_name(request: Request, notice: dict[str, Any]) -> None:
     subscriptions = request.services.triggers.subscriptions
-    seen = await subscriptions.find(request.caller.tenant, notice["subscriptionId"])
-    if seen is not None and seen.it.queue:
-        notice["queue"] = seen.it.queue
+    subscription = await subscriptions.find(request.caller.tenant, notice["subscriptionId"])
+    if subscription is not None and subscription.it.queue:
+        notice["queue"] = subscription.it.queue
 
 
-def _missed(row: Delivery) -> dict[str, Any]:
-    fire = fire_of(row)
+def _missed_fire_notice(row: Delivery) -> dict[str, Any]:
+    fire = fire_from_row(row)
     last = iso((fire.slot if fire.until is None else fire.until) * 1000)
     fires = "1 missed fire" if fire.count == 1 else f"{fire.count} missed fires, the last"
     return {
-        **_of_schedule(row),
+        **_schedule_fields(row),
         "kind": "missed-fire",
         "text": f"{fires} at {last}",
         "at": last,
@@ -110,16 +119,16 @@ def _missed(row: Delivery) -> dict[str, Any]:
     }
 
 
-def _unbegun(row: Delivery) -> dict[str, Any]:
-    at = iso(fire_of(row).slot * 1000)
+def _failed_fire_notice(row: Delivery) -> dict[str, Any]:
+    at = iso(fire_from_row(row).slot * 1000)
     text = f"The run for {at} could not begin: {row.reason}"
-    return {**_of_schedule(row), "kind": "failed-fire", "text": text, "at": at, "count": 1}
+    return {**_schedule_fields(row), "kind": "failed-fire", "text": text, "at": at, "count": 1}
 
 
-def _of_schedule(row: Delivery) -> dict[str, Any]:
+def _schedule_fields(row: Delivery) -> dict[str, Any]:
     return {
         "id": row.delivery_id,
-        "scheduleId": schedule_of(row.key),
+        "scheduleId": schedule_id_from_key(row.key),
         "workflowId": row.subject,
         "actions": ["run", "skip"],
         "since": iso(row.updated_at * 1000),
@@ -127,7 +136,7 @@ def _of_schedule(row: Delivery) -> dict[str, Any]:
     }
 
 
-def _undelivered(row: Delivery) -> dict[str, Any]:
+def _dead_letter_notice(row: Delivery) -> dict[str, Any]:
     member = {} if row.member is None else {"rosterId": row.member}
     return {
         "id": row.delivery_id,
@@ -142,11 +151,11 @@ def _undelivered(row: Delivery) -> dict[str, Any]:
     }
 
 
-#: state of a delivery -> source -> what a person is told
+#: State of a delivery -> source -> function that builds the notice.
 NOTICES: dict[str, dict[str, Callable[[Delivery], dict[str, Any]]]] = {
-    "missed": {"schedule": _missed},
+    "missed": {"schedule": _missed_fire_notice},
     "dead": {
-        "schedule": _unbegun,
-        **dict.fromkeys(("queue", "webhook"), _undelivered),
+        "schedule": _failed_fire_notice,
+        **dict.fromkeys(("queue", "webhook"), _dead_letter_notice),
     },
 }

@@ -1,28 +1,31 @@
-"""Notices of webhooks: one for each receiver that fails, was given up, or left letters undelivered.
+"""Notices about outgoing webhooks, one for each receiver in trouble.
 
-One for each letter would hide everything else: a receiver that is away for a day leaves thousands.
+One notice for each dead letter would hide everything else: a receiver that is away for a day leaves
+thousands.
 """
 
 from typing import Any
 
 from moot.api.http.request import Request
 from moot.core.events import iso
-from moot.core.triggers.webhooks import Circuit, Webhook
+from moot.core.triggers.webhooks import Circuit, WebhookRegistration
 
 
-async def notices(request: Request) -> list[dict[str, Any]]:
+async def list_webhook_notices(request: Request) -> list[dict[str, Any]]:
     triggers, tenant = request.services.triggers, request.caller.tenant
-    found = []
+    notices = []
     for hook in triggers.webhooks.all(tenant):
-        circuit = await triggers.outgoing.known(tenant, hook.webhook_id)
+        circuit = await triggers.webhook_deliveries.known(tenant, hook.webhook_id)
         counts = await request.services.store.delivery_counts(tenant, hook.webhook_id)
         waiting, dead = counts.get("waiting", 0) + counts.get("retrying", 0), counts.get("dead", 0)
         if hook.state == "failed" or circuit.failing or dead:
-            found.append(_notice(hook, circuit, waiting, dead))
-    return found
+            notices.append(_webhook_notice(hook, circuit, waiting, dead))
+    return notices
 
 
-def _notice(hook: Webhook, circuit: Circuit, waiting: int, dead: int) -> dict[str, Any]:
+def _webhook_notice(
+    hook: WebhookRegistration, circuit: Circuit, waiting: int, dead: int
+) -> dict[str, Any]:
     failing = circuit.failing and hook.state != "failed"
     parts = [
         *(["was given up; register it again"] if hook.state == "failed" else []),
@@ -35,7 +38,7 @@ def _notice(hook: Webhook, circuit: Circuit, waiting: int, dead: int) -> dict[st
     return {
         "id": hook.webhook_id,
         "kind": "webhook",
-        "text": f"The webhook {hook.webhook_id} to {_place(hook.url)} {'; '.join(parts)}",
+        "text": f"The webhook {hook.webhook_id} to {_public_url(hook.url)} {'; '.join(parts)}",
         "source": "outbound",
         "subscriptionId": hook.webhook_id,
         "reason": circuit.error,
@@ -49,6 +52,6 @@ def _notice(hook: Webhook, circuit: Circuit, waiting: int, dead: int) -> dict[st
     }
 
 
-def _place(url: str) -> str:
-    """Without what may be a secret."""
+def _public_url(url: str) -> str:
+    """Return the address without its query and fragment, which may hold a secret."""
     return url.partition("?")[0].partition("#")[0]

@@ -1,1 +1,1 @@
-"""replay."""
+"""Routes that fork, compare and verify runs."""

@@ -1,4 +1,4 @@
-"""Whether a run's log is what its workflow and the facts in it lead to."""
+"""Verify that this host could have written a run's log."""
 
 from typing import Any
 
@@ -6,17 +6,17 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.engine.replay.verify import verified
+from moot.engine.replay.verify import verify_run
 
 
 class Verify(Struct, frozen=True, forbid_unknown_fields=True):
-    """Nothing to say."""
+    """An empty body."""
 
 
-async def verify(request: Request) -> Reply:
+async def verify_log(request: Request) -> Reply:
     run_id = request.params["run_id"]
     await request.read(Verify)
-    checked = await verified(request.services.host, request.caller.tenant, run_id)
+    checked = await verify_run(request.services.host, request.caller.tenant, run_id)
     body: dict[str, Any] = {
         "runId": run_id,
         "events": checked.events,
@@ -28,9 +28,10 @@ async def verify(request: Request) -> Reply:
     return Reply(body)
 
 
-ENDPOINTS = (
+VERIFY_ENDPOINTS = (
     Endpoint(
-        method="POST", path="/v1/host/moot/runs/{run_id}:verify", call=verify, scope="runs:read",
+        method="POST", path="/v1/host/moot/runs/{run_id}:verify", call=verify_log,
+        scope="runs:read",
         body=Verify, summary="Work a run out anew from its log and compare", errors=(404, 409),
     ),
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""roster."""
+"""Routes for standing agents."""

@@ -1,124 +1,132 @@
-"""A standing agent at a glance: what wakes it, when next, how it went lately, what it asks.
+"""Show a standing agent's work: triggers, next fires, recent runs, questions.
 
-Read in a few look-ups that are bounded whatever it has done so far; also of one that was let go.
+A few bounded look-ups read it, also for a dismissed agent.
 """
 
 from typing import Any
 
 from msgspec import Struct
 
-from moot.agents.roster.members import Hired, decoded
+from moot.agents.roster.members import MemberRecord, member_from_record
 from moot.api.http.request import Reply, Request
-from moot.api.roster.views import model_of, offered, shown
-from moot.api.schedules.views import shown as schedule_shown
+from moot.api.roster.views import check_roster_offered, member_model, member_view
+from moot.api.schedules.views import schedule_view
 from moot.core.errors import NotFound
 from moot.core.events import iso
-from moot.store.protocol import RunRow
+from moot.store.protocol import RunIndexRow
 from moot.store.tallies import DAY_MS, Tally
 from moot.triggers.inbound.overview import Trigger
 
-#: days that are counted, this one included
+#: Days in the counts, including today.
 DAYS = 14
-#: of its runs, those that are looked at; of what wakes it, what is shown
+#: Limits of the overview: runs, triggers, questions.
 MOST_RUNS = 20_000
 MOST_TRIGGERS = 100
 MOST_ASKED = 1000
-#: of a schedule, what its times are told by
+#: Fields of a schedule that describe its times.
 TIMES = ("kind", "words", "cronExpr", "intervalSeconds", "at", "timezone", "nextFireAt", "problem")
 
 
-class Person(Struct, frozen=True):
-    """Whoever it is, or was."""
+class MemberProfile(Struct, frozen=True):
+    """A standing agent, present or dismissed, and its view."""
 
-    hired: Hired
-    said: dict[str, Any]
+    record: MemberRecord
+    view: dict[str, Any]
 
 
-async def work(request: Request) -> Reply:
-    offered(request)
-    person = await _person(request)
-    tenant, name = request.caller.tenant, person.hired.entry.roster_id
+async def read_member_work(request: Request) -> Reply:
+    check_roster_offered(request)
+    profile = await _find_profile(request)
+    tenant, name = request.caller.tenant, profile.record.entry.roster_id
     store, now = request.services.store, request.services.clock.millis()
     first = now // DAY_MS - DAYS + 1
     triggers = await request.services.triggers.listening.of_member(tenant, name)
-    told = [
-        (each.it.workflow_id or "", await _trigger(request, each))
+    trigger_views = [
+        (each.it.workflow_id or "", await _trigger_view(request, each))
         for each in triggers[:MOST_TRIGGERS]
     ]
     newest = {row.workflow_id: row for row in await store.newest_runs(tenant, name, MOST_RUNS)}
     counts = await store.tally(tenant, name, first * DAY_MS, MOST_RUNS)
-    names = dict.fromkeys((*person.hired.entry.workflows, *(flow for flow, _ in told)))
+    names = dict.fromkeys((*profile.record.entry.workflows, *(flow for flow, _ in trigger_views)))
     portfolio = [
         {
             "workflowId": flow,
-            "triggers": [trigger for of, trigger in told if of == flow],
-            **_last(newest.get(flow)),
-            **_days([each for each in counts if each.workflow_id == flow], first),
+            "triggers": [trigger for of, trigger in trigger_views if of == flow],
+            **_last_run(newest.get(flow)),
+            **_daily_counts([each for each in counts if each.workflow_id == flow], first),
         }
         for flow in names
     ]
-    asked = [
+    questions = [
         {
             "number": number, "id": item.item_id, "runId": item.run_id, "kind": item.kind,
             "question": item.question, "actions": item.actions, "askedBy": item.asked_by,
         }
         for number, item in await store.asked_by(tenant, name, MOST_ASKED)
     ]  # fmt: skip
-    body = {"portfolio": portfolio, "triggers": len(triggers), "waiting": asked}
-    model = await model_of(request, person.hired)
-    return Reply({**person.said, **({} if model is None else {"model": model}), **body})
+    body = {"portfolio": portfolio, "triggers": len(triggers), "waiting": questions}
+    model = await member_model(request, profile.record)
+    return Reply({**profile.view, **({} if model is None else {"model": model}), **body})
 
 
-async def _person(request: Request) -> Person:
-    """Raises NotFound for who never was a member."""
+async def _find_profile(request: Request) -> MemberProfile:
+    """Return the member's profile. Raise NotFound for an id that never was a member."""
     tenant, services = request.caller.tenant, request.services
     roster_id = request.params["roster_id"].replace("%3A", ":").replace("%3a", ":")
-    seat = await services.roster.find(tenant, roster_id)
-    if seat is not None:
-        hired, said = seat.hired, shown(request, seat.hired)
+    member = await services.roster.find(tenant, roster_id)
+    if member is not None:
+        record, view = member.hired, member_view(request, member.hired)
     else:
-        known = await services.roster.history(tenant, roster_id)
-        if not known:
+        versions = await services.roster.history(tenant, roster_id)
+        if not versions:
             await services.roster.must_find(tenant, roster_id)
-        hired, at = decoded(known[0]), iso(known[0].created_at * 1000)
-        said = {**shown(request, hired), "status": "dismissed", "since": at}
-        said["dismissed"] = {"by": known[0].by, "at": at}
-        said.pop("paused", None)
+        record, at = member_from_record(versions[0]), iso(versions[0].created_at * 1000)
+        view = {**member_view(request, record), "status": "dismissed", "since": at}
+        view["dismissed"] = {"by": versions[0].by, "at": at}
+        view.pop("paused", None)
     you = {"you": request.caller.id}
-    return Person(hired, {**said, **({"hiredBy": hired.hired_by} if hired.hired_by else {}), **you})
+    return MemberProfile(
+        record, {**view, **({"hiredBy": record.hired_by} if record.hired_by else {}), **you}
+    )
 
 
-async def _trigger(request: Request, trigger: Trigger) -> dict[str, Any]:
-    it = trigger.it
-    said: dict[str, Any] = {"source": it.source, "subscriptionId": it.subscription_id,
-                            "state": it.state}  # fmt: skip
-    if it.queue is not None:
-        said["queue"] = it.queue
-    if it.schedule_id is not None:
-        said |= {"scheduleId": it.schedule_id, **await _times(request, it.schedule_id)}
-    return said if trigger.inert is None else {**said, "inert": trigger.inert}
+async def _trigger_view(request: Request, trigger: Trigger) -> dict[str, Any]:
+    subscription = trigger.it
+    view: dict[str, Any] = {
+        "source": subscription.source,
+        "subscriptionId": subscription.subscription_id,
+        "state": subscription.state,
+    }
+    if subscription.queue is not None:
+        view["queue"] = subscription.queue
+    if subscription.schedule_id is not None:
+        view |= {
+            "scheduleId": subscription.schedule_id,
+            **await _schedule_times(request, subscription.schedule_id),
+        }
+    return view if trigger.inert is None else {**view, "inert": trigger.inert}
 
 
-async def _times(request: Request, schedule_id: str) -> dict[str, Any]:
+async def _schedule_times(request: Request, schedule_id: str) -> dict[str, Any]:
     schedules = request.services.triggers.schedules
     try:
-        found = schedule_shown(await schedules.find(request.caller.tenant, schedule_id))
+        view = schedule_view(await schedules.find(request.caller.tenant, schedule_id))
     except NotFound:
         return {}  # removed meanwhile
-    return {name: found[name] for name in (*TIMES, "state") if found.get(name) is not None}
+    return {name: view[name] for name in (*TIMES, "state") if view.get(name) is not None}
 
 
-def _last(row: RunRow | None) -> dict[str, Any]:
+def _last_run(row: RunIndexRow | None) -> dict[str, Any]:
     if row is None:
         return {}
-    said = {"runId": row.run_id, "status": row.status, "startedAt": iso(row.created_at * 1000)}
+    run = {"runId": row.run_id, "status": row.status, "startedAt": iso(row.created_at * 1000)}
     if row.ended_at is not None:
-        said["endedAt"] = iso(row.ended_at * 1000)
-    return {"last": said}
+        run["endedAt"] = iso(row.ended_at * 1000)
+    return {"last": run}
 
 
-def _days(counts: list[Tally], first: int) -> dict[str, Any]:
-    """How many runs were begun on each day, the oldest first."""
+def _daily_counts(counts: list[Tally], first: int) -> dict[str, Any]:
+    """Return how many runs started on each day, the oldest first."""
     runs, failed = [0] * DAYS, 0
     for each in counts:
         runs[min(max(each.day - first, 0), DAYS - 1)] += each.count

@@ -1,31 +1,36 @@
-"""Standing agents: the roster as the protocol reads it, and its management under our own name."""
+"""Hire, change and dismiss standing agents; the protocol's roster."""
 
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from moot.agents.definitions.manifest import Agent, refuse_unseen
+from moot.agents.definitions.manifest import Agent, refuse_invisible_characters
 from moot.agents.roster.members import (
     ROSTER_ID,
-    AgentRef,
-    Budget,
-    Entry,
-    Hired,
-    Owner,
-    Seat,
-    nobody,
+    MemberAgentRef,
+    MemberBudget,
+    MemberEntry,
+    MemberOwner,
+    MemberRecord,
+    MemberVersion,
+    new_member_guard,
 )
-from moot.api.agents.routes import refuse_agents, refuse_taken
+from moot.api.agents.routes import check_name_free, refuse_agent_keys
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.interrupts import notices
 from moot.api.roster import actions, overview, views
-from moot.api.roster.changes import differences
-from moot.api.roster.views import offered, seat_of, shown, with_budget
+from moot.api.roster.views import (
+    changed_fields,
+    check_roster_offered,
+    find_member,
+    member_view,
+    view_with_budget,
+)
 from moot.core.agents.deployments import CHANNELS
 from moot.core.errors import BadRequest, Conflict, NotFound
 from moot.core.errors.triggers import Overtaken, WorkspaceMembershipRequired
-from moot.core.text.nearest import nearest
+from moot.core.text.nearest import nearest_word
 
 Persona = Annotated[str, Meta(min_length=1, max_length=200)]
 Label = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -34,103 +39,106 @@ WorkflowId = Annotated[str, Meta(min_length=1, max_length=128)]
 MOST_WORKFLOWS = 200
 
 
-class Hire(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Somebody new. Whose it is follows from the key, never from the body."""
+class HireMemberBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A new standing agent. Its owner follows from the key, never from the body."""
 
     persona: Persona
-    agent_ref: AgentRef
+    agent_ref: MemberAgentRef
     roster_id: Annotated[str, Meta(min_length=6, max_length=128, pattern=ROSTER_ID)] | None = None
     workflows: Annotated[list[WorkflowId], Meta(max_length=MOST_WORKFLOWS)] = []
     enabled: bool = True
     label: Label | None = None
     description: About | None = None
-    budget: Budget | None = None
+    budget: MemberBudget | None = None
 
 
-class Change(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class ChangeMemberBody(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """Changes to a standing agent. Fields that are left out stay."""
+
     persona: Persona | UnsetType = UNSET
-    agent_ref: AgentRef | UnsetType = UNSET
+    agent_ref: MemberAgentRef | UnsetType = UNSET
     workflows: Annotated[list[WorkflowId], Meta(max_length=MOST_WORKFLOWS)] | UnsetType = UNSET
     enabled: bool | UnsetType = UNSET
     label: Label | UnsetType | None = UNSET
     description: About | UnsetType | None = UNSET
-    #: the limits it has from now on; null takes all of them away
-    budget: Budget | UnsetType | None = UNSET
+    #: The new limits. Null removes all of them.
+    budget: MemberBudget | UnsetType | None = UNSET
 
 
 # -- as the protocol reads it -------------------------------------------------------------------
 
 
-async def roster(request: Request) -> Reply:
-    offered(request)
-    found = await request.services.roster.all(request.caller.tenant)
+async def list_roster(request: Request) -> Reply:
+    check_roster_offered(request)
+    members = await request.services.roster.all(request.caller.tenant)
     now = request.services.clock.millis()
-    entries = [seat.hired.seen(now) for seat in found]
+    entries = [member.hired.seen(now) for member in members]
     return Reply({"roster": entries, "total": len(entries)})
 
 
-async def entry(request: Request) -> Reply:
-    return Reply((await seat_of(request)).hired.seen(request.services.clock.millis()))
+async def read_roster_entry(request: Request) -> Reply:
+    return Reply((await find_member(request)).hired.seen(request.services.clock.millis()))
 
 
 # -- management ---------------------------------------------------------------------------------
 
 
-async def hire(request: Request) -> Reply:
-    offered(request)
-    refuse_agents(request)
-    asked = await request.read(Hire)
-    _check_words(asked)
+async def hire_member(request: Request) -> Reply:
+    check_roster_offered(request)
+    refuse_agent_keys(request)
+    body = await request.read(HireMemberBody)
+    _check_texts(body)
     tenant, clock = request.caller.tenant, request.services.clock
-    agent = await _check_agent(request, asked.agent_ref)
-    if asked.roster_id is not None:
-        await _check_name(request, asked.roster_id, agent)
-    await _check_workflows(request, asked.workflows)
-    made = Entry(
-        roster_id=asked.roster_id or clock.new_id("host:"),
-        persona=asked.persona,
-        agent_ref=asked.agent_ref,
-        owner=Owner(tenant_id=tenant),
-        workflows=tuple(dict.fromkeys(asked.workflows)),
-        enabled=asked.enabled,
-        label=asked.label,
-        description=asked.description,
+    agent = await _check_agent(request, body.agent_ref)
+    if body.roster_id is not None:
+        await _check_name(request, body.roster_id, agent)
+    await _check_workflows(request, body.workflows)
+    entry = MemberEntry(
+        roster_id=body.roster_id or clock.new_id("host:"),
+        persona=body.persona,
+        agent_ref=body.agent_ref,
+        owner=MemberOwner(tenant_id=tenant),
+        workflows=tuple(dict.fromkeys(body.workflows)),
+        enabled=body.enabled,
+        label=body.label,
+        description=body.description,
     )
-    known = await request.services.roster.history(tenant, made.roster_id)
-    if known and not known[0].gone:
-        raise _taken(made.roster_id)
-    guard = nobody(tenant, made.roster_id)
-    if known:
-        guard = replace(guard, revision=known[0].revision)
-    hired = Hired(
-        entry=made, did="hired", hired_at=clock.millis(), budget=asked.budget,
+    versions = await request.services.roster.history(tenant, entry.roster_id)
+    if versions and not versions[0].gone:
+        raise _name_taken(entry.roster_id)
+    guard = new_member_guard(tenant, entry.roster_id)
+    if versions:
+        guard = replace(guard, revision=versions[0].revision)
+    record = MemberRecord(
+        entry=entry, did="hired", hired_at=clock.millis(), budget=body.budget,
         hired_by=request.caller.id,
     )  # fmt: skip
     try:
-        await request.services.roster.put(tenant, hired, request.caller.id, guard)
+        await request.services.roster.put(tenant, record, request.caller.id, guard)
     except Overtaken:
-        raise _taken(made.roster_id) from None
-    place = f"/v1/host/moot/roster/{made.roster_id}"
-    # whoever had this name before was somebody else: what woke that one is the new one's when asked
-    left = await request.services.triggers.leaving.left(tenant, made.roster_id) if known else []
-    return Reply({**shown(request, hired), "left": left}, 201, {"Location": place})
+        raise _name_taken(entry.roster_id) from None
+    place = f"/v1/host/moot/roster/{entry.roster_id}"
+    # triggers of a former member with this id stay paused; the answer lists them
+    left = await request.services.triggers.leaving.left(tenant, entry.roster_id) if versions else []
+    return Reply({**member_view(request, record), "left": left}, 201, {"Location": place})
 
 
-def _taken(roster_id: str) -> Conflict:
+def _name_taken(roster_id: str) -> Conflict:
     return Conflict(f"There is a member {roster_id} already.", rosterId=roster_id)
 
 
-def _check_words(asked: Hire | Change) -> None:
-    """People tell members from one another by what they read."""
-    refuse_unseen(asked)
-    if isinstance(asked.persona, str) and not asked.persona.strip():
+def _check_texts(body: HireMemberBody | ChangeMemberBody) -> None:
+    """Raise BadRequest for texts that people cannot read or tell apart."""
+    refuse_invisible_characters(body)
+    if isinstance(body.persona, str) and not body.persona.strip():
         raise BadRequest("A persona of blanks is none.", field="persona")
 
 
 async def _check_name(request: Request, roster_id: str, agent: Agent) -> None:
-    """An agent's own name is for an instance of that agent; a name that a key speaks as is for
-    whom the key belongs to."""
-    await refuse_taken(request, roster_id)
+    """Raise when the id belongs to another agent or to another key."""
+    await check_name_free(request, roster_id)
     named = await request.services.agents.find(
         request.caller.tenant, roster_id.removeprefix("host:")
     )
@@ -142,8 +150,11 @@ async def _check_name(request: Request, roster_id: str, agent: Agent) -> None:
         )
 
 
-async def _check_agent(request: Request, ref: AgentRef, own: str | None = None) -> Agent:
-    """An agent that is here, by at most one of a version and a channel."""
+async def _check_agent(request: Request, ref: MemberAgentRef, own: str | None = None) -> Agent:
+    """Return the agent that is referred to.
+
+    Raise BadRequest for an unknown agent, version or channel.
+    """
     tenant, services = request.caller.tenant, request.services
     if ref.version is not None and ref.channel is not None:
         raise BadRequest(
@@ -155,7 +166,7 @@ async def _check_agent(request: Request, ref: AgentRef, own: str | None = None) 
             field="agentRef.agentId",
         )
     try:
-        agent = await services.agents.must_be(tenant, ref.agent_id)
+        agent = await services.agents.must_find_by_id(tenant, ref.agent_id)
     except NotFound as refusal:
         raise BadRequest(refusal.message, field="agentRef.agentId") from None
     if ref.channel is not None and ref.channel not in CHANNELS:
@@ -165,8 +176,8 @@ async def _check_agent(request: Request, ref: AgentRef, own: str | None = None) 
         )
     versions = [record.version for record in await services.agents.history(tenant, agent.name)]
     if ref.version is not None and ref.version not in versions:
-        meant = nearest(ref.version, versions)
-        hint = f" Did you mean '{meant}'?" if meant else ""
+        suggestion = nearest_word(ref.version, versions)
+        hint = f" Did you mean '{suggestion}'?" if suggestion else ""
         raise BadRequest(
             f"There is no version '{ref.version}' of {agent.name}.{hint}",
             field="agentRef.version",
@@ -175,113 +186,116 @@ async def _check_agent(request: Request, ref: AgentRef, own: str | None = None) 
 
 
 async def _check_workflows(request: Request, names: list[str]) -> None:
-    """Every one is here and the caller's own. Whose another one is, nobody is told."""
-    known = [each.workflow_id for each in await request.services.store.definitions(
+    """Raise when a workflow is unknown or belongs to another tenant.
+
+    The refusal does not say whose it is.
+    """
+    workflow_ids = [each.workflow_id for each in await request.services.store.definitions(
         request.caller.tenant)]  # fmt: skip
     for name in names:
         try:
             await request.services.host.flows.newest(request.caller.tenant, name)
         except NotFound:
-            if await request.services.store.defined_elsewhere(request.caller.tenant, name):
+            if await request.services.store.is_defined_elsewhere(request.caller.tenant, name):
                 raise WorkspaceMembershipRequired(name) from None
-            meant = nearest(name, known)
-            hint = f" Did you mean '{meant}'?" if meant else ""
-            more = {"suggestion": meant} if meant else {}
+            suggestion = nearest_word(name, workflow_ids)
+            hint = f" Did you mean '{suggestion}'?" if suggestion else ""
+            more = {"suggestion": suggestion} if suggestion else {}
             raise BadRequest(
                 f"There is no workflow '{name}'.{hint}", field="workflows", workflowId=name, **more
             ) from None
 
 
-async def change(request: Request) -> Reply:
-    refuse_agents(request)
-    seat = await seat_of(request)
-    asked = await request.read(Change)
-    _check_words(asked)
-    if asked.agent_ref is not UNSET:
-        agent = await _check_agent(request, asked.agent_ref, seat.entry.roster_id)
-        await _check_name(request, seat.entry.roster_id, agent)
-    if asked.workflows is not UNSET:
-        await _check_workflows(request, asked.workflows)
+async def change_member(request: Request) -> Reply:
+    refuse_agent_keys(request)
+    member = await find_member(request)
+    body = await request.read(ChangeMemberBody)
+    _check_texts(body)
+    if body.agent_ref is not UNSET:
+        agent = await _check_agent(request, body.agent_ref, member.entry.roster_id)
+        await _check_name(request, member.entry.roster_id, agent)
+    if body.workflows is not UNSET:
+        await _check_workflows(request, body.workflows)
     fields = {
         name: tuple(dict.fromkeys(value)) if name == "workflows" else value
-        for name in asked.__struct_fields__
-        if name != "budget" and (value := getattr(asked, name)) is not UNSET
+        for name in body.__struct_fields__
+        if name != "budget" and (value := getattr(body, name)) is not UNSET
     }
-    budget = seat.hired.budget if asked.budget is UNSET else asked.budget
-    entry = replace(seat.entry, **fields)
-    fresh = replace(seat.hired, entry=entry, did="changed", budget=budget)
-    if entry.enabled != seat.entry.enabled:
+    budget = member.hired.budget if body.budget is UNSET else body.budget
+    entry = replace(member.entry, **fields)
+    fresh = replace(member.hired, entry=entry, did="changed", budget=budget)
+    if entry.enabled != member.entry.enabled:
         fresh = replace(fresh, back_at=request.services.clock.millis())
-    await actions.put(request, seat, fresh)
-    if asked.budget is not UNSET:
-        await notices.changed(request)
-    said = await with_budget(request, Seat(fresh, seat.guard))
-    return Reply({**said, "changes": differences(seat.hired, fresh)})
+    await actions.save_member(request, member, fresh)
+    if body.budget is not UNSET:
+        await notices.announce_inbox_change(request)
+    view = await view_with_budget(request, MemberVersion(fresh, member.guard))
+    return Reply({**view, "changes": changed_fields(member.hired, fresh)})
 
 
-async def dismiss(request: Request) -> Reply:
-    """What woke it rests with the same commit; its history tells what that is."""
-    refuse_agents(request)
-    seat = await seat_of(request)
-    await actions.put(request, seat, replace(seat.hired, did="dismissed"), gone=True)
+async def dismiss_member(request: Request) -> Reply:
+    """Dismiss a member. Its triggers pause in the same commit."""
+    refuse_agent_keys(request)
+    member = await find_member(request)
+    await actions.save_member(request, member, replace(member.hired, did="dismissed"), gone=True)
     return Reply(None, 204)
 
 
 HOST = "/v1/host/moot/roster"
 ONE = f"{HOST}/{{roster_id}}"
 READ, WRITE = "manifest:read", "manifest:write"
-ENDPOINTS = (
+ROSTER_ENDPOINTS = (
     Endpoint(
-        method="GET", path="/v1/agents/roster", call=roster, scope=READ,
+        method="GET", path="/v1/agents/roster", call=list_roster, scope=READ,
         summary="The standing agents", answer="agent-roster-response", errors=(501,),
     ),
     Endpoint(
-        method="GET", path="/v1/agents/roster/{roster_id}", call=entry, scope=READ,
+        method="GET", path="/v1/agents/roster/{roster_id}", call=read_roster_entry, scope=READ,
         summary="One standing agent", answer="agent-roster-entry", errors=(404, 501),
     ),
     Endpoint(
-        method="GET", path=HOST, call=views.members, scope=READ,
+        method="GET", path=HOST, call=views.list_members, scope=READ,
         summary="The standing agents, and who is on duty", errors=(501,),
     ),
     Endpoint(
-        method="POST", path=HOST, call=hire, body=Hire, scope=WRITE, status=201,
+        method="POST", path=HOST, call=hire_member, body=HireMemberBody, scope=WRITE, status=201,
         summary="Take somebody on", errors=(409, 501),
     ),
     Endpoint(
-        method="GET", path=ONE, call=views.member, scope=READ,
+        method="GET", path=ONE, call=views.read_member, scope=READ,
         summary="A standing agent, and who did what with it", errors=(404, 501),
     ),
     Endpoint(
-        method="GET", path=f"{ONE}/work", call=overview.work, scope="runs:read",
+        method="GET", path=f"{ONE}/work", call=overview.read_member_work, scope="runs:read",
         summary="What wakes a standing agent, how it went lately, what it asks; also of one that"
         " was let go",
         errors=(404, 501),
     ),
     Endpoint(
-        method="PATCH", path=ONE, call=change, body=Change, scope=WRITE,
+        method="PATCH", path=ONE, call=change_member, body=ChangeMemberBody, scope=WRITE,
         summary="Change a standing agent", errors=(404, 409, 501),
     ),
     Endpoint(
-        method="DELETE", path=ONE, call=dismiss, scope=WRITE, status=204,
+        method="DELETE", path=ONE, call=dismiss_member, scope=WRITE, status=204,
         summary="Let a standing agent go; what it did stays its own", errors=(404, 409, 501),
     ),
     Endpoint(
-        method="GET", path=f"{ONE}/history", call=views.history, scope=READ,
+        method="GET", path=f"{ONE}/history", call=views.read_member_history, scope=READ,
         summary="Who did what with a standing agent; also with one that was let go",
         errors=(404, 501),
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/pause", call=actions.pause, scope=WRITE,
-        body=actions.PauseAsked,
+        method="POST", path=f"{ONE}/pause", call=actions.pause_member, scope=WRITE,
+        body=actions.PauseMemberBody,
         summary="Nothing is started for it any more", errors=(404, 409, 501),
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/resume", call=actions.resume, scope=WRITE,
+        method="POST", path=f"{ONE}/resume", call=actions.resume_member, scope=WRITE,
         summary="It is on duty again", errors=(404, 409, 501),
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/run", call=actions.run, scope="runs:create",
-        body=actions.RunAsked,
+        method="POST", path=f"{ONE}/run", call=actions.run_member_workflow, scope="runs:create",
+        body=actions.RunMemberBody,
         status=202, summary="Start one of its workflows now", errors=(404, 409, 422, 501),
     ),
 )  # fmt: skip

@@ -1,124 +1,129 @@
-"""Standing agents as people see them: who is on duty, what is left to them, who did what."""
+"""Show standing agents: duty, budget and history."""
 
 from typing import Any
 
 import msgspec
 
-from moot.agents.roster.members import Hired, Pause, Seat, decoded
+from moot.agents.roster.members import MemberRecord, MemberVersion, PausePeriod, member_from_record
 from moot.api.http.request import Reply, Request
-from moot.api.roster.changes import differences
 from moot.core.errors import NotFound, NotProvided
 from moot.core.events import iso
-from moot.engine.effects.agent_budgets import WARN_AT, Allowances
+from moot.engine.effects.agent_budgets import WARN_AT, AgentBudgets
 
-#: entries of a member's history that are shown
+#: Rows of a member's history in one answer.
 MOST_HISTORY = 100
 
 
-def offered(request: Request) -> None:
-    if not request.services.keeps_roster:
+def check_roster_offered(request: Request) -> None:
+    if not request.services.has_roster:
         raise NotProvided("This host keeps no roster (MOOT_ROSTER).", capability="agents.roster")
 
 
-async def seat_of(request: Request) -> Seat:
-    offered(request)
-    return await request.services.roster.must_find(request.caller.tenant, _name(request))
+async def find_member(request: Request) -> MemberVersion:
+    check_roster_offered(request)
+    return await request.services.roster.must_find(request.caller.tenant, _roster_id(request))
 
 
-def _name(request: Request) -> str:
+def _roster_id(request: Request) -> str:
     return request.params["roster_id"].replace("%3A", ":").replace("%3a", ":")
 
 
-async def members(request: Request) -> Reply:
-    offered(request)
-    found = await request.services.roster.all(request.caller.tenant)
-    rows = [await with_budget(request, seat) for seat in found]
-    for row, seat in zip(rows, found, strict=True):
-        if (model := await model_of(request, seat.hired)) is not None:
+async def list_members(request: Request) -> Reply:
+    check_roster_offered(request)
+    members = await request.services.roster.all(request.caller.tenant)
+    rows = [await view_with_budget(request, member) for member in members]
+    for row, member in zip(rows, members, strict=True):
+        if (model := await member_model(request, member.hired)) is not None:
             row["model"] = model
-    return Reply({"roster": rows, "total": len(found)})
+    return Reply({"roster": rows, "total": len(members)})
 
 
-async def member(request: Request) -> Reply:
-    seat = await seat_of(request)
-    told = await _told(request, seat.entry.roster_id)
-    return Reply({**await with_budget(request, seat), "history": told})
+async def read_member(request: Request) -> Reply:
+    member = await find_member(request)
+    rows = await _history_rows(request, member.entry.roster_id)
+    return Reply({**await view_with_budget(request, member), "history": rows})
 
 
-async def history(request: Request) -> Reply:
-    """Names stay known: whoever had one, and who took them on and let them go."""
-    offered(request)
-    name = _name(request)
-    told = await _told(request, name)
-    if not told:
+async def read_member_history(request: Request) -> Reply:
+    """Return who did what with a member, also with a dismissed one."""
+    check_roster_offered(request)
+    name = _roster_id(request)
+    rows = await _history_rows(request, name)
+    if not rows:
         await request.services.roster.must_find(request.caller.tenant, name)
-    body: dict[str, Any] = {"rosterId": name, "history": told}
+    body: dict[str, Any] = {"rosterId": name, "history": rows}
     if await request.services.roster.find(request.caller.tenant, name) is None:
         leaving = request.services.triggers.leaving
         body["left"] = await leaving.left(request.caller.tenant, name)
     return Reply(body)
 
 
-async def _told(request: Request, name: str) -> list[dict[str, Any]]:
-    known = (await request.services.roster.history(request.caller.tenant, name))[: MOST_HISTORY + 1]
-    versions = [*(decoded(record) for record in known), None]
+async def _history_rows(request: Request, name: str) -> list[dict[str, Any]]:
+    records = (await request.services.roster.history(request.caller.tenant, name))[
+        : MOST_HISTORY + 1
+    ]
+    versions = [*(member_from_record(record) for record in records), None]
     return [
-        {"at": iso(record.created_at * 1000), "by": record.by, **_did(decoded(record), before)}
-        for record, before in zip(known, versions[1:], strict=True)
+        {
+            "at": iso(record.created_at * 1000),
+            "by": record.by,
+            **_action_view(member_from_record(record), before),
+        }
+        for record, before in zip(records, versions[1:], strict=True)
     ][:MOST_HISTORY]
 
 
-def _did(hired: Hired, before: Hired | None) -> dict[str, Any]:
-    said: dict[str, Any] = {"did": hired.did}
-    if hired.did == "changed" and before is not None:
-        said["changes"] = differences(before, hired)
-    if hired.did == "paused" and hired.pause is not None:
-        said |= _pause(hired.pause)
-    return said
+def _action_view(record: MemberRecord, before: MemberRecord | None) -> dict[str, Any]:
+    view: dict[str, Any] = {"did": record.did}
+    if record.did == "changed" and before is not None:
+        view["changes"] = changed_fields(before, record)
+    if record.did == "paused" and record.pause is not None:
+        view |= _pause_view(record.pause)
+    return view
 
 
-def _pause(pause: Pause) -> dict[str, Any]:
-    said: dict[str, Any] = {"by": pause.by}
+def _pause_view(pause: PausePeriod) -> dict[str, Any]:
+    view: dict[str, Any] = {"by": pause.by}
     if pause.reason:
-        said["reason"] = pause.reason
+        view["reason"] = pause.reason
     if pause.until is not None:
-        said["until"] = iso(pause.until * 1000)
-    return said
+        view["until"] = iso(pause.until * 1000)
+    return view
 
 
-async def with_budget(request: Request, seat: Seat) -> dict[str, Any]:
-    """A member, and of each of its limits how much is used up."""
-    said = shown(request, seat.hired)
-    if seat.hired.budget is not None:
+async def view_with_budget(request: Request, member: MemberVersion) -> dict[str, Any]:
+    """Return a member with the used share of each of its limits."""
+    view = member_view(request, member.hired)
+    if member.hired.budget is not None:
         services = request.services
-        allowances = Allowances(services.store, services.clock, services.roster)
-        said["budget"] = [
+        allowances = AgentBudgets(services.store, services.clock, services.roster)
+        view["budget"] = [
             {
                 "limit": bound.name,
                 "most": bound.most,
                 "used": bound.used,
-                "state": "used up" if bound.share >= 1 else _nearly(bound.share),
-                **await _unpriced(request, seat, bound.name),
+                "state": "used up" if bound.share >= 1 else _budget_state(bound.share),
+                **await _unpriced_model(request, member, bound.name),
             }
-            for bound in await allowances.bounds(request.caller.tenant, seat)
+            for bound in await allowances.bounds(request.caller.tenant, member)
         ]
-    return said
+    return view
 
 
-async def _unpriced(request: Request, seat: Seat, limit: str) -> dict[str, Any]:
-    """The model whose calls a limit of money does not see, as nobody has said what it costs."""
+async def _unpriced_model(request: Request, member: MemberVersion, limit: str) -> dict[str, Any]:
+    """Name the model whose calls a money limit cannot count, because it has no price."""
     book = request.services.book
     if book is None or not limit.startswith("money"):
         return {}
-    model = await model_of(request, seat.hired)
-    return {} if model is None or book.priced(model) else {"unpriced": model}
+    model = await member_model(request, member.hired)
+    return {} if model is None or book.has_price(model) else {"unpriced": model}
 
 
-async def model_of(request: Request, hired: Hired) -> str | None:
-    """That of the version it is bound to, or else of the newest."""
-    agents, ref = request.services.agents, hired.entry.agent_ref
+async def member_model(request: Request, record: MemberRecord) -> str | None:
+    """Return the model of the version the member is bound to, or of the newest."""
+    agents, ref = request.services.agents, record.entry.agent_ref
     try:
-        agent = await agents.must_be(request.caller.tenant, ref.agent_id)
+        agent = await agents.must_find_by_id(request.caller.tenant, ref.agent_id)
     except NotFound:
         return None
     bound = None
@@ -127,17 +132,37 @@ async def model_of(request: Request, hired: Hired) -> str | None:
     return (bound or agent).model
 
 
-def _nearly(share: float) -> str:
+def _budget_state(share: float) -> str:
     return "nearly used up" if share >= WARN_AT else "ok"
 
 
-def shown(request: Request, hired: Hired) -> dict[str, Any]:
+def member_view(request: Request, record: MemberRecord) -> dict[str, Any]:
     now = request.services.clock.millis()
-    said: dict[str, Any] = msgspec.to_builtins(hired.seen(now))
-    off = hired.off_duty(now)
-    said |= {"status": off or "on-duty", "hiredAt": iso(hired.hired_at * 1000)}
-    said["since"] = iso(hired.since(now) * 1000)
-    if off == "paused" and hired.pause is not None:
-        since = {"since": iso(hired.pause.since * 1000)}
-        said["paused"] = {**since, **_pause(hired.pause)}
-    return said
+    view: dict[str, Any] = msgspec.to_builtins(record.seen(now))
+    off = record.off_duty(now)
+    view |= {"status": off or "on-duty", "hiredAt": iso(record.hired_at * 1000)}
+    view["since"] = iso(record.since(now) * 1000)
+    if off == "paused" and record.pause is not None:
+        since = {"since": iso(record.pause.since * 1000)}
+        view["paused"] = {**since, **_pause_view(record.pause)}
+    return view
+
+
+def changed_fields(was: MemberRecord, now: MemberRecord) -> list[dict[str, Any]]:
+    """Return each changed field with both values, in the order they are shown.
+
+    None means absent.
+    """
+    before, after = _record_fields(was), _record_fields(now)
+    return [
+        {"field": name, "from": before.get(name), "to": after.get(name)}
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _record_fields(record: MemberRecord) -> dict[str, Any]:
+    entry: dict[str, Any] = msgspec.to_builtins(record.entry)
+    entry = {"workflows": [], "enabled": True, **entry}
+    limits: dict[str, Any] = msgspec.to_builtins(record.budget) if record.budget is not None else {}
+    return {**entry, **limits}

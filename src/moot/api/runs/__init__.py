@@ -1,1 +1,1 @@
-"""runs."""
+"""Routes for runs and their events."""

@@ -1,4 +1,4 @@
-"""What a caller may ask of a run: the body of ``POST /v1/runs`` and its checks."""
+"""The body of ``POST /v1/runs`` and its checks."""
 
 import re
 from typing import Any
@@ -23,19 +23,19 @@ from moot.core.errors import (
 )
 from moot.core.errors.models import ModelNotConfigured
 from moot.core.events import ENGINE_VERSION
-from moot.core.json import schema as schemas
-from moot.core.text.nearest import nearest
-from moot.core.workflows.graph import Flow
+from moot.core.json.schema import schema_problems
+from moot.core.text.nearest import nearest_word
+from moot.core.workflows.flow import Flow
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 
 MOST_TAGS = 100
 LONGEST_TAG = 256
 METADATA_BYTES = 8192
 METADATA_DEPTH = 4
-FORCEABLE = (0, ENGINE_VERSION)
+FORCEABLE_VERSIONS = (0, ENGINE_VERSION)
 
 
-#: ``configurable`` keys the protocol has reserved: checked when they come, though none is read here
+#: ``configurable`` keys that the protocol reserves. They are checked, though not all are used.
 RESERVED: dict[str, dict[str, Any]] = {
     "maxLoopIterations": {"type": "integer", "min": 1},
     "model": {"type": "string"},
@@ -62,8 +62,11 @@ class CreateRun(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
     agent_id: str | UnsetType = UNSET
 
 
-def advertised(services: Services) -> dict[str, dict[str, Any]]:
-    """The ``configurable`` keys this host acts on, with their bounds; discovery shows the same."""
+def configurable_keys(services: Services) -> dict[str, dict[str, Any]]:
+    """Return the ``configurable`` keys this host acts on, with their bounds.
+
+    Discovery shows the same.
+    """
     limits = services.host.limits
     keys: dict[str, dict[str, Any]] = {
         "recursionLimit": {"type": "integer", "min": 1},
@@ -77,48 +80,51 @@ def advertised(services: Services) -> dict[str, dict[str, Any]]:
     return keys
 
 
-def check(
+def check_run_options(
     services: Services,
     request: Request,
-    asked: CreateRun,
+    body: CreateRun,
     flow: Flow,
     before: dict[str, Any] | None = None,
 ) -> None:
-    """Everything that can be refused before a run exists. ``before`` is what a fork already has."""
-    _check_shape(asked)
-    capability_toggle.refuse_flow(services.overlay, flow)
-    if asked.tags:
-        _check_tags(asked.tags)
-    if asked.metadata:
-        _check_metadata(asked.metadata)
-    if asked.configurable:
-        _check_mock(services, request, asked.configurable)
+    """Raise for everything that can be refused before a run exists.
+
+    ``before`` holds the options a fork already has.
+    """
+    _check_shape(body)
+    capability_toggle.check_flow(services.overlay, flow)
+    if body.tags:
+        _check_tags(body.tags)
+    if body.metadata:
+        _check_metadata(body.metadata)
+    if body.configurable:
+        _check_mock(services, request, body.configurable)
     schema = flow.definition.configurable_schema
     if schema is not UNSET:
-        _check_schema(schema, {**(before or {}), **asked.configurable})
-    if asked.configurable:
-        _check_configurable(services, asked.configurable, free=schema is not UNSET)
+        _check_schema(schema, {**(before or {}), **body.configurable})
+    if body.configurable:
+        _check_configurable(services, body.configurable, free=schema is not UNSET)
 
 
-def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:
-    """A roster that cannot be is refused before a run exists."""
+def check_participants(flow: Flow, inputs: dict[str, Any]) -> None:
+    """Raise when a conversation's roster cannot work, before a run exists."""
     for node in flow.nodes.values():
         if node.type.type_id == "core.conversationGate":
-            asked = node.definition.config.get("participants", inputs.get("participants"))
-            if asked is not None:
-                participants.check_roster(asked)
+            roster = node.definition.config.get("participants", inputs.get("participants"))
+            if roster is not None:
+                participants.check_roster(roster)
 
 
-def _check_shape(asked: CreateRun) -> None:
-    if not (asked.mode is asked.eval_suite_ref is UNSET):
+def _check_shape(body: CreateRun) -> None:
+    if not (body.mode is body.eval_suite_ref is UNSET):
         raise NotProvided("Evaluation runs are not available on this host.", capability="eval")
-    if asked.residency is not UNSET:
+    if body.residency is not UNSET:
         refusal = Unprocessable("This host does not offer data residency; leave 'residency' out.")
         raise refusal
-    if asked.scope_id is not UNSET and not 1 <= len(asked.scope_id) <= 256:
+    if body.scope_id is not UNSET and not 1 <= len(body.scope_id) <= 256:
         raise BadRequest("scopeId must have 1 to 256 characters.", field="scopeId")
-    if asked.callback_url is not UNSET:
-        _check_url(asked.callback_url)
+    if body.callback_url is not UNSET:
+        _check_url(body.callback_url)
 
 
 def _check_url(url: str) -> None:
@@ -177,27 +183,31 @@ def _check_mock(services: Services, request: Request, configurable: dict[str, An
 
 
 def _check_schema(schema: dict[str, Any], configurable: dict[str, Any]) -> None:
-    problems = schemas.problems(schema, configurable)
-    if problems:
-        raise BadRequest(f"configurable does not fit: {problems[0]}", fields=problems)
+    faults = schema_problems(schema, configurable)
+    if faults:
+        raise BadRequest(f"configurable does not fit: {faults[0]}", fields=faults)
 
 
 def _check_configurable(services: Services, configurable: dict[str, Any], free: bool) -> None:
-    known = {**RESERVED, **advertised(services)}
+    rules = {**RESERVED, **configurable_keys(services)}
     for key, value in configurable.items():
-        rule = known.get(key)
+        rule = rules.get(key)
         if rule is not None:
             _check_value(key, value, rule)
             if key == "models":
                 check_models(services, value, "configurable.models")
         elif key.startswith("ai.") or (not free and "." not in key):
-            meant = nearest(key, known)
-            hint = f" Did you mean '{meant}'?" if meant else " Prefix keys of your own: 'acme.key'."
+            suggestion = nearest_word(key, rules)
+            hint = (
+                f" Did you mean '{suggestion}'?"
+                if suggestion
+                else " Prefix keys of your own: 'acme.key'."
+            )
             raise BadRequest(f"'{key}' is not an option of a run.{hint}", key=key)
 
 
 def check_models(services: Services, models: dict[str, Any], field: str) -> None:
-    """Agent -> a model that can be named here: a run that could only fail is not begun."""
+    """Raise BadRequest for a model that this host does not know, before a run exists."""
     for agent, reference in models.items():
         if not isinstance(reference, str):
             raise BadRequest(f"{field} has an agent and its model.", field=f"{field}.{agent}")
@@ -211,7 +221,7 @@ def check_models(services: Services, models: dict[str, Any], field: str) -> None
 
 def _check_value(key: str, value: Any, rule: dict[str, Any]) -> None:
     low, high = rule.get("min"), rule.get("max")
-    fine = _is_a(rule["type"], value) and value in rule.get("enum", [value])
+    fine = _has_type(rule["type"], value) and value in rule.get("enum", [value])
     if fine and low is not None:
         fine = value >= low and (high is None or value <= high)
     if not fine:
@@ -225,7 +235,7 @@ def _check_value(key: str, value: Any, rule: dict[str, Any]) -> None:
         )
 
 
-def _is_a(type_: str, value: Any) -> bool:
+def _has_type(type_: str, value: Any) -> bool:
     if isinstance(value, bool):
         return False
     kinds: dict[str, Any] = {
@@ -234,16 +244,16 @@ def _is_a(type_: str, value: Any) -> bool:
     return isinstance(value, kinds[type_])
 
 
-def engine_version(services: Services, request: Request) -> int:
-    """The version a test asks the host to write as."""
-    asked = request.header("x-force-engine-version")
-    if asked is None:
+def requested_engine_version(services: Services, request: Request) -> int:
+    """Return the engine version that a test asks the host to write as."""
+    text = request.header("x-force-engine-version")
+    if text is None:
         return ENGINE_VERSION
     if not services.settings.conformance or not request.caller.test:
         raise ForceEngineForbidden("X-Force-Engine-Version is for test keys on a host under test.")
-    low, high = FORCEABLE
-    if not re.fullmatch(r"[0-9]{1,9}", asked) or not low <= int(asked) <= high:
+    low, high = FORCEABLE_VERSIONS
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
         raise UnsupportedEngineVersion(
             f"X-Force-Engine-Version must be {low} to {high}.", min=low, max=high
         )
-    return int(asked)
+    return int(text)

@@ -1,4 +1,4 @@
-"""The debug bundle: one run as one portable document, cut openly when it is too large."""
+"""The debug bundle: one run as one document, cut when it is too large."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from moot import __version__
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.runs import snapshot
 from moot.core.events import Event, decode, decode_head, iso
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
 from moot.engine.head import Head
 
 SIZE_CAP = 8 * 1024 * 1024
 PAGE = 1000
 
-#: the bundle's schema knows fewer statuses than the snapshot's
-NARROWED = {
+#: Status of a snapshot -> status in the bundle's schema, which has fewer.
+BUNDLE_STATUSES = {
     "paused": "running",
     "cancelling": "running",
     "waiting-input": "waiting-clarification",
@@ -23,12 +23,12 @@ NARROWED = {
 }
 
 
-async def bundle(request: Request) -> Reply:
+async def read_debug_bundle(request: Request) -> Reply:
     most = request.integer("maxEvents", 1_000_000, 0, 1_000_000)
     tenant, run_id = request.caller.tenant, request.params["run_id"]
     head = await request.services.host.whole(tenant, run_id)
-    run, length = _run(head), head.run.next_sequence
-    rows, reason = await _events(request, head, length, most)
+    run, length = _run_view(head), head.run.next_sequence
+    rows, reason = await _read_events(request, head, length, most)
     body: dict[str, Any] = {
         "bundleVersion": "1.0",
         "generatedAt": iso(request.services.clock.micros()),
@@ -40,7 +40,7 @@ async def bundle(request: Request) -> Reply:
             "eventCount": len(rows),
             "nodeCount": len({decode_head(row).node_id for row in rows} - {None}),
         },
-        "redactionApplied": _redacts(head.flow),
+        "redactionApplied": _is_redacted(head.flow),
         "redactionMode": head.flow.masking,
     }
     if reason is not None:
@@ -48,50 +48,53 @@ async def bundle(request: Request) -> Reply:
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
 
-def _redacts(flow: Flow) -> bool:
-    """Whether the workflow calls anything sensitive and its mode hides that."""
-    told = flow.definition
+def _is_redacted(flow: Flow) -> bool:
+    """Return whether the workflow has sensitive values and its mode hides them."""
+    definition = flow.definition
     marked = (
         bool(flow.sensitive)
-        or any(channel.sensitive for channel in told.channels.values())
-        or any(any(node.output_sensitivity.values()) for node in told.nodes)
+        or any(channel.sensitive for channel in definition.channels.values())
+        or any(any(node.output_sensitivity.values()) for node in definition.nodes)
     )
     return marked and flow.masking != "passthrough"
 
 
-async def _events(
+async def _read_events(
     request: Request, head: Head, length: int, most: int
 ) -> tuple[list[bytes], str | None]:
-    """The beginning of the log, as much as fits; the run may move on meanwhile."""
+    """Return the start of the log, as much as fits, and why it was cut.
+
+    The run may continue meanwhile.
+    """
     tenant, run_id, size = head.run.tenant, head.run.run_id, 0
-    found: list[bytes] = []
-    while len(found) < length:
-        left = min(PAGE, length - len(found), most - len(found))
+    rows: list[bytes] = []
+    while len(rows) < length:
+        left = min(PAGE, length - len(rows), most - len(rows))
         if left <= 0:
-            return found, "events_truncated_to_max_events"
-        page = await request.services.store.read(tenant, run_id, len(found) - 1, left)
+            return rows, "events_truncated_to_max_events"
+        page = await request.services.store.read(tenant, run_id, len(rows) - 1, left)
         if not page:
             break
         for row in page:
             size += len(row)
             if size > SIZE_CAP:
-                return found, "events_truncated_to_size_cap"
-            found.append(row)
-    return found, None
+                return rows, "events_truncated_to_size_cap"
+            rows.append(row)
+    return rows, None
 
 
-def _run(head: Head) -> dict[str, Any]:
-    shown = snapshot.snapshot(head)
-    status = shown["status"]
-    shown["status"] = NARROWED.get(status, status)
-    if shown["status"] != status:
-        shown["exactStatus"] = status
-    shown["endedAt"] = shown.get("completedAt")
-    return shown
+def _run_view(head: Head) -> dict[str, Any]:
+    view = snapshot.run_snapshot(head)
+    status = view["status"]
+    view["status"] = BUNDLE_STATUSES.get(status, status)
+    if view["status"] != status:
+        view["exactStatus"] = status
+    view["endedAt"] = view.get("completedAt")
+    return view
 
 
 def _spans(rows: list[bytes]) -> list[dict[str, Any]]:
-    """One span for each attempt of a node, from its start to its end in the log."""
+    """Return one span for each attempt of a node, from its start to its end in the log."""
     spans: list[dict[str, Any]] = []
     under_way: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -123,9 +126,10 @@ def _span(event: Event, node_id: str) -> dict[str, Any]:
     }
 
 
-ENDPOINTS = (
+DEBUG_BUNDLE_ENDPOINTS = (
     Endpoint(
-        method="GET", path="/v1/runs/{run_id}/debug-bundle", call=bundle, scope="runs:read",
+        method="GET", path="/v1/runs/{run_id}/debug-bundle", call=read_debug_bundle,
+        scope="runs:read",
         summary="One run as one document for diagnosis", answer="debug-bundle", errors=(404,),
         query={
             "maxEvents": ({"type": "integer", "minimum": 0, "maximum": 1_000_000},

@@ -1,9 +1,9 @@
-"""Events out: server-sent events in four modes, as JSON, and by long poll."""
+"""Read a run's events: as a stream, as JSON or by long poll."""
 
 import re
 
 from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream, encode
-from moot.api.runs.event_stream import Reader, fitting, seconds_left
+from moot.api.runs.event_stream import RunEventStream, fit_rows, seconds_until_expiry
 from moot.core.errors import BadRequest, UnsupportedStreamMode
 from moot.engine.head import Head
 from moot.engine.streams.hub import MODES
@@ -13,23 +13,23 @@ PAGE_BYTES = 1 << 20
 MOST_BUFFER_MS = 5000
 
 
-async def events(request: Request) -> Reply | Stream:
-    """SSE, or the same as JSON for who does not ask for a stream."""
-    modes = _modes(request.query.get("streamMode"))
+async def read_events(request: Request) -> Reply | Stream:
+    """Stream events, or return them as JSON to a caller that does not accept a stream."""
+    modes = _parse_modes(request.query.get("streamMode"))
     buffer_ms = request.integer("bufferMs", 0, 0, MOST_BUFFER_MS)
     tenant, run_id = request.caller.tenant, request.params["run_id"]
     head = await request.services.host.view(tenant, run_id)
     accept = request.header("accept") or "*/*"
     if "application/json" in accept and SSE not in accept:
-        return await _as_json(request, head, -1)
-    after = cursor(request.header("last-event-id"))
-    return Stream(Reader(request, head, modes, buffer_ms, after).write)
+        return await _json_page(request, head, -1)
+    after = parse_cursor(request.header("last-event-id"))
+    return Stream(RunEventStream(request, head, modes, buffer_ms, after).write)
 
 
-async def poll(request: Request) -> Reply:
-    """Waits for news up to ``timeout`` seconds; answers at once when there is some, or the end."""
+async def poll_events(request: Request) -> Reply:
+    """Wait up to ``timeout`` seconds for new events or the end of the run."""
     since = request.query.get("lastSequence", request.query.get("since"))
-    after = _sequence(since) if since is not None else -1
+    after = _parse_sequence(since) if since is not None else -1
     timeout = request.integer("timeout", 30, 0, 60)
     tenant, run_id = request.caller.tenant, request.params["run_id"]
     host = request.services.host
@@ -37,23 +37,24 @@ async def poll(request: Request) -> Reply:
     try:
         head = await host.view(tenant, run_id)
         if head.run.next_sequence - 1 <= after and not head.run.terminal and timeout:
-            await reader.wait(min(timeout, seconds_left(request)))
+            await reader.wait(min(timeout, seconds_until_expiry(request)))
             head = await host.view(tenant, run_id)
     finally:
         host.hub.unsubscribe(run_id, reader)
-    return await _as_json(request, head, after)
+    return await _json_page(request, head, after)
 
 
-async def _as_json(request: Request, head: Head, after: int) -> Reply:
-    """A page of the log up to where the run is now; the run may move while it is read.
+async def _json_page(request: Request, head: Head, after: int) -> Reply:
+    """Return a page of the log up to the run's current end.
 
-    Large events make it a short one, for all of it is held until the caller has taken it.
+    Large events make the page short, because the host holds all of it until the caller has taken
+    it.
     """
     run = head.run
     status, ended, newest = run.status.value, run.terminal, run.next_sequence - 1
     page = min(PAGE, max(0, newest - after))
     rows = await request.services.store.read(run.tenant, run.run_id, after, page) if page else []
-    rows = fitting(rows, PAGE_BYTES)
+    rows = fit_rows(rows, PAGE_BYTES)
     last = min(after, newest) + len(rows)
     tail = encode(
         {
@@ -68,23 +69,23 @@ async def _as_json(request: Request, head: Head, after: int) -> Reply:
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
 
-def _modes(text: str | None) -> frozenset[str]:
-    """One mode or a comma list; values stands alone."""
+def _parse_modes(text: str | None) -> frozenset[str]:
+    """Return one mode or several. ``values`` does not combine with others."""
     if text is None:
         return frozenset({"updates"})
-    asked = [word.strip() for word in text.split(",")]
-    modes = frozenset(asked)
+    words = [word.strip() for word in text.split(",")]
+    modes = frozenset(words)
     if not modes <= set(MODES) or ("values" in modes and len(modes) > 1):
         raise UnsupportedStreamMode(text[:100], list(MODES))
     return modes
 
 
-def cursor(text: str | None) -> int:
-    """An id nobody can read means: from the beginning."""
+def parse_cursor(text: str | None) -> int:
+    """Return the sequence in an event id. An unreadable id means the beginning."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else -1
 
 
-def _sequence(text: str) -> int:
+def _parse_sequence(text: str) -> int:
     if not re.fullmatch(r"-1|[0-9]{1,15}", text):
         raise BadRequest(
             "lastSequence must be a whole number, the highest sequence already seen.",
@@ -95,9 +96,10 @@ def _sequence(text: str) -> int:
 
 
 MODE = {"type": "string", "default": "updates"}
-ENDPOINTS = (
+EVENT_ENDPOINTS = (
     Endpoint(
-        method="GET", path="/v1/runs/{run_id}/events", call=events, scope="runs:read", media=SSE,
+        method="GET", path="/v1/runs/{run_id}/events", call=read_events, scope="runs:read",
+        media=SSE,
         summary="Stream a run's events (or read them as JSON)", errors=(404,),
         query={
             "streamMode": (MODE, "values, updates, messages, debug, or a comma list"),
@@ -106,7 +108,7 @@ ENDPOINTS = (
         },
     ),
     Endpoint(
-        method="GET", path="/v1/runs/{run_id}/events/poll", call=poll, scope="runs:read",
+        method="GET", path="/v1/runs/{run_id}/events/poll", call=poll_events, scope="runs:read",
         summary="Read a run's events, waiting for news", errors=(404,),
         query={
             "lastSequence": ({"type": "integer", "minimum": -1}, "highest sequence already seen"),

@@ -1,1 +1,1 @@
-"""schedules."""
+"""Routes for schedules."""

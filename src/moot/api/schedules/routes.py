@@ -1,86 +1,98 @@
-"""Schedules: made, changed, paused, ended; what they will do, what they did, and what by hand."""
+"""Create, change, pause and run schedules; their fires and history."""
 
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
-from moot.api.http.request import Endpoint, Reply, Request, refuse_deep
-from moot.api.schedules import pause_cost
-from moot.api.schedules.views import changed, fired, next_fires, shown, times, veiled
-from moot.api.triggers.subscriptions import whereabouts
+from moot.api.http.request import Endpoint, Reply, Request, check_depth
+from moot.api.schedules import pauses
+from moot.api.schedules.views import (
+    change_view,
+    fire_view,
+    mask_inputs,
+    next_fires,
+    schedule_view,
+    times_view,
+)
+from moot.api.triggers.subscriptions import member_whereabouts
 from moot.core.errors import BadRequest, MootError
 from moot.core.events import iso
-from moot.core.schedules.calendar import instant_from, zone_from
-from moot.core.schedules.decide import opened
-from moot.core.schedules.model import Overlap, ScheduleDraft, Seen
-from moot.core.schedules.slots import timing_of
+from moot.core.schedules.calendar import parse_instant, require_zone
+from moot.core.schedules.decide import new_ledger
+from moot.core.schedules.model import OverlapPolicy, ScheduleDraft, ScheduleFacts
+from moot.core.schedules.slots import timing_from_spec
 from moot.store import cursor
 from moot.store.records import DeliveryFilter
-from moot.triggers.inbound.overview import Whereabouts
-from moot.triggers.schedules.fire_rows import fire_of
-from moot.triggers.schedules.records import SOURCE
-from moot.triggers.schedules.scheduler import Done
-from moot.triggers.schedules.snapshot import Case
+from moot.triggers.inbound.overview import MemberAvailability
+from moot.triggers.schedules.fire_rows import fire_from_row
+from moot.triggers.schedules.records import SCHEDULE_SOURCE
+from moot.triggers.schedules.scheduler import FireResult
+from moot.triggers.schedules.snapshot import ScheduleSnapshot
 
 Instant = Annotated[str, Meta(min_length=1, max_length=64)]
-#: of each kind, the newest that are counted in lists
+#: Deliveries of each state that lists count, the newest.
 MOST_ASKING = 1000
 FireId = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
-class PauseAsked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PauseScheduleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: Annotated[str, Meta(max_length=500)] = ""
-    #: a time; left out, until somebody resumes it
+    #: A time. Without it the pause lasts until a person resumes.
     until: Instant | None = None
 
 
-class RunAsked(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """``fire`` names a row of missed slots, whose newest is run."""
+class RunScheduleBody(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """``fire`` names a row of missed slots, whose newest one is run."""
 
-    overlap: Overlap | None = None
+    overlap: OverlapPolicy | None = None
     fire: FireId | None = None
     dry_run: bool = False
 
 
-class SkipAsked(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The next slot, or that row of missed slots; or, undone, the slot that was left out last."""
+class SkipSlotBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Skips the next slot, or dismisses a row of missed slots.
+
+    With ``undo`` the last skipped slot is restored.
+    """
 
     fire: FireId | None = None
     undo: bool = False
     dry_run: bool = False
 
 
-class Backfill(
+class BackfillBody(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     rename={"since": "from", "dry_run": "dryRun"},
 ):  # fmt: skip
-    """Both ends are included."""
+    """A period of the past. Both ends are included."""
 
     since: Instant
     to: Instant
-    overlap: Overlap | None = None
+    overlap: OverlapPolicy | None = None
     dry_run: bool = False
 
 
 # -- one and all ---------------------------------------------------------------------------------
 
 
-async def make(request: Request) -> Reply:
+async def create_schedule(request: Request) -> Reply:
     schedules = request.services.triggers.schedules
-    case = await schedules.make(request.caller.tenant, await _body(request), request.caller.id)
+    case = await schedules.make(request.caller.tenant, await _read_body(request), request.caller.id)
     place = f"/v1/host/moot/schedules/{case.plan.spec.schedule_id}"
-    return Reply(await _shown(request, case), 201, {"Location": place})
+    return Reply(await _view_with_inert(request, case), 201, {"Location": place})
 
 
-async def check(request: Request) -> Reply:
-    """What a schedule would do, without making it."""
+async def check_schedule(request: Request) -> Reply:
+    """Return what a schedule would do, without creating it."""
     services, now = request.services, request.services.clock.millis()
     spec = await services.triggers.schedules.read(
-        request.caller.tenant, await _body(request), "sch_check"
+        request.caller.tenant, await _read_body(request), "sch_check"
     )
-    said = times(spec, next_fires(spec, opened(spec, now), Seen(now=now)))
-    return Reply({"ok": True, **await _veiled(request, spec.workflow_id, said)})
+    view = times_view(spec, next_fires(spec, new_ledger(spec, now), ScheduleFacts(now=now)))
+    return Reply({"ok": True, **await _without_secrets(request, spec.workflow_id, view)})
 
 
 async def list_schedules(request: Request) -> Reply:
@@ -88,174 +100,182 @@ async def list_schedules(request: Request) -> Reply:
     limit = request.integer("limit", 100, 1, 200)
     member, workflow = request.query.get("rosterId"), request.query.get("workflowId")
     name = tenant, "schedules", member, workflow
-    after = cursor.unbound(request.query.get("cursor"), *name) or ""
-    found = [
+    after = cursor.unbind_cursor(request.query.get("cursor"), *name) or ""
+    ids = [
         plan.spec.schedule_id
         for plan in await schedules.all(tenant)
         if plan.spec.schedule_id > after
         and member in (None, plan.spec.roster_id)
         and workflow in (None, plan.spec.workflow_id)
     ]
-    page = found[:limit]
-    asking, where = await _asking(request), whereabouts(request)
+    page = ids[:limit]
+    asking, where = await _count_missed(request), member_whereabouts(request)
     rows = []
     for each in page:
         case = await schedules.find(tenant, each)
         missed = asking.get(case.plan.subscription, 0)
-        rows.append(await _shown(request, case, where) | ({"missed": missed} if missed else {}))
-    more = {"nextCursor": cursor.bound(page[-1], *name)} if len(found) > limit else {}
+        rows.append(
+            await _view_with_inert(request, case, where) | ({"missed": missed} if missed else {})
+        )
+    more = {"nextCursor": cursor.bind_cursor(page[-1], *name)} if len(ids) > limit else {}
     return Reply({"schedules": rows, **more})
 
 
-async def _asking(request: Request) -> dict[str, int]:
-    """How many times of each subscription wait for somebody to look: missed, or never begun."""
-    found: dict[str, int] = {}
+async def _count_missed(request: Request) -> dict[str, int]:
+    """Return how many slots of each subscription wait for a person: missed, or never started."""
+    counts: dict[str, int] = {}
     for state in ("missed", "dead"):
-        where = DeliveryFilter(sources=(SOURCE,), states=(state,))
+        where = DeliveryFilter(sources=(SCHEDULE_SOURCE,), states=(state,))
         rows, _ = await request.services.store.deliveries(
             request.caller.tenant, where, None, MOST_ASKING
         )
         for row in rows:
-            found[row.subscription] = found.get(row.subscription, 0) + fire_of(row).count
-    return found
+            counts[row.subscription] = counts.get(row.subscription, 0) + fire_from_row(row).count
+    return counts
 
 
-async def read(request: Request) -> Reply:
-    case = await _case(request)
+async def read_schedule(request: Request) -> Reply:
+    case = await _find_schedule(request)
     counts = await request.services.store.delivery_counts(case.tenant, case.plan.subscription)
-    return Reply({**await _shown(request, case), "fires": counts})
+    return Reply({**await _view_with_inert(request, case), "fires": counts})
 
 
-async def change(request: Request) -> Reply:
-    body = await _body(request)
+async def change_schedule(request: Request) -> Reply:
+    body = await _read_body(request)
     await _refuse_masks(request, body)
     case = await request.services.triggers.schedules.change(
         request.caller.tenant, request.params["schedule_id"], body, request.caller.id
     )
-    return Reply(await _shown(request, case))
+    return Reply(await _view_with_inert(request, case))
 
 
 async def _refuse_masks(request: Request, body: bytes) -> None:
-    """Whoever sends back what was shown would put the mask in the place of the secret."""
+    """Raise BadRequest when a caller sends back a mask, which would replace the secret."""
     try:
-        given = msgspec.json.decode(body, type=_Inputs).inputs or {}
+        inputs = msgspec.json.decode(body, type=_ScheduleInputs).inputs or {}
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return  # whoever reads it all says what is wrong
-    spec = (await _case(request)).plan.spec
-    kept = spec.inputs or {}
-    seen = (await _veiled(request, spec.workflow_id, {"inputs": kept}))["inputs"]
-    for name in given:
-        if name in seen and seen[name] == given[name] != kept[name]:
+        return  # the schedule service reports what is wrong
+    spec = (await _find_schedule(request)).plan.spec
+    stored = spec.inputs or {}
+    masked = (await _without_secrets(request, spec.workflow_id, {"inputs": stored}))["inputs"]
+    for name in inputs:
+        if name in masked and masked[name] == inputs[name] != stored[name]:
             raise BadRequest(
                 f"'{name[:64]}' is shown masked; give its value, or leave inputs out.",
                 field=f"inputs.{name[:64]}",
             )
 
 
-class _Inputs(Struct):
+class _ScheduleInputs(Struct):
     inputs: dict[str, Any] | None = None
 
 
-async def remove(request: Request) -> Reply:
+async def remove_schedule(request: Request) -> Reply:
     await request.services.triggers.schedules.remove(
         request.caller.tenant, request.params["schedule_id"], request.caller.id
     )
     return Reply(None, 204)
 
 
-async def pause(request: Request) -> Reply:
-    case = await _case(request)
-    asked = await request.read(PauseAsked)
-    until = None if asked.until is None else _instant(case, asked.until, "until")
+async def pause_schedule(request: Request) -> Reply:
+    case = await _find_schedule(request)
+    body = await request.read(PauseScheduleBody)
+    until = None if body.until is None else _parse_instant(case, body.until, "until")
     paused = await request.services.triggers.schedules.pause(
-        case.tenant, case.plan.spec.schedule_id, request.caller.id, asked.reason, until
+        case.tenant, case.plan.spec.schedule_id, request.caller.id, body.reason, until
     )
-    costs = pause_cost.of_schedule(case, until)
-    return Reply({**await _shown(request, paused), **costs})
+    costs = pauses.schedule_pause_cost(case, until)
+    return Reply({**await _view_with_inert(request, paused), **costs})
 
 
-async def resume(request: Request) -> Reply:
+async def resume_schedule(request: Request) -> Reply:
     case = await request.services.triggers.schedules.resume(
         request.caller.tenant, request.params["schedule_id"], request.caller.id
     )
-    return Reply(await _shown(request, case))
+    return Reply(await _view_with_inert(request, case))
 
 
-async def _shown(request: Request, case: Case, where: Whereabouts | None = None) -> dict[str, Any]:
-    """With why it starts nothing, if that is its member's doing."""
-    spec, where = case.plan.spec, where or whereabouts(request)
+async def _view_with_inert(
+    request: Request, case: ScheduleSnapshot, where: MemberAvailability | None = None
+) -> dict[str, Any]:
+    """Return a schedule, with the reason if its member keeps it from starting anything."""
+    spec, where = case.plan.spec, where or member_whereabouts(request)
     why = await where.inert(spec.roster_id, spec.workflow_id)
-    said = await _veiled(request, spec.workflow_id, shown(case))
-    return said if why is None else {**said, "inert": why}
+    view = await _without_secrets(request, spec.workflow_id, schedule_view(case))
+    return view if why is None else {**view, "inert": why}
 
 
-async def _veiled(request: Request, workflow_id: str, said: dict[str, Any]) -> dict[str, Any]:
-    """Whoever may see a schedule sees of its inputs what they would see of its runs'. Of a
-    workflow that cannot be read nobody can say which are secret."""
+async def _without_secrets(
+    request: Request, workflow_id: str, view: dict[str, Any]
+) -> dict[str, Any]:
+    """Mask the inputs that the workflow hides in its runs.
+
+    All are masked when the workflow cannot be read.
+    """
     try:
         flow = await request.services.host.flows.newest(request.caller.tenant, workflow_id)
     except MootError:
         flow = None
-    return veiled(said, flow)
+    return mask_inputs(view, flow)
 
 
-async def _body(request: Request) -> bytes:
-    """What a schedule says is read where schedules are, with the fields they have."""
+async def _read_body(request: Request) -> bytes:
+    """Return the raw body. The schedule service parses it."""
     body = await request.body() or b"{}"
-    refuse_deep(body)
+    check_depth(body)
     return body
 
 
-async def _case(request: Request) -> Case:
+async def _find_schedule(request: Request) -> ScheduleSnapshot:
     return await request.services.triggers.schedules.find(
         request.caller.tenant, request.params["schedule_id"]
     )
 
 
-def _instant(case: Case, text: str, field: str) -> int:
-    """Without an offset it is a time on the wall of the schedule's zone."""
-    return instant_from(text, zone_from(timing_of(case.plan.spec).zone), field)
+def _parse_instant(case: ScheduleSnapshot, text: str, field: str) -> int:
+    """Return a time in ms. Without an offset it is local time in the schedule's zone."""
+    return parse_instant(text, require_zone(timing_from_spec(case.plan.spec).zone), field)
 
 
 # -- by hand -------------------------------------------------------------------------------------
 
 
-async def run(request: Request) -> Reply:
-    case, asked = await _case(request), await request.read(RunAsked)
+async def run_schedule(request: Request) -> Reply:
+    case, body = await _find_schedule(request), await request.read(RunScheduleBody)
     schedules, name = request.services.triggers.schedules, case.plan.spec.schedule_id
-    if asked.fire is not None:
-        done = await schedules.run_missed(case.tenant, name, asked.fire, asked.dry_run)
+    if body.fire is not None:
+        done = await schedules.run_missed(case.tenant, name, body.fire, body.dry_run)
     else:
-        done = await schedules.run(case.tenant, name, asked.overlap, asked.dry_run)
-    return _said(case, done, asked.dry_run)
+        done = await schedules.run(case.tenant, name, body.overlap, body.dry_run)
+    return _fires_reply(case, done, body.dry_run)
 
 
-async def skip(request: Request) -> Reply:
-    case, asked = await _case(request), await request.read(SkipAsked)
+async def skip_slot(request: Request) -> Reply:
+    case, body = await _find_schedule(request), await request.read(SkipSlotBody)
     schedules, name = request.services.triggers.schedules, case.plan.spec.schedule_id
-    body: dict[str, Any] = {"scheduleId": name, "dryRun": asked.dry_run}
-    if asked.fire is not None and asked.undo:
+    answer: dict[str, Any] = {"scheduleId": name, "dryRun": body.dry_run}
+    if body.fire is not None and body.undo:
         raise BadRequest("Leave out fire or undo.", field="undo")
-    if asked.fire is None:
-        by, dry = request.caller.id, asked.dry_run
-        slot = await schedules.skip(case.tenant, name, by, dry, asked.undo)
-        return Reply({**body, "restored" if asked.undo else "skipped": iso(slot * 1000)})
-    if not asked.dry_run:
-        await schedules.dismiss(case.tenant, name, asked.fire)
-    return Reply({**body, "dismissed": asked.fire})
+    if body.fire is None:
+        by, dry = request.caller.id, body.dry_run
+        slot = await schedules.skip(case.tenant, name, by, dry, body.undo)
+        return Reply({**answer, "restored" if body.undo else "skipped": iso(slot * 1000)})
+    if not body.dry_run:
+        await schedules.dismiss(case.tenant, name, body.fire)
+    return Reply({**answer, "dismissed": body.fire})
 
 
-async def backfill(request: Request) -> Reply:
-    case, asked = await _case(request), await request.read(Backfill)
-    between = _instant(case, asked.since, "from"), _instant(case, asked.to, "to")
+async def backfill_schedule(request: Request) -> Reply:
+    case, body = await _find_schedule(request), await request.read(BackfillBody)
+    between = _parse_instant(case, body.since, "from"), _parse_instant(case, body.to, "to")
     done = await request.services.triggers.schedules.backfill(
-        case.tenant, case.plan.spec.schedule_id, between, asked.overlap, asked.dry_run
+        case.tenant, case.plan.spec.schedule_id, between, body.overlap, body.dry_run
     )
-    return _said(case, done, asked.dry_run)
+    return _fires_reply(case, done, body.dry_run)
 
 
-def _said(case: Case, done: list[Done], dry: bool) -> Reply:
-    rows = [_done(each) for each in done]
+def _fires_reply(case: ScheduleSnapshot, done: list[FireResult], dry: bool) -> Reply:
+    rows = [_fire_result(each) for each in done]
     body: dict[str, Any] = {
         "scheduleId": case.plan.spec.schedule_id, "dryRun": dry, "fires": rows,
     }  # fmt: skip
@@ -265,7 +285,7 @@ def _said(case: Case, done: list[Done], dry: bool) -> Reply:
     return Reply(body, 200 if dry else 202)
 
 
-def _done(done: Done) -> dict[str, Any]:
+def _fire_result(done: FireResult) -> dict[str, Any]:
     fire = done.fire
     body: dict[str, Any] = {
         "act": fire.act, "slot": iso(fire.slot * 1000), "cause": fire.cause,
@@ -280,23 +300,23 @@ def _done(done: Done) -> dict[str, Any]:
 # -- what it did ---------------------------------------------------------------------------------
 
 
-async def fires(request: Request) -> Reply:
-    case = await _case(request)
+async def list_fires(request: Request) -> Reply:
+    case = await _find_schedule(request)
     limit = request.integer("limit", 50, 1, 200)
     states = tuple(filter(None, request.query.get("state", "").split(",")))
     where = DeliveryFilter(subscription=case.plan.subscription, states=states)
-    found, following = await request.services.store.deliveries(
+    rows, following = await request.services.store.deliveries(
         case.tenant, where, request.query.get("cursor"), limit
     )
     more = {"nextCursor": following} if following is not None else {}
-    return Reply({"fires": [fired(row) for row in found], **more})
+    return Reply({"fires": [fire_view(row) for row in rows], **more})
 
 
-async def history(request: Request) -> Reply:
-    found = await request.services.triggers.schedules.history(
+async def read_schedule_history(request: Request) -> Reply:
+    records = await request.services.triggers.schedules.history(
         request.caller.tenant, request.params["schedule_id"]
     )
-    return Reply({"changes": [changed(record) for record in found]})
+    return Reply({"changes": [change_view(record) for record in records]})
 
 
 HOST = "/v1/host/moot/schedules"
@@ -316,14 +336,15 @@ STATE = {
         "only delivered, waiting, skipped, missed or dead ones; several with commas",
     )
 }
-ENDPOINTS = (
+SCHEDULE_ENDPOINTS = (
     Endpoint(
-        method="POST", path=HOST, call=make, body=ScheduleDraft, scope=WRITE, beside=START,
+        method="POST", path=HOST, call=create_schedule, body=ScheduleDraft, scope=WRITE,
+        beside=START,
         status=201,
         summary="Have a workflow run at times to come",
     ),
     Endpoint(
-        method="POST", path=f"{HOST}:check", call=check, body=ScheduleDraft, scope=READ,
+        method="POST", path=f"{HOST}:check", call=check_schedule, body=ScheduleDraft, scope=READ,
         summary="What a schedule would do, without making it",
     ),
     Endpoint(
@@ -331,44 +352,48 @@ ENDPOINTS = (
         summary="Schedules and their next times",
     ),
     Endpoint(
-        method="GET", path=ONE, call=read, scope=READ, errors=(404,),
+        method="GET", path=ONE, call=read_schedule, scope=READ, errors=(404,),
         summary="A schedule, its next times, and how its fires went",
     ),
     Endpoint(
-        method="PATCH", path=ONE, call=change, scope=WRITE, beside=START, errors=(404, 409),
+        method="PATCH", path=ONE, call=change_schedule, scope=WRITE, beside=START,
+        errors=(404, 409),
         summary="Change a schedule; null takes a field back to its default",
     ),
     Endpoint(
-        method="DELETE", path=ONE, call=remove, scope=WRITE, status=204, errors=(404, 409),
+        method="DELETE", path=ONE, call=remove_schedule, scope=WRITE, status=204, errors=(404, 409),
         summary="End a schedule; runs that it has started go on",
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/pause", call=pause, body=PauseAsked, scope=WRITE,
+        method="POST", path=f"{ONE}/pause", call=pause_schedule, body=PauseScheduleBody,
+        scope=WRITE,
         errors=(404, 409), summary="Start nothing for now; nothing of it is caught up",
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/resume", call=resume, scope=WRITE, beside=START,
+        method="POST", path=f"{ONE}/resume", call=resume_schedule, scope=WRITE, beside=START,
         errors=(404, 409),
         summary="End a pause",
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/run", call=run, body=RunAsked, scope=START, status=202,
+        method="POST", path=f"{ONE}/run", call=run_schedule, body=RunScheduleBody, scope=START,
+        status=202,
         errors=(404, 409), summary="Run now, or run what was missed",
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/skip", call=skip, body=SkipAsked, scope=START,
+        method="POST", path=f"{ONE}/skip", call=skip_slot, body=SkipSlotBody, scope=START,
         errors=(404, 409), summary="Leave the next time out, or let go what was missed",
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/backfill", call=backfill, body=Backfill, scope=START,
+        method="POST", path=f"{ONE}/backfill", call=backfill_schedule, body=BackfillBody,
+        scope=START,
         status=202, errors=(404, 409), summary="Run times of the past that have had no run",
     ),
     Endpoint(
-        method="GET", path=f"{ONE}/fires", call=fires, scope=READ, query={**LIMIT, **STATE},
+        method="GET", path=f"{ONE}/fires", call=list_fires, scope=READ, query={**LIMIT, **STATE},
         errors=(404,), summary="What became of its times, newest first",
     ),
     Endpoint(
-        method="GET", path=f"{ONE}/history", call=history, scope=READ, errors=(404,),
+        method="GET", path=f"{ONE}/history", call=read_schedule_history, scope=READ, errors=(404,),
         summary="Who did what to it, newest first",
     ),
 )  # fmt: skip

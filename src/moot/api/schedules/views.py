@@ -1,4 +1,4 @@
-"""How schedules, their fires and what was done to them look on the wire."""
+"""Show schedules, their fires and their changes on the wire."""
 
 from typing import Any
 
@@ -6,29 +6,28 @@ from msgspec import UNSET
 
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.events import iso
-from moot.core.schedules.decide import bar_at
-from moot.core.schedules.manual import upcoming
-from moot.core.schedules.model import Ledger, Schedule, ScheduleDraft, Seen
-from moot.core.schedules.slots import timing_of
-from moot.core.secrets import masked
-from moot.core.workflows.graph import Flow
-from moot.store.protocol import Delivery
-from moot.store.records import Record
-from moot.triggers.schedules.fire_rows import fire_of
-from moot.triggers.schedules.records import plan_of
-from moot.triggers.schedules.snapshot import Case
+from moot.core.schedules.manual import upcoming_slots
+from moot.core.schedules.model import Schedule, ScheduleDraft, ScheduleFacts, SlotLedger
+from moot.core.schedules.pauses import blocked_period_at
+from moot.core.schedules.slots import timing_from_spec
+from moot.core.secrets import mask_value
+from moot.core.workflows.flow import Flow
+from moot.store.records import Delivery, Record
+from moot.triggers.schedules.fire_rows import fire_from_row
+from moot.triggers.schedules.records import schedule_from_record
+from moot.triggers.schedules.snapshot import ScheduleSnapshot
 
-SHOWN = 5
+SHOWN_FIRES = 5
 
-#: fields of a spec -> their names on the wire
+#: Field of a spec -> its name on the wire.
 _NAMES = dict(
     zip(ScheduleDraft.__struct_fields__, ScheduleDraft.__struct_encode_fields__, strict=True)
 )
 
 
-def changed(record: Record) -> dict[str, Any]:
-    """Who did what; of a pause, why."""
-    plan, body = plan_of(record), {
+def change_view(record: Record) -> dict[str, Any]:
+    """Return who did what; for a pause also why."""
+    plan, body = schedule_from_record(record), {
         "did": record.version, "by": record.by, "at": iso(record.created_at * 1000),
     }  # fmt: skip
     if record.version in ("paused", "stopped") and plan.pause is not None and plan.pause.reason:
@@ -36,9 +35,9 @@ def changed(record: Record) -> dict[str, Any]:
     return body
 
 
-def fired(row: Delivery) -> dict[str, Any]:
-    """A fire, or several skipped ones in a row."""
-    fire = fire_of(row)
+def fire_view(row: Delivery) -> dict[str, Any]:
+    """Return a fire, or several skipped ones in a row."""
+    fire = fire_from_row(row)
     body: dict[str, Any] = {
         "fireId": row.delivery_id,
         "state": row.state,
@@ -57,23 +56,23 @@ def fired(row: Delivery) -> dict[str, Any]:
     return body
 
 
-def shown(case: Case) -> dict[str, Any]:
-    """One whose zone is not known any more is shown, too, and says so."""
+def schedule_view(case: ScheduleSnapshot) -> dict[str, Any]:
+    """Return a schedule. One with an unknown zone is ``failed`` and has a ``problem``."""
     try:
-        return {**_kept(case), **_going(case)}
+        return {**_stored_fields(case), **_timing_fields(case)}
     except ScheduleRefused as refusal:
-        return {**_kept(case), "state": "failed", "problem": refusal.message}
+        return {**_stored_fields(case), "state": "failed", "problem": refusal.message}
 
 
-def _going(case: Case) -> dict[str, Any]:
-    spec, kept = case.plan.spec, case.book.decided
-    return {**times(spec, next_fires(spec, kept, case.seen)), "state": _state(case)}
+def _timing_fields(case: ScheduleSnapshot) -> dict[str, Any]:
+    spec, ledger = case.plan.spec, case.book.decided
+    return {**times_view(spec, next_fires(spec, ledger, case.seen)), "state": _schedule_state(case)}
 
 
-def _kept(case: Case) -> dict[str, Any]:
+def _stored_fields(case: ScheduleSnapshot) -> dict[str, Any]:
     plan, book, spec = case.plan, case.book, case.plan.spec
     body: dict[str, Any] = {
-        **fields(spec),
+        **spec_fields(spec),
         "scheduleId": spec.schedule_id,
         "subscriptionId": plan.subscription,
         "owner": {"tenantId": case.tenant},
@@ -96,46 +95,49 @@ def _kept(case: Case) -> dict[str, Any]:
     return body
 
 
-def _state(case: Case) -> str:
-    """``held`` is what its member makes of it, ``failed`` and ``dead-lettered`` what could not be
-    begun; ``ended`` has no time left."""
-    spec, kept, now = case.plan.spec, case.book.decided, case.seen.now
-    if (bar := bar_at(spec, kept, Seen(now=now), now)) is not None:
+def _schedule_state(case: ScheduleSnapshot) -> str:
+    """Return the state.
+
+    ``held``: its member is away. ``failed``, ``dead-lettered``: runs could not start. ``ended``: no
+    slot is left.
+    """
+    spec, ledger, now = case.plan.spec, case.book.decided, case.seen.now
+    if (bar := blocked_period_at(spec, ledger, ScheduleFacts(now=now), now)) is not None:
         return case.plan.stopped or bar.reason if bar.reason == "paused" else bar.reason
     if any(each.holds(now) for each in case.seen.bars):
         return "held"
-    return "active" if upcoming(spec, kept, case.seen, 1) or kept.buffered else "ended"
+    return "active" if upcoming_slots(spec, ledger, case.seen, 1) or ledger.buffered else "ended"
 
 
-def times(spec: Schedule, dues: list[int]) -> dict[str, Any]:
-    """Every field of the spec, and the next times at which it will start something."""
-    timing, body = timing_of(spec), fields(spec)
+def times_view(spec: Schedule, dues: list[int]) -> dict[str, Any]:
+    """Return every field of the spec and the next times at which it will start a run."""
+    timing, body = timing_from_spec(spec), spec_fields(spec)
     body["timezone"] = timing.zone
     if spec.kind == "words":
         comes_to = timing.cron or f"every {(timing.every or 0) // 1000} s"
         body["comesTo"] = comes_to
-    found = [iso(due * 1000) for due in dues]
-    return {**body, "nextFireAt": found[0] if found else None, "nextFires": found}
+    next_times = [iso(due * 1000) for due in dues]
+    return {**body, "nextFireAt": next_times[0] if next_times else None, "nextFires": next_times}
 
 
-def fields(spec: Schedule) -> dict[str, Any]:
+def spec_fields(spec: Schedule) -> dict[str, Any]:
     return {
         name: value for field, name in _NAMES.items() if (value := getattr(spec, field)) is not None
     }
 
 
-def veiled(said: dict[str, Any], flow: Flow | None) -> dict[str, Any]:
-    """The schedule without what its inputs keep secret. Without a workflow, all of them do."""
-    if not said.get("inputs"):
-        return said
+def mask_inputs(view: dict[str, Any], flow: Flow | None) -> dict[str, Any]:
+    """Mask the secret inputs of a schedule. Without a workflow, all inputs count as secret."""
+    if not view.get("inputs"):
+        return view
     mode, secret = ("mask", None) if flow is None else (flow.masking, flow.sensitive)
     inputs = {
-        name: masked(mode, value) if secret is None or name in secret else value
-        for name, value in said["inputs"].items()
+        name: mask_value(mode, value) if secret is None or name in secret else value
+        for name, value in view["inputs"].items()
     }
-    return {**said, "inputs": {name: each for name, each in inputs.items() if each is not UNSET}}
+    return {**view, "inputs": {name: each for name, each in inputs.items() if each is not UNSET}}
 
 
-def next_fires(spec: Schedule, kept: Ledger, seen: Seen) -> list[int]:
-    found = upcoming(spec, kept, seen, SHOWN + len(kept.skips))
-    return [each.due for each in found if each.skipped is None][:SHOWN]
+def next_fires(spec: Schedule, ledger: SlotLedger, observed: ScheduleFacts) -> list[int]:
+    slots = upcoming_slots(spec, ledger, observed, SHOWN_FIRES + len(ledger.skips))
+    return [slot.due for slot in slots if slot.skipped is None][:SHOWN_FIRES]

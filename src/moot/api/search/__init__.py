@@ -1,1 +1,1 @@
-"""search."""
+"""Routes for search, read marks and catch-ups."""

@@ -1,7 +1,7 @@
-"""Catch-ups: a part of a thread summed up by a named agent, for who asks and nobody else.
+"""Catch-ups: an agent sums up a part of a thread for one reader.
 
-Each is a run in the reader's own room (``core.rooms``): the thread's log, its agents and its other
-readers learn nothing of it, and its model call is recorded and paid for like any other.
+Each catch-up is a run in the reader's private room. Nothing of it reaches the thread. The host
+records and bills its model call like any other.
 """
 
 import asyncio
@@ -11,26 +11,27 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from moot.agents.invocation.desk import Heard
-from moot.agents.prompts.fencing import words
-from moot.api.access.auth import is_agents
+from moot.agents.invocation.context import TranscriptTurn
+from moot.agents.prompts.fencing import content_text
+from moot.api.access.auth import is_agent_key
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.runs.event_stream import seconds_left
+from moot.api.runs.event_stream import seconds_until_expiry
 from moot.api.search import read_marks
-from moot.api.threads.councils import place
+from moot.api.threads.lookup import find_thread
 from moot.core.errors import BadRequest, Forbidden, NotFound, RunNotFound
 from moot.core.events import iso
 from moot.core.runs.start import StartRun
-from moot.core.state.conversation import Conversation, thread_id, title_of
+from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.state.status import LIVE
-from moot.core.tenants import room
-from moot.engine.nodes.catch_up import TOLD, Told
-from moot.engine.threads.transcript import Talk, between
+from moot.core.state.titles import current_title
+from moot.core.tenants import private_tenant
+from moot.engine.nodes.host_nodes import CATCH_UP_INPUT, CatchUpInput
+from moot.engine.threads.transcript import StoredConversation, read_turns
 from moot.engine.workflows.built_in import CATCH_UP
 from moot.store.protocol import RunFilter
 
-#: turns that one catch-up is told, characters of all of them and of each
+#: Limits of one catch-up: turns, characters of all turns, characters of each.
 MOST_TURNS, MOST_TEXT, LONGEST_TURN = 200, 100_000, 4000
 MOST_LISTED = 200
 LONGEST_WAIT = 60
@@ -40,145 +41,149 @@ NODE = "sum-up"
 Index = Annotated[int, Meta(ge=0, le=2**53)]
 
 
-class CatchUp(
+class CatchUpBody(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"first": "from"}
 ):
-    """Turns by their index: from the first one that is unread to the newest, unless told."""
+    """The turns to sum up, by index: by default from the first unread one to the newest."""
 
     first: Index | None = None
     to: Index | None = None
-    #: an agent of this host; else the thread's moderator, else a member that is one
+    #: An agent of this host. The default is the thread's moderator or another agent in it.
     author: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
 
 
-async def ask(request: Request) -> Reply:
-    run, talk = await place(request)
-    if is_agents(request.caller):
+async def request_catch_up(request: Request) -> Reply:
+    run, conversation = await find_thread(request)
+    if is_agent_key(request.caller):
         raise Forbidden("A catch-up is for people; an agent is told what it needs.")
-    asked = await request.read(CatchUp)
-    told = await _told(request, run, talk, asked)
+    body = await request.read(CatchUpBody)
+    material = await _catch_up_material(request, run, conversation, body)
     wait = request.integer("wait", USUAL_WAIT, 0, LONGEST_WAIT)
-    async with request.services.turns.lock((_room(request), "CATCH-UP", told.thread_id)):
-        run_id = await _under_way(request, told) or await _begun(request, told)
-    return _made(await _ended(request, run_id, wait))
+    async with request.services.request_locks.lock(
+        (_reader_room(request), "CATCH-UP", material.thread_id)
+    ):
+        run_id = await _find_running(request, material) or await _start_catch_up(request, material)
+    return _created_reply(await _wait_for_end(request, run_id, wait))
 
 
-async def _under_way(request: Request, told: Told) -> str | None:
-    """The same is summed up once at a time, however often it is asked for."""
-    services, owner = request.services, _room(request)
+async def _find_running(request: Request, material: CatchUpInput) -> str | None:
+    """Return the running catch-up of the same turns, if there is one."""
+    services, owner = request.services, _reader_room(request)
     where = RunFilter(workflow_id=CATCH_UP, statuses=tuple(LIVE))
     rows, _ = await services.store.list_runs(owner, where, None, MOST_LISTED)
     for row in rows:
-        if row.scope_id == told.thread_id:
-            known = (await services.host.view(owner, row.run_id)).run.inputs[TOLD]
-            if (known["first"], known["last"], known["author"]) == (
-                told.first, told.last, told.author
+        if row.scope_id == material.thread_id:
+            inputs = (await services.host.view(owner, row.run_id)).run.inputs[CATCH_UP_INPUT]
+            if (inputs["first"], inputs["last"], inputs["author"]) == (
+                material.first, material.last, material.author
             ):  # fmt: skip
                 return row.run_id
     return None
 
 
-async def _begun(request: Request, told: Told) -> str:
-    services, owner = request.services, _room(request)
+async def _start_catch_up(request: Request, material: CatchUpInput) -> str:
+    services, owner = request.services, _reader_room(request)
     flow = await services.host.flows.own(owner, CATCH_UP)
     command = StartRun(
         tenant=owner,
         principal=request.caller.id,
-        person=told.reader,
+        person=material.reader,
         at=services.clock.millis(),
         limits=services.host.limits,
-        inputs={TOLD: msgspec.to_builtins(told)},
-        scope_id=told.thread_id,
+        inputs={CATCH_UP_INPUT: msgspec.to_builtins(material)},
+        scope_id=material.thread_id,
     )
-    return (await services.host.create(flow, command, request.recording(_made))).run_id
+    return (await services.host.create(flow, command, request.record_reply(_created_reply))).run_id
 
 
-async def _told(request: Request, run: Run, talk: Conversation, asked: CatchUp) -> Told:
-    name = thread_id(run, talk)
-    author = await _author(request, talk, asked.author)
-    first, last = await _range(request, name, talk, asked)
-    there = Talk(request.services.store, run, talk)
-    turns = _fitting(await between(there, first, last, MOST_TURNS))
+async def _catch_up_material(
+    request: Request, run: Run, conversation: Conversation, body: CatchUpBody
+) -> CatchUpInput:
+    name = thread_id(run, conversation)
+    author = await _choose_author(request, conversation, body.author)
+    first, last = await _turn_range(request, name, conversation, body)
+    transcript = StoredConversation(request.services.store, run, conversation)
+    turns = _fit_turns(await read_turns(transcript, first, last, MOST_TURNS))
     hidden = last - first + 1 - len(turns)
-    if first > 0:  # the question is never hidden
-        turns = [*_fitting(await between(there, 0, 0, 1)), *turns]
-    return Told(
+    if first > 0:  # always include the question
+        turns = [*_fit_turns(await read_turns(transcript, 0, 0, 1)), *turns]
+    return CatchUpInput(
         thread_id=name,
         run_id=run.run_id,
-        title=title_of(run, talk),
+        title=current_title(run, conversation),
         author=author,
-        reader=read_marks.reader(request),
+        reader=read_marks.reader_name(request),
         first=first,
         last=last,
         hidden=hidden,
         turns=turns,
-        members=_members(talk),
+        members=_member_profiles(conversation),
     )
 
 
-async def _author(request: Request, talk: Conversation, named: str | None) -> str:
+async def _choose_author(request: Request, conversation: Conversation, named: str | None) -> str:
     agents, tenant = request.services.agents, request.caller.tenant
     if named is not None:
-        return (await agents.must_be(tenant, named)).agent_id
-    policy = talk.floor.policy if talk.floor is not None else None
+        return (await agents.must_find_by_id(tenant, named)).agent_id
+    policy = conversation.floor.policy if conversation.floor is not None else None
     first = [policy.moderator, policy.summarise] if policy is not None else []
-    for name in [*first, *(talk.roster or ()), *_members(talk)]:
-        found = await agents.named(tenant, name) if name is not None else None
-        if found is not None:
-            return found.agent_id
+    for name in [*first, *(conversation.roster or ()), *_member_profiles(conversation)]:
+        agent = await agents.named(tenant, name) if name is not None else None
+        if agent is not None:
+            return agent.agent_id
     raise BadRequest(
         "Nobody who takes part here is an agent of this host; name one as the author.",
         field="author",
     )
 
 
-def _members(talk: Conversation) -> dict[str, dict[str, Any]]:
-    if talk.floor is not None:
-        return {name: dict(member.profile) for name, member in talk.floor.members.items()}
-    invited = {name: dict(member.profile) for name, member in talk.state.members.items()}
-    return {**{name: {} for name in talk.roster or ()}, **invited}
+def _member_profiles(conversation: Conversation) -> dict[str, dict[str, Any]]:
+    if conversation.floor is not None:
+        return {name: dict(member.profile) for name, member in conversation.floor.members.items()}
+    invited = {name: dict(member.profile) for name, member in conversation.state.members.items()}
+    return {**{name: {} for name in conversation.roster or ()}, **invited}
 
 
-async def _range(
-    request: Request, name: str, talk: Conversation, asked: CatchUp
+async def _turn_range(
+    request: Request, name: str, conversation: Conversation, body: CatchUpBody
 ) -> tuple[int, int]:
-    last = talk.turns if asked.to is None else min(asked.to, talk.turns)
-    first = asked.first
+    last = conversation.turns if body.to is None else min(body.to, conversation.turns)
+    first = body.first
     if first is None:
-        read = (await read_marks.marks(request, [name])).get(name)
+        read = (await read_marks.find_marks(request, [name])).get(name)
         first = read.turn + 1 if read is not None else 0
     if first > last:
         raise BadRequest(
             f"There is nothing to sum up from turn {first} to {last}; say from which on.",
             field="from",
-            newest=talk.turns,
+            newest=conversation.turns,
         )
     return first, last
 
 
-def _fitting(turns: list[Heard]) -> list[Heard]:
-    """As many as are told at once, the newest of them; a very long one is cut."""
-    kept: list[Heard] = []
+def _fit_turns(turns: list[TranscriptTurn]) -> list[TranscriptTurn]:
+    """Return the newest turns that fit into one prompt. A very long turn is cut."""
+    fitting: list[TranscriptTurn] = []
     left = MOST_TEXT
     for turn in reversed(turns):
-        text = words(turn.content)
+        text = content_text(turn.content)
         if len(text) > LONGEST_TURN:
             text = f"{text[:LONGEST_TURN]} […]"
         left -= len(text)
         if left < 0:
             break
-        kept.append(replace(turn, content=text))
-    return kept[::-1]
+        fitting.append(replace(turn, content=text))
+    return fitting[::-1]
 
 
-def _room(request: Request) -> str:
-    return room(request.caller.tenant, read_marks.reader(request))
+def _reader_room(request: Request) -> str:
+    return private_tenant(request.caller.tenant, read_marks.reader_name(request))
 
 
-async def _ended(request: Request, run_id: str, wait: int) -> Run:
-    """The catch-up as it is when it has ended, or the time is over."""
-    host, owner, now = request.services.host, _room(request), asyncio.get_running_loop().time
-    until = now() + min(wait, seconds_left(request))
+async def _wait_for_end(request: Request, run_id: str, wait: int) -> Run:
+    """Return the catch-up when it has ended or the wait is over."""
+    host, owner, now = request.services.host, _reader_room(request), asyncio.get_running_loop().time
+    until = now() + min(wait, seconds_until_expiry(request))
     reader = host.hub.subscribe(run_id, holder=request.caller.id)
     try:
         while True:
@@ -192,23 +197,23 @@ async def _ended(request: Request, run_id: str, wait: int) -> Run:
         host.hub.unsubscribe(run_id, reader)
 
 
-def _made(run: Run) -> Reply:
-    body = shown(run)
+def _created_reply(run: Run) -> Reply:
+    body = catch_up_view(run)
     url = f"/v1/host/moot/threads/{body['threadId']}/catch-ups/{run.run_id}"
     return Reply({**body, "url": url}, 201, {"Location": url, "Cache-Control": "no-store"})
 
 
-def shown(run: Run) -> dict[str, Any]:
-    """A turn of nobody's log: private, and with the name of who wrote it."""
-    told = run.inputs[TOLD]
+def catch_up_view(run: Run) -> dict[str, Any]:
+    """Return a catch-up with its summary, which is private to its reader."""
+    inputs = run.inputs[CATCH_UP_INPUT]
     body: dict[str, Any] = {
         "catchUpId": run.run_id,
-        "threadId": told["threadId"],
-        "from": told["first"],
-        "to": told["last"],
-        "hidden": told["hidden"],
-        "author": told["author"],
-        "reader": told["reader"],
+        "threadId": inputs["threadId"],
+        "from": inputs["first"],
+        "to": inputs["last"],
+        "hidden": inputs["hidden"],
+        "author": inputs["author"],
+        "reader": inputs["reader"],
         "private": True,
         "status": run.status.value,
         "askedAt": iso(run.started_at * 1000),
@@ -217,8 +222,8 @@ def shown(run: Run) -> dict[str, Any]:
     if done is not None:
         body["turn"] = {
             "role": "system",
-            "from": told["author"],
-            "to": told["reader"],
+            "from": inputs["author"],
+            "to": inputs["reader"],
             "content": done["text"],
             "agent": done["agent"],
             "meta": done["meta"],
@@ -229,28 +234,28 @@ def shown(run: Run) -> dict[str, Any]:
     return body
 
 
-async def read(request: Request) -> Reply:
-    _, talk = found = await place(request)
-    name, wanted = thread_id(found[0], talk), request.params["catch_up_id"]
+async def read_catch_up(request: Request) -> Reply:
+    _, conversation = thread = await find_thread(request)
+    name, wanted = thread_id(thread[0], conversation), request.params["catch_up_id"]
     wait = request.integer("wait", 0, 0, LONGEST_WAIT)
     try:
-        run = await _ended(request, wanted, wait)
+        run = await _wait_for_end(request, wanted, wait)
     except RunNotFound:
         run = None
     if run is None or run.workflow_id != CATCH_UP or run.scope_id != name:
         raise NotFound("You have no such catch-up.", catchUpId=wanted)
-    return Reply(shown(run), 200, {"Cache-Control": "no-store"})
+    return Reply(catch_up_view(run), 200, {"Cache-Control": "no-store"})
 
 
-async def listed(request: Request) -> Reply:
-    run, talk = await place(request)
-    name, owner, services = thread_id(run, talk), _room(request), request.services
+async def list_catch_ups(request: Request) -> Reply:
+    run, conversation = await find_thread(request)
+    name, owner, services = thread_id(run, conversation), _reader_room(request), request.services
     where = RunFilter(workflow_id=CATCH_UP, scope_id=name)
     before = request.query.get("cursor")
     limit = request.integer("limit", MOST_LISTED, 1, MOST_LISTED)
     rows, cursor = await services.store.list_runs(owner, where, before, limit)
-    found = [shown((await services.host.view(owner, row.run_id)).run) for row in rows]
-    body: dict[str, Any] = {"catchUps": found}
+    views = [catch_up_view((await services.host.view(owner, row.run_id)).run) for row in rows]
+    body: dict[str, Any] = {"catchUps": views}
     if cursor is not None:
         body["nextCursor"] = cursor
     return Reply(body, 200, {"Cache-Control": "no-store"})
@@ -262,14 +267,14 @@ WAIT = {
         "seconds to wait for its end",
     )
 }
-ENDPOINTS = (
+CATCH_UP_ENDPOINTS = (
     Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}:catch-up", call=ask,
-        scope="runs:create", body=CatchUp, status=201, query=WAIT, errors=(404,), personal=True,
+        method="POST", path="/v1/host/moot/threads/{thread_id}:catch-up", call=request_catch_up,
+        scope="runs:create", body=CatchUpBody, status=201, query=WAIT, errors=(404,), personal=True,
         summary="Have a part of a thread summed up, for yourself alone",
     ),
     Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/catch-ups", call=listed,
+        method="GET", path="/v1/host/moot/threads/{thread_id}/catch-ups", call=list_catch_ups,
         scope="runs:read", summary="Your own catch-ups of a thread, newest first", errors=(404,),
         query={
             "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "rows at most"),
@@ -277,7 +282,8 @@ ENDPOINTS = (
         },
     ),
     Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/catch-ups/{catch_up_id}", call=read,
+        method="GET", path="/v1/host/moot/threads/{thread_id}/catch-ups/{catch_up_id}",
+        call=read_catch_up,
         scope="runs:read", query=WAIT, summary="One of your own catch-ups", errors=(404,),
     ),
 )  # fmt: skip

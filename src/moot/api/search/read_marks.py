@@ -1,100 +1,109 @@
-"""How far everybody has read: a mark for each reader of a thread, and what is unread after it.
+"""Read marks: how far each reader has read a thread, and what is unread.
 
-A mark is nobody's news: it is kept beside the logs, never in one.
+The store keeps marks beside the logs, never in one.
 """
 
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from moot.api.access.auth import speaker_from_request
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.interrupts import routes
-from moot.api.threads.councils import place
+from moot.api.threads.lookup import find_thread
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.engine.threads import transcript
-from moot.engine.threads.transcript import Extent, Talk
+from moot.engine.threads.transcript import ConversationExtent, StoredConversation
 from moot.store.search import ReadMark
 
 
-class Read(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """``upTo``: the sequence of the last event that was read, or ``turn``: the index of the last
-    turn; left out, all there is."""
+class ReadMarkBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """``upTo`` is the sequence of the last event that was read, ``turn`` the index of the last
+    turn.
+
+    Without both, everything counts as read.
+    """
 
     up_to: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     turn: Annotated[int, Meta(ge=0, le=2**53)] | None = None
 
 
-async def mark(request: Request) -> Reply:
-    """A mark only goes on: of two devices the one that has read further counts."""
-    run, talk = await place(request)
-    asked = await request.read(Read)
-    services, name = request.services, thread_id(run, talk)
-    there, newest = Talk(services.store, run, talk), run.next_sequence - 1
-    up_to = newest if asked.up_to is None else min(asked.up_to, newest)
-    if asked.turn is not None and asked.turn <= talk.turns:
-        up_to = min(up_to, await transcript.place_of(there, asked.turn))
-    turn = await transcript.turn_at(there, up_to)
-    kept = await services.store.mark_read(
+async def mark_read(request: Request) -> Reply:
+    """Move the mark forward. It never moves back, so the device that has read further counts."""
+    run, conversation = await find_thread(request)
+    body = await request.read(ReadMarkBody)
+    services, name = request.services, thread_id(run, conversation)
+    thread, newest = StoredConversation(services.store, run, conversation), run.next_sequence - 1
+    up_to = newest if body.up_to is None else min(body.up_to, newest)
+    if body.turn is not None and body.turn <= conversation.turns:
+        up_to = min(up_to, await transcript.turn_sequence(thread, body.turn))
+    turn = await transcript.turn_index_at(thread, up_to)
+    mark = await services.store.mark_read(
         ReadMark(
             tenant=run.tenant,
-            reader=reader(request),
+            reader=reader_name(request),
             thread_id=name,
             sequence=up_to,
             turn=turn,
             at=services.clock.millis(),
         )
     )
-    return Reply(await _shown(request, run, talk, kept))
+    return Reply(await _mark_view(request, run, conversation, mark))
 
 
-async def show(request: Request) -> Reply:
-    run, talk = await place(request)
-    found = await marks(request, [thread_id(run, talk)])
-    return Reply(await _shown(request, run, talk, found.get(thread_id(run, talk))))
+async def read_own_mark(request: Request) -> Reply:
+    run, conversation = await find_thread(request)
+    marks = await find_marks(request, [thread_id(run, conversation)])
+    return Reply(
+        await _mark_view(request, run, conversation, marks.get(thread_id(run, conversation)))
+    )
 
 
-async def _shown(
-    request: Request, run: Run, talk: Conversation, kept: ReadMark | None
+async def _mark_view(
+    request: Request, run: Run, conversation: Conversation, mark: ReadMark | None
 ) -> dict[str, Any]:
-    name, where = thread_id(run, talk), transcript.extent(run, talk)
+    name, extent = thread_id(run, conversation), transcript.conversation_extent(run, conversation)
     return {
         "threadId": name,
-        "reader": reader(request),
-        "upTo": kept.sequence if kept else -1,
-        "turnIndex": kept.turn if kept else -1,
-        "unread": (await unread(request, {name: where}))[name],
+        "reader": reader_name(request),
+        "upTo": mark.sequence if mark else -1,
+        "turnIndex": mark.turn if mark else -1,
+        "unread": (await count_unread(request, {name: extent}))[name],
     }
 
 
-def reader(request: Request) -> str:
-    """Who reads is the key's matter; all keys of one person share their marks."""
-    return routes.speaker(request).person
+def reader_name(request: Request) -> str:
+    """Return the reader's name from the key. All keys of one person share their marks."""
+    return speaker_from_request(request).person
 
 
-async def marks(request: Request, threads: list[str]) -> dict[str, ReadMark]:
-    found = await request.services.store.read_marks(request.caller.tenant, reader(request), threads)
-    return {each.thread_id: each for each in found}
+async def find_marks(request: Request, threads: list[str]) -> dict[str, ReadMark]:
+    marks = await request.services.store.read_marks(
+        request.caller.tenant, reader_name(request), threads
+    )
+    return {mark.thread_id: mark for mark in marks}
 
 
-async def unread(request: Request, threads: dict[str, Extent]) -> dict[str, int]:
-    """Of some threads, as a list has them: how many turns of others the caller has not read."""
-    store, who = request.services.store, reader(request)
-    known = await marks(request, list(threads))
+async def count_unread(request: Request, threads: dict[str, ConversationExtent]) -> dict[str, int]:
+    """Return the number of unread turns of others, for each thread."""
+    store, who = request.services.store, reader_name(request)
+    marks = await find_marks(request, list(threads))
     return {
-        name: await transcript.unread(store, where, known.get(name), who)
+        name: await transcript.count_unread(store, where, marks.get(name), who)
         for name, where in threads.items()
     }
 
 
-ENDPOINTS = (
+READ_MARK_ENDPOINTS = (
     Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/read", call=mark, scope="runs:read",
-        body=Read, summary="Say how far you have read a thread", errors=(404,), joined=True,
+        method="POST", path="/v1/host/moot/threads/{thread_id}/read", call=mark_read,
+        scope="runs:read",
+        body=ReadMarkBody, summary="Say how far you have read a thread", errors=(404,), joined=True,
         personal=True,
     ),
     Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/read", call=show, scope="runs:read",
+        method="GET", path="/v1/host/moot/threads/{thread_id}/read", call=read_own_mark,
+        scope="runs:read",
         summary="How far you have read a thread, and how much is unread", errors=(404,),
         joined=True,
     ),

@@ -1,4 +1,4 @@
-"""Search over everything that was said, asked and decided in a tenant."""
+"""Search threads, turns, decisions and runs by their words."""
 
 from typing import Any, TypeVar
 
@@ -7,64 +7,75 @@ from msgspec.structs import replace
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.core.errors import BadRequest
 from moot.core.search.indexed_text import KINDS
-from moot.core.search.query import LONGEST_QUERY, Query, misused, parse, place, sender
-from moot.engine.replay.import_log import TAKEN_IN
-from moot.engine.search import ORDERS, WINDOW, Finding, titles
+from moot.core.search.query import (
+    LONGEST_QUERY,
+    Query,
+    filter_problem,
+    normalize_sender,
+    parse_place,
+    parse_query,
+)
+from moot.engine.replay.import_log import IMPORT_RECORD
+from moot.engine.search import ORDERS, WINDOW, SearchHit, thread_titles
 
 LONGEST_TITLE = 200
 Word = TypeVar("Word")
 
 
-async def search(request: Request) -> Reply:
+async def search_tenant(request: Request) -> Reply:
     store, tenant = request.services.store, request.caller.tenant
-    query, find = _query(request), ORDERS.get(request.query.get("order", "newest"))
+    query, find = _parse_query(request), ORDERS.get(request.query.get("order", "newest"))
     if find is None:
         raise BadRequest(f"order must be one of {', '.join(ORDERS)}.", field="order")
     limit = request.integer("limit", 20, 1, 100)
-    found = await find(store, tenant, query, request.query.get("cursor"), limit)
-    called = await titles(store, tenant, found.found)
-    marks = {run_id: await store.record(tenant, TAKEN_IN, run_id) for run_id in called}
+    page = await find(store, tenant, query, request.query.get("cursor"), limit)
+    run_titles = await thread_titles(store, tenant, page.found)
+    marks = {run_id: await store.record(tenant, IMPORT_RECORD, run_id) for run_id in run_titles}
     results = [
-        _shown(each, called[each.run_id]) | ({"imported": True} if marks[each.run_id] else {})
-        for each in found.found
+        _result_view(each, run_titles[each.run_id])
+        | ({"imported": True} if marks[each.run_id] else {})
+        for each in page.found
     ]
     body: dict[str, Any] = {"results": results}
-    if found.following is not None:
-        body["nextCursor"] = found.following
+    if page.following is not None:
+        body["nextCursor"] = page.following
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
 
-def _query(request: Request) -> Query:
-    """What is asked in words, and what the other parameters add to it."""
-    asked = request.query
-    text = asked.get("q", "")
+def _parse_query(request: Request) -> Query:
+    """Return the query from its words and the other parameters."""
+    params = request.query
+    text = params.get("q", "")
     for name in ("q", "from", "thread"):
-        if len(asked.get(name, "")) > LONGEST_QUERY:
+        if len(params.get(name, "")) > LONGEST_QUERY:
             raise BadRequest(f"{name} has at most {LONGEST_QUERY} characters.", field=name)
-    query = parse(text)
-    if (wrong := misused(text)) is not None:
+    query = parse_query(text)
+    if (wrong := filter_problem(text)) is not None:
         raise BadRequest(wrong, field="q")
-    kinds = tuple(word for word in asked.get("kind", "").split(",") if word)
+    kinds = tuple(word for word in params.get("kind", "").split(",") if word)
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise BadRequest(
             f"'{unknown[0][:64]}' is not a kind; use {', '.join(KINDS)}.", field="kind"
         )
-    names = tuple(sender(word) for word in asked.get("from", "").split(",") if sender(word))
-    places = tuple(place(word) for word in asked.get("thread", "").split(",") if word)
+    names = tuple(
+        normalize_sender(word)
+        for word in params.get("from", "").split(",")
+        if normalize_sender(word)
+    )
+    places = tuple(parse_place(word) for word in params.get("thread", "").split(",") if word)
     return replace(
         query,
-        kinds=_both("kind", kinds, query.kinds),
-        senders=_both("from", names, query.senders),
-        places=_both("thread", places, query.places),
+        kinds=_intersect("kind", kinds, query.kinds),
+        senders=_intersect("from", names, query.senders),
+        places=_intersect("thread", places, query.places),
     )
 
 
-def _both(field: str, asked: tuple[Word, ...], said: tuple[Word, ...]) -> tuple[Word, ...]:
-    """What the parameter allows and the words ask for; where there is nothing of both, nobody
-    knows what is meant."""
-    if not asked or not said:
-        return asked or said
-    both = tuple(each for each in said if each in asked)
+def _intersect(field: str, allowed: tuple[Word, ...], wanted: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return what both the parameter and the words allow. Raise BadRequest when that is nothing."""
+    if not allowed or not wanted:
+        return allowed or wanted
+    both = tuple(each for each in wanted if each in allowed)
     if not both:
         raise BadRequest(
             f"{field}: in the words asks for what {field} leaves out; say it once.", field=field
@@ -72,11 +83,11 @@ def _both(field: str, asked: tuple[Word, ...], said: tuple[Word, ...]) -> tuple[
     return both
 
 
-def _shown(found: Finding, title: str) -> dict[str, Any]:
-    text, event, part = found.text, found.event, found.snippet
+def _result_view(finding: SearchHit, title: str) -> dict[str, Any]:
+    text, event, part = finding.text, finding.event, finding.snippet
     body: dict[str, Any] = {
         "kind": text.kind,
-        "runId": found.run_id,
+        "runId": finding.run_id,
         "sequence": event.sequence,
         "eventId": event.event_id,
         "at": event.timestamp,
@@ -84,7 +95,7 @@ def _shown(found: Finding, title: str) -> dict[str, Any]:
         "snippet": {"text": part.text, "start": part.start, "matches": part.matches},
     }
     more = {
-        "threadId": found.thread_id,
+        "threadId": finding.thread_id,
         "from": text.by or None,
         "to": text.to,
         "turnIndex": text.turn,
@@ -93,9 +104,9 @@ def _shown(found: Finding, title: str) -> dict[str, Any]:
 
 
 TEXT = {"type": "string", "maxLength": LONGEST_QUERY}
-ENDPOINTS = (
+SEARCH_ENDPOINTS = (
     Endpoint(
-        method="GET", path="/v1/host/moot/search", call=search, scope="runs:read",
+        method="GET", path="/v1/host/moot/search", call=search_tenant, scope="runs:read",
         summary="Find threads, turns, decisions and runs by their words",
         query={
             "q": (TEXT, 'words, "phrases", beginnings*, from:ada, kind:decision, thread:ID'),

@@ -1,1 +1,1 @@
-"""threads."""
+"""Routes for threads and councils."""

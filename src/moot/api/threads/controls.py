@@ -1,47 +1,58 @@
-"""Controls on their way to a conversation: whichever route they came by, they are made here."""
+"""Build controls and send commands to a conversation."""
 
 import hashlib
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api.access.auth import is_guests, keep_here, keep_open
+from moot.api.access.auth import (
+    check_linked_thread,
+    check_may_close,
+    is_guest_key,
+    speaker_from_request,
+)
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.interrupts import routes
-from moot.api.threads import councils
+from moot.api.threads.inputs import agent_profiles
+from moot.api.threads.lookup import find_thread, find_thread_by_id
+from moot.api.threads.view import thread_view
+from moot.core.commands import Command
 from moot.core.conversations import joining
+from moot.core.errors import ConversationClosed, InterruptAlreadyResolved
 from moot.core.speaker import Speaker
-from moot.core.state.conversation import Conversation, thread_id, title_of
-from moot.core.state.thread_controls import meant
+from moot.core.state.control_content import parse_control
+from moot.core.state.conversation import Conversation, thread_id
+from moot.core.state.run import Run
+from moot.core.state.titles import current_title
 from moot.core.text.names import full_name
-from moot.core.threads.decide import Control, warnings
+from moot.core.threads.decide import Control, control_warnings
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-class Steer(
+class ControlBody(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
 ):
     content: dict[str, Any]
     from_: Name | UnsetType = UNSET
 
 
-async def steer(request: Request) -> Reply:
-    run, talk = await councils.place(request)
-    asked = await request.read(Steer)
-    sender = None if asked.from_ is UNSET else full_name(asked.from_)
-    content = meant(asked.content)
-    command = await control(request, talk, content, sender=sender)
-    said = warnings(talk, content, command.at)
-    reply = await councils.act(request, run, talk, command, said)
-    await councils.dismiss(request, run, talk, content)
+async def post_control(request: Request) -> Reply:
+    run, conversation = await find_thread(request)
+    body = await request.read(ControlBody)
+    sender = None if body.from_ is UNSET else full_name(body.from_)
+    content = parse_control(body.content)
+    command = await control_command(request, conversation, content, sender=sender)
+    warning_texts = control_warnings(conversation, content, command.at)
+    reply = await send_command(request, run, conversation, command, warning_texts)
+    await end_uninvited_streams(request, run, conversation, content)
     return reply
 
 
-async def control(
+async def control_command(
     request: Request,
-    talk: Conversation,
+    conversation: Conversation,
     content: Any,
     *,
     who: Speaker | None = None,
@@ -49,60 +60,112 @@ async def control(
     lenient: bool = False,
     message_id: str | None = None,
 ) -> Control:
-    """What somebody asks of a conversation, once it is certain that his key is good for it."""
-    keep_open(request.caller, content)
-    told, known = await _introduced(request, content)
+    """Return the control as a command, after checking that the key may give it."""
+    check_may_close(request.caller, content)
+    resolved, profile = await _resolve_names(request, content)
     return Control(
-        node_id=talk.node_id,
-        content=told,
-        known=known,
-        who=routes.speaker(request) if who is None else who,
+        node_id=conversation.node_id,
+        content=resolved,
+        known=profile,
+        who=speaker_from_request(request) if who is None else who,
         at=request.services.clock.millis(),
         sender=sender,
         lenient=lenient,
         message_id=message_id,
-        digest="" if message_id is None else digest(sender, content),
-        ends=not is_guests(request.caller),
+        digest="" if message_id is None else control_digest(sender, content),
+        ends=not is_guest_key(request.caller),
     )
 
 
-def digest(sender: str | None, content: Any) -> str:
-    """By which the same control is known again."""
-    said = msgspec.json.encode([sender, content], order="sorted")
-    return hashlib.sha256(said).hexdigest()
+def control_digest(sender: str | None, content: Any) -> str:
+    """Return the digest that identifies a repeated control."""
+    encoded = msgspec.json.encode([sender, content], order="sorted")
+    return hashlib.sha256(encoded).hexdigest()
 
 
-async def _introduced(request: Request, content: Any) -> tuple[Any, dict[str, Any]]:
-    """Who is invited is known by name, role and model when it is an agent of this host; a thread
-    that is linked is one of this tenant's."""
+async def _resolve_names(request: Request, content: Any) -> tuple[Any, dict[str, Any]]:
+    """Complete the names in a control.
+
+    Add the profile of an invited agent of this host. Check that a linked thread belongs to this
+    tenant.
+    """
     if not isinstance(content, dict):
         return content, {}
     if "link" in content:
-        content = {**content, "link": await _linked(request, content["link"])}
-    asked = content.get("invite")
-    asked = {"participant_id": asked} if isinstance(asked, str) else asked
-    if not isinstance(asked, dict) or not joining.is_guest(asked.get("participant_id")):
+        content = {**content, "link": await _resolve_link(request, content["link"])}
+    invitation = content.get("invite")
+    invitation = {"participant_id": invitation} if isinstance(invitation, str) else invitation
+    if not isinstance(invitation, dict) or not joining.is_participant_name(
+        invitation.get("participant_id")
+    ):
         return content, {}
-    name = full_name(asked["participant_id"])
-    known = await councils.profiles_of(request, [name])
-    return {**content, "invite": {**asked, "outside": name not in known}}, known.get(name, {})
+    name = full_name(invitation["participant_id"])
+    profiles = await agent_profiles(request, [name])
+    invite = {**invitation, "outside": name not in profiles}
+    return {**content, "invite": invite}, profiles.get(name, {})
 
 
-async def _linked(request: Request, asked: Any) -> Any:
-    """A link tells how the other thread is called and, one day, what came of it: whoever may not
-    read that one does not link it."""
-    name = asked.get("thread") if isinstance(asked, dict) else asked
+async def _resolve_link(request: Request, link: Any) -> Any:
+    """Return the linked thread with its title.
+
+    The caller must be allowed to read it, because the link shows its title and later its outcome.
+    """
+    name = link.get("thread") if isinstance(link, dict) else link
     if not isinstance(name, str):
-        return asked
-    keep_here(request.caller, name)
-    run, talk = await councils.place_of(request, name)
-    return {"thread": thread_id(run, talk), "title": title_of(run, talk)}
+        return link
+    check_linked_thread(request.caller, name)
+    run, conversation = await find_thread_by_id(request, name)
+    return {"thread": thread_id(run, conversation), "title": current_title(run, conversation)}
 
 
-ENDPOINTS = (
+async def end_uninvited_streams(
+    request: Request, run: Run, conversation: Conversation, content: Any
+) -> None:
+    """End the streams of keys whose participant was uninvited."""
+    uninvited = content.get("uninvite") if isinstance(content, dict) else None
+    name = uninvited.get("participant_id") if isinstance(uninvited, dict) else uninvited
+    if not isinstance(name, str):
+        return
+    place, services = f"{run.run_id}/{conversation.node_id}", request.services
+    for key in await services.store.keys(run.tenant):
+        if key.thread == place and full_name(name) in key.speaks_as:
+            services.host.hub.dismiss(key.id)
+
+
+async def send_command(
+    request: Request,
+    run: Run,
+    conversation: Conversation,
+    command: Command,
+    warnings: Sequence[str] = (),
+    answer: Callable[[Run], Reply] | None = None,
+) -> Reply:
+    """Send a command and answer with the thread, or with ``answer``.
+
+    Raise ConversationClosed when it is closed.
+    """
+
+    def thread_reply(after: Run) -> Reply:
+        body = thread_view(after, after.conversations[conversation.node_id])
+        return Reply({**body, "warnings": list(warnings)} if warnings else body)
+
+    host = request.services.host
+    try:
+        await host.handle(
+            run.tenant, run.run_id, command, request.record_reply(answer or thread_reply)
+        )
+    except InterruptAlreadyResolved as late:
+        raise ConversationClosed(
+            "The conversation is closed.",
+            **{**late.details, "threadId": thread_id(run, conversation)},
+        ) from None
+    return request.reply
+
+
+CONTROL_ENDPOINTS = (
     Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/controls", call=steer,
-        scope="approvals:respond", body=Steer,
+        method="POST", path="/v1/host/moot/threads/{thread_id}/controls", call=post_control,
+        scope="approvals:respond", body=ControlBody,
         summary="Steer a thread: mute, pause, prod, invite", errors=(404, 409), joined=True,
     ),
 )  # fmt: skip

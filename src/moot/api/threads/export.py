@@ -1,8 +1,7 @@
-"""A conversation leaves as one file and comes back elsewhere: minutes for people, a bundle for
-another host.
+"""Export a thread as minutes or as a bundle, and import bundles.
 
-A bundle is lines of JSON: a head with the workflow, every event of the run as it was written, and
-a last line with their number and digest. Coming back, each line is checked before anything is kept.
+A bundle is lines of JSON: a head with the workflow, every event of the run as it was written, and a
+last line with their number and digest. An import checks each line before it stores anything.
 """
 
 import asyncio
@@ -19,87 +18,99 @@ from msgspec.structs import replace
 from moot import __version__
 from moot.api.access.trust_local import is_local
 from moot.api.http.request import Endpoint, Receive, Reply, Request, Send, Stream, encode
-from moot.api.runs.event_stream import MOST_HELD, fitting, left
-from moot.api.threads import councils
-from moot.api.threads.minutes import Facts, Line, Transcript
-from moot.api.threads.minutes_format import PRINTED, Html, Json, Markdown
+from moot.api.runs.event_stream import MOST_HELD, fit_rows, watch_disconnect
+from moot.api.threads.lookup import find_thread
+from moot.api.threads.minutes import MinutesFacts, MinutesLine, MinutesTranscript
+from moot.api.threads.minutes_format import FORMATTERS, HtmlMinutes, JsonMinutes, MarkdownMinutes
 from moot.core import events
 from moot.core.errors import BadRequest, Forbidden, Unauthenticated
 from moot.core.events import iso
-from moot.core.json.nesting import too_deep
-from moot.core.state.conversation import Conversation, only_titled, thread_id
+from moot.core.json.nesting import is_too_deep
+from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
-from moot.engine.replay.import_log import Brought, adopt
+from moot.core.state.titles import is_opened_by_title
+from moot.engine.replay.import_log import ImportedLog, import_run
 
-#: events that are read at once; how many that may be is found out by their size
+#: Events read at once. Their size decides how many.
 FIRST_PAGE, PAGE = 16, 200
-#: characters of minutes that are sent at once
+#: Characters of minutes sent at once.
 PIECE = 65_536
-#: how long a piece may wait for who asked for it
+#: How long a piece may wait for its reader.
 PATIENCE_S = 60.0
-FORMATS = (*PRINTED, "bundle")
+FORMATS = (*FORMATTERS, "bundle")
 KIND, BUNDLE = "moot.conversation", "application/x-ndjson"
-Printed = Markdown | Html | Json
+MinutesFormat = MarkdownMinutes | HtmlMinutes | JsonMinutes
 Write = Callable[[Receive, Send], Awaitable[None]]
 LARGEST_BUNDLE = 256 * 1024 * 1024
 
 
 class BundleHead(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The first line of a bundle."""
+
     format: str
     version: int
     run_id: str
     thread_id: str
-    #: the text as it was registered: its digest is pinned
+    #: The exact registered text, because its digest is pinned.
     definition: str
     exported_at: str = ""
     host: dict[str, Any] = {}
 
 
 class BundleEnd(Struct, frozen=True, kw_only=True):
+    """The last line of a bundle."""
+
     events: int
     sha256: str
 
 
-async def export(request: Request) -> Reply | Stream:
+async def export_thread(request: Request) -> Reply | Stream:
     format_ = request.query.get("format", "md")
     if format_ not in FORMATS:
         raise BadRequest(f"format must be one of {', '.join(FORMATS)}.", field="format")
-    run, talk = await councils.place(request)
+    run, conversation = await find_thread(request)
     if format_ == "bundle" and request.caller.thread is not None:
         raise Forbidden("The bundle is the whole run; this key is good for one thread only.")
     name = run.run_id
     if format_ == "bundle":
-        headers = _headers(BUNDLE, f"{name}.moot.jsonl")
-        return Stream(_while_good(await _bundle(request, run, talk, headers)), headers)
-    form = PRINTED[format_]
-    headers = _headers(form.media, f"{name}.{format_}")
-    return Stream(_while_good(await _minutes(request, run, talk, form, headers)), headers)
+        headers = _download_headers(BUNDLE, f"{name}.moot.jsonl")
+        return Stream(
+            _guard_stream(await _bundle_writer(request, run, conversation, headers)), headers
+        )
+    form = FORMATTERS[format_]
+    headers = _download_headers(form.media, f"{name}.{format_}")
+    return Stream(
+        _guard_stream(await _minutes_writer(request, run, conversation, form, headers)), headers
+    )
 
 
-def _while_good(write: Write) -> Write:
-    """Until the key is over, or nobody takes what is sent. What is cut off has no end, by which who
-    reads it knows."""
+def _guard_stream(write: Write) -> Write:
+    """Stop the stream when the key ends or the reader is gone.
 
-    async def whole(receive: Receive, send: Send) -> None:
+    A stream that was cut off has no end mark.
+    """
+
+    async def guarded(receive: Receive, send: Send) -> None:
         with suppress(Unauthenticated, OSError):
-            async with left(receive) as gone:
-                await write(receive, _patient(send, gone))
+            async with watch_disconnect(receive) as gone:
+                await write(receive, _with_timeout(send, gone))
 
-    return whole
+    return guarded
 
 
-def _patient(send: Send, gone: asyncio.Event) -> Send:
-    async def patiently(message: dict[str, Any]) -> None:
+def _with_timeout(send: Send, gone: asyncio.Event) -> Send:
+    async def send_in_time(message: dict[str, Any]) -> None:
         if gone.is_set():
             raise ConnectionResetError("The reader has gone.")
         async with asyncio.timeout(PATIENCE_S):
             await send(message)
 
-    return patiently
+    return send_in_time
 
 
-def _headers(media: str, name: str) -> dict[str, str]:
-    """Downloaded, never run: what people said stands in it."""
+def _download_headers(media: str, name: str) -> dict[str, str]:
+    """Return headers that make browsers download the file and never run it, because it contains
+    what people wrote."""
     return {
         "Content-Type": media,
         "Content-Disposition": f'attachment; filename="{name}"',
@@ -109,119 +120,128 @@ def _headers(media: str, name: str) -> dict[str, str]:
     }
 
 
-async def _rows(request: Request, run: Run, until: int) -> AsyncIterator[list[bytes]]:
-    """Raises Unauthenticated when the key is over before all is told."""
+async def _read_rows(request: Request, run: Run, until: int) -> AsyncIterator[list[bytes]]:
+    """Yield pages of the log. Raise Unauthenticated when the key ends meanwhile."""
     after, page = -1, FIRST_PAGE
     while after + 1 < until:
         if not is_local(request.caller):
             await request.services.keyring.caller(request.header("authorization"))
-        asked = min(page, until - after - 1)
-        rows = await request.services.store.read(run.tenant, run.run_id, after, asked)
+        limit = min(page, until - after - 1)
+        rows = await request.services.store.read(run.tenant, run.run_id, after, limit)
         if not rows:
             return
-        kept = fitting(rows, MOST_HELD)
-        page = len(kept) if len(kept) < len(rows) else min(PAGE, page * 2)
-        del rows  # no more than that is held while a slow reader takes its time
-        yield kept
-        after += len(kept)
+        fitting = fit_rows(rows, MOST_HELD)
+        page = len(fitting) if len(fitting) < len(rows) else min(PAGE, page * 2)
+        del rows  # hold no more than this for a slow reader
+        yield fitting
+        after += len(fitting)
 
 
-async def _minutes(
-    request: Request, run: Run, talk: Conversation, form: type[Printed], headers: dict[str, str]
+async def _minutes_writer(
+    request: Request,
+    run: Run,
+    conversation: Conversation,
+    form: type[MinutesFormat],
+    headers: dict[str, str],
 ) -> Write:
-    """The log is read twice, and never held whole: names stand in the first line of the minutes
-    that the last event may have told."""
-    until, bare = run.next_sequence, only_titled(run)
-    title = talk.title or str(run.inputs.get("title") or "")
-    facts = Facts(run.run_id, thread_id(run, talk), talk)
-    async for rows in _rows(request, run, until):
-        # in a thread: long minutes keep nobody else waiting
-        await asyncio.to_thread(_hear, facts, rows)
-    found = facts.found()
-    found.title = title
+    """Return the function that writes the minutes.
+
+    It reads the log twice and never holds all of it, because the first line may need names that
+    only the last event has.
+    """
+    until, bare = run.next_sequence, is_opened_by_title(run)
+    title = conversation.title or str(run.inputs.get("title") or "")
+    facts = MinutesFacts(run.run_id, thread_id(run, conversation), conversation)
+    async for rows in _read_rows(request, run, until):
+        # in a thread, so that long minutes do not block others
+        await asyncio.to_thread(_add_facts, facts, rows)
+    minutes = facts.minutes()
+    minutes.title = title
     if bare:
-        found.question = None
-    page, transcript = form(found), Transcript(found, talk)
+        minutes.question = None
+    page, transcript = form(minutes), MinutesTranscript(minutes, conversation)
 
     async def write(receive: Receive, send: Send) -> None:
-        await _begin(send, headers)
-        await _send(send, page.head().encode())
+        await _send_head(send, headers)
+        await _send_piece(send, page.head().encode())
         skipped = 1 if bare else 0
-        async for rows in _rows(request, run, until):
-            lines = await asyncio.to_thread(_lines, transcript, rows)
-            told, skipped = lines[skipped:], max(0, skipped - len(lines))
-            for piece in await asyncio.to_thread(_pieces, page, told):
-                await _send(send, piece)
+        async for rows in _read_rows(request, run, until):
+            lines = await asyncio.to_thread(_transcript_lines, transcript, rows)
+            fresh, skipped = lines[skipped:], max(0, skipped - len(lines))
+            for piece in await asyncio.to_thread(_encode_lines, page, fresh):
+                await _send_piece(send, piece)
         await send({"type": "http.response.body", "body": page.end.encode()})
 
     return write
 
 
-def _hear(facts: Facts, rows: list[bytes]) -> None:
+def _add_facts(facts: MinutesFacts, rows: list[bytes]) -> None:
     for row in rows:
-        facts.hear(events.decode(row))
+        facts.add(events.decode(row))
 
 
-def _lines(transcript: Transcript, rows: list[bytes]) -> list[Line]:
+def _transcript_lines(transcript: MinutesTranscript, rows: list[bytes]) -> list[MinutesLine]:
     return [line for row in rows for line in transcript.lines(events.decode(row))]
 
 
-def _pieces(page: Printed, lines: list[Line]) -> list[bytes]:
-    """As few as there can be of a size that is no burden."""
-    found, parts, size = list[bytes](), list[str](), 0
+def _encode_lines(page: MinutesFormat, lines: list[MinutesLine]) -> list[bytes]:
+    """Return the lines in as few pieces as a moderate size allows."""
+    pieces, parts, size = list[bytes](), list[str](), 0
     for line in lines:
         parts.append(page.line(line))
         size += len(parts[-1])
         if size >= PIECE:
-            found.append("".join(parts).encode())
+            pieces.append("".join(parts).encode())
             parts, size = [], 0
-    return [*found, "".join(parts).encode()] if parts else found
+    return [*pieces, "".join(parts).encode()] if parts else pieces
 
 
-async def _bundle(request: Request, run: Run, talk: Conversation, headers: dict[str, str]) -> Write:
+async def _bundle_writer(
+    request: Request, run: Run, conversation: Conversation, headers: dict[str, str]
+) -> Write:
     services, until = request.services, run.next_sequence
-    kept = await services.store.definition_by_digest(run.tenant, run.definition)
-    assert kept is not None
+    definition = await services.store.definition_by_digest(run.tenant, run.definition)
+    assert definition is not None
     head = BundleHead(
         format=KIND,
         version=1,
         run_id=run.run_id,
-        thread_id=thread_id(run, talk),
-        definition=kept.body.decode(),
+        thread_id=thread_id(run, conversation),
+        definition=definition.body.decode(),
         exported_at=iso(services.clock.micros()),
         host={"name": "moot", "version": __version__},
     )
 
     async def write(receive: Receive, send: Send) -> None:
-        await _begin(send, headers)
-        await _send(send, encode(head) + b"\n")
+        await _send_head(send, headers)
+        await _send_piece(send, encode(head) + b"\n")
         digest = hashlib.sha256()
-        async for rows in _rows(request, run, until):
+        async for rows in _read_rows(request, run, until):
             piece = b"\n".join(rows) + b"\n"
             digest.update(piece)
-            await _send(send, piece)
+            await _send_piece(send, piece)
         end = BundleEnd(events=until, sha256=digest.hexdigest())
         await send({"type": "http.response.body", "body": encode(end) + b"\n"})
 
     return write
 
 
-async def _begin(send: Send, headers: dict[str, str]) -> None:
+async def _send_head(send: Send, headers: dict[str, str]) -> None:
     pairs = [(key.lower().encode(), value.encode()) for key, value in headers.items()]
     await send({"type": "http.response.start", "status": 200, "headers": pairs})
 
 
-async def _send(send: Send, piece: bytes) -> None:
+async def _send_piece(send: Send, piece: bytes) -> None:
     await send({"type": "http.response.body", "body": piece, "more_body": True})
 
 
-async def import_(request: Request) -> Reply:
-    """A scope of its own: whoever brings a log along says who said what in it."""
-    brought = await asyncio.to_thread(_opened, await request.body())
+async def import_thread(request: Request) -> Reply:
+    """Import a bundle. It needs its own scope, as the bundle names the speaker of each turn."""
+    brought = await asyncio.to_thread(_parse_bundle, await request.body())
     brought = replace(brought, by=request.caller.id)
     if not request.caller.admin:
         brought = replace(brought, rights=frozenset(request.caller.scopes))
-    run = await adopt(request.services.host, request.caller.tenant, brought)
+    run = await import_run(request.services.host, request.caller.tenant, brought)
     url = f"/v1/host/moot/threads/{quote(brought.thread_id)}"
     body = {
         "runId": run.run_id,
@@ -232,10 +252,10 @@ async def import_(request: Request) -> Reply:
     return Reply(body, 201, {"Location": url})
 
 
-def _opened(body: bytes) -> Brought:
-    """The bundle taken apart. Raises BadRequest when it is none, or not whole."""
+def _parse_bundle(body: bytes) -> ImportedLog:
+    """Return the bundle's content. Raise BadRequest when it is invalid or incomplete."""
     lines = body.rstrip(b"\n").split(b"\n")
-    if too_deep(lines[0]) or too_deep(lines[-1]):
+    if is_too_deep(lines[0]) or is_too_deep(lines[-1]):
         raise BadRequest("This is no bundle.")
     try:
         head = msgspec.json.decode(lines[0], type=BundleHead)
@@ -248,18 +268,18 @@ def _opened(body: bytes) -> Brought:
     digest = hashlib.sha256(b"".join(row + b"\n" for row in rows)).hexdigest()
     if len(rows) != end.events or digest != end.sha256:
         raise BadRequest("The bundle was changed or cut off: its digest does not fit.")
-    return Brought(head.run_id, head.thread_id, head.definition.encode(), rows)
+    return ImportedLog(head.run_id, head.thread_id, head.definition.encode(), rows)
 
 
-ENDPOINTS = (
+EXPORT_ENDPOINTS = (
     Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/export", call=export,
+        method="GET", path="/v1/host/moot/threads/{thread_id}/export", call=export_thread,
         scope="runs:read", summary="The minutes of a thread, or all of it as one file",
         query={"format": ({"type": "string", "enum": list(FORMATS)}, "md unless told otherwise")},
         errors=(404,), media="text/markdown", joined=True,
     ),
     Endpoint(
-        method="POST", path="/v1/host/moot/threads:import", call=import_, scope="runs:import",
+        method="POST", path="/v1/host/moot/threads:import", call=import_thread, scope="runs:import",
         status=201, summary="Take in a thread that was exported elsewhere",
         errors=(409, 422), largest=LARGEST_BUNDLE,
     ),

@@ -1,4 +1,4 @@
-"""Keys for one participant of one thread."""
+"""Create keys for one participant of one thread."""
 
 from typing import Annotated, Any
 
@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from moot.api.access.auth import LIVE_PREFIX, new_key
 from moot.api.http.request import Endpoint, Reply, Request, encode
-from moot.api.threads import controls, councils, seats
+from moot.api.threads import controls, seats
+from moot.api.threads.lookup import find_thread
 from moot.core.conversations import joining
 from moot.core.errors import BadRequest, ConversationClosed, Forbidden
 from moot.core.events import iso
@@ -20,7 +21,7 @@ JOIN_SECONDS = 7 * 24 * 3600
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-class Join(
+class JoinBody(
     Struct,
     frozen=True,
     kw_only=True,
@@ -28,65 +29,67 @@ class Join(
     rename={"as_": "as", "expires_in": "expiresInSeconds"},
 ):
     as_: Name | UnsetType = UNSET
-    #: the same as ``as``
+    #: The same as ``as``.
     name: Name | UnsetType = UNSET
-    #: what is known of him, where he is invited with it
+    #: The participant's profile, when this call invites it.
     profile: dict[str, Any] = {}
     expires_in: Annotated[int, Meta(ge=1, le=31_536_000)] = JOIN_SECONDS
-    #: the seat that the key is for: none is made for who has lost it
-    seat: seats.Word | UnsetType = UNSET
+    #: The seat that the key belongs to. A program that lost it gets no key.
+    seat: seats.SeatToken | UnsetType = UNSET
 
 
-async def join(request: Request) -> Reply:
-    """A key for one participant in one thread. It can do nothing else. Where somebody takes part by
-    invitation, whoever makes the key invites him with it."""
-    run, talk = await councils.place(request)
-    asked = await request.read(Join)
-    if not talk.open:
+async def create_join_key(request: Request) -> Reply:
+    """Create a key for one participant of one thread. It can do nothing else.
+
+    Where participants need an invitation, this call also invites the participant.
+    """
+    run, conversation = await find_thread(request)
+    body = await request.read(JoinBody)
+    if not conversation.open:
         raise ConversationClosed("The conversation is closed; nobody can join it any more.")
-    caller, services, name = request.caller, request.services, _name(asked)
-    joining.check(name, "as")
+    caller, services, name = request.caller, request.services, _joining_name(body)
+    joining.check_participant_name(name, "as")
     if not caller.admin and name not in caller.speaks_as:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
-    if asked.seat is not UNSET:
-        seats.must_hold(request, talk, name, str(asked.seat))
-    if not is_person(name) and joining.needs_seat(talk, name):
-        about = {"profile": asked.profile} if asked.profile else {}
-        content = {"invite": {"participant_id": name, **about}}
-        command = await controls.control(request, talk, content)
+    if body.seat is not UNSET:
+        seats.check_holds_seat(request, conversation, name, str(body.seat))
+    if not is_person(name) and joining.needs_invitation(conversation, name):
+        profile = {"profile": body.profile} if body.profile else {}
+        content = {"invite": {"participant_id": name, **profile}}
+        command = await controls.control_command(request, conversation, content)
         await services.host.handle(run.tenant, run.run_id, command)
     secret = services.clock.new_secret(LIVE_PREFIX)
     scopes = [scope for scope in JOIN_SCOPES if caller.admin or scope in caller.scopes]
     key = new_key(services.clock, secret, f"join {name}"[:128], run.tenant, scopes, [])
-    expires_at = key.created_at + asked.expires_in * 1000
+    expires_at = key.created_at + body.expires_in * 1000
     if caller.expires_at is not None:
         expires_at = min(expires_at, caller.expires_at)
-    place_of = f"{run.run_id}/{talk.node_id}"
-    key = replace(key, speaks_as=[name], expires_at=expires_at, thread=place_of)
+    place = f"{run.run_id}/{conversation.node_id}"
+    key = replace(key, speaks_as=[name], expires_at=expires_at, thread=place)
     await services.store.put_key(key)
-    if asked.seat is not UNSET:  # who takes it over ends the keys there are then: look after that
-        await seats.keep(request, run, talk, key, str(asked.seat))
-    body = {
+    if body.seat is not UNSET:  # another program may have taken the seat meanwhile
+        await seats.revoke_unless_seated(request, run, conversation, key, str(body.seat))
+    answer = {
         "keyId": key.id,
-        "threadId": thread_id(run, talk),
+        "threadId": thread_id(run, conversation),
         "as": name,
         "expiresAt": iso(expires_at * 1000),
     }
-    reply = Reply({**body, "token": secret}, 201, {"Cache-Control": "no-store"})
-    reply.remembered = encode(body)  # the secret is never written down
+    reply = Reply({**answer, "token": secret}, 201, {"Cache-Control": "no-store"})
+    reply.remembered = encode(answer)  # the secret is never written down
     return reply
 
 
-def _name(asked: Join) -> str:
-    if (asked.as_ is UNSET) == (asked.name is UNSET):
+def _joining_name(body: JoinBody) -> str:
+    if (body.as_ is UNSET) == (body.name is UNSET):
         raise BadRequest("Say once who joins: as.", field="as")
-    return full_name(str(asked.name if asked.as_ is UNSET else asked.as_))
+    return full_name(str(body.name if body.as_ is UNSET else body.as_))
 
 
-ENDPOINTS = (
+JOIN_ENDPOINTS = (
     Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/join", call=join,
-        scope="approvals:respond", body=Join, status=201,
+        method="POST", path="/v1/host/moot/threads/{thread_id}/join", call=create_join_key,
+        scope="approvals:respond", body=JoinBody, status=201,
         summary="Make a key for one participant of one thread", errors=(404, 409, 422),
     ),
 )  # fmt: skip

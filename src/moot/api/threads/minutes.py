@@ -1,6 +1,8 @@
-"""The minutes of a conversation: question, roster, decision, votes, dissent, what is to be done,
-and every turn with its number. Made from the log, which is read twice: for what stands above the
-transcript, and line by line. ``printing`` makes pages of them."""
+"""Build the minutes of a conversation from its log.
+
+The log is read twice: for the head (question, roster, decision) and for the transcript.
+``minutes_format`` prints both.
+"""
 
 from collections import Counter
 from collections.abc import Callable
@@ -9,39 +11,44 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.core.conversations.decisions import Decision, read
+from moot.core.conversations.decisions import CouncilDecision, read_decision
 from moot.core.events import Event
 from moot.core.state.conversation import Conversation
-from moot.core.state.tasks import kind_of
-from moot.core.threads.agent_bridge import COORDINATOR, Teller, handle, identified
-from moot.core.threads.control_text import Names, says
+from moot.core.state.tasks import turn_kind
+from moot.core.threads.agent_bridge import (
+    COORDINATOR,
+    BridgeRenderer,
+    handle_from_name,
+    name_from_handle,
+)
+from moot.core.threads.control_text import DisplayNames, event_sentence
 
-#: what minutes tell of a member beside its id, and what a program says that knows no better
-PROFILE = ("name", "role", "model")
+#: Fields of a member's profile in minutes, and the value that means unknown.
+PROFILE_FIELDS = ("name", "role", "model")
 UNKNOWN = "unknown"
-#: events beside the turns that are told as sentences
-NOTED = frozenset(
+#: Events that become sentences in the minutes.
+NOTED_EVENTS = frozenset(
     {"moot.vote.called", "moot.participation.continued", "moot.participant.joined"}
     | {"moot.participant.left", "moot.thread.control", "moot.thread.renamed", "moot.thread.linked"}
 )
-#: events that hold a turn, and where
-TURNS = {
+#: Event type -> the field that holds its turn.
+TURN_FIELDS = {
     "conversation.opened": "initialTurn",
     "conversation.exchanged": "turn",
     "conversation.closed": "finalTurn",
 }
-#: characters of what a tool was given
+#: Characters of a tool's inputs.
 LONGEST_INPUTS = 200
 
 
-#: who takes part -> that
+#: Participant's id -> profile fields.
 People = dict[str, dict[str, str]]
-#: what somebody did, in the words of who knows how everybody is called
-Sentence = Callable[[Names], str | None]
+#: A function from display names to a sentence.
+Sentence = Callable[[DisplayNames], str | None]
 
 
-class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A turn, or a sentence about what somebody did."""
+class MinutesLine(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """One turn of the transcript, or one sentence about an action."""
 
     at: str
     by: str
@@ -50,20 +57,20 @@ class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"
     to: str | None = None
     content: Any = None
     model: str | None = None
-    #: ``task`` or ``result``, where it is more than words
+    #: ``task`` or ``result``, if it is one.
     kind: str | None = None
-    #: who held the key, where it says more than the name
+    #: The key's holder, if that differs from the name.
     via: str | None = None
-    #: who has used the name of an agent of the host
+    #: The caller that used the name of an agent of this host.
     spoken_by: str | None = None
-    #: who has put other words into the speaker's mouth
+    #: The person who edited the turn.
     edited_by: str | None = None
-    #: what happened, when it is not a turn
+    #: The sentence, if the line is not a turn.
     note: str | None = None
 
 
-class Minutes(Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """What stands above the transcript."""
+class MinutesHead(Struct, kw_only=True, rename="camel", omit_defaults=True):
+    """Everything above the transcript."""
 
     thread_id: str
     run_id: str
@@ -72,131 +79,153 @@ class Minutes(Struct, kw_only=True, rename="camel", omit_defaults=True):
     opened_at: str = ""
     closed_at: str | None = None
     participants: list[dict[str, Any]] = []
-    decision: Decision | None = None
-    #: an outcome that is no decision
+    decision: CouncilDecision | None = None
+    #: An outcome that is not a decision.
     outcome: Any = None
 
 
-class Facts:
-    """Who took part, and what came of it, from all events of the run."""
+class MinutesFacts:
+    """Collects the head of the minutes from all events of the run."""
 
-    def __init__(self, run_id: str, thread_id: str, talk: Conversation) -> None:
-        self._found, self._talk = Minutes(thread_id=thread_id, run_id=run_id), talk
+    def __init__(self, run_id: str, thread_id: str, conversation: Conversation) -> None:
+        self._minutes, self._conversation = (
+            MinutesHead(thread_id=thread_id, run_id=run_id),
+            conversation,
+        )
         self._people: People = {}
 
-    def hear(self, event: Event) -> None:
-        said = event.payload
-        if said.get("conversationId") == self._talk.conversation_id:
-            _take(self._found, event, said, self._people)
+    def add(self, event: Event) -> None:
+        payload = event.payload
+        if payload.get("conversationId") == self._conversation.conversation_id:
+            _apply_event(self._minutes, event, payload, self._people)
 
-    def found(self) -> Minutes:
-        found, people = self._found, self._people
-        named = [member["agentId"] for member in found.participants]
-        found.participants += [{"agentId": name} for name in people if name not in named]
-        for member in found.participants:
+    def minutes(self) -> MinutesHead:
+        minutes, people = self._minutes, self._people
+        named = [member["agentId"] for member in minutes.participants]
+        minutes.participants += [{"agentId": name} for name in people if name not in named]
+        for member in minutes.participants:
             member |= people.get(member["agentId"], {})
-        return found
+        return minutes
 
 
-class Transcript:
-    """Line by line from the same events, when it is known who everybody is."""
+class MinutesTranscript:
+    """Makes transcript lines from events, once all names are known."""
 
-    def __init__(self, found: Minutes, talk: Conversation) -> None:
-        self._known, self._talk = names(found), talk
-        self._teller = Teller(talk, found.thread_id, "", "")
+    def __init__(self, minutes: MinutesHead, conversation: Conversation) -> None:
+        self._names, self._conversation = display_names(minutes), conversation
+        self._translator = BridgeRenderer(conversation, minutes.thread_id, "", "")
         self._count = 0
-        self._changed: tuple[int, Any] | None = None
+        self._last_change: tuple[int, Any] | None = None
 
-    def lines(self, event: Event) -> list[Line]:
-        said, lines = event.payload, list[Line]()
-        if said.get("conversationId") == self._talk.conversation_id and event.type in TURNS:
-            lines.append(_line(event, said.get(TURNS[event.type])))
+    def lines(self, event: Event) -> list[MinutesLine]:
+        payload, lines = event.payload, list[MinutesLine]()
+        if (
+            payload.get("conversationId") == self._conversation.conversation_id
+            and event.type in TURN_FIELDS
+        ):
+            lines.append(_turn_line(event, payload.get(TURN_FIELDS[event.type])))
         self._count += len(lines)
-        if event.node_id != self._talk.node_id:
+        if event.node_id != self._conversation.node_id:
             return lines
-        sentence = _sentence(self._teller, event)
+        sentence = _sentence(self._translator, event)
         if sentence is not None:
-            change = _change(said)
-            if change is None or (self._count, change) != self._changed:
-                note = sentence(lambda name: self._known.get(identified(name), name))
-                lines.append(Line(at=event.timestamp, by=_doer(said), note=note))
+            change = _profile_change(payload)
+            if change is None or (self._count, change) != self._last_change:
+                note = sentence(lambda name: self._names.get(name_from_handle(name), name))
+                lines.append(MinutesLine(at=event.timestamp, by=_actor(payload), note=note))
                 self._count += 1
-            self._changed = (self._count, change)
+            self._last_change = (self._count, change)
         return lines
 
 
-def _change(said: dict[str, Any]) -> tuple[Any, Any] | None:
-    """Whose profile was changed, and by whom: one change after another is told once."""
-    return (said.get("participantId"), said.get("by")) if said.get("changed") is True else None
+def _profile_change(payload: dict[str, Any]) -> tuple[Any, Any] | None:
+    """Return whose profile was changed by whom. Repeated changes appear once in the minutes."""
+    return (
+        (payload.get("participantId"), payload.get("by"))
+        if payload.get("changed") is True
+        else None
+    )
 
 
-def names(found: Minutes) -> dict[str, str]:
-    """Everybody as people call him: by name, unless two have the same."""
+def display_names(minutes: MinutesHead) -> dict[str, str]:
+    """Return a short name for each participant.
+
+    Participants with equal names keep their handles.
+    """
     short = {"system": COORDINATOR}
-    for member in found.participants:
+    for member in minutes.participants:
         name = member["agentId"]
-        short[name] = str(member.get("name") or handle(name).removeprefix("user:"))
+        short[name] = str(member.get("name") or handle_from_name(name).removeprefix("user:"))
     counts = Counter(text.casefold() for text in short.values())
     return {
-        name: text if counts[text.casefold()] == 1 else handle(name) for name, text in short.items()
+        name: text if counts[text.casefold()] == 1 else handle_from_name(name)
+        for name, text in short.items()
     }
 
 
-def _doer(said: dict[str, Any]) -> str:
-    return str(said.get("by") or said.get("from") or said.get("agentId"))
+def _actor(payload: dict[str, Any]) -> str:
+    return str(payload.get("by") or payload.get("from") or payload.get("agentId"))
 
 
-def _sentence(teller: Teller, event: Event) -> Sentence | None:
-    """What somebody did, as soon as it is known how everybody is called."""
-    said = event.payload
-    if event.type in TOOLS:
-        who, words = handle(_doer(said)), TOOLS[event.type](said)
-        return lambda called: f"{called(who)} {words}"
-    if event.type not in NOTED or said.get("closed") is True:  # of that a turn tells
+def _sentence(translator: BridgeRenderer, event: Event) -> Sentence | None:
+    """Return a function that words the event once display names are known, or None."""
+    payload = event.payload
+    if event.type in TOOL_SENTENCES:
+        actor, action = handle_from_name(_actor(payload)), TOOL_SENTENCES[event.type](payload)
+        return lambda called: f"{called(actor)} {action}"
+    if (
+        event.type not in NOTED_EVENTS or payload.get("closed") is True
+    ):  # the closing turn reports it
         return None
-    told = teller.tell(event)
-    return (lambda called: says(told[0], called)) if told else None
+    translated = translator.tell(event)
+    return (lambda called: event_sentence(translated[0], called)) if translated else None
 
 
-def _take(found: Minutes, event: Event, said: dict[str, Any], people: People) -> None:
+def _apply_event(
+    minutes: MinutesHead, event: Event, payload: dict[str, Any], people: People
+) -> None:
     match event.type:
         case "conversation.opened":
-            found.opened_at = event.timestamp
-            found.question = _object(said.get("initialTurn")).get("content")
-            found.participants = [
+            minutes.opened_at = event.timestamp
+            minutes.question = _object(payload.get("initialTurn")).get("content")
+            minutes.participants = [
                 {**member, "agentId": str(member.get("agentId"))}
-                for member in said.get("participants", [])
+                for member in payload.get("participants", [])
             ]
-            _heard(people, said.get("initialTurn"))
+            _add_speaker(people, payload.get("initialTurn"))
         case "conversation.exchanged":
-            _heard(people, said.get("turn"))
+            _add_speaker(people, payload.get("turn"))
         case "conversation.closed":
-            found.closed_at = event.timestamp
-            found.decision = read(said.get("outcome"))
-            found.outcome = None if found.decision else said.get("outcome")
-            _heard(people, said.get("finalTurn"))
+            minutes.closed_at = event.timestamp
+            minutes.decision = read_decision(payload.get("outcome"))
+            minutes.outcome = None if minutes.decision else payload.get("outcome")
+            _add_speaker(people, payload.get("finalTurn"))
         case "moot.participation.set":
-            _introduce_all(people, said.get("members"))
+            _add_members(people, payload.get("members"))
         case "moot.participant.joined":
-            _introduce(people, said.get("participantId"), said.get("profile"))
+            _add_profile(people, payload.get("participantId"), payload.get("profile"))
         case _:
             pass
 
 
-def _introduce_all(people: People, members: Any) -> None:
+def _add_members(people: People, members: Any) -> None:
     for member in members if isinstance(members, list) else []:
-        _introduce(people, _object(member).get("agentId"), _object(member).get("profile"))
+        _add_profile(people, _object(member).get("agentId"), _object(member).get("profile"))
 
 
-def _introduce(people: People, name: Any, profile: Any) -> None:
-    """How somebody is called, what for, and which model speaks for it."""
-    said = _object(profile)
-    known = {key: str(said[key]) for key in PROFILE if said.get(key) not in (None, "", UNKNOWN)}
-    people.setdefault(str(name), {}).update(known)
+def _add_profile(people: People, name: Any, profile: Any) -> None:
+    """Add the name, role and model of a participant."""
+    profile_fields = _object(profile)
+    fields = {
+        key: str(profile_fields[key])
+        for key in PROFILE_FIELDS
+        if profile_fields.get(key) not in (None, "", UNKNOWN)
+    }
+    people.setdefault(str(name), {}).update(fields)
 
 
-def _heard(people: People, said: Any) -> None:
-    turn = _object(said)
+def _add_speaker(people: People, value: Any) -> None:
+    turn = _object(value)
     if turn.get("role") != "system":
         people.setdefault(_speaker(turn), {})
 
@@ -205,22 +234,22 @@ def _speaker(turn: dict[str, Any]) -> str:
     return str(turn.get("speakerId") or turn.get("from"))
 
 
-def _line(event: Event, said: Any) -> Line:
-    """A log that was brought along may say it in odd ways; it is told all the same."""
-    turn = _object(said)
+def _turn_line(event: Event, value: Any) -> MinutesLine:
+    """Return a line for a turn. An imported log may hold odd values; they become text."""
+    turn = _object(value)
     model = _object(_object(turn.get("agent")).get("model"))
-    return Line(
+    return MinutesLine(
         at=event.timestamp,
         by=_speaker(turn),
         index=turn.get("turnIndex"),
         role=turn.get("role"),
-        to=_text(turn.get("to")),
+        to=_optional_text(turn.get("to")),
         content=turn.get("content"),
-        model=_text(model.get("model")),
-        kind=kind if (kind := kind_of(turn)) in ("task", "result") else None,
-        via=_text(turn.get("via")),
-        spoken_by=_text(turn.get("spokenBy")),
-        edited_by=_text(turn.get("editedBy")),
+        model=_optional_text(model.get("model")),
+        kind=kind if (kind := turn_kind(turn)) in ("task", "result") else None,
+        via=_optional_text(turn.get("via")),
+        spoken_by=_optional_text(turn.get("spokenBy")),
+        edited_by=_optional_text(turn.get("editedBy")),
     )
 
 
@@ -228,24 +257,26 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _text(value: Any) -> str | None:
+def _optional_text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def tool_of(said: dict[str, Any]) -> str:
-    """``price_history({"sku":"lamp"})``"""
-    given = text_of(said.get("inputs") or {})
-    shown = given if len(given) <= LONGEST_INPUTS else given[:LONGEST_INPUTS] + "…"
-    return f"{said.get('toolName')}({shown})"
+def tool_call_text(payload: dict[str, Any]) -> str:
+    """Return ``price_history({"sku":"lamp"})``."""
+    inputs = content_text(payload.get("inputs") or {})
+    shortened = inputs if len(inputs) <= LONGEST_INPUTS else inputs[:LONGEST_INPUTS] + "…"
+    return f"{payload.get('toolName')}({shortened})"
 
 
-def text_of(content: Any) -> str:
+def content_text(content: Any) -> str:
     return content if isinstance(content, str) else msgspec.json.encode(content).decode()
 
 
-#: who used what, and by whose leave
-TOOLS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "agent.toolCalled": lambda said: f"used {tool_of(said)}",
-    "moot.tool.asked": lambda said: f"asked to use {tool_of(said)}",
-    "moot.tool.answered": lambda said: "allowed it" if said.get("allowed") else "did not allow it",
+#: Event type -> sentence about a tool call.
+TOOL_SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "agent.toolCalled": lambda payload: f"used {tool_call_text(payload)}",
+    "moot.tool.asked": lambda payload: f"asked to use {tool_call_text(payload)}",
+    "moot.tool.answered": lambda payload: (
+        "allowed it" if payload.get("allowed") else "did not allow it"
+    ),
 }

@@ -1,4 +1,4 @@
-"""Who is here in a thread: signs of life in, a snapshot out. None of it is written down."""
+"""Presence in a thread: report it and read it. It is never stored."""
 
 from typing import Annotated, Any
 
@@ -8,50 +8,55 @@ from moot.api.access import trust_local
 from moot.api.access.trust_local import is_local
 from moot.api.agent_bridge import posts
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.threads import councils
+from moot.api.threads.lookup import find_thread, find_thread_to_write
 from moot.core.conversations import joining
 from moot.core.errors import BodyTooLarge, ConversationClosed, NotYourName
 from moot.core.events import iso
 from moot.core.speaker import Speaker
-from moot.core.state import thread_controls
 from moot.core.state.conversation import Conversation, thread_id
+from moot.core.state.mutes import is_muted
 from moot.core.text.names import is_person
-from moot.core.threads.agent_bridge import handle
-from moot.core.threads.presence import Here, State
+from moot.core.threads.agent_bridge import handle_from_name
+from moot.core.threads.presence import PresenceRecord, PresenceState
 
-#: bytes of what somebody tells of himself
+#: Largest body of a presence report in bytes.
 MOST_DETAILS = 8192
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-class Sign(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}):
-    """A sign of life: who says no more listens. Without details those from before stay."""
+class PresenceBody(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
+):
+    """A report of presence.
 
-    state: State = "listening"
+    The default state is listening. Without details the earlier details stay.
+    """
+
+    state: PresenceState = "listening"
     from_: Name | UnsetType = UNSET
     details: Any = None
 
 
-async def read(request: Request) -> Reply:
-    run, talk = await councils.place(request)
-    desk = request.services.host.presence
-    now = desk.now()
-    found = {
-        handle(name): shown(here, now, desk.ttl_ms)
-        for name, here in desk.snapshot(run.run_id, talk).items()
+async def read_presence(request: Request) -> Reply:
+    run, conversation = await find_thread(request)
+    presence = request.services.host.presence
+    now = presence.now()
+    views = {
+        handle_from_name(name): presence_view(here, now, presence.ttl_ms)
+        for name, here in presence.snapshot(run.run_id, conversation).items()
     }
-    present = sorted(found.items(), key=lambda each: (each[1]["stale"], each[0]))
+    present = sorted(views.items(), key=lambda each: (each[1]["stale"], each[0]))
     body = {
-        "thread": thread_id(run, talk),
-        "ttl_seconds": desk.ttl_ms // 1000,
+        "thread": thread_id(run, conversation),
+        "ttl_seconds": presence.ttl_ms // 1000,
         "participants": [{"id": name, **here} for name, here in present],
         "presence": dict(present),
     }
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
 
-def shown(here: Here, now: int, ttl_ms: int) -> dict[str, Any]:
+def presence_view(here: PresenceRecord, now: int, ttl_ms: int) -> dict[str, Any]:
     return {
         "state": here.shown(now, ttl_ms),
         "updated_at": iso(here.at),
@@ -60,48 +65,55 @@ def shown(here: Here, now: int, ttl_ms: int) -> dict[str, Any]:
     }
 
 
-async def sign(request: Request) -> Reply:
-    run, talk = await councils.place_to_act(request)
-    return await posts.nested(request, lambda: _signed(request, run.run_id, talk))
+async def post_presence(request: Request) -> Reply:
+    run, conversation = await find_thread_to_write(request)
+    return await posts.with_bridge_conflicts(
+        request, lambda: _set_presence(request, run.run_id, conversation)
+    )
 
 
-async def _signed(request: Request, run_id: str, talk: Conversation) -> Reply:
-    if not talk.open:
+async def _set_presence(request: Request, run_id: str, conversation: Conversation) -> Reply:
+    if not conversation.open:
         raise ConversationClosed("The conversation is closed.")
-    asked = await trust_local.read(request, Sign)
+    body = await trust_local.read_lenient_body(request, PresenceBody)
     if len(await request.body()) > MOST_DETAILS:
         raise BodyTooLarge(f"A sign of life has at most {MOST_DETAILS} bytes.", field="details")
-    who, name = posts.speaks(request, asked.from_)
-    check_here(request, talk, who, name)
-    desk = request.services.host.presence
-    # who is muted is here, and tells nothing
-    muted = thread_controls.is_muted(talk.state, name, request.services.clock.millis())
-    details = None if muted else asked.details
-    here = desk.set((run_id, talk.conversation_id), name, asked.state, details)
-    told = shown(here, desk.now(), desk.ttl_ms)
-    about = {"thread": request.params["thread_id"], "participant": handle(name), **told}
-    return Reply({"received": True, "presence": about})
+    who, name = posts.speaker_and_name(request, body.from_)
+    check_takes_part(request, conversation, who, name)
+    presence = request.services.host.presence
+    # the details of a muted participant are dropped
+    muted = is_muted(conversation.state, name, request.services.clock.millis())
+    details = None if muted else body.details
+    here = presence.set((run_id, conversation.conversation_id), name, body.state, details)
+    view = presence_view(here, presence.now(), presence.ttl_ms)
+    fields = {"thread": request.params["thread_id"], "participant": handle_from_name(name), **view}
+    return Reply({"received": True, "presence": fields})
 
 
-def check_here(request: Request, talk: Conversation, who: Speaker, name: str) -> None:
-    """Only who takes part is here; a program that the host trusts may listen before it does."""
+def check_takes_part(request: Request, conversation: Conversation, who: Speaker, name: str) -> None:
+    """Raise unless the name belongs to the caller and takes part.
+
+    A trusted local program may listen before it takes part.
+    """
     if not who.admin and name != who.person and name not in who.names:
         raise NotYourName(name, list(who.names))
-    joining.check(name, "from")
+    joining.check_participant_name(name, "from")
     if is_person(name) or is_local(request.caller):
         return
-    if (talk.roster is not None and name not in talk.roster) or joining.needs_seat(talk, name):
-        raise joining.not_invited(talk, name)
+    if (
+        conversation.roster is not None and name not in conversation.roster
+    ) or joining.needs_invitation(conversation, name):
+        raise joining.not_invited_error(conversation, name)
 
 
-ENDPOINTS = (
+PRESENCE_ENDPOINTS = (
     Endpoint(
-        method="GET", path="/threads/{thread_id}/presence", call=read, scope="runs:read",
+        method="GET", path="/threads/{thread_id}/presence", call=read_presence, scope="runs:read",
         local=True, joined=True, errors=(404,), summary="Who is here in a thread just now",
     ),
     Endpoint(
-        method="POST", path="/threads/{thread_id}/presence", call=sign,
-        scope="approvals:respond", body=Sign, local=True, joined=True,
+        method="POST", path="/threads/{thread_id}/presence", call=post_presence,
+        scope="approvals:respond", body=PresenceBody, local=True, joined=True,
         errors=(404, 409, 422), summary="Say that you are here, and what you are doing",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Threads as they are kept: begun, listed, named, linked, put away, taken up again."""
+"""Begin, list, rename, link, archive and reopen threads."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -7,27 +7,35 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from moot.api.agent_bridge.view import MOST_EVENTS, Thread
+from moot.api.access.auth import speaker_from_request
+from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog
 from moot.api.http.request import Endpoint, Reply, Request, encode
-from moot.api.interrupts import routes
 from moot.api.search import read_marks
-from moot.api.threads import controls, councils
-from moot.api.threads.list import rows
-from moot.api.threads.view import shown
-from moot.core.conversations.participants import check_invited
+from moot.api.threads import controls
+from moot.api.threads.controls import send_command
+from moot.api.threads.inputs import (
+    Text,
+    check_title,
+    thread_inputs,
+)
+from moot.api.threads.list import thread_rows
+from moot.api.threads.lookup import check_open, find_thread, find_thread_by_id
+from moot.api.threads.view import thread_view
 from moot.core.errors import BadRequest, Conflict
 from moot.core.events import Event, decode
-from moot.core.runs.start import Beginning, StartRun
-from moot.core.state.conversation import THREAD, Conversation, thread_id, title_of
-from moot.core.state.council_policy import OF_THREADS, Policy, meaningless
+from moot.core.runs.start import LinkedStart, StartRun
+from moot.core.state.conversation import THREAD, Conversation, thread_id
+from moot.core.state.council_policy import Policy, describe_unused_settings
 from moot.core.state.run import Run
-from moot.core.threads.control_text import says
-from moot.core.threads.undo import undo
-from moot.engine.replay.branch import Wanted, branch
-from moot.store.cursor import bound, unbound
-from moot.store.protocol import Record, RunFilter
+from moot.core.state.titles import current_title
+from moot.core.threads.control_text import event_sentence
+from moot.core.threads.undo import undo_control
+from moot.engine.replay.fork import ForkRequest, fork_run
+from moot.store.cursor import bind_cursor, unbind_cursor
+from moot.store.protocol import RunFilter
+from moot.store.records import Record
 
-#: under which the store keeps what was put away
+#: The kind of records that mark archived threads.
 ARCHIVED = "archived-thread"
 MOST_LISTED = 500
 ORDERS = ("newest", "active")
@@ -36,11 +44,11 @@ Name = Annotated[str, Meta(min_length=1, max_length=256)]
 Title = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-class Begin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A thread; whoever is invited may take part from the beginning."""
+class BeginThreadBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new thread. Invited participants may take part from the beginning."""
 
     title: Title
-    opening: councils.Text | None = None
+    opening: Text | None = None
     participants: list[Name | dict[str, Any]] = []
     policy: Policy | UnsetType = UNSET
 
@@ -50,11 +58,11 @@ class Rename(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LinkTo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A thread that is there, by its id; or the beginning of a new one."""
+    """An existing thread by its id, or the title of a new one."""
 
     thread: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
     title: Title | None = None
-    opening: councils.Text | None = None
+    opening: Text | None = None
     participants: list[Name | dict[str, Any]] = []
 
 
@@ -65,43 +73,27 @@ class Reopen(Struct, frozen=True, forbid_unknown_fields=True):
 # -- beginning -----------------------------------------------------------------------------------
 
 
-async def begin(request: Request) -> Reply:
-    asked = await request.read(Begin)
-    inputs = await inputs_of(request, asked.title, asked.opening, asked.participants)
-    if asked.policy is not UNSET:
-        inputs["participation"] = said = msgspec.to_builtins(asked.policy)
-        if problem := meaningless(said):
+async def begin_thread(request: Request) -> Reply:
+    body = await request.read(BeginThreadBody)
+    inputs = await thread_inputs(request, body.title, body.opening, body.participants)
+    if body.policy is not UNSET:
+        inputs["participation"] = policy = msgspec.to_builtins(body.policy)
+        if problem := describe_unused_settings(policy):
             raise BadRequest(problem, field="policy")
-    await _create(request, inputs, begun)
-    return request.made
+    await _create_thread(request, inputs, begun_reply)
+    return request.reply
 
 
-async def inputs_of(
-    request: Request, title: str, opening: str | None, invited: list[str | dict[str, Any]]
-) -> dict[str, Any]:
-    """What a thread begins with; whom the host knows is known from the beginning."""
-    members = [councils.member(item) for item in invited]
-    check_invited(members)
-    names = [str(each["agentId"]) for each in members]
-    known = await councils.profiles_of(request, names)
-    inputs: dict[str, Any] = {
-        "title": councils.titled(title),
-        "invited": members,
-        "participation": OF_THREADS,
-        "profiles": known,
-        "outside": [name for name in names if name not in known],
-    }
-    return inputs if opening is None else {**inputs, "question": opening}
-
-
-async def _create(request: Request, inputs: dict[str, Any], answer: Callable[[Run], Reply]) -> Run:
-    host, command = request.services.host, _start(request, inputs)
+async def _create_thread(
+    request: Request, inputs: dict[str, Any], answer: Callable[[Run], Reply]
+) -> Run:
+    host, command = request.services.host, _start_command(request, inputs)
     flow = await host.flows.newest(command.tenant, THREAD)
-    return await host.create(flow, command, request.recording(answer))
+    return await host.create(flow, command, request.record_reply(answer))
 
 
-def _start(request: Request, inputs: dict[str, Any]) -> StartRun:
-    who = routes.speaker(request)
+def _start_command(request: Request, inputs: dict[str, Any]) -> StartRun:
+    who = speaker_from_request(request)
     return StartRun(
         tenant=request.caller.tenant,
         principal=who.principal,
@@ -112,146 +104,158 @@ def _start(request: Request, inputs: dict[str, Any]) -> StartRun:
     )
 
 
-def begun(run: Run) -> Reply:
-    [talk] = run.conversations.values()
+def begun_reply(run: Run) -> Reply:
+    [conversation] = run.conversations.values()
     url = f"/v1/host/moot/threads/{run.run_id}"
-    return Reply({**shown(run, talk), "url": url}, 201, {"Location": url})
+    return Reply({**thread_view(run, conversation), "url": url}, 201, {"Location": url})
 
 
 # -- the list ------------------------------------------------------------------------------------
 
 
-async def listed(request: Request) -> Reply:
-    """Newest first, or as they were used last; those that were put away only when they are asked
-    for."""
+async def list_threads(request: Request) -> Reply:
+    """List threads, newest or last used first. Archived ones appear only on request."""
     tenant, store = request.caller.tenant, request.services.store
-    limit, order = request.integer("limit", 50, 1, MOST_LISTED), _order(request)
-    away = request.query.get("archived") == "true"
+    limit, order = request.integer("limit", 50, 1, MOST_LISTED), _parse_order(request)
+    archived = request.query.get("archived") == "true"
     where = RunFilter(
-        workflow_id=THREAD, prefix=request.query.get("prefix") or None, mark=ARCHIVED, marked=away,
+        workflow_id=THREAD, prefix=request.query.get("prefix") or None, mark=ARCHIVED,
+        marked=archived,
         used=order is not None,
     )  # fmt: skip
-    cursor = _unbound(request.query.get("cursor"), order)
-    found, cursor = await store.list_runs(tenant, where, cursor, limit)
-    told = await rows(request, found, away)
-    body: dict[str, Any] = {"threads": told, "you": read_marks.reader(request)}
+    cursor = _store_cursor(request.query.get("cursor"), order)
+    rows, cursor = await store.list_runs(tenant, where, cursor, limit)
+    views = await thread_rows(request, rows, archived)
+    body: dict[str, Any] = {"threads": views, "you": read_marks.reader_name(request)}
     if cursor is not None:
-        body["nextCursor"] = cursor if order is None else bound(cursor, order)
+        body["nextCursor"] = cursor if order is None else bind_cursor(cursor, order)
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
 
-def _order(request: Request) -> str | None:
-    """None: as they were begun."""
+def _parse_order(request: Request) -> str | None:
+    """Return the order, or None for the newest first."""
     order = request.query.get("order", ORDERS[0])
     if order not in ORDERS:
         raise BadRequest(f"order is {' or '.join(ORDERS)}.", field="order")
     return None if order == ORDERS[0] else order
 
 
-def _unbound(cursor: str | None, order: str | None) -> str | None:
-    """A page goes on in its own order only."""
-    return cursor if order is None else unbound(cursor, order)
+def _store_cursor(cursor: str | None, order: str | None) -> str | None:
+    """Return the store's cursor. A cursor is valid only for its own order."""
+    return cursor if order is None else unbind_cursor(cursor, order)
 
 
-async def put_away(request: Request) -> Reply:
-    return await _mark(request, gone=False)
+async def archive_thread(request: Request) -> Reply:
+    return await _set_archived(request, gone=False)
 
 
-async def take_out(request: Request) -> Reply:
-    return await _mark(request, gone=True)
+async def unarchive_thread(request: Request) -> Reply:
+    return await _set_archived(request, gone=True)
 
 
-async def _mark(request: Request, gone: bool) -> Reply:
-    """A mark of the list: nothing is said in the thread, which stays as it is."""
-    run, talk = await councils.place(request)
+async def _set_archived(request: Request, gone: bool) -> Reply:
+    """Mark the thread as archived or not. The thread itself does not change."""
+    run, conversation = await find_thread(request)
     if run.workflow_id != THREAD:
         raise BadRequest("It is a part of its run, and in no list of threads.", runId=run.run_id)
     now = request.services.clock.millis()
     record = Record(
-        tenant=run.tenant, kind=ARCHIVED, name=thread_id(run, talk), version=str(now), body=b"{}",
+        tenant=run.tenant, kind=ARCHIVED, name=thread_id(run, conversation), version=str(now),
+        body=b"{}",
         created_at=now, by=request.caller.id, gone=gone,
     )  # fmt: skip
     await request.services.store.put_record(record)
-    return Reply({**shown(run, talk), "archived": not gone})
+    return Reply({**thread_view(run, conversation), "archived": not gone})
 
 
 # -- names and links -----------------------------------------------------------------------------
 
 
-async def rename(request: Request) -> Reply:
-    run, talk = await councils.place(request)
-    asked = await request.read(Rename)
-    command = await controls.control(request, talk, {"rename": asked.title})
-    return await councils.act(request, run, talk, command)
+async def rename_thread(request: Request) -> Reply:
+    run, conversation = await find_thread(request)
+    body = await request.read(Rename)
+    command = await controls.control_command(request, conversation, {"rename": body.title})
+    return await send_command(request, run, conversation, command)
 
 
-async def link(request: Request) -> Reply:
-    """A side thread is begun and linked, in one commit; or one that is there is linked."""
-    run, talk = await councils.place(request)
-    asked = await request.read(LinkTo)
-    councils.must_be_open(talk, request.params["thread_id"])
-    own, begins = thread_id(run, talk), None
-    if asked.thread is None:
-        begins = await _beginning(request, asked, own)
-        name, title = begins.run_id, councils.titled(str(asked.title))
+async def link_thread(request: Request) -> Reply:
+    """Begin and link a side thread in one commit, or link an existing thread."""
+    run, conversation = await find_thread(request)
+    body = await request.read(LinkTo)
+    check_open(conversation, request.params["thread_id"])
+    own, begins = thread_id(run, conversation), None
+    if body.thread is None:
+        begins = await _side_thread(request, body, own)
+        name, title = begins.run_id, check_title(str(body.title))
     else:
-        other, its = await councils.place_of(request, asked.thread)
-        name, title = thread_id(other, its), title_of(other, its)
+        other, other_conversation = await find_thread_by_id(request, body.thread)
+        name, title = thread_id(other, other_conversation), current_title(other, other_conversation)
     content = {"link": {"thread": name, "title": title}}
-    # what is yet to begin is nowhere to be looked up
-    command = await controls.control(request, talk, content if begins is None else {})
+    # a thread that has not begun cannot be looked up
+    command = await controls.control_command(
+        request, conversation, content if begins is None else {}
+    )
     command = replace(command, content=command.content or content, begins=begins)
     url = f"/v1/host/moot/threads/{name}"
-    body = {"threadId": name, "title": title, "linkedFrom": own, "url": url}
-    made = Reply(body, 200 if begins is None else 201, {"Location": url})
-    return await councils.act(request, run, talk, command, answer=lambda _: made)
+    answer = {"threadId": name, "title": title, "linkedFrom": own, "url": url}
+    reply = Reply(answer, 200 if begins is None else 201, {"Location": url})
+    return await send_command(request, run, conversation, command, answer=lambda _: reply)
 
 
-async def _beginning(request: Request, asked: LinkTo, own: str) -> Beginning:
-    """A new thread, as it is to be there with the link."""
-    if asked.title is None:
+async def _side_thread(request: Request, body: LinkTo, own: str) -> LinkedStart:
+    """Return the new side thread that the link's commit begins."""
+    if body.title is None:
         raise BadRequest("Name a thread, or give the title of a new one.", field="title")
-    inputs = await inputs_of(request, asked.title, asked.opening, asked.participants)
-    command = _start(request, {**inputs, "sideOf": own})
+    inputs = await thread_inputs(request, body.title, body.opening, body.participants)
+    command = _start_command(request, {**inputs, "sideOf": own})
     host = request.services.host
     flow = await host.flows.newest(command.tenant, THREAD)
     host.refuse_when_stopping()
-    return Beginning(request.services.clock.new_id("th_"), flow, command)
+    return LinkedStart(request.services.clock.new_id("th_"), flow, command)
 
 
 # -- taken up again ------------------------------------------------------------------------------
 
 
-async def reopen(request: Request) -> Reply:
-    """A closed thread stays closed: a new one goes on from right before its end."""
-    run, talk = await councils.place(request)
-    asked = await request.read(Reopen)
-    if talk.open:
-        raise Conflict("The thread is open; there is nothing to take up again.")
-    first = await _last_decision(request, run, talk)
-    wanted = Wanted(from_seq=first, by=routes.speaker(request), note=asked.note or "reopened")
+async def reopen_thread(request: Request) -> Reply:
+    """Continue a closed thread in a new one, from right before its end.
 
-    def answer(made: Run) -> Reply:
-        again = made.conversations[talk.node_id]
-        url = f"/v1/host/moot/threads/{thread_id(made, again)}"
-        body = {**shown(made, again), "reopenedFrom": thread_id(run, talk), "url": url}
-        return Reply(body, 201, {"Location": url})
+    The closed one stays closed.
+    """
+    run, conversation = await find_thread(request)
+    body = await request.read(Reopen)
+    if conversation.open:
+        raise Conflict("The thread is open; there is nothing to take up again.")
+    first = await _closing_sequence(request, run, conversation)
+    wanted = ForkRequest(
+        from_seq=first, by=speaker_from_request(request), note=body.note or "reopened"
+    )
+
+    def answer(fork: Run) -> Reply:
+        again = fork.conversations[conversation.node_id]
+        url = f"/v1/host/moot/threads/{thread_id(fork, again)}"
+        view = {
+            **thread_view(fork, again),
+            "reopenedFrom": thread_id(run, conversation),
+            "url": url,
+        }
+        return Reply(view, 201, {"Location": url})
 
     host = request.services.host
-    await branch(host, run.tenant, run.run_id, wanted, request.recording(answer))
-    return request.made
+    await fork_run(host, run.tenant, run.run_id, wanted, request.record_reply(answer))
+    return request.reply
 
 
-async def _last_decision(request: Request, run: Run, talk: Conversation) -> int:
-    """Where the decision begins that closed the conversation, or ended its run."""
-    thread = Thread(request.services.store, run, talk)
-    closing = await _event(request, run, talk.last_seq)
+async def _closing_sequence(request: Request, run: Run, conversation: Conversation) -> int:
+    """Return the start of the decision that closed the conversation or ended its run."""
+    thread = ThreadLog(request.services.store, run, conversation)
+    closing = await _read_event(request, run, conversation.last_seq)
     if closing.type == "conversation.closed":
-        return await thread.decision_after(talk.last_seq - 1)
+        return await thread.decision_after(conversation.last_seq - 1)
     return await thread.decision_after(run.next_sequence - 2)
 
 
-async def _event(request: Request, run: Run, sequence: int) -> Event:
+async def _read_event(request: Request, run: Run, sequence: int) -> Event:
     [row] = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
     return decode(row)
 
@@ -259,35 +263,35 @@ async def _event(request: Request, run: Run, sequence: int) -> Event:
 # -- read by people ------------------------------------------------------------------------------
 
 
-async def events(request: Request) -> Reply:
-    """The events of the thread API, with sentences, and how what still holds is taken back."""
-    run, talk = await councils.place(request)
-    thread = Thread(request.services.store, run, talk)
+async def read_thread_events(request: Request) -> Reply:
+    """Return the thread's events with sentences, and how to undo controls that still hold."""
+    run, conversation = await find_thread(request)
+    thread = ThreadLog(request.services.store, run, conversation)
     limit = request.integer("limit", 1000, 1, MOST_EVENTS)
     if "before" in request.query:
         page = await thread.before(request.integer("before", 0, 0, 2**53), limit)
     else:
         page = await thread.after(request.integer("after", -1, -1, 2**53), limit)
     now = request.services.clock.millis()
-    told = [_worded(msgspec.json.decode(row), talk, now) for row in page.events]
-    body = {"events": told, "count": len(told), "more": page.more}
+    events = [_add_sentences(msgspec.json.decode(row), conversation, now) for row in page.events]
+    body = {"events": events, "count": len(events), "more": page.more}
     return Reply(encode(body), 200, {"Cache-Control": "no-store"})
 
 
-def _worded(told: dict[str, Any], talk: Conversation, at: int) -> dict[str, Any]:
-    sentence, back = says(told), undo(told, talk, at)
+def _add_sentences(event: dict[str, Any], conversation: Conversation, at: int) -> dict[str, Any]:
+    sentence, undo = event_sentence(event), undo_control(event, conversation, at)
     if sentence is not None:
-        told["says"] = sentence
-    if back is not None:
-        told["undo"] = back
-    return told
+        event["says"] = sentence
+    if undo is not None:
+        event["undo"] = undo
+    return event
 
 
 THREADS = "/v1/host/moot/threads"
 TEXT = {"type": "string"}
-ENDPOINTS = (
+THREAD_ENDPOINTS = (
     Endpoint(
-        method="GET", path=THREADS, call=listed, scope="runs:read",
+        method="GET", path=THREADS, call=list_threads, scope="runs:read",
         summary="List the threads, newest first",
         query={
             "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "rows at most"),
@@ -300,11 +304,13 @@ ENDPOINTS = (
         },
     ),
     Endpoint(
-        method="POST", path=THREADS, call=begin, scope="runs:create", body=Begin, status=201,
+        method="POST", path=THREADS, call=begin_thread, scope="runs:create", body=BeginThreadBody,
+        status=201,
         summary="Begin a thread",
     ),
     Endpoint(
-        method="GET", path=f"{THREADS}/{{thread_id}}/events", call=events, scope="runs:read",
+        method="GET", path=f"{THREADS}/{{thread_id}}/events", call=read_thread_events,
+        scope="runs:read",
         joined=True, errors=(404,),
         summary="Read the events of a thread, controls in sentences and how to take them back",
         query={
@@ -315,25 +321,26 @@ ENDPOINTS = (
         },
     ),
     Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}:rename", call=rename,
+        method="POST", path=f"{THREADS}/{{thread_id}}:rename", call=rename_thread,
         scope="approvals:respond", body=Rename, summary="Give a thread another name",
         errors=(404, 409),
     ),
     Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}/links", call=link, scope="runs:create",
+        method="POST", path=f"{THREADS}/{{thread_id}}/links", call=link_thread, scope="runs:create",
         body=LinkTo, status=201, summary="Begin a side thread, or link one that is there",
         errors=(404, 409),
     ),
     Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}:archive", call=put_away,
+        method="POST", path=f"{THREADS}/{{thread_id}}:archive", call=archive_thread,
         scope="approvals:respond", summary="Put a thread away: lists leave it out", errors=(404,),
     ),
     Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}:unarchive", call=take_out,
+        method="POST", path=f"{THREADS}/{{thread_id}}:unarchive", call=unarchive_thread,
         scope="approvals:respond", summary="Take a thread out again", errors=(404,),
     ),
     Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}:reopen", call=reopen, scope="runs:create",
+        method="POST", path=f"{THREADS}/{{thread_id}}:reopen", call=reopen_thread,
+        scope="runs:create",
         body=Reopen, status=201, errors=(404, 409, 422),
         summary="Go on with a closed thread in a new one that has its history",
     ),

@@ -1,75 +1,82 @@
-"""A thread as it is shown: who takes part, how it is steered, and where a led one stands."""
+"""Show a thread: participants, controls, floor, decision and forks."""
 
 from typing import Any
 
 import msgspec
 
-from moot.core.conversations.decisions import Decision, read
+from moot.api.http.request import Request
+from moot.core.conversations.decisions import CouncilDecision, read_decision
 from moot.core.councils.answer_loops import chain_limit
-from moot.core.councils.next_step import step
+from moot.core.councils.next_speaker import next_step
 from moot.core.events import event_id, iso
-from moot.core.replay.origin import origin
-from moot.core.state.conversation import THREAD, Conversation, thread_id, title_of, turns_said
+from moot.core.replay.origin import fork_origin
+from moot.core.state.conversation import THREAD, Conversation, thread_id
 from moot.core.state.floor import Floor
+from moot.core.state.mutes import is_muted
 from moot.core.state.run import Run
-from moot.core.state.tasks import Task
-from moot.core.state.thread_controls import ThreadState, is_muted
-from moot.core.threads.agent_bridge import handle
+from moot.core.state.tasks import ThreadTask
+from moot.core.state.thread_controls import ThreadControls
+from moot.core.state.titles import count_turns, current_title
+from moot.core.threads.agent_bridge import handle_from_name
+from moot.store.protocol import RunFilter
+
+#: Forks listed for one thread, and closed side threads whose forks are listed.
+MOST_FORKS, MOST_SIDES = 20, 20
 
 
-def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]:
-    """As it is at a time (ms), which is that of the newest event unless told."""
+def thread_view(run: Run, conversation: Conversation, at: int | None = None) -> dict[str, Any]:
+    """Return a thread as it is at a time (ms), by default that of the newest event."""
     body: dict[str, Any] = {
-        "threadId": thread_id(run, talk),
+        "threadId": thread_id(run, conversation),
         "runId": run.run_id,
-        "nodeId": talk.node_id,
-        "title": title_of(run, talk),
-        "open": talk.open,
-        "turns": talk.turns,
-        "turnCount": turns_said(run, talk),
-        "lastSequence": talk.last_seq,
-        "createdAt": iso(talk.opened_at * 1000),
+        "nodeId": conversation.node_id,
+        "title": current_title(run, conversation),
+        "open": conversation.open,
+        "turns": conversation.turns,
+        "turnCount": count_turns(run, conversation),
+        "lastSequence": conversation.last_seq,
+        "createdAt": iso(conversation.opened_at * 1000),
         "createdBy": run.person,
         "updatedAt": iso(run.updated_at * 1000),
-        "state": state_of(talk.state, run.updated_at if at is None else at),
+        "state": state_view(conversation.state, run.updated_at if at is None else at),
     }
-    if (decision := decided(run, talk)) is not None:
+    if (decision := closing_decision(run, conversation)) is not None:
         body["decision"] = msgspec.to_builtins(decision)
-    if (source := origin(run.forked_from)) is not None:
+    if (source := fork_origin(run.forked_from)) is not None:
         body |= {"forkedFrom": source.source_run_id, "forkNote": source.note}
-    if talk.tasks:
-        body["tasks"] = [_task(run, place, task) for place, task in talk.tasks.items()]
-    if talk.open and talk.asked:
+    if conversation.tasks:
+        body["tasks"] = [_task_view(run, place, task) for place, task in conversation.tasks.items()]
+    if conversation.open and conversation.asked:
         body["asked"] = [
             {"person": who, "turn": turn}
-            for who, by in talk.asked.items()
+            for who, by in conversation.asked.items()
             for turn, _ in by.values()
         ]
-    links = {name: link for name, link in talk.links.items() if not link.back}
+    links = {name: link for name, link in conversation.links.items() if not link.back}
     if links:
         body["links"] = [
             {"threadId": name, "title": link.title, "open": link.open}
             for name, link in links.items()
         ]
-    if back := [(name, link) for name, link in talk.links.items() if link.back]:
+    if back := [(name, link) for name, link in conversation.links.items() if link.back]:
         body["linkedFrom"] = [{"threadId": name, "title": link.title} for name, link in back]
     if run.workflow_id == THREAD and "sideOf" in run.inputs:
         body["sideOf"] = run.inputs["sideOf"]
-    if talk.roster is not None:
-        body["participants"] = [{"agentId": name} for name in talk.roster]
-    return body | _led(run, talk)
+    if conversation.roster is not None:
+        body["participants"] = [{"agentId": name} for name in conversation.roster]
+    return body | _floor_fields(run, conversation)
 
 
-def _led(run: Run, talk: Conversation) -> dict[str, Any]:
-    """Where a led one stands, and where agents that nobody leads were stopped."""
-    if talk.floor is not None:
-        at_rest = not talk.floor.wakes and step(talk, run.updated_at) is None
-        return {"floor": {**floor_of(talk.floor), "atRest": at_rest}}
-    limit = chain_limit(talk.chain)
+def _floor_fields(run: Run, conversation: Conversation) -> dict[str, Any]:
+    """Return the floor of a council, or the limit that stopped agents in a thread."""
+    if conversation.floor is not None:
+        at_rest = not conversation.floor.wakes and next_step(conversation, run.updated_at) is None
+        return {"floor": {**floor_view(conversation.floor), "atRest": at_rest}}
+    limit = chain_limit(conversation.chain)
     return {} if limit is None else {"stopped": limit}
 
 
-def _task(run: Run, place: int, task: Task) -> dict[str, Any]:
+def _task_view(run: Run, place: int, task: ThreadTask) -> dict[str, Any]:
     return {
         "id": event_id(run.run_id, place),
         "to": task.to,
@@ -79,15 +86,15 @@ def _task(run: Run, place: int, task: Task) -> dict[str, Any]:
     }
 
 
-def decided(run: Run, talk: Conversation) -> Decision | None:
-    """What it was closed with."""
-    node = run.nodes.get(talk.node_id)
+def closing_decision(run: Run, conversation: Conversation) -> CouncilDecision | None:
+    """Return the decision a closed conversation ended with."""
+    node = run.nodes.get(conversation.node_id)
     outcome = node.outputs.get("outcome") if node is not None and node.outputs else None
-    return None if talk.open else read(outcome)
+    return None if conversation.open else read_decision(outcome)
 
 
-def floor_of(floor: Floor) -> dict[str, Any]:
-    """Who is next, how far it is, what it has cost."""
+def floor_view(floor: Floor) -> dict[str, Any]:
+    """Return the state of a council: speakers, rounds, costs, votes."""
     return {
         "mode": floor.policy.mode,
         "now": floor.mode,
@@ -120,33 +127,36 @@ def floor_of(floor: Floor) -> dict[str, Any]:
     }
 
 
-def bridge_state(run: Run, talk: Conversation, at: int) -> dict[str, Any]:
-    """The same in the shapes, and under the handles, that programs for Agent Bridge know."""
-    told = state_of(talk.state, at)
+def bridge_state(run: Run, conversation: Conversation, at: int) -> dict[str, Any]:
+    """Return the state in the shapes and handles of Agent Bridge."""
+    state = state_view(conversation.state, at)
     tasks: dict[str, list[dict[str, Any]]] = {}
-    for place, task in talk.tasks.items():
-        row = {"id": event_id(run.run_id, place), "from": handle(task.by)}
-        tasks.setdefault(handle(task.to), []).append({**row, "ts": iso(task.at * 1000)})
-    for member in told["participants"]["invited"]:
-        member["id"], member["invited_by"] = handle(member["id"]), handle(member["invited_by"])
-    mentions = told.pop("allow_agent_mentions")
-    until = told.pop("mutedUntil")
+    for place, task in conversation.tasks.items():
+        row = {"id": event_id(run.run_id, place), "from": handle_from_name(task.by)}
+        tasks.setdefault(handle_from_name(task.to), []).append({**row, "ts": iso(task.at * 1000)})
+    for member in state["participants"]["invited"]:
+        member["id"], member["invited_by"] = (
+            handle_from_name(member["id"]),
+            handle_from_name(member["invited_by"]),
+        )
+    mentions = state.pop("allow_agent_mentions")
+    until = state.pop("mutedUntil")
     return {
-        **told,
-        "muted": sorted(map(handle, told["muted"])),
-        "muted_until": {handle(name): time for name, time in until.items()},
-        "prodded": [handle(name) for name in told["prodded"]],
-        "done": [handle(name) for name in told["done"]],
-        "discussion": {"on": told["discussion"], "allow_agent_mentions": mentions},
-        "invited_auto": {"on": told["invited_auto"]},
+        **state,
+        "muted": sorted(map(handle_from_name, state["muted"])),
+        "muted_until": {handle_from_name(name): time for name, time in until.items()},
+        "prodded": [handle_from_name(name) for name in state["prodded"]],
+        "done": [handle_from_name(name) for name in state["done"]],
+        "discussion": {"on": state["discussion"], "allow_agent_mentions": mentions},
+        "invited_auto": {"on": state["invited_auto"]},
         "tasks": tasks,
-        "mode": talk.floor.mode if talk.floor is not None else None,
-        "open": talk.open,
+        "mode": conversation.floor.mode if conversation.floor is not None else None,
+        "open": conversation.open,
     }
 
 
-def state_of(state: ThreadState, at: int) -> dict[str, Any]:
-    """The folded controls, as Agent Bridge writes them; a mute that is over is none."""
+def state_view(state: ThreadControls, at: int) -> dict[str, Any]:
+    """Return the folded controls as Agent Bridge writes them, without expired mutes."""
     muted = {name: state.muted[name] for name in sorted(state.muted) if is_muted(state, name, at)}
     return {
         "paused": state.paused,
@@ -171,3 +181,21 @@ def state_of(state: ThreadState, at: int) -> dict[str, Any]:
             ]
         },
     }
+
+
+async def add_forks(request: Request, run: Run, body: dict[str, Any]) -> dict[str, Any]:
+    """Add to a thread's view the forks of it and of its closed side threads."""
+    if forks := await _list_forks(request, run.run_id):
+        body["goesOnIn"] = forks
+    ended = [link for link in body.get("links", []) if not link["open"]]
+    for link in ended[-MOST_SIDES:]:
+        if forks := await _list_forks(request, link["threadId"]):
+            link["goesOnIn"] = forks
+    return body
+
+
+async def _list_forks(request: Request, run_id: str) -> list[dict[str, Any]]:
+    """Return the forks, newest first."""
+    store, where = request.services.store, RunFilter(fork_of=run_id)
+    rows, _ = await store.list_runs(request.caller.tenant, where, None, MOST_FORKS)
+    return [{"threadId": row.run_id, "note": row.fork_note} for row in rows]

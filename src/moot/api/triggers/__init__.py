@@ -1,1 +1,1 @@
-"""triggers."""
+"""Routes for subscriptions, queues, deliveries and webhooks."""

@@ -1,1 +1,1 @@
-"""workflows."""
+"""Routes for workflows, and workflows read from a folder."""

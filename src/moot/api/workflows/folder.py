@@ -1,4 +1,4 @@
-"""Workflows from a folder: JSON as the protocol has it, YAML in the friendly form."""
+"""Register the workflows of a folder, as JSON or YAML."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def read_flow(file: Path) -> bytes:
-    """The definition in a file, as the protocol has it. Raises FlowFileError (a ValueError)."""
+    """Return the definition in a file as JSON. Raise FlowFileError, a ValueError."""
     if file.suffix == ".json":
         return file.read_bytes()
     from moot.core.workflows.yaml import compile_yaml
@@ -20,7 +20,7 @@ def read_flow(file: Path) -> bytes:
 
 
 async def register_folder(services: Services, folder: Path) -> list[str]:
-    """Registers what is well formed; says of every other file what is wrong with it."""
+    """Register all valid files. Return one sentence for each of the others."""
     problems = []
     for file in sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES):
         try:
@@ -30,6 +30,6 @@ async def register_folder(services: Services, folder: Path) -> list[str]:
         except MootError as refusal:
             problems.append(f"{file.name}: {refusal.message}")
         except (OSError, ValueError) as error:
-            said = str(error)
-            problems.append(said if said.startswith(file.name) else f"{file.name}: {said}")
+            problem = str(error)
+            problems.append(problem if problem.startswith(file.name) else f"{file.name}: {problem}")
     return problems

@@ -1,1 +1,1 @@
-"""councils."""
+"""Councils on the command line: convene, follow and take part."""

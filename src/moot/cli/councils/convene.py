@@ -1,44 +1,46 @@
-"""``moot convene``: put a question to a council, and be there."""
+"""``moot convene``: put a question to a council and take part in it."""
 
 import sys
 from typing import Any, NamedTuple
 
 import click
 
-from moot.cli.runs.follow import is_plain
+from moot.cli.runs.follow import is_plain_thread
 from moot.cli.shared import output, quantities
-from moot.cli.shared.client import Api, Client, to_write
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.errors import Exit
-from moot.cli.shared.options import Options, place, talks
+from moot.cli.shared.client import Api, HttpClient, api_for_writing
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import ExitCode
+from moot.cli.shared.options import CommandOptions, resolve_place, server_options
 
 MODES = ("round-robin", "declared", "addressed", "raise-hand", "moderated", "small", "large")
 
 
-def _bounds(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for word in given:
+def _parse_budgets(
+    ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> dict[str, Any]:
+    budget: dict[str, Any] = {}
+    for word in words:
         try:
-            found |= quantities.budget(word)
+            budget |= quantities.parse_budget(word)
         except ValueError as error:
             raise click.BadParameter(f"{error}.") from None
-    return found
+    return budget
 
 
-def _names(ctx: click.Context, param: click.Parameter, given: str) -> list[str]:
-    names = [name.strip() for name in given.split(",") if name.strip()]
+def _parse_members(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise click.BadParameter("name the agents that take part: --with ada,bo.")
     return list(dict.fromkeys(names))
 
 
 OPTIONS = (
-    click.option("--with", "members", required=True, metavar="A,B,C", callback=_names,
+    click.option("--with", "members", required=True, metavar="A,B,C", callback=_parse_members,
                  help="The agents that take part, in the order they speak."),
     click.option("--moderator", metavar="NAME", help="Who sums up and proposes a decision."),
     click.option("--rounds", type=click.IntRange(1, 100), show_default="2",
                  help="How often everybody has the floor."),
-    click.option("--budget", multiple=True, metavar="N-WHAT", callback=_bounds,
+    click.option("--budget", multiple=True, metavar="N-WHAT", callback=_parse_budgets,
                  help="Where it stops: 20k-tokens, 30-turns, 5-minutes, 2-usd."),
     click.option("--policy", "mode", type=click.Choice(MODES), default="round-robin",
                  show_default=True, help="How the floor is given. declared, addressed, small and"
@@ -54,7 +56,7 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def _options(command: Any) -> Any:
+def _council_options(command: Any) -> Any:
     for option in reversed(OPTIONS):
         command = option(command)
     return command
@@ -62,9 +64,9 @@ def _options(command: Any) -> Any:
 
 @click.command()
 @click.argument("question")
-@_options
-@talks
-def convene(options: Options, question: str, **given: Any) -> Exit:
+@_council_options
+@server_options
+def convene(options: CommandOptions, question: str, **settings: Any) -> ExitCode:
     """Put a question to a council of agents and follow it as they speak.
 
     At the prompt plain text is a turn, @NAME addresses one member, /help lists what else can be
@@ -75,129 +77,145 @@ def convene(options: Options, question: str, **given: Any) -> Exit:
     moot convene "Do we raise prices in Q1?" --with ada,bo,cy --moderator mo \\
         --rounds 2 --budget 20k-tokens --vote
     """
-    api, client = to_write(options), Client(place(options))
+    api, client = api_for_writing(options), HttpClient(resolve_place(options))
     if not question.strip():
         raise click.UsageError("say what the council is to talk about: moot convene QUESTION.")
-    thread_id = str(api.post("/v1/host/moot/councils", asked(question, **given))["threadId"])
-    if given["detach"]:
-        _show_id(options, thread_id)
-        return Exit.OK
-    how = Attending(prompt=not given["no_prompt"], as_json=options.json)
-    return attend(api, client, thread_id, how)
+    thread_id = str(
+        api.post("/v1/host/moot/councils", council_request(question, **settings))["threadId"]
+    )
+    if settings["detach"]:
+        _print_id(options, thread_id)
+        return ExitCode.OK
+    attend_options = AttendOptions(prompt=not settings["no_prompt"], as_json=options.json)
+    return attend_thread(api, client, thread_id, attend_options)
 
 
-def asked(question: str, **given: Any) -> dict[str, Any]:
-    """What the API is told."""
-    names, moderator = list(given["members"]), given["moderator"]
+def council_request(question: str, **settings: Any) -> dict[str, Any]:
+    """Return the body of the request that starts the council."""
+    names, moderator = list(settings["members"]), settings["moderator"]
     if moderator is not None and moderator not in names:
         names.append(moderator)
     policy = {
-        "mode": given["mode"], "blind": given["blind"], "vote": given["vote"],
-        "close": given["closes"],
+        "mode": settings["mode"], "blind": settings["blind"], "vote": settings["vote"],
+        "close": settings["closes"],
     }  # fmt: skip
-    if given["rounds"] is not None:
-        policy["rounds"] = given["rounds"]
+    if settings["rounds"] is not None:
+        policy["rounds"] = settings["rounds"]
     body: dict[str, Any] = {"question": question, "participants": names, "policy": policy}
-    more = {"moderator": moderator, "title": given["title"], "budget": given["budget"] or None}
-    body |= {key: value for key, value in more.items() if value is not None}
-    if given["open_"]:
+    optional = {
+        "moderator": moderator,
+        "title": settings["title"],
+        "budget": settings["budget"] or None,
+    }
+    body |= {key: value for key, value in optional.items() if value is not None}
+    if settings["open_"]:
         body["open"] = True
     return body
 
 
-def _show_id(options: Options, thread_id: str) -> None:
+def _print_id(options: CommandOptions, thread_id: str) -> None:
     if options.json:
-        output.show_json({"threadId": thread_id})
+        output.print_json({"threadId": thread_id})
     else:
         click.echo(thread_id)
 
 
-class Attending(NamedTuple):
-    """How a thread is followed."""
+class AttendOptions(NamedTuple):
+    """Options for following a thread."""
 
     prompt: bool = True
     as_json: bool = False
-    #: the newest event that is not to be shown
+    #: the newest event that is not shown
     after: int = -1
-    #: also while it waits for a person
+    #: stay while the thread waits for a person
     stay: bool = False
 
 
-def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
-    """Follow a thread until it ends or is left, and say how to come back."""
-    from moot.cli.councils.session import Council, Left, threads, waits_for
+def attend_thread(api: Api, client: HttpClient, thread_id: str, options: AttendOptions) -> ExitCode:
+    """Follow a thread until it ends or the user leaves, and say how to come back."""
+    from moot.cli.councils.session import CouncilSession, SessionLeft, waiting_reason
+    from moot.cli.shared.client import thread_path
 
-    thread = api.get(threads(thread_id))
-    shown = Council(api, client, thread, how.prompt and sys.stdin.isatty(), how.as_json)
-    shown.tell(header(thread))
+    thread = api.get(thread_path(thread_id))
+    session = CouncilSession(
+        api, client, thread, options.prompt and sys.stdin.isatty(), options.as_json
+    )
+    session.tell(thread_header(thread))
     try:
-        end = shown.follow(how.after, how.stay)
-    except Left as left:
-        name, now = output.short(thread_id), api.get(threads(thread_id))
-        rests = not now["open"] or now.get("floor", {}).get("atRest", True)
-        kind = "thread" if is_plain(now) else "council"
-        goes_on = f"it waits for {_whom(now)}" if rests else f"the {kind} goes on"
-        output.complain(f"You left; {goes_on}. Come back: {way(f'watch {name}')}")
+        end = session.follow(options.after, options.stay)
+    except SessionLeft as left:
+        name, current = output.short_id(thread_id), api.get(thread_path(thread_id))
+        at_rest = not current["open"] or current.get("floor", {}).get("atRest", True)
+        kind = "thread" if is_plain_thread(current) else "council"
+        state = f"it waits for {_awaited_person(current)}" if at_rest else f"the {kind} goes on"
+        output.print_error(f"You left; {state}. Come back: {command_hint(f'watch {name}')}")
         if left.by_force:
             raise click.Abort from None
-        return Exit.OK
-    if end is Exit.WAITING:
-        now = api.get(threads(thread_id))
-        name = output.short(thread_id)
-        if "floor" not in now:
+        return ExitCode.OK
+    if end is ExitCode.WAITING:
+        current = api.get(thread_path(thread_id))
+        name = output.short_id(thread_id)
+        if "floor" not in current:
             from moot.cli.interrupts.questions import waiting_line
 
-            output.complain(waiting_line(api, str(now["runId"])))
+            output.print_error(waiting_line(api, str(current["runId"])))
             return end
-        output.complain(
-            f"{_called(now)} waits for {_whom(now)}: {waits_for(now)}."
-            f" Take part: {way(f'watch {name}')},"
-            f" or end it: {way(f'thread close {name} --decision TEXT')}"
+        output.print_error(
+            f"{_thread_label(current)} waits for {_awaited_person(current)}:"
+            f" {waiting_reason(current)}."
+            f" Take part: {command_hint(f'watch {name}')},"
+            f" or end it: {command_hint(f'thread close {name} --decision TEXT')}"
         )
     return end
 
 
-def _called(thread: dict[str, Any]) -> str:
-    """``The thread “Prices”``"""
-    if not is_plain(thread):
+def _thread_label(thread: dict[str, Any]) -> str:
+    """Return ``The thread “Prices”``."""
+    if not is_plain_thread(thread):
         return "The council"
     title = output.one_line(thread["title"] or "")
     return f"The thread “{title}”" if title else "The thread"
 
 
-def _whom(thread: dict[str, Any]) -> str:
-    asked = [one["person"] for one in thread.get("asked", [])]
-    return "you" if thread.get("you") in asked else "a person"
+def _awaited_person(thread: dict[str, Any]) -> str:
+    people = [one["person"] for one in thread.get("asked", [])]
+    return "you" if thread.get("you") in people else "a person"
 
 
-def _of_thread(name: str, thread: dict[str, Any], floor: dict[str, Any]) -> str:
-    """``Thread th_9f3a · Prices · 2 agents, 1 program + you · all answer what is said to all``"""
+def _plain_thread_header(name: str, thread: dict[str, Any], floor: dict[str, Any]) -> str:
+    """Return ``Thread th_9f3a · Prices · 2 agents, 1 program + you · who is named answers``."""
     programs = len(floor["outside"])
     agents = len(floor["members"]) - programs
     kinds = ((agents, "agent"), (programs, "program"))
-    others = ", ".join(quantities.counted(many, kind) for many, kind in kinds if many)
-    all_of_them = floor["now"] == "small" or thread["state"]["invited_auto"]
-    answers = "all answer what is said to all" if all_of_them else "who is named answers: @NAME"
-    there = [f"{others} + you", answers] if others else ["you"]
-    return " · ".join([name, output.one_line(thread["title"] or ""), *there])
+    counts = ", ".join(quantities.format_count(many, kind) for many, kind in kinds if many)
+    everyone_answers = floor["now"] == "small" or thread["state"]["invited_auto"]
+    answer_rule = (
+        "all answer what is said to all" if everyone_answers else "who is named answers: @NAME"
+    )
+    participants = [f"{counts} + you", answer_rule] if counts else ["you"]
+    return " · ".join([name, output.one_line(thread["title"] or ""), *participants])
 
 
-def header(thread: dict[str, Any]) -> str:
-    """``Thread th_9f3a · 3 agents + you · order: round-robin · moderator: Mo``"""
+def thread_header(thread: dict[str, Any]) -> str:
+    """Return ``Thread th_9f3a · 3 agents + you · order: round-robin · moderator: Mo``."""
     floor = thread.get("floor")
-    name = f"Thread {output.short(str(thread['threadId']))}"
+    name = f"Thread {output.short_id(str(thread['threadId']))}"
     if floor is None:
         members = len(thread.get("participants", thread["state"]["participants"]["invited"]))
-        return f"{name} · {quantities.counted(members, 'agent')} + you"
-    if is_plain(thread):
-        return _of_thread(name, thread, floor)
+        return f"{name} · {quantities.format_count(members, 'agent')} + you"
+    if is_plain_thread(thread):
+        return _plain_thread_header(name, thread, floor)
     moderator, members = floor["moderator"], floor["members"]
     others = [one for one in members if one != moderator] or list(members)
-    parts = [name, f"{quantities.counted(len(others), 'agent')} + you", f"order: {floor['mode']}"]
+    parts = [
+        name,
+        f"{quantities.format_count(len(others), 'agent')} + you",
+        f"order: {floor['mode']}",
+    ]
     if moderator:
-        called = members.get(moderator, {}).get("name") or moderator.rpartition(":")[2]
-        parts.append(f"moderator: {output.one_line(str(called))}")
+        moderator_name = members.get(moderator, {}).get("name") or moderator.rpartition(":")[2]
+        parts.append(f"moderator: {output.one_line(str(moderator_name))}")
     limits = floor["limits"]
-    parts.append(f"{quantities.counted(floor['rounds'], 'round')}")
-    parts.append(f"at most {quantities.grouped(limits['tokens'])} tokens")
+    parts.append(f"{quantities.format_count(floor['rounds'], 'round')}")
+    parts.append(f"at most {quantities.group_digits(limits['tokens'])} tokens")
     return " · ".join(parts)

@@ -1,9 +1,12 @@
-"""A line that is being typed: keys in, text and cursor out. Pure: others draw it."""
+"""Edit one line at the prompt: keys in, text and cursor out.
+
+This is pure; the screen draws the line.
+"""
 
 import codecs
 from collections.abc import Callable
 
-#: escape sequences of terminals -> what they mean here
+#: escape sequences of terminals -> names of keys
 SEQUENCES = {
     "[A": "up", "[B": "down", "[C": "right", "[D": "left", "[H": "home", "[F": "end",
     "OA": "up", "OB": "down", "OC": "right", "OD": "left", "OH": "home", "OF": "end",
@@ -14,78 +17,78 @@ CONTROLS = {
     "\x05": "end", "\x02": "left", "\x06": "right", "\x10": "up", "\x0e": "down", "\x04": "eof",
     "\x15": "clear", "\x0b": "cut", "\x17": "word",
 }  # fmt: skip
-LONGEST = 100_000
-MOST_REMEMBERED = 500
+MAX_LINE = 100_000
+MAX_HISTORY = 500
 
-Complete = Callable[[str], list[str]]
+Completer = Callable[[str], list[str]]
 
 
-class Keys:
-    """Bytes of a terminal as keys: a character each, or the name of one."""
+class KeyDecoder:
+    """Decodes a terminal's bytes into keys: characters, or names of special keys."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        #: an escape sequence that has begun
-        self._begun: str | None = None
+        #: an unfinished escape sequence
+        self._partial: str | None = None
 
     def read(self, data: bytes) -> list[str]:
         return [key for mark in self._decode(data) if (key := self._key(mark))]
 
     def _key(self, mark: str) -> str | None:
-        if self._begun is not None:
+        if self._partial is not None:
             return self._sequence(mark)
         if mark == "\x1b":
-            self._begun = ""
+            self._partial = ""
             return None
         return CONTROLS.get(mark, mark if mark.isprintable() else None)
 
     def _sequence(self, mark: str) -> str | None:
-        """They end with a letter or a tilde, and are never long."""
-        begun = (self._begun or "") + mark
-        inside = begun in ("[", "O") or (begun[0] == "[" and mark in "0123456789;?")
-        self._begun = begun if inside and len(begun) < 16 else None
-        return None if inside else SEQUENCES.get(begun)
+        """Take one character of an escape sequence; a letter or a tilde ends it."""
+        partial = (self._partial or "") + mark
+        inside = partial in ("[", "O") or (partial[0] == "[" and mark in "0123456789;?")
+        self._partial = partial if inside and len(partial) < 16 else None
+        return None if inside else SEQUENCES.get(partial)
 
 
-class Editor:
-    """One line, and those before it."""
+class LineEditor:
+    """The line that is being typed, and the lines before it."""
 
-    def __init__(self, complete: Complete) -> None:
+    def __init__(self, complete: Completer) -> None:
         self.text, self.at = "", 0
-        #: what Tab could make of the word, when it is not one thing
+        #: completions of the word when there are several
         self.choices: list[str] = []
         self._complete = complete
-        self._before: list[str] = []
-        #: where in the lines before it; at their end is the new one
-        self._back = 0
+        self._history: list[str] = []
+        #: index into the history; at its end is the new line
+        self._history_index = 0
 
     def take(self, key: str) -> str | None:
-        """The line, when this key ends it; ``eof`` on an empty one is a line, too."""
+        """Return the line when this key ends it. ``eof`` on an empty line returns ``/quit``."""
         self.choices = []
-        act = ACTS.get(key)
+        action = KEY_ACTIONS.get(key)
         if key == "enter":
-            return self._done()
+            return self._finish_line()
         if key == "eof":
             return "/quit" if not self.text else None
-        if act is not None:
-            act(self)
-        elif len(key) == 1 and len(self.text) < LONGEST:
+        if action is not None:
+            action(self)
+        elif len(key) == 1 and len(self.text) < MAX_LINE:
             self._put(self.at, key)
         return None
 
     def offer(self, text: str) -> None:
-        """A line to be looked over before it is sent."""
+        """Show a line that the user checks before sending it."""
         self.text, self.at = text, len(text)
 
-    def _done(self) -> str:
+    def _finish_line(self) -> str:
         line, self.text, self.at = self.text, "", 0
-        if line.strip() and self._before[-1:] != [line]:
-            self._before = [*self._before, line][-MOST_REMEMBERED:]
-        self._back = len(self._before)
+        if line.strip() and self._history[-1:] != [line]:
+            self._history = [*self._history, line][-MAX_HISTORY:]
+        self._history_index = len(self._history)
         return line
 
     def _put(self, start: int, text: str) -> None:
-        """``text`` takes the place of everything from there to the cursor."""
+        """Replace everything from ``start`` to the cursor with ``text``."""
         self.text = self.text[:start] + text + self.text[self.at :]
         self.at = start + len(text)
 
@@ -93,7 +96,7 @@ class Editor:
         self.text = self.text[:start] + self.text[end:]
         self.at = start
 
-    def _back_one(self) -> None:
+    def _erase_left(self) -> None:
         if self.at:
             self._erase(self.at - 1, self.at)
 
@@ -103,46 +106,45 @@ class Editor:
     def _move(self, to: int) -> None:
         self.at = max(0, min(to, len(self.text)))
 
-    def _word(self) -> None:
-        kept = self.text[: self.at].rstrip().rpartition(" ")
-        self._erase(len(kept[0]) + len(kept[1]), self.at)
+    def _erase_word(self) -> None:
+        parts = self.text[: self.at].rstrip().rpartition(" ")
+        self._erase(len(parts[0]) + len(parts[1]), self.at)
 
-    def _tab(self) -> None:
+    def _complete_word(self) -> None:
         before = self.text[: self.at]
-        found = self._complete(before)
+        choices = self._complete(before)
         start = len(before) - len(before.rpartition(" ")[2])
-        if len(found) == 1:
-            self._put(start, f"{found[0]} ")
-        elif found:
-            shared = _shared(found)
-            if len(shared) > self.at - start:
-                self._put(start, shared)
-            self.choices = found
+        if len(choices) == 1:
+            self._put(start, f"{choices[0]} ")
+        elif choices:
+            prefix = _common_prefix(choices)
+            if len(prefix) > self.at - start:
+                self._put(start, prefix)
+            self.choices = choices
 
-    def _remember(self, by: int) -> None:
-        self._back = max(0, min(self._back + by, len(self._before)))
-        at_end = self._back == len(self._before)
-        self.offer("" if at_end else self._before[self._back])
+    def _recall_line(self, by: int) -> None:
+        self._history_index = max(0, min(self._history_index + by, len(self._history)))
+        at_end = self._history_index == len(self._history)
+        self.offer("" if at_end else self._history[self._history_index])
 
 
-def _shared(words: list[str]) -> str:
-    """How all of them begin."""
+def _common_prefix(words: list[str]) -> str:
     first, last = min(words), max(words)
     same = [a == b for a, b in zip(first, last, strict=False)]
     return first[: same.index(False) if False in same else len(same)]
 
 
-ACTS: dict[str, Callable[[Editor], None]] = {
-    "back": Editor._back_one,
-    "delete": Editor._delete,
+KEY_ACTIONS: dict[str, Callable[[LineEditor], None]] = {
+    "back": LineEditor._erase_left,
+    "delete": LineEditor._delete,
     "left": lambda line: line._move(line.at - 1),
     "right": lambda line: line._move(line.at + 1),
     "home": lambda line: line._move(0),
     "end": lambda line: line._move(len(line.text)),
     "clear": lambda line: line._erase(0, line.at),
     "cut": lambda line: line._erase(line.at, len(line.text)),
-    "word": Editor._word,
-    "tab": Editor._tab,
-    "up": lambda line: line._remember(-1),
-    "down": lambda line: line._remember(1),
+    "word": LineEditor._erase_word,
+    "tab": LineEditor._complete_word,
+    "up": lambda line: line._recall_line(-1),
+    "down": lambda line: line._recall_line(1),
 }

@@ -1,57 +1,58 @@
-"""Who is in a council: how they are called, coloured and found by what is typed."""
+"""The members of a council: names, colours, and lookup by id."""
 
 from typing import Any
 
 import click
 
-from moot.cli.councils.prompt import Seat
+from moot.cli.councils.prompt import PromptMember
 from moot.cli.shared import output
 
-#: one for each seat, in their order, so that a speaker keeps its colour for ever
+#: one for each member, in their order, so that a speaker keeps its colour
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "bright_cyan",
            "bright_yellow", "bright_green", "bright_magenta")  # fmt: skip
 
 
-def identified(handle: str) -> str:
-    """The id of who goes by such a handle."""
-    from moot.core.threads import agent_bridge  # heavy: read when somebody is named
+def id_from_handle(handle: str) -> str:
+    from moot.core.threads import agent_bridge  # heavy: imported when it is needed
 
-    return agent_bridge.identified(handle)
+    return agent_bridge.name_from_handle(handle)
 
 
-class Room:
-    """Filled from the thread as it is read, and by the events that come."""
+class CouncilRoster:
+    """Everyone in a conversation, filled from the thread and from its events."""
 
     def __init__(self, me: str = "user") -> None:
         self.me = me
-        self._seats: dict[str, Seat] = {}
+        self._members: dict[str, PromptMember] = {}
 
     @property
-    def seats(self) -> list[Seat]:
-        return list(self._seats.values())
+    def members(self) -> list[PromptMember]:
+        return list(self._members.values())
 
     def learn(self, agent_id: str, profile: Any = None) -> None:
-        """Somebody takes part. A place once given stays."""
-        said = profile if isinstance(profile, dict) else {}
+        """Add or update a participant. Its place, and so its colour, stays."""
+        details = profile if isinstance(profile, dict) else {}
         short = agent_id.rpartition(":")[2]
-        known = self._seats.get(agent_id)
-        name = said.get("name") or (known.name if known else short[:1].upper() + short[1:])
+        member = self._members.get(agent_id)
+        name = details.get("name") or (member.name if member else short[:1].upper() + short[1:])
         name = agent_id if self._is_anothers(agent_id, str(name)) else name
-        role = said.get("role") or (known.role if known else "")
-        self._seats[agent_id] = Seat(agent_id, output.one_line(str(name)), str(role))
+        role = details.get("role") or (member.role if member else "")
+        self._members[agent_id] = PromptMember(agent_id, output.one_line(str(name)), str(role))
 
     def _is_anothers(self, agent_id: str, name: str) -> bool:
-        """Whether it could be taken for the name of who looks, of the host or of another seat: then
-        somebody goes by his id."""
+        """Whether a name looks like the reader's, the host's or another member's.
+
+        Such a participant is shown by its id.
+        """
         from moot.core.conversations.participants import is_reserved
         from moot.core.text.confusables import skeleton
 
-        others = [seat.name for seat in self.seats if seat.agent_id != agent_id]
+        others = [member.name for member in self.members if member.agent_id != agent_id]
         others.append(self.me.rpartition(":")[2])
         return is_reserved(name) or skeleton(name) in map(skeleton, others)
 
     def read(self, thread: dict[str, Any]) -> None:
-        """Everybody a thread names, and who looks at it."""
+        """Add everyone that a thread names, and its reader."""
         self.me = str(thread.get("you", self.me))
         for member in thread.get("participants", []):
             self.learn(str(member.get("agentId")), member)
@@ -61,24 +62,24 @@ class Room:
             self.learn(name, profile)
 
     def called(self, name: str) -> str:
-        """As who looks calls him: nobody but himself is ``you``."""
+        """Return the name that the reader sees; the reader is ``you``."""
         if name == self.me:
             return "you"
         if name == "system":
             return "moot"
-        seat = self._seats.get(name)
-        return seat.name if seat else output.one_line(name.rpartition(":")[2])
+        member = self._members.get(name)
+        return member.name if member else output.one_line(name.rpartition(":")[2])
 
     def people(self, founder: str) -> list[str]:
-        """Who speaks here beside the agents: who looks, and who has begun it."""
+        """Return the names of the people: the reader, and the person who started the thread."""
         person = founder == "user" or founder.startswith("user:")
         others = [founder] if person and founder != self.me else []
         return [self.called(name) for name in (self.me, *others)]
 
     def styled(self, name: str) -> str:
-        """In the speaker's own colour."""
-        names = list(self._seats)
-        if name in self._seats:
+        """Return the name in the speaker's own colour."""
+        names = list(self._members)
+        if name in self._members:
             colour = COLOURS[names.index(name) % len(COLOURS)]
             return click.style(self.called(name), fg=colour, bold=True)
         return click.style(self.called(name), bold=True, dim=name == "system")

@@ -1,4 +1,4 @@
-"""What a person types at a council's prompt: a turn, or a command. Pure."""
+"""Parse the lines that a person types at a council's prompt. Pure."""
 
 import re
 import shlex
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from moot.cli.shared import quantities
 
-#: command -> what it takes, and what it does
+#: command -> its arguments, and its help
 COMMANDS = {
     "mute": ("NAME [10m]", "refuse a member's turns, for a while or for good"),
     "unmute": ("NAME", "let it speak again"),
@@ -36,96 +36,100 @@ COMMANDS = {
 _ADDRESS = re.compile(r"@([\w][\w.:-]{0,127}?)[,:]?\s+(\S.*)", re.S)
 
 
-class Mistake(ValueError):
-    """What is wrong with a line, and the way out, in one sentence."""
+class PromptMistake(ValueError):
+    """A line is wrong; the message says why and what to type."""
 
 
-class Seat(NamedTuple):
-    """Somebody who may be meant by a name."""
+class PromptMember(NamedTuple):
+    """A member that a typed name may mean."""
 
     agent_id: str
-    #: how people call it
+    #: the name that people see
     name: str
     role: str = ""
 
 
-class Say(NamedTuple):
-    """A turn; to all, or to one member."""
+class TypedTurn(NamedTuple):
+    """A turn to everyone, or to one member."""
 
     text: str
     to: str | None = None
 
 
-class Steer(NamedTuple):
-    """A control, as the API takes it."""
+class TypedControl(NamedTuple):
+    """A control in the form that the API takes."""
 
     content: dict[str, Any]
 
 
-class Close(NamedTuple):
+class TypedClose(NamedTuple):
+    """The end of a conversation, with a decision or after a vote."""
+
     decision: str | None = None
     vote: bool = False
 
 
-class Choose(NamedTuple):
-    """One of what waits for a word: ``admit``, ``drop``, ``allow``, ``deny``."""
+class TypedChoice(NamedTuple):
+    """A decision on something that waits: ``admit``, ``drop``, ``allow``, ``deny``."""
 
     word: str
     which: str | None = None
 
 
-class Task(NamedTuple):
-    """Something for one member to do."""
+class TypedTask(NamedTuple):
+    """A task for one member."""
 
     to: str
     text: str
 
 
-class Ask(NamedTuple):
-    """``help``, ``quit``, ``undo`` or ``catchup``."""
+class TypedCommand(NamedTuple):
+    """One of ``help``, ``quit``, ``undo`` and ``catchup``."""
 
     word: str
 
 
-Typed = Say | Steer | Close | Choose | Task | Ask
+TypedLine = TypedTurn | TypedControl | TypedClose | TypedChoice | TypedTask | TypedCommand
 
 
-def read(line: str, seats: Iterable[Seat]) -> Typed | None:
-    """None for nothing. Raises Mistake."""
-    text, known = line.strip(), list(seats)
+def parse_line(line: str, members_given: Iterable[PromptMember]) -> TypedLine | None:
+    """Return None for an empty line. Raise PromptMistake."""
+    text, members = line.strip(), list(members_given)
     if not text:
         return None
     if text.startswith("/"):
-        return _command(text[1:], known)
+        return _parse_command(text[1:], members)
     addressed = _ADDRESS.fullmatch(text)
     if addressed:
-        return Say(addressed[2].strip(), _named(f"@{addressed[1]}", known).agent_id)
-    return Say(text)
+        return TypedTurn(
+            addressed[2].strip(), _require_member(f"@{addressed[1]}", members).agent_id
+        )
+    return TypedTurn(text)
 
 
-def _command(text: str, seats: list[Seat]) -> Typed:
-    name, words = _words(text)
+def _parse_command(text: str, members: list[PromptMember]) -> TypedLine:
+    name, words = _split_words(text)
     if name not in COMMANDS:
-        from moot.core.text.nearest import nearest
+        from moot.core.text.nearest import nearest_word
 
-        meant = nearest(name, COMMANDS)
-        hint = f" Did you mean /{meant}?" if meant else " /help lists them."
-        raise Mistake(f"There is no command /{name}.{hint}")
+        suggestion = nearest_word(name, COMMANDS)
+        hint = f" Did you mean /{suggestion}?" if suggestion else " /help lists them."
+        raise PromptMistake(f"There is no command /{name}.{hint}")
     match name:
         case "help" | "quit" | "undo" | "catchup":
-            return Ask(name)
+            return TypedCommand(name)
         case "close":
-            return _close(words)
+            return _parse_close(words)
         case "task":
-            return _task(words, seats)
+            return _parse_task(words, members)
         case "admit" | "drop" | "allow" | "deny":
-            return Choose(name, words[0] if words else None)
+            return TypedChoice(name, words[0] if words else None)
         case _:
-            return Steer(_content(name, words, seats))
+            return TypedControl(_control_content(name, words, members))
 
 
-def _words(text: str) -> tuple[str, list[str]]:
-    """Quotes hold words together; a single one is just a mark."""
+def _split_words(text: str) -> tuple[str, list[str]]:
+    """Split at blanks outside quotes; an unpaired quote is an ordinary character."""
     try:
         parts = shlex.split(text)
     except ValueError:
@@ -133,115 +137,117 @@ def _words(text: str) -> tuple[str, list[str]]:
     return (parts[0].lower() if parts else ""), parts[1:]
 
 
-def _content(name: str, words: list[str], seats: list[Seat]) -> dict[str, Any]:
+def _control_content(name: str, words: list[str], members: list[PromptMember]) -> dict[str, Any]:
     match name:
         case "pause" | "resume":
             return {"pause": {"on": name == "pause"}}
         case "continue":
-            return {"continue": {"rounds": _rounds(words[0])} if words else True}
+            return {"continue": {"rounds": _parse_rounds(words[0])} if words else True}
         case "invite":
-            return {"invite": _invited(words)}
+            return {"invite": _parse_invitation(words)}
         case "done":
             return {"done": True}
         case "rename" | "ttl" | "discussion" | "auto":
-            return _set(name, words)
+            return _setting_control(name, words)
         case _:
-            return _about(name, words, seats)
+            return _member_control(name, words, members)
 
 
-def _about(name: str, words: list[str], seats: list[Seat]) -> dict[str, Any]:
+def _member_control(name: str, words: list[str], members: list[PromptMember]) -> dict[str, Any]:
     if not words:
-        raise Mistake(f"Say whom: /{name} {COMMANDS[name][0]}")
-    target = _named(words[0], seats).agent_id
+        raise PromptMistake(f"Say whom: /{name} {COMMANDS[name][0]}")
+    target = _require_member(words[0], members).agent_id
     if name == "mute" and len(words) > 1:
-        return {"mute": {"targets": [target], "seconds": _seconds(words[1])}}
+        return {"mute": {"targets": [target], "seconds": _parse_seconds(words[1])}}
     return {name: [target]}
 
 
-def _set(name: str, words: list[str]) -> dict[str, Any]:
-    """A title, a time, a switch."""
-    given = " ".join(words).strip()
-    if not given:
-        raise Mistake(f"Say what: /{name} {COMMANDS[name][0]}")
+def _setting_control(name: str, words: list[str]) -> dict[str, Any]:
+    """Return the control that sets a title, a time or a switch."""
+    value = " ".join(words).strip()
+    if not value:
+        raise PromptMistake(f"Say what: /{name} {COMMANDS[name][0]}")
     if name == "rename":
-        return {"rename": given}
+        return {"rename": value}
     if name == "ttl":
-        return {"ttl_seconds": None if given == "off" else _seconds(given, "/ttl 10m")}
-    if given not in ("on", "off"):
-        raise Mistake(f"It is on or off: /{name} on")
-    return {"discussion" if name == "discussion" else "invited_auto": {"on": given == "on"}}
+        return {"ttl_seconds": None if value == "off" else _parse_seconds(value, "/ttl 10m")}
+    if value not in ("on", "off"):
+        raise PromptMistake(f"It is on or off: /{name} on")
+    return {"discussion" if name == "discussion" else "invited_auto": {"on": value == "on"}}
 
 
-def _task(words: list[str], seats: list[Seat]) -> Task:
+def _parse_task(words: list[str], members: list[PromptMember]) -> TypedTask:
     if len(words) < 2:
-        raise Mistake("Say whom and what: /task NAME TEXT")
-    return Task(_named(words[0], seats).agent_id, " ".join(words[1:]))
+        raise PromptMistake("Say whom and what: /task NAME TEXT")
+    return TypedTask(_require_member(words[0], members).agent_id, " ".join(words[1:]))
 
 
-def _rounds(word: str) -> int:
+def _parse_rounds(word: str) -> int:
     if not word.isascii() or not word.isdigit() or not 1 <= int(word[:6]) <= 100:
-        raise Mistake(f"'{word}' is no number of rounds; 1 to 100: /continue 2")
+        raise PromptMistake(f"'{word}' is no number of rounds; 1 to 100: /continue 2")
     return int(word)
 
 
-def _seconds(word: str, example: str = "/mute NAME 10m") -> int:
+def _parse_seconds(word: str, example: str = "/mute NAME 10m") -> int:
     try:
-        return quantities.seconds(word)
+        return quantities.parse_seconds(word)
     except ValueError as error:
-        raise Mistake(f"{error}: {example}") from None
+        raise PromptMistake(f"{error}: {example}") from None
 
 
-def _invited(words: list[str]) -> dict[str, Any]:
+def _parse_invitation(words: list[str]) -> dict[str, Any]:
     name, *rest = words or [""]
     if not name or name.startswith("--"):
-        raise Mistake("Say whom: /invite NAME [--role R]")
-    asked: dict[str, Any] = {"participant_id": name.removeprefix("@")}
+        raise PromptMistake("Say whom: /invite NAME [--role R]")
+    invitation: dict[str, Any] = {"participant_id": name.removeprefix("@")}
     if rest and rest[0] == "--role" and len(rest) > 1:
-        asked["profile"] = {"role": " ".join(rest[1:])}
+        invitation["profile"] = {"role": " ".join(rest[1:])}
     elif rest:
-        raise Mistake("After the name only a role may follow: /invite NAME --role R")
-    return asked
+        raise PromptMistake("After the name only a role may follow: /invite NAME --role R")
+    return invitation
 
 
-def _close(words: list[str]) -> Close:
+def _parse_close(words: list[str]) -> TypedClose:
     vote = "--vote" in words
     rest = [word for word in words if word != "--vote"]
     if not rest:
-        return Close(None, vote)
+        return TypedClose(None, vote)
     if rest[0] != "--decision" or not " ".join(rest[1:]).strip():
-        raise Mistake('Say what was decided: /close --decision "Pilot first" [--vote]')
-    return Close(" ".join(rest[1:]).strip(), vote)
+        raise PromptMistake('Say what was decided: /close --decision "Pilot first" [--vote]')
+    return TypedClose(" ".join(rest[1:]).strip(), vote)
 
 
-def _named(word: str, seats: list[Seat]) -> Seat:
-    found = _meant(word, seats)
-    if found is None:
-        names = [seat.name for seat in seats]
-        from moot.core.text.nearest import nearest
+def _require_member(word: str, members: list[PromptMember]) -> PromptMember:
+    member = _find_member(word, members)
+    if member is None:
+        names = [each.name for each in members]
+        from moot.core.text.nearest import nearest_word
 
-        meant = nearest(word.removeprefix("@").casefold(), [name.casefold() for name in names])
-        hint = f" Did you mean {meant}?" if meant else f" There are {', '.join(names)}."
-        raise Mistake(f"Nobody here is called '{word}'.{hint}")
-    return found
+        suggestion = nearest_word(
+            word.removeprefix("@").casefold(), [name.casefold() for name in names]
+        )
+        hint = f" Did you mean {suggestion}?" if suggestion else f" There are {', '.join(names)}."
+        raise PromptMistake(f"Nobody here is called '{word}'.{hint}")
+    return member
 
 
-def _meant(word: str, seats: list[Seat]) -> Seat | None:
-    """By id, short id or name; a role must be one member's."""
+def _find_member(word: str, members: list[PromptMember]) -> PromptMember | None:
+    """Find a member by id, short id or name, or by a role that only one member has."""
     word = word.removeprefix("@").casefold()
-    for seat in seats:
-        short = seat.agent_id.rpartition(":")[2]
-        if word in (seat.agent_id.casefold(), short.casefold(), seat.name.casefold()):
-            return seat
-    roles = [seat for seat in seats if seat.role.casefold() == word]
+    for member in members:
+        short = member.agent_id.rpartition(":")[2]
+        if word in (member.agent_id.casefold(), short.casefold(), member.name.casefold()):
+            return member
+    roles = [member for member in members if member.role.casefold() == word]
     return roles[0] if len(roles) == 1 else None
 
 
-def completions(before: str, seats: Iterable[Seat]) -> list[str]:
-    """What the word before the cursor could become: a command, or a name."""
+def complete_word(before: str, members: Iterable[PromptMember]) -> list[str]:
+    """Return the commands or names that the word before the cursor could become."""
     word = before.rpartition(" ")[2]
     if before.startswith("/") and " " not in before:
         return [f"/{name}" for name in COMMANDS if f"/{name}".startswith(word.lower())]
-    names = sorted({seat.agent_id.rpartition(":")[2] for seat in seats})
+    names = sorted({seat.agent_id.rpartition(":")[2] for seat in members})
     if word.startswith("@"):
         return [f"@{name}" for name in names if name.casefold().startswith(word[1:].casefold())]
     if before.startswith("/") and word:

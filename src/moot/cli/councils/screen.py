@@ -1,8 +1,8 @@
-"""Where a council is shown. A pipe gets whole lines; a terminal has, below what is settled, a few
-rows that change: words as they are spoken, who is next, and the line that is being typed.
+"""Screens for a council: whole lines for a pipe, changing rows on a terminal.
 
-What is settled scrolls away and is never touched again. The rows below it are drawn anew each
-time, each narrower than the terminal, so that nothing ever wraps and nothing is left over.
+On a terminal, finished lines scroll away and are never touched again. Below them a few rows
+change: words as they are spoken, the next speaker, and the line that is being typed. Those rows are
+drawn again each time, each narrower than the terminal, so that none wraps and nothing is left over.
 """
 
 import os
@@ -14,103 +14,104 @@ from typing import Any
 
 import click
 
-from moot.cli.councils.transcript_lines import Told
+from moot.cli.councils.transcript_lines import TranscriptLine
+from moot.cli.shared import output
 
 PROMPT = "\u203a "
 LEAST_COLUMNS = 20
-#: of further lines of a turn in a pipe
+#: blanks before further lines of a turn in a pipe
 INDENT = 8
 
 
-class Pipe:
-    """Lines without colours, each turn when it is whole."""
+class PipeScreen:
+    """Prints lines without colours, each turn when it is complete."""
 
-    def tell(self, told: list[Told], rows: list[str] | None = None) -> None:
-        for one in told:
-            text = f"{one.head}  {one.text}" if one.head else one.text
+    def tell(self, lines: list[TranscriptLine], rows: list[str] | None = None) -> None:
+        for line in lines:
+            text = f"{line.head}  {line.text}" if line.head else line.text
             text = text.replace("\n", "\n" + " " * INDENT)
-            click.echo(f"{text}  {one.tail}" if one.tail else text, color=False)
-            if one.command:
-                click.echo(" " * INDENT + one.command)
+            click.echo(f"{text}  {line.tail}" if line.tail else text, color=False)
+            if line.command:
+                click.echo(" " * INDENT + line.command)
 
     def below(self, rows: list[str], typed: str | None = None, at: int = 0) -> None:
-        """There is nothing below."""
+        """Do nothing, because a pipe has no rows below."""
 
-    def __enter__(self) -> "Pipe":
+    def __enter__(self) -> "PipeScreen":
         return self
 
     def __exit__(self, *_: Any) -> None:
-        """Nothing was changed."""
+        """Do nothing, because nothing was changed."""
 
 
-class Terminal:
-    """The screen of a person. With ``keys`` its keyboard is read key by key until the end."""
+class TerminalScreen:
+    """A person's screen. With ``keys`` it reads the keyboard key by key until the end."""
 
     def __init__(self, keys: bool, coloured: bool = True) -> None:
         self._keys, self._coloured = keys, coloured
         self._drawn = 0
         self._rows: list[str] = []
-        self._typed: tuple[str, int] | None = None
-        self._before: list[Any] | None = None
+        self._typed_line: tuple[str, int] | None = None
+        self._saved_settings: list[Any] | None = None
 
-    def __enter__(self) -> "Terminal":
+    def __enter__(self) -> "TerminalScreen":
         if self._keys:
             import termios
 
-            self._before = termios.tcgetattr(sys.stdin)
-            self._by_key()
-            signal.signal(signal.SIGCONT, lambda *_: self._by_key())  # a shell has changed it
-            signal.signal(signal.SIGTERM, _terminated)
+            self._saved_settings = termios.tcgetattr(sys.stdin)
+            self._read_by_key()
+            signal.signal(
+                signal.SIGCONT, lambda *_: self._read_by_key()
+            )  # a shell may have changed it
+            signal.signal(signal.SIGTERM, _exit_on_signal)
         return self
 
-    def _by_key(self) -> None:
-        """Ctrl-C still interrupts, and what was typed ahead is not lost."""
+    def _read_by_key(self) -> None:
+        """Read key by key. Ctrl-C still interrupts, and text typed ahead is not lost."""
         import termios
         import tty
 
         tty.setcbreak(sys.stdin, termios.TCSADRAIN)
 
     def __exit__(self, *_: Any) -> None:
-        self._write(self._erased())
-        if self._before is not None:
+        self._write(self._erase())
+        if self._saved_settings is not None:
             import termios
 
             for number in (signal.SIGCONT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
-            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._before)
-            self._before = None
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._saved_settings)
+            self._saved_settings = None
 
-    def tell(self, told: list[Told], rows: list[str] | None = None) -> None:
-        """Settled, above the rows that change; with ``rows`` in their place, as it is told."""
-        if told:
+    def tell(self, lines: list[TranscriptLine], rows: list[str] | None = None) -> None:
+        """Print finished lines above the changing rows. ``rows`` replaces those rows."""
+        if lines:
             self._rows = self._rows if rows is None else rows
-            lines = [line for one in told for line in laid_out(one, self._columns())]
-            self._write(
-                self._erased() + "".join(f"{line}\n" for line in lines) + self._drawn_anew()
-            )
+            rendered = [line for each in lines for line in lay_out_line(each, self._columns())]
+            self._write(self._erase() + "".join(f"{line}\n" for line in rendered) + self._redraw())
 
     def below(self, rows: list[str], typed: str | None = None, at: int = 0) -> None:
-        """The rows that change, and the line that is being typed with its cursor."""
+        """Draw the changing rows, and the line that is being typed with its cursor."""
         line = None if typed is None else (typed, at)
-        if (rows, line) != (self._rows, self._typed):
-            self._rows, self._typed = rows, line
-            self._write(self._erased() + self._drawn_anew())
+        if (rows, line) != (self._rows, self._typed_line):
+            self._rows, self._typed_line = rows, line
+            self._write(self._erase() + self._redraw())
 
-    def _erased(self) -> str:
+    def _erase(self) -> str:
         up = f"\x1b[{self._drawn - 1}A" if self._drawn > 1 else ""
         drawn, self._drawn = self._drawn, 0
         return f"{up}\r\x1b[J" if drawn else ""
 
-    def _drawn_anew(self) -> str:
+    def _redraw(self) -> str:
         columns = self._columns()
-        rows = [cut(row, columns - 1) for row in self._rows]
-        where = ""
-        if self._typed is not None:
-            shown, at = window(*self._typed, columns - len(PROMPT) - 1)
-            rows.append(PROMPT + shown)
-            where = f"\r\x1b[{len(PROMPT) + at}C"
+        rows = [cut_row(row, columns - 1) for row in self._rows]
+        cursor = ""
+        if self._typed_line is not None:
+            visible, at = cursor_window(*self._typed_line, columns - len(PROMPT) - 1)
+            rows.append(PROMPT + visible)
+            cursor = f"\r\x1b[{len(PROMPT) + at}C"
         self._drawn = len(rows)
-        return "\n".join(rows) + where
+        return "\n".join(rows) + cursor
 
     def _columns(self) -> int:
         import shutil
@@ -119,48 +120,50 @@ class Terminal:
 
     def _write(self, text: str) -> None:
         if text:
-            sys.stdout.write(text if self._coloured else _plain(text))
+            sys.stdout.write(text if self._coloured else _without_colours(text))
             sys.stdout.flush()
 
 
-Screen = Pipe | Terminal
+Screen = PipeScreen | TerminalScreen
 
 
-def _terminated(number: int, frame: FrameType | None) -> None:
-    """The terminal is put right on the way out."""
+def _exit_on_signal(number: int, frame: FrameType | None) -> None:
+    """Exit, so that the terminal is restored on the way out."""
     sys.exit(128 + number)
 
 
-def _plain(text: str) -> str:
-    """Without colours; what moves the cursor stays."""
+def _without_colours(text: str) -> str:
+    """Remove colours, and keep the codes that move the cursor."""
     import re
 
     return re.sub("\x1b\\[[0-9;]*m", "", text)
 
 
-def laid_out(told: Told, columns: int) -> list[str]:
-    """Wrapped beside its head; what it took at the end of the last line, or below it. A command
-    follows whole from the edge on: a terminal that folds it still copies it as one line."""
+def lay_out_line(line: TranscriptLine, columns: int) -> list[str]:
+    """Wrap the text beside its head, and put the tail at the end of the last line or below it.
+
+    A command follows whole at the left edge: a terminal that folds it copies it as one line.
+    """
     from rich.cells import cell_len
 
-    indent = cell_len(click.unstyle(told.head)) + 2 if told.head else 0
+    indent = cell_len(click.unstyle(line.head)) + 2 if line.head else 0
     room = max(LEAST_COLUMNS // 2, columns - indent - 1)
-    lines = wrapped(told.text, room)
-    tail = click.unstyle(told.tail)
+    rows = wrap_text(line.text, room)
+    tail = click.unstyle(line.tail)
     if tail and cell_len(tail) <= room:
-        if cell_len(lines[-1]) + 2 + cell_len(tail) <= room:
-            lines[-1] += " " * (room - cell_len(lines[-1]) - cell_len(tail)) + told.tail
+        if cell_len(rows[-1]) + 2 + cell_len(tail) <= room:
+            rows[-1] += " " * (room - cell_len(rows[-1]) - cell_len(tail)) + line.tail
         else:
-            lines.append(" " * (room - cell_len(tail)) + told.tail)
-    if told.quiet:
-        lines = [click.style(line, dim=True) for line in lines]
-    head = f"{told.head}  " if told.head else ""
-    more = [told.command] if told.command else []
-    return [head + lines[0], *(" " * indent + line for line in lines[1:]), *more]
+            rows.append(" " * (room - cell_len(tail)) + line.tail)
+    if line.quiet:
+        rows = [click.style(row, dim=True) for row in rows]
+    head = f"{line.head}  " if line.head else ""
+    more = [line.command] if line.command else []
+    return [head + rows[0], *(" " * indent + row for row in rows[1:]), *more]
 
 
-def wrapped(text: str, room: int) -> list[str]:
-    """Lines of at most so many cells, broken at blanks where there are any."""
+def wrap_text(text: str, room: int) -> list[str]:
+    """Return lines of at most ``room`` cells, broken at blanks where there are any."""
     from rich.cells import cell_len
 
     lines: list[str] = []
@@ -168,58 +171,75 @@ def wrapped(text: str, room: int) -> list[str]:
         line = ""
         for word in paragraph.split(" "):
             while cell_len(word) > room:
-                head = fitting(word, room - cell_len(line) - bool(line))
+                head = fit_text(word, room - cell_len(line) - bool(line))
                 lines.append(f"{line} {head}" if line and head else line or head)
                 word, line = word[len(head) :], ""
-            wider = f"{line} {word}" if line else word
-            if cell_len(wider) > room:
+            longer = f"{line} {word}" if line else word
+            if cell_len(longer) > room:
                 lines.append(line)
                 line = word
             else:
-                line = wider
+                line = longer
         lines.append(line)
     return lines
 
 
-def fitting(text: str, room: int) -> str:
-    """As much of its beginning as fits; at least one character of a line of its own."""
+def fit_text(text: str, room: int) -> str:
+    """Return as much of the start as fits, and at least one character if there is room."""
     from rich.cells import cell_len
 
-    taken = 0
-    for number, mark in enumerate(text):
-        taken += cell_len(mark)
-        if taken > room:
+    cells = 0
+    for number, character in enumerate(text):
+        cells += cell_len(character)
+        if cells > room:
             return text[: max(number, 1 if room >= 1 else 0)]
     return text
 
 
-def cut(row: str, room: int) -> str:
-    """One row that gives way at the edge, without its colours if it must."""
+def cut_row(row: str, room: int) -> str:
+    """Cut a row at the edge, and drop its colours if it is cut."""
     from rich.cells import cell_len
 
     plain = click.unstyle(row)
-    return row if cell_len(plain) <= room else fitting(plain, room - 1) + "…"
+    return row if cell_len(plain) <= room else fit_text(plain, room - 1) + "…"
 
 
-def window(text: str, at: int, room: int) -> tuple[str, int]:
-    """The part of a long line that is around the cursor, and the cell the cursor is in."""
+def cursor_window(text: str, at: int, room: int) -> tuple[str, int]:
+    """Return the part of a long line around the cursor, and the cursor's cell."""
     from rich.cells import cell_len
 
-    start, taken = at, 0
-    while start > 0 and taken + cell_len(text[start - 1]) < room:
+    start, cells = at, 0
+    while start > 0 and cells + cell_len(text[start - 1]) < room:
         start -= 1
-        taken += cell_len(text[start])
-    return fitting(text[start:], room), taken
+        cells += cell_len(text[start])
+    return fit_text(text[start:], room), cells
 
 
 class Keyboard:
-    """Bytes of standard input, when there are some."""
+    """Reads bytes of standard input."""
 
     def __init__(self) -> None:
         self.file = sys.stdin.fileno()
 
     def read(self) -> bytes:
-        """Nothing when it is gone."""
+        """Return nothing when standard input has closed."""
         with suppress(OSError):
             return os.read(self.file, 4096)
         return b""
+
+
+def open_screen(prompt: bool) -> Screen:
+    """Return a terminal screen where the cursor can move, else a pipe screen."""
+    from moot.config.settings import client_environment
+
+    environ = client_environment()
+    if not output.on_terminal() or environ.get("TERM") == "dumb":
+        return PipeScreen()
+    keys = prompt and sys.stdin.isatty()
+    return TerminalScreen(keys, coloured=not environ.get("NO_COLOR"))
+
+
+def terminal_columns() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns

@@ -1,329 +1,336 @@
-"""The events of a council as what a person reads: numbered turns, and sentences between them."""
+"""Render the events of a council: numbered turns, and sentences between them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import click
 
-from moot.cli.councils.members import Room
-from moot.cli.runs.agent_lines import tool
+from moot.cli.councils.members import CouncilRoster
+from moot.cli.runs.agent_lines import tool_call_text
 from moot.cli.shared import output
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.quantities import counted
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.quantities import format_count
 
 Event = dict[str, Any]
 
-#: what a program that ends says of its last turn
-LEFT = "left"
+#: the tag on the last turn of a program that leaves
+LEFT_TAG = "left"
 JOINED = "moot.participant.joined"
 
-NATURAL = {
+STOP_SENTENCES = {
     "consensus": "Nobody has anything to add.",
     "moderator": "The moderator has heard enough.",
 }
 
 
-class Told(NamedTuple):
-    """Something to be read: who, what, and what it took."""
+class TranscriptLine(NamedTuple):
+    """One entry of a transcript: speaker, text and cost."""
 
     text: str
     head: str = ""
     tail: str = ""
-    #: said about the talk, not in it
+    #: a note about the conversation, not a turn
     quiet: bool = False
-    #: a command to be copied, in a line of its own that is never broken
+    #: a command to copy, on its own line that is never broken
     command: str = ""
 
 
-def note(text: str) -> Told:
-    return Told(output.one_line(text), click.style("   —", dim=True), quiet=True)
+def note_line(text: str) -> TranscriptLine:
+    return TranscriptLine(output.one_line(text), click.style("   —", dim=True), quiet=True)
 
 
-def outcome_of(decision: dict[str, Any]) -> tuple[str, str]:
-    """``Decision:`` or ``Not adopted:``, and the words, which do not say it again."""
+def label_decision(decision: dict[str, Any]) -> tuple[str, str]:
+    """Return ``Decision:`` or ``Not adopted:``, and the text without that label."""
     text = str(decision["text"])
     if decision.get("adopted") is False:
         return "Not adopted:", text.removeprefix("Not adopted: ")
     return "Decision:", text
 
 
-def words_of(content: Any) -> str:
-    return output.lines(content) if isinstance(content, str) else output.brief(content, 2000)
+def content_text(content: Any) -> str:
+    return output.safe_lines(content) if isinstance(content, str) else output.shorten(content, 2000)
 
 
-def turn_of(event: Event) -> dict[str, Any]:
-    said = event["payload"]
-    return _object(said.get("turn") or said.get("initialTurn") or said.get("finalTurn"))
+def turn_from_event(event: Event) -> dict[str, Any]:
+    payload = event["payload"]
+    return _as_object(payload.get("turn") or payload.get("initialTurn") or payload.get("finalTurn"))
 
 
-class Teller:
-    """Knows what was said before, where a sentence depends on it."""
+class TranscriptRenderer:
+    """Renders events in order. Some sentences depend on earlier events."""
 
-    def __init__(self, room: Room, thread_id: str) -> None:
-        self._room, self._thread_id = room, thread_id
-        #: votes that have come in, and whether they have been told
+    def __init__(self, roster: CouncilRoster, thread_id: str) -> None:
+        self._roster, self._thread_id = roster, thread_id
+        #: the votes so far, and whether they have been printed
         self._votes: dict[str, dict[str, Any]] = {}
         self._tallied = False
-        #: a program that has just said that it leaves
-        self._gone: str | None = None
-        #: whose profile was changed last, by whom, and nothing was told since
-        self._told_changed: tuple[str, str] | None = None
+        #: a program that left with its last turn
+        self._leaving: str | None = None
+        #: the last profile change (participant, author), if it is the newest line
+        self._last_profile_change: tuple[str, str] | None = None
 
-    def tell(self, event: Event) -> list[Told]:
-        """Nothing for what says nothing to a person."""
-        said = TELLS.get(event["type"])
-        told = said(self, event) if said else []
-        if told and event["type"] != JOINED:
-            self._told_changed = None
-        return told
+    def tell(self, event: Event) -> list[TranscriptLine]:
+        """Return nothing for an event that has no meaning for a person."""
+        render = RENDERERS.get(event["type"])
+        lines = render(self, event) if render else []
+        if lines and event["type"] != JOINED:
+            self._last_profile_change = None
+        return lines
 
-    def _turn(self, event: Event) -> list[Told]:
-        turn, room = turn_of(event), self._room
+    def _turn(self, event: Event) -> list[TranscriptLine]:
+        turn, roster = turn_from_event(event), self._roster
         speaker = str(turn.get("speakerId") or turn.get("from", ""))
-        to = f" → {room.called(str(turn['to']))}" if turn.get("to") else ""
+        to = f" → {roster.called(str(turn['to']))}" if turn.get("to") else ""
         number = str(turn.get("turnIndex", "?"))
-        head = f"{number:>2} {room.styled(speaker)}{to}"
-        head += of_kind(turn)
+        head = f"{number:>2} {roster.styled(speaker)}{to}"
+        head += kind_suffix(turn)
         if turn.get("spokenBy"):
-            head += f" · said by {room.called(str(turn['spokenBy']))}"
+            head += f" · said by {roster.called(str(turn['spokenBy']))}"
         if turn.get("editedBy"):
             head += f" · edited by {output.one_line(str(turn['editedBy']))}"
-        told = [Told(words_of(turn.get("content", "")), head, _cost(turn))]
-        if LEFT in _tags(turn):
-            self._gone = speaker
-            told.append(note(f"let it come back: {self._way_back(speaker)}"))
-        return told
+        lines = [TranscriptLine(content_text(turn.get("content", "")), head, _cost_suffix(turn))]
+        if LEFT_TAG in _tags(turn):
+            self._leaving = speaker
+            lines.append(note_line(f"let it come back: {self._rejoin_hint(speaker)}"))
+        return lines
 
-    def _way_back(self, speaker: str) -> str:
+    def _rejoin_hint(self, speaker: str) -> str:
         name = output.one_line(speaker.removeprefix("host:"))
-        return way(f"join {self._thread_id} --as {name} --exec CMD")
+        return command_hint(f"join {self._thread_id} --as {name} --exec CMD")
 
-    def _opened(self, event: Event) -> list[Told]:
-        for member in listed(event["payload"].get("participants")):
-            self._room.learn(str(member.get("agentId")), member)
+    def _opened(self, event: Event) -> list[TranscriptLine]:
+        for member in objects_in(event["payload"].get("participants")):
+            self._roster.learn(str(member.get("agentId")), member)
         return self._turn(event)
 
-    def _closed(self, event: Event) -> list[Told]:
-        said, final = event["payload"], turn_of(event)
-        told = self._turn(event) if final.get("role") != "system" else []
-        outcome = said.get("outcome")
+    def _closed(self, event: Event) -> list[TranscriptLine]:
+        payload, final = event["payload"], turn_from_event(event)
+        lines = self._turn(event) if final.get("role") != "system" else []
+        outcome = payload.get("outcome")
         decision = outcome if isinstance(outcome, dict) and outcome.get("text") else None
-        minutes = f"Minutes: {way(f'thread export {self._thread_id} -f md')}"
+        minutes = f"Minutes: {command_hint(f'thread export {self._thread_id} -f md')}"
         if decision is None:
-            return [*told, Told(f"Closed without a decision. {minutes}")]
+            return [*lines, TranscriptLine(f"Closed without a decision. {minutes}")]
         if not self._tallied:
-            votes = listed(decision.get("votes"))
-            told += self._tally({str(vote.get("by")): vote for vote in votes})
+            votes = objects_in(decision.get("votes"))
+            lines += self._tally({str(vote.get("by")): vote for vote in votes})
         if str(decision["text"]) not in str(final.get("content")):
-            told.append(note(f"decision: {decision['text']}"))
-        for each in listed(decision.get("dissent")):
-            told.append(note(f"dissent: {self._name(each)}: {each.get('text', '')}"))
+            lines.append(note_line(f"decision: {decision['text']}"))
+        for each in objects_in(decision.get("dissent")):
+            lines.append(note_line(f"dissent: {self._name(each)}: {each.get('text', '')}"))
         word = "Not adopted" if decision.get("adopted") is False else "Decision recorded"
-        return [*told, Told(f"Closed. {word} (turn {said.get('turnIndex')}). {minutes}")]
+        return [
+            *lines,
+            TranscriptLine(f"Closed. {word} (turn {payload.get('turnIndex')}). {minutes}"),
+        ]
 
-    def _tally(self, votes: dict[str, dict[str, Any]]) -> list[Told]:
+    def _tally(self, votes: dict[str, dict[str, Any]]) -> list[TranscriptLine]:
         if not votes:
             return []
-        rows, seats = [], [seat.agent_id for seat in self._room.seats]
-        for name in sorted(votes, key=[*seats, *votes].index):
+        rows, member_ids = [], [member.agent_id for member in self._roster.members]
+        for name in sorted(votes, key=[*member_ids, *votes].index):
             vote = votes[name]
             why = f" ({output.one_line(str(vote['reason']))})" if vote.get("reason") else ""
             word = output.one_line(str(vote.get("vote", "abstain")))
-            rows.append(f"{self._room.called(name)} {word}{why}")
-        return [note(f"vote: {' · '.join(rows)}")]
+            rows.append(f"{self._roster.called(name)} {word}{why}")
+        return [note_line(f"vote: {' · '.join(rows)}")]
 
-    def _name(self, said: dict[str, Any], key: str = "by") -> str:
-        return self._room.called(str(said.get(key, "")))
+    def _name(self, payload: dict[str, Any], key: str = "by") -> str:
+        return self._roster.called(str(payload.get(key, "")))
 
-    def _controlled(self, event: Event) -> list[Told]:
+    def _controlled(self, event: Event) -> list[TranscriptLine]:
         return self._steered(event, "control", event["payload"].get("content"))
 
-    def _renamed(self, event: Event) -> list[Told]:
+    def _renamed(self, event: Event) -> list[TranscriptLine]:
         return self._steered(event, "thread.renamed", event["payload"].get("title"))
 
-    def _linked(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        if said.get("closed") is True:
-            return []  # a turn of the host tells what came of it
-        return self._steered(event, "thread.linked", {"name": said.get("title")})
+    def _linked(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
+        if payload.get("closed") is True:
+            return []  # a turn of the host reports the outcome
+        return self._steered(event, "thread.linked", {"name": payload.get("title")})
 
-    def _steered(self, event: Event, kind: str, content: Any) -> list[Told]:
-        from moot.cli.councils.control_lines import (
-            told_of,  # heavy: read when something was steered
+    def _steered(self, event: Event, kind: str, content: Any) -> list[TranscriptLine]:
+        from moot.cli.councils.control_lines import control_sentences
+
+        return [note_line(text) for text in control_sentences(self._roster, event, kind, content)]
+
+    def _joined(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
+        name = str(payload.get("participantId", ""))
+        self._roster.learn(name, payload.get("profile"))
+        if payload.get("changed") is True:
+            return self._changed(name, str(payload.get("by", "")))
+        first = payload.get("fromTurn", 0)
+        if not isinstance(first, int) or first <= 1:
+            return []  # it was there from the start
+        return [note_line(f"{self._roster.called(name)} joined (sees turns 0 to {first - 1})")]
+
+    def _changed(self, name: str, by: str) -> list[TranscriptLine]:
+        """Report only the first of several changes in a row."""
+        last, self._last_profile_change = self._last_profile_change, (name, by)
+        if last == (name, by):
+            return []
+        suffix = "" if name == by else f" by {self._roster.called(by)}"
+        return [note_line(f"the profile of {self._roster.called(name)} was changed{suffix}")]
+
+    def _left(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
+        name, by = payload.get("participantId"), payload.get("by")
+        leaving, self._leaving = self._leaving, None
+        if name == by:
+            return [] if name == leaving else [note_line(f"{self._name(payload)} left")]
+        return [note_line(f"{self._name(payload, 'participantId')} left, by {self._name(payload)}")]
+
+    def _set(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
+        for member in objects_in(payload.get("members")):
+            self._roster.learn(str(member.get("agentId")), member.get("profile"))
+        mode = _as_object(payload.get("policy")).get("mode", "round-robin")
+        return (
+            [note_line(f"{self._name(payload)} set the order: {mode}")] if payload.get("by") else []
         )
 
-        return [note(text) for text in told_of(self._room, event, kind, content)]
-
-    def _joined(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        name = str(said.get("participantId", ""))
-        self._room.learn(name, said.get("profile"))
-        if said.get("changed") is True:
-            return self._changed(name, str(said.get("by", "")))
-        first = said.get("fromTurn", 0)
-        if not isinstance(first, int) or first <= 1:
-            return []  # from the beginning
-        return [note(f"{self._room.called(name)} joined (sees turns 0 to {first - 1})")]
-
-    def _changed(self, name: str, by: str) -> list[Told]:
-        """Of changes one after another the first is told."""
-        told, self._told_changed = self._told_changed, (name, by)
-        if told == (name, by):
-            return []
-        doer = "" if name == by else f" by {self._room.called(by)}"
-        return [note(f"the profile of {self._room.called(name)} was changed{doer}")]
-
-    def _left(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        name, by = said.get("participantId"), said.get("by")
-        gone, self._gone = self._gone, None
-        if name == by:
-            return [] if name == gone else [note(f"{self._name(said)} left")]
-        return [note(f"{self._name(said, 'participantId')} left, by {self._name(said)}")]
-
-    def _set(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        for member in listed(said.get("members")):
-            self._room.learn(str(member.get("agentId")), member.get("profile"))
-        mode = _object(said.get("policy")).get("mode", "round-robin")
-        return [note(f"{self._name(said)} set the order: {mode}")] if said.get("by") else []
-
-    def _decided(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        told = [
-            note(f"{self._name(one, 'agentId')} is {one.get('reason')} and passed by")
-            for one in listed(said.get("skipped"))
+    def _decided(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
+        lines = [
+            note_line(f"{self._name(one, 'agentId')} is {one.get('reason')} and passed by")
+            for one in objects_in(payload.get("skipped"))
         ]
-        if said.get("phase") == "over" and self._votes:
-            told += self._tally(self._votes)
+        if payload.get("phase") == "over" and self._votes:
+            lines += self._tally(self._votes)
             self._votes, self._tallied = {}, True
-        return told
+        return lines
 
-    def _answered(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        outcome, who = said.get("outcome"), str(said.get("agentId", ""))
-        if said.get("task") == "vote" and outcome != "superseded":
-            self._votes[who] = _object(said.get("answer"))
+    def _answered(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
+        outcome, agent_id = payload.get("outcome"), str(payload.get("agentId", ""))
+        if payload.get("task") == "vote" and outcome != "superseded":
+            self._votes[agent_id] = _as_object(payload.get("answer"))
             self._tallied = False
-        elif said.get("task") == "speak" and outcome == "passed":
-            return [note(f"{self._room.called(who)} has nothing to add")]
-        elif said.get("task") == "speak" and outcome == "superseded":
-            return [note(f"{self._room.called(who)} was interrupted")]
+        elif payload.get("task") == "speak" and outcome == "passed":
+            return [note_line(f"{self._roster.called(agent_id)} has nothing to add")]
+        elif payload.get("task") == "speak" and outcome == "superseded":
+            return [note_line(f"{self._roster.called(agent_id)} was interrupted")]
         return []
 
-    def _stopped(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        reason = said.get("reason")
+    def _stopped(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
+        reason = payload.get("reason")
         if reason == "rounds":
-            limit = said.get("limit")
-            rounds = counted(limit, "round") if isinstance(limit, int) else "The rounds"
-            return [note(f"{rounds} done")]
-        told = NATURAL.get(str(reason))
-        return [note(told)] if told else []  # of a limit a turn of the host tells
+            limit = payload.get("limit")
+            rounds = format_count(limit, "round") if isinstance(limit, int) else "The rounds"
+            return [note_line(f"{rounds} done")]
+        sentence = STOP_SENTENCES.get(str(reason))
+        return [note_line(sentence)] if sentence else []  # a turn of the host reports a limit
 
-    def _continued(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        rounds = said.get("rounds")
-        more = f", {counted(rounds, 'more round')}" if isinstance(rounds, int) else ""
-        return [note(f"{self._name(said)} let it go on{more}")]
+    def _continued(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
+        rounds = payload.get("rounds")
+        more = f", {format_count(rounds, 'more round')}" if isinstance(rounds, int) else ""
+        return [note_line(f"{self._name(payload)} let it go on{more}")]
 
-    def _called_vote(self, event: Event) -> list[Told]:
-        said = event["payload"]
+    def _called_vote(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
         self._votes, self._tallied = {}, False
-        return [note(f"{self._name(said)} put to the vote: {said.get('decision', '')}")]
+        return [note_line(f"{self._name(payload)} put to the vote: {payload.get('decision', '')}")]
 
-    def _tool_asked(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        what = f"{said.get('toolName')}({output.brief(said.get('inputs', {}), 200)})"
-        return [note(f"{self._name(said, 'agentId')} wants to use {what} · /allow or /deny")]
+    def _tool_asked(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
+        call = f"{payload.get('toolName')}({output.shorten(payload.get('inputs', {}), 200)})"
+        return [
+            note_line(f"{self._name(payload, 'agentId')} wants to use {call} · /allow or /deny")
+        ]
 
-    def _tool_used(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        return [note(f"{self._name(said, 'agentId')} used {tool(said)}")]
+    def _tool_used(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
+        return [note_line(f"{self._name(payload, 'agentId')} used {tool_call_text(payload)}")]
 
-    def _tool_answered(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        word = "allowed it" if said.get("allowed") else "did not allow it"
-        return [note(f"{self._name(said)} {word}")]
+    def _tool_answered(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
+        word = "allowed it" if payload.get("allowed") else "did not allow it"
+        return [note_line(f"{self._name(payload)} {word}")]
 
-    def _tool_reopened(self, event: Event) -> list[Told]:
-        return [note("what was allowed on another host is asked again here · /allow or /deny")]
+    def _tool_reopened(self, event: Event) -> list[TranscriptLine]:
+        return [note_line("what was allowed on another host is asked again here · /allow or /deny")]
 
-    def _held(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        speaker = self._name(_object(said.get("turn")), "speakerId")
-        state = "muted" if said.get("reason") == "participant_muted" else "paused"
+    def _held(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
+        speaker = self._name(_as_object(payload.get("turn")), "speakerId")
+        state = "muted" if payload.get("reason") == "participant_muted" else "paused"
         number = event["sequence"]
         text = f"{speaker} tried to speak while {state} (1 turn held)"
-        return [note(f"{text} · /admit {number} lets it in, /drop {number} does not")]
+        return [note_line(f"{text} · /admit {number} lets it in, /drop {number} does not")]
 
-    def _settled(self, event: Event) -> list[Told]:
-        said = event["payload"]
+    def _settled(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
         word = "let a held turn in" if event["type"] == "moot.turn.admitted" else "dropped it"
-        return [note(f"{self._name(said)} {word}")]
+        return [note_line(f"{self._name(payload)} {word}")]
 
-    def _ended_badly(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        why = _object(said.get("error")).get("message", said.get("reason"))
-        return [note(f"the run {event['type'].removeprefix('run.')}{f': {why}' if why else ''}")]
+    def _ended_badly(self, event: Event) -> list[TranscriptLine]:
+        payload = event["payload"]
+        why = _as_object(payload.get("error")).get("message", payload.get("reason"))
+        return [
+            note_line(f"the run {event['type'].removeprefix('run.')}{f': {why}' if why else ''}")
+        ]
 
 
-def _cost(turn: dict[str, Any]) -> str:
-    """``[18 s · demo · 212 tok]``"""
-    meta = _object(turn.get("meta"))
+def _cost_suffix(turn: dict[str, Any]) -> str:
+    """Return ``[18 s · demo · 212 tok]``."""
+    meta = _as_object(turn.get("meta"))
     if not meta.get("model"):
         return ""
     tokens = sum(meta[key] for key in ("inputTokens", "outputTokens")
                  if isinstance(meta.get(key), int))  # fmt: skip
     took = meta.get("milliseconds")
-    span = f"{output.span(took / 1000)} · " if isinstance(took, int) else ""
+    span = f"{output.format_span(took / 1000)} · " if isinstance(took, int) else ""
     cut = " · cut off" if meta.get("truncated") else ""
     return click.style(
         f"[{span}{output.one_line(str(meta['model']))} · {tokens} tok{cut}]", dim=True
     )
 
 
-def of_kind(turn: dict[str, Any]) -> str:
-    """`` · task``, where it is more than words."""
-    kind = _object(turn.get("meta")).get("kind")
+def kind_suffix(turn: dict[str, Any]) -> str:
+    """Return `` · task`` for a turn that is more than words."""
+    kind = _as_object(turn.get("meta")).get("kind")
     return f" · {kind}" if kind in ("task", "result") else ""
 
 
 def _tags(turn: dict[str, Any]) -> list[Any]:
-    tags = _object(turn.get("meta")).get("tags")
+    tags = _as_object(turn.get("meta")).get("tags")
     return tags if isinstance(tags, list) else []
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _as_object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def listed(value: Any) -> list[dict[str, Any]]:
+def objects_in(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-TELLS: dict[str, Callable[[Teller, Event], list[Told]]] = {
-    "conversation.opened": Teller._opened,
-    "conversation.exchanged": Teller._turn,
-    "conversation.closed": Teller._closed,
-    "moot.thread.control": Teller._controlled,
-    "moot.thread.renamed": Teller._renamed,
-    "moot.thread.linked": Teller._linked,
-    JOINED: Teller._joined,
-    "moot.participant.left": Teller._left,
-    "moot.participation.set": Teller._set,
-    "moot.participation.decided": Teller._decided,
-    "moot.participation.answered": Teller._answered,
-    "moot.participation.stopped": Teller._stopped,
-    "moot.participation.continued": Teller._continued,
-    "moot.vote.called": Teller._called_vote,
-    "agent.toolCalled": Teller._tool_used,
-    "moot.tool.asked": Teller._tool_asked,
-    "moot.tool.answered": Teller._tool_answered,
-    "moot.tool.reopened": Teller._tool_reopened,
-    "moot.turn.held": Teller._held,
-    "moot.turn.admitted": Teller._settled,
-    "moot.turn.dropped": Teller._settled,
-    "run.failed": Teller._ended_badly,
-    "run.cancelled": Teller._ended_badly,
+RENDERERS: dict[str, Callable[[TranscriptRenderer, Event], list[TranscriptLine]]] = {
+    "conversation.opened": TranscriptRenderer._opened,
+    "conversation.exchanged": TranscriptRenderer._turn,
+    "conversation.closed": TranscriptRenderer._closed,
+    "moot.thread.control": TranscriptRenderer._controlled,
+    "moot.thread.renamed": TranscriptRenderer._renamed,
+    "moot.thread.linked": TranscriptRenderer._linked,
+    JOINED: TranscriptRenderer._joined,
+    "moot.participant.left": TranscriptRenderer._left,
+    "moot.participation.set": TranscriptRenderer._set,
+    "moot.participation.decided": TranscriptRenderer._decided,
+    "moot.participation.answered": TranscriptRenderer._answered,
+    "moot.participation.stopped": TranscriptRenderer._stopped,
+    "moot.participation.continued": TranscriptRenderer._continued,
+    "moot.vote.called": TranscriptRenderer._called_vote,
+    "agent.toolCalled": TranscriptRenderer._tool_used,
+    "moot.tool.asked": TranscriptRenderer._tool_asked,
+    "moot.tool.answered": TranscriptRenderer._tool_answered,
+    "moot.tool.reopened": TranscriptRenderer._tool_reopened,
+    "moot.turn.held": TranscriptRenderer._held,
+    "moot.turn.admitted": TranscriptRenderer._settled,
+    "moot.turn.dropped": TranscriptRenderer._settled,
+    "run.failed": TranscriptRenderer._ended_badly,
+    "run.cancelled": TranscriptRenderer._ended_badly,
 }

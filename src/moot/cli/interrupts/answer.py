@@ -1,27 +1,27 @@
-"""``moot approve``, ``moot reject`` and ``moot answer``: a person's word on what waits for one."""
+"""``moot approve``, ``moot reject`` and ``moot answer``: answer an interrupt."""
 
 from typing import Any
 
 import click
 
 from moot.cli.interrupts.questions import (
-    FLOOR,
+    FLOOR_ACTIONS,
     Question,
-    find,
-    from_the_floor,
+    answer_hint,
+    find_question,
+    is_conversation,
     is_decision,
-    is_talk,
-    still_open,
-    title,
-    too_late,
-    way_to_answer,
+    is_from_floor,
+    question_title,
+    reread_question,
+    too_late_error,
 )
-from moot.cli.runs.follow import THREAD, thread_of
+from moot.cli.runs.follow import THREAD, find_run_thread
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, path_of, to_write
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.inputs import read, value_of
-from moot.cli.shared.options import Options, talks
+from moot.cli.shared.client import Api, api_for_writing, api_path
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.inputs import parse_value, read_text
+from moot.cli.shared.options import CommandOptions, server_options
 
 _WHAT = click.argument("what", metavar="N|RUN")
 _NODE = click.option("--node", help="The node that asks, where several of RUN do.")
@@ -39,9 +39,9 @@ _COMMENT = click.option("--comment", metavar="TEXT", help="Why; it stands in the
 @click.option("--edit", metavar="FILE", help="Approve what is in this file instead; - is stdin.")
 @_AS
 @_NODE
-@talks
+@server_options
 def approve(
-    options: Options,
+    options: CommandOptions,
     what: str,
     comment: str | None,
     why: str | None,
@@ -55,9 +55,9 @@ def approve(
     """
     value: dict[str, Any] = {"action": "accept"}
     if edit is not None:
-        value = {"action": "edit-accept", "editedArtifactData": value_of(read(edit))}
-    said = "Approved" if edit is None else "Approved with the edit"
-    _decide(options, (what, node), _voted(value, comment, name, why), said)
+        value = {"action": "edit-accept", "editedArtifactData": parse_value(read_text(edit))}
+    verb = "Approved" if edit is None else "Approved with the edit"
+    _send_decision(options, (what, node), _vote_value(value, comment, name, why), verb)
 
 
 @click.command()
@@ -67,9 +67,9 @@ def approve(
 @click.option("--refine", metavar="TEXT", help="Send it back to be made better like this.")
 @_AS
 @_NODE
-@talks
+@server_options
 def reject(
-    options: Options,
+    options: CommandOptions,
     what: str,
     comment: str | None,
     why: str | None,
@@ -82,50 +82,53 @@ def reject(
     if refine is not None:
         feedback = {"scope": "whole", "text": refine}
         value = {"action": "refine", "refineFeedback": feedback}
-    said = "Rejected" if refine is None else "Sent back"
-    _decide(options, (what, node), _voted(value, comment, name, why), said)
+    verb = "Rejected" if refine is None else "Sent back"
+    _send_decision(options, (what, node), _vote_value(value, comment, name, why), verb)
 
 
-def _voted(
+def _vote_value(
     value: dict[str, Any], comment: str | None, name: str | None, why: str | None
 ) -> dict[str, Any]:
-    given = {"comment": comment, "voter": name, "reason": why}
-    found = {**value, **{key: text for key, text in given.items() if text is not None}}
-    return found if why is None else {**found, "override": True}
+    optional = {"comment": comment, "voter": name, "reason": why}
+    vote = {**value, **{key: text for key, text in optional.items() if text is not None}}
+    return vote if why is None else {**vote, "override": True}
 
 
-def _decide(
-    options: Options, place: tuple[str, str | None], value: dict[str, Any], said: str
+def _send_decision(
+    options: CommandOptions, place: tuple[str, str | None], value: dict[str, Any], verb: str
 ) -> None:
-    api = to_write(options)
-    question = find(api, *place, decision=True)
+    api = api_for_writing(options)
+    question = find_question(api, *place, decision=True)
     if not is_decision(question):
-        raise Trouble(
-            f"{title(question)} wants words, not a decision: {way_to_answer(question)}", Exit.USAGE
+        raise CommandError(
+            f"{question_title(question)} wants words, not a decision: {answer_hint(question)}",
+            ExitCode.USAGE,
         )
-    if from_the_floor(question):
-        _steer(options, api, question, value, said)
+    if is_from_floor(question):
+        _send_control(options, api, question, value, verb)
     else:
-        _send(options, api, question, value, said)
+        _send_answer(options, api, question, value, verb)
 
 
-def _steer(
-    options: Options, api: Api, question: Question, value: dict[str, Any], said: str
+def _send_control(
+    options: CommandOptions, api: Api, question: Question, value: dict[str, Any], verb: str
 ) -> None:
-    """A member of a conversation waits: the word goes to the conversation."""
-    word = FLOOR[question["kind"]].get(value["action"])
+    """Send the decision on a member's request as a control of its conversation."""
+    word = FLOOR_ACTIONS[question["kind"]].get(value["action"])
     if word is None or set(value) - {"action", "voter"}:
-        raise Trouble(f"{title(question)} takes a yes or a no, nothing else.", Exit.USAGE)
+        raise CommandError(
+            f"{question_title(question)} takes a yes or a no, nothing else.", ExitCode.USAGE
+        )
     run_id, place = question["runId"], question["askedBy"]
     name = place if place.startswith(f"{run_id}:") else run_id
     body: dict[str, Any] = {"content": {word: question["id"].split(":", 2)[2]}}
     if "voter" in value:
         body["from"] = value["voter"]
-    reply = api.post(path_of("v1", "host", "moot", "threads", name, "controls"), body)
+    reply = api.post(api_path("v1", "host", "moot", "threads", name, "controls"), body)
     if options.json:
-        output.show_json({**reply, "kind": question["kind"], "question": question["question"]})
+        output.print_json({**reply, "kind": question["kind"], "question": question["question"]})
         return
-    click.echo(f"{said} {title(question)}.")
+    click.echo(f"{verb} {question_title(question)}.")
 
 
 @click.command()
@@ -137,9 +140,9 @@ def _steer(
 )  # fmt: skip
 @_AS
 @_NODE
-@talks
+@server_options
 def answer(
-    options: Options,
+    options: CommandOptions,
     what: str,
     text: str | None,
     answers: tuple[str, ...],
@@ -152,30 +155,39 @@ def answer(
     moot answer 1 "the blue one"
     moot answer 1 --answer colour=blue --answer size=7
     """
-    api = to_write(options)
-    question = find(api, what, node)
+    api = api_for_writing(options)
+    question = find_question(api, what, node)
     if is_decision(question):
-        raise Trouble(f"{title(question)} wants a decision: {way_to_answer(question)}", Exit.USAGE)
-    if name is not None and not is_talk(question):
+        raise CommandError(
+            f"{question_title(question)} wants a decision: {answer_hint(question)}", ExitCode.USAGE
+        )
+    if name is not None and not is_conversation(question):
         raise click.UsageError("--as is for decisions and conversations.")
-    value = _value(question, read("-") if text == "-" else text, answers, name)
-    _send(options, api, question, value, "Said in" if is_talk(question) else "Answered")
+    value = _answer_value(question, read_text("-") if text == "-" else text, answers, name)
+    _send_answer(
+        options, api, question, value, "Said in" if is_conversation(question) else "Answered"
+    )
 
 
-def _value(question: Question, text: str | None, answers: tuple[str, ...], name: str | None) -> Any:
+def _answer_value(
+    question: Question, text: str | None, answers: tuple[str, ...], name: str | None
+) -> Any:
     if question["kind"] == "clarification":
-        return {"answers": _answers(question["data"]["questions"], text, answers)}
+        return {"answers": _clarification_answers(question["data"]["questions"], text, answers)}
     if answers:
         raise click.UsageError("--answer is for several questions; here write TEXT.")
     if text is None:
         raise click.UsageError("write TEXT, the answer.")
-    if not is_talk(question):
-        return _typed(text, question.get("resumeSchema"))
-    return {"operation": "exchange", "turn": {**_speaker(name), "content": text}}
+    if not is_conversation(question):
+        return _parse_answer(text, question.get("resumeSchema"))
+    return {"operation": "exchange", "turn": {**_turn_speaker(name), "content": text}}
 
 
-def _speaker(name: str | None) -> dict[str, str]:
-    """A bare name is a person's; an agent is called by its whole name, like host:ada."""
+def _turn_speaker(name: str | None) -> dict[str, str]:
+    """Return the speaker of a turn.
+
+    A bare name is a person; an agent has a full name (host:ada).
+    """
     if name is None:
         return {"role": "user"}
     if ":" in name and not name.startswith("user:"):
@@ -183,67 +195,75 @@ def _speaker(name: str | None) -> dict[str, str]:
     return {"role": "user", "from": name if name.startswith("user") else f"user:{name}"}
 
 
-def _answers(
+def _clarification_answers(
     questions: list[dict[str, Any]], text: str | None, answers: tuple[str, ...]
 ) -> dict[str, Any]:
-    """By the id of each question; with one question its id need not be known."""
-    schemas = {asked["id"]: asked.get("schema") for asked in questions}
-    given = dict(_pair(word) for word in answers)
+    """Return the answers by question id. With one question, TEXT alone is enough."""
+    schemas = {question["id"]: question.get("schema") for question in questions}
+    texts = dict(_parse_pair(word) for word in answers)
     if text is not None:
         if len(schemas) > 1:
-            ways = " ".join(f"--answer {name}=TEXT" for name in schemas)
-            raise click.UsageError(f"there are {len(schemas)} questions; write: {ways}.")
-        given = {**dict.fromkeys(schemas, text), **given}
-    for name in given:
+            example = " ".join(f"--answer {name}=TEXT" for name in schemas)
+            raise click.UsageError(f"there are {len(schemas)} questions; write: {example}.")
+        texts = {**dict.fromkeys(schemas, text), **texts}
+    for name in texts:
         if name not in schemas:
             raise click.UsageError(f"no question is called '{name}': {', '.join(schemas)}.")
-    if missing := [name for name in schemas if name not in given]:
-        ways = " ".join(f"--answer {name}=TEXT" for name in missing)
-        raise click.UsageError(f"not answered yet: {', '.join(missing)}. Write: {ways}.")
-    return {name: _typed(word, schemas[name] or {"type": "string"}) for name, word in given.items()}
+    if missing := [name for name in schemas if name not in texts]:
+        example = " ".join(f"--answer {name}=TEXT" for name in missing)
+        raise click.UsageError(f"not answered yet: {', '.join(missing)}. Write: {example}.")
+    return {
+        name: _parse_answer(word, schemas[name] or {"type": "string"})
+        for name, word in texts.items()
+    }
 
 
-def _pair(word: str) -> tuple[str, str]:
+def _parse_pair(word: str) -> tuple[str, str]:
     name, equals, text = word.partition("=")
     if not equals or not name:
         raise click.UsageError(f"--answer {word}: write ID=TEXT.")
     return name, text
 
 
-def _typed(text: str, schema: dict[str, Any] | None) -> Any:
-    """JSON if it is JSON, unless a text is asked for."""
-    return text if schema is not None and schema.get("type") == "string" else value_of(text)
+def _parse_answer(text: str, schema: dict[str, Any] | None) -> Any:
+    """Return the JSON value of the text, unless the schema asks for a string."""
+    return text if schema is not None and schema.get("type") == "string" else parse_value(text)
 
 
-def _send(options: Options, api: Api, question: Question, value: Any, said: str) -> None:
+def _send_answer(
+    options: CommandOptions, api: Api, question: Question, value: Any, verb: str
+) -> None:
     run_id, node_id = question["runId"], question["nodeId"]
     try:
         reply = api.post(
-            path_of("v1", "runs", run_id, "interrupts", node_id), {"resumeValue": value}
+            api_path("v1", "runs", run_id, "interrupts", node_id), {"resumeValue": value}
         )
-    except Trouble as trouble:
-        last = trouble.details
-        if "resolvedBy" not in last:
+    except CommandError as error:
+        details = error.details
+        if "resolvedBy" not in details:
             raise
-        winner = {"nodeId": node_id, "by": last["resolvedBy"], "at": last["resolvedAt"]}
-        raise too_late(run_id, {**winner, "action": last.get("action")}) from trouble
+        answered = {"nodeId": node_id, "by": details["resolvedBy"], "at": details["resolvedAt"]}
+        raise too_late_error(run_id, {**answered, "action": details.get("action")}) from error
     if options.json:
-        shown = {key: question[key] for key in ("interruptId", "kind", "question", "askedBy")}
-        output.show_json({**reply, **shown, "resumeValue": value})
+        question_fields = {
+            key: question[key] for key in ("interruptId", "kind", "question", "askedBy")
+        }
+        output.print_json({**reply, **question_fields, "resumeValue": value})
         return
-    thread = thread_of(api, run_id) if question["askedBy"].startswith(f"{THREAD}/") else None
+    thread = find_run_thread(api, run_id) if question["askedBy"].startswith(f"{THREAD}/") else None
     if thread is not None:
-        click.echo(f'{said} "{output.brief(thread["title"])}" ({output.short(run_id)}).')
+        click.echo(f'{verb} "{output.shorten(thread["title"])}" ({output.short_id(run_id)}).')
         return
     mark = output.status_mark(reply["status"])
-    click.echo(f"{said} {title(question)}: {output.short(run_id)} {mark}{_votes(api, question)}")
+    head = f"{verb} {question_title(question)}: {output.short_id(run_id)}"
+    click.echo(f"{head} {mark}{_quorum_suffix(api, question)}")
 
 
-def _votes(api: Api, question: Question) -> str:
-    """A quorum goes on waiting after a vote."""
+def _quorum_suffix(api: Api, question: Question) -> str:
+    """Return the votes so far while a quorum still waits."""
     needed = int(question["data"].get("requiredApprovals", 1))
-    now = still_open(api, question) if needed > 1 else None
-    if now is None:
+    current = reread_question(api, question) if needed > 1 else None
+    if current is None:
         return ""
-    accepts = sum(vote != "reject" for vote in now.get("votes", {}).values())
+    accepts = sum(vote != "reject" for vote in current.get("votes", {}).values())
     return f" ({accepts} of {needed} have approved)"

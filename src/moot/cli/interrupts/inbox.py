@@ -1,4 +1,4 @@
-"""``moot inbox``: everything that waits for a person, and what comes while one looks."""
+"""``moot inbox``: list everything that waits for a person, and watch for more."""
 
 import re
 import time
@@ -7,56 +7,56 @@ from typing import Any
 
 import click
 
-from moot.cli.interrupts.questions import INBOX, MOST, WORDS
-from moot.cli.runs.follow import PATIENCE, RETRY
-from moot.cli.schedules.wording import missed_ways, with_times
+from moot.cli.interrupts.questions import ACTION_NAMES, INBOX, MAX_ITEMS
+from moot.cli.runs.follow import PATIENCE_SECONDS, RETRY_SECONDS
+from moot.cli.schedules.wording import localize_times, missed_fire_hint
 from moot.cli.shared import output
-from moot.cli.shared.client import Unreachable, to_read, to_write
-from moot.cli.shared.options import Options, talks
-from moot.cli.triggers.item import ways as item_ways
+from moot.cli.shared.client import ServerUnreachable, api_for_reading, api_for_writing
+from moot.cli.shared.options import CommandOptions, server_options
+from moot.cli.triggers.item import notice_hint
 
-#: columns of a terminal on which who asks and what can be done is shown, too
-WIDE = 120
-#: seconds the server may wait for news before it answers
-WAIT = 25
+#: terminal width from which the asker and the actions are shown, too
+WIDE_COLUMNS = 120
+#: seconds that the server may wait for a change before it answers
+WAIT_SECONDS = 25
 
-Numbered = tuple[int, dict[str, Any]]
+NumberedItem = tuple[int, dict[str, Any]]
 
 
 @click.command()
 @click.option("-w", "--watch", is_flag=True, help="Stay, and show what comes.")
-@talks
-def inbox(options: Options, watch: bool) -> None:
+@server_options
+def inbox(options: CommandOptions, watch: bool) -> None:
     """List what waits for a person, longest first.
 
     Answer by number or run: moot approve, moot reject, moot answer.
     """
     if watch:
-        _watch(options)
+        _watch_inbox(options)
         return
-    page = to_read(options).get(INBOX, limit=MOST)
-    found, notices = list(enumerate(page["items"], 1)), page.get("notices", [])
+    page = api_for_reading(options).get(INBOX, limit=MAX_ITEMS)
+    items, notices = list(enumerate(page["items"], 1)), page.get("notices", [])
     if options.json:
-        output.show_json([*({"number": number, **item} for number, item in found), *notices])
+        output.print_json([*({"number": number, **item} for number, item in items), *notices])
         return
-    if found or not notices:
-        _show(found, heading=True)
+    if items or not notices:
+        _print_items(items, heading=True)
     for notice in notices:
-        click.echo(output.line(_told(notice)))
+        click.echo(output.safe_line(_notice_line(notice)))
 
 
-def _told(notice: dict[str, Any]) -> str:
-    """What nobody waits for, and what can be done about it."""
+def _notice_line(notice: dict[str, Any]) -> str:
+    """Return a notice with the commands that deal with it."""
     about = notice.get("workflowId") or notice.get("queue", "")
-    ways = "".join(f" · {word}" for word in _ways(notice))
-    text = with_times(notice["text"])
-    return f"{about}: {text}{ways}" if about else f"{text}{ways}"
+    commands = "".join(f" · {word}" for word in _notice_commands(notice))
+    text = localize_times(notice["text"])
+    return f"{about}: {text}{commands}" if about else f"{text}{commands}"
 
 
-def _ways(notice: dict[str, Any]) -> Iterator[str]:
-    """The commands that show it or end it."""
+def _notice_commands(notice: dict[str, Any]) -> Iterator[str]:
+    """Yield the commands that show the cause of a notice or end it."""
     if "scheduleId" in notice:
-        yield missed_ways(notice["scheduleId"])
+        yield missed_fire_hint(notice["scheduleId"])
     elif "limit" in notice:
         limit = re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", notice["limit"])
         yield f"moot agent set {notice['rosterId'].removeprefix('host:')} {limit}=N"
@@ -66,84 +66,85 @@ def _ways(notice: dict[str, Any]) -> Iterator[str]:
             for verb in notice["actions"]
         )
     elif "subscriptionId" in notice:
-        yield item_ways(notice)
+        yield notice_hint(notice)
 
 
-def _show(found: list[Numbered], heading: bool) -> None:
-    """The question comes last: on a narrow terminal the last column gives way."""
+def _print_items(items: list[NumberedItem], heading: bool) -> None:
+    """Print the items. The question is last, because a narrow terminal cuts the last column."""
     import shutil
 
-    wide = not output.on_terminal() or shutil.get_terminal_size().columns >= WIDE
+    wide = not output.on_terminal() or shutil.get_terminal_size().columns >= WIDE_COLUMNS
     columns = ("#", "KIND", "AGE", "RUN", *(("ASKED BY", "ACTIONS") if wide else ()), "QUESTION")
-    rows = (_row(number, item, wide) for number, item in found)
-    output.table(columns, rows, empty="Nothing waits for a person.", heading=heading)
+    rows = (_item_row(number, item, wide) for number, item in items)
+    output.print_table(columns, rows, empty="Nothing waits for a person.", heading=heading)
 
 
-def _row(number: int, item: dict[str, Any], wide: bool) -> list[Any]:
-    actions = " ".join(WORDS.get(action, action) for action in item["actions"])
+def _item_row(number: int, item: dict[str, Any], wide: bool) -> list[Any]:
+    actions = " ".join(ACTION_NAMES.get(action, action) for action in item["actions"])
     return [
-        number, item["kind"], *_times(item["since"], item.get("deadline")),
-        output.short(item["runId"]),
-        *((_asker(item), actions) if wide else ()),
+        number, item["kind"], *_time_columns(item["since"], item.get("deadline")),
+        output.short_id(item["runId"]),
+        *((_asker_name(item), actions) if wide else ()),
         item["question"],
     ]  # fmt: skip
 
 
-def _asker(item: dict[str, Any]) -> str:
-    """``Sally · lead-triage/ok``"""
+def _asker_name(item: dict[str, Any]) -> str:
+    """Return ``Sally · lead-triage/ok``."""
     place = str(item["askedBy"]).removeprefix("host:")
     return f"{item['member']['persona']} · {place}" if "member" in item else place
 
 
-def _times(since: str, deadline: str | None) -> list[str | None]:
-    """Two columns for programs, one for people."""
+def _time_columns(since: str, deadline: str | None) -> list[str | None]:
+    """Return two columns for a pipe, one for a terminal."""
     if not output.on_terminal():
         return [since, deadline]
-    due = f", due in {output.left(deadline)}" if deadline else ""
-    return [f"{output.age(since)}{due}"]
+    due = f", due in {output.format_time_left(deadline)}" if deadline else ""
+    return [f"{output.format_age(since)}{due}"]
 
 
-def _watch(options: Options) -> None:
-    """A question that is asked again, as a conversation does turn by turn, is a new row; so is a
-    notice that says more than before."""
-    seen: set[tuple[str, str]] = set()
+def _watch_inbox(options: CommandOptions) -> None:
+    """Print new items and notices. A question that is asked again, or a changed notice, is new."""
+    printed: set[tuple[str, str]] = set()
     headed = False
-    for count, page in enumerate(_changes(options)):
+    for count, page in enumerate(_inbox_changes(options)):
         items, notices = page["items"], page.get("notices", [])
-        fresh = [
+        new_items = [
             (number, item)
             for number, item in enumerate(items, 1)
-            if (item["id"], item["question"]) not in seen
+            if (item["id"], item["question"]) not in printed
         ]
-        news = [notice for notice in notices if (notice["id"], notice["text"]) not in seen]
-        seen = {(item["id"], item["question"]) for item in items}
-        seen |= {(notice["id"], notice["text"]) for notice in notices}
+        new_notices = [
+            notice for notice in notices if (notice["id"], notice["text"]) not in printed
+        ]
+        printed = {(item["id"], item["question"]) for item in items}
+        printed |= {(notice["id"], notice["text"]) for notice in notices}
         if options.json:
-            for number, item in fresh:
-                output.json_line({"number": number, **item})
-            for notice in news:
-                output.json_line(notice)
+            for number, item in new_items:
+                output.print_json_line({"number": number, **item})
+            for notice in new_notices:
+                output.print_json_line(notice)
             continue
-        if fresh or not (count or news):
-            _show(fresh, heading=not headed)
+        if new_items or not (count or new_notices):
+            _print_items(new_items, heading=not headed)
             headed = True
-        for notice in news:
-            click.echo(output.line(_told(notice)))
+        for notice in new_notices:
+            click.echo(output.safe_line(_notice_line(notice)))
 
 
-def _changes(options: Options) -> Iterator[dict[str, Any]]:
-    """The whole inbox whenever it has changed, also over a restart of the server."""
-    api = to_write(options)
+def _inbox_changes(options: CommandOptions) -> Iterator[dict[str, Any]]:
+    """Yield the whole inbox whenever it changes, across restarts of the server."""
+    api = api_for_writing(options)
     revision, lost_at = -1, None
     while True:
         try:
-            page = api.get(INBOX, limit=MOST, revision=revision, wait=WAIT)
-        except Unreachable:
+            page = api.get(INBOX, limit=MAX_ITEMS, revision=revision, wait=WAIT_SECONDS)
+        except ServerUnreachable:
             now = time.monotonic()
             lost_at = lost_at or now
-            if revision < 0 or now - lost_at > PATIENCE:
+            if revision < 0 or now - lost_at > PATIENCE_SECONDS:
                 raise
-            time.sleep(RETRY)
+            time.sleep(RETRY_SECONDS)
             continue
         lost_at = None
         if page["revision"] != revision:

@@ -1,18 +1,18 @@
-"""What waits for a person: found by its number in the inbox, its id or its run, and told."""
+"""Find the question that waits for a person by number, id or run, and describe it."""
 
 from typing import Any
 
-from moot.cli.runs.find import resolve
-from moot.cli.runs.follow import FOR_A_PERSON
+from moot.cli.runs.find import resolve_run_id
+from moot.cli.runs.follow import WAITING_STATUSES
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, path_of
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.errors import Exit, Trouble
+from moot.cli.shared.client import Api, api_path
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import CommandError, ExitCode
 
 INBOX = "/v1/host/moot/inbox"
-MOST = 1000
-#: what the protocol calls an action -> the command or option that takes it
-WORDS = {
+MAX_ITEMS = 1000
+#: action of the protocol -> the command or option for it
+ACTION_NAMES = {
     "accept": "approve", "edit-accept": "edit", "allow": "approve", "deny": "reject",
     "admit": "approve", "drop": "reject",
 }  # fmt: skip
@@ -20,155 +20,172 @@ WORDS = {
 Question = dict[str, Any]
 
 
-class NothingWaits(Trouble):
+class NothingWaits(CommandError):
+    """No such question is open."""
+
     def __init__(self, sentence: str) -> None:
-        super().__init__(sentence, Exit.NOT_FOUND)
+        super().__init__(sentence, ExitCode.NOT_FOUND)
 
 
-def find(api: Api, what: str, node: str | None, decision: bool = False) -> Question:
-    """The one open question that is meant. What is only digits is a number of the inbox.
+def find_question(api: Api, text: str, node: str | None, decision: bool = False) -> Question:
+    """Return the one open question that is meant. Digits alone are a number of the inbox.
 
-    ``decision``: a yes or a no is to be said, so that what a member asks beside the conversation
-    comes before the conversation itself.
+    With ``decision``, a request of a member comes before the conversation in which it was made.
     """
-    if what.isdecimal() or what.startswith("int_"):
-        item = _numbered(api, int(what)) if what.isdecimal() else _named(api, what)
-        if from_the_floor(item):
-            return item
-        return _of_node(api, item["runId"], node or item["nodeId"])
-    run_id = resolve(api, what)
-    if node is not None:
-        return _of_node(api, run_id, node)
-    found = _beside(api, run_id) if decision else []
-    found = found or waiting_in(api, run_id)
-    if not found:
-        raise _nothing(api, run_id)
-    if len(found) > 1:
-        ways = ", ".join(
-            one["id"] if from_the_floor(one) else f"{one['runId']} --node {one['nodeId']}"
-            for one in found
+    if text.isdecimal() or text.startswith("int_"):
+        item = (
+            _question_by_number(api, int(text)) if text.isdecimal() else _question_by_id(api, text)
         )
-        raise Trouble(f"{len(found)} questions wait in {run_id}; name one: {ways}.", Exit.USAGE)
-    return found[0]
+        if is_from_floor(item):
+            return item
+        return _question_of_node(api, item["runId"], node or item["nodeId"])
+    run_id = resolve_run_id(api, text)
+    if node is not None:
+        return _question_of_node(api, run_id, node)
+    questions = _floor_questions(api, run_id) if decision else []
+    questions = questions or open_questions(api, run_id)
+    if not questions:
+        raise _nothing_waits_error(api, run_id)
+    if len(questions) > 1:
+        choices = ", ".join(
+            one["id"] if is_from_floor(one) else f"{one['runId']} --node {one['nodeId']}"
+            for one in questions
+        )
+        raise CommandError(
+            f"{len(questions)} questions wait in {run_id}; name one: {choices}.", ExitCode.USAGE
+        )
+    return questions[0]
 
 
-def _beside(api: Api, run_id: str) -> list[Question]:
-    items = api.get(INBOX, limit=MOST)["items"]
-    return [one for one in items if one["runId"] == run_id and from_the_floor(one)]
+def _floor_questions(api: Api, run_id: str) -> list[Question]:
+    items = api.get(INBOX, limit=MAX_ITEMS)["items"]
+    return [one for one in items if one["runId"] == run_id and is_from_floor(one)]
 
 
-def _numbered(api: Api, number: int) -> Question:
-    items = api.get(INBOX, limit=MOST)["items"]
+def _question_by_number(api: Api, number: int) -> Question:
+    items = api.get(INBOX, limit=MAX_ITEMS)["items"]
     if not items:
         raise NothingWaits("the inbox is empty: nothing waits for a person.")
     if not 1 <= number <= len(items):
-        counted = "1 question" if len(items) == 1 else f"{len(items)} questions"
+        count = "1 question" if len(items) == 1 else f"{len(items)} questions"
         raise NothingWaits(
-            f"the inbox has {counted}, none with number {number}. See: {way('inbox')}"
+            f"the inbox has {count}, none with number {number}. See: {command_hint('inbox')}"
         )
-    found: Question = items[number - 1]
-    return found
+    question: Question = items[number - 1]
+    return question
 
 
-def _named(api: Api, name: str) -> Question:
-    for item in api.get(INBOX, limit=MOST)["items"]:
+def _question_by_id(api: Api, name: str) -> Question:
+    for item in api.get(INBOX, limit=MAX_ITEMS)["items"]:
         if item["id"] == name:
             return dict(item)
     raise NothingWaits(f"{name} is not in the inbox: answered already, or never asked.")
 
 
-def _of_node(api: Api, run_id: str, node_id: str) -> Question:
-    found = _state(api, run_id)
-    for question in found["open"]:
+def _question_of_node(api: Api, run_id: str, node_id: str) -> Question:
+    interrupts = _read_interrupts(api, run_id)
+    for question in interrupts["open"]:
         if question["nodeId"] == node_id:
             return dict(question)
-    for last in found["answered"]:
-        if last["nodeId"] == node_id:
-            raise too_late(run_id, last)
-    others = ", ".join(question["nodeId"] for question in found["open"])
-    hint = f" These do: {others}." if others else ""
+    for answered in interrupts["answered"]:
+        if answered["nodeId"] == node_id:
+            raise too_late_error(run_id, answered)
+    waiting_nodes = ", ".join(question["nodeId"] for question in interrupts["open"])
+    hint = f" These do: {waiting_nodes}." if waiting_nodes else ""
     raise NothingWaits(f"node '{node_id}' of {run_id} waits for nothing.{hint}")
 
 
-def _nothing(api: Api, run_id: str) -> Trouble:
-    found = _state(api, run_id)
-    if found["answered"]:
-        return too_late(run_id, found["answered"][-1])
-    return NothingWaits(f"nothing waits in {run_id}; it is {found['status']}.")
+def _nothing_waits_error(api: Api, run_id: str) -> CommandError:
+    interrupts = _read_interrupts(api, run_id)
+    if interrupts["answered"]:
+        return too_late_error(run_id, interrupts["answered"][-1])
+    return NothingWaits(f"nothing waits in {run_id}; it is {interrupts['status']}.")
 
 
-def too_late(run_id: str, last: dict[str, Any]) -> Trouble:
-    """Who was quicker, or that time ran out."""
-    did = f" ({WORDS.get(last['action'], last['action'])})" if last.get("action") else ""
-    when = f"{output.age(last['at'])} ago"
-    if not last["by"]:
-        return Trouble(f"{last['nodeId']} of {run_id} was closed {when}{did}: nobody had answered.")
-    return Trouble(f"{last['nodeId']} of {run_id} was answered by {last['by']}{did} {when}.")
+def too_late_error(run_id: str, answered: dict[str, Any]) -> CommandError:
+    """Return an error that names the person who answered first, or says that time ran out."""
+    action = (
+        f" ({ACTION_NAMES.get(answered['action'], answered['action'])})"
+        if answered.get("action")
+        else ""
+    )
+    when = f"{output.format_age(answered['at'])} ago"
+    if not answered["by"]:
+        return CommandError(
+            f"{answered['nodeId']} of {run_id} was closed {when}{action}: nobody had answered."
+        )
+    return CommandError(
+        f"{answered['nodeId']} of {run_id} was answered by {answered['by']}{action} {when}."
+    )
 
 
-def waiting_in(api: Api, run_id: str) -> list[Question]:
-    """What a run and its children wait for a person to answer."""
-    found = [one for one in _state(api, run_id)["open"] if one["kind"] != "external-event"]
-    for child in api.get(path_of("v1", "runs", run_id)).get("childRuns", []):
-        if child["status"] in FOR_A_PERSON:
-            found += waiting_in(api, child["runId"])
-    return found
+def open_questions(api: Api, run_id: str) -> list[Question]:
+    """Return the questions for a person in a run and its children."""
+    questions = [
+        one for one in _read_interrupts(api, run_id)["open"] if one["kind"] != "external-event"
+    ]
+    for child in api.get(api_path("v1", "runs", run_id)).get("childRuns", []):
+        if child["status"] in WAITING_STATUSES:
+            questions += open_questions(api, child["runId"])
+    return questions
 
 
-def _state(api: Api, run_id: str) -> dict[str, Any]:
-    found: dict[str, Any] = api.get(path_of("v1", "host", "moot", "runs", run_id, "interrupts"))
-    return found
+def _read_interrupts(api: Api, run_id: str) -> dict[str, Any]:
+    interrupts: dict[str, Any] = api.get(
+        api_path("v1", "host", "moot", "runs", run_id, "interrupts")
+    )
+    return interrupts
 
 
-def still_open(api: Api, question: Question) -> Question | None:
-    for one in _state(api, question["runId"])["open"]:
+def reread_question(api: Api, question: Question) -> Question | None:
+    for one in _read_interrupts(api, question["runId"])["open"]:
         if one["interruptId"] == question["interruptId"]:
             return dict(one)
     return None
 
 
 def is_decision(question: Question) -> bool:
-    """Whether it takes a yes or a no, not words."""
-    return question["kind"] in ("approval", "low-confidence", *FLOOR)
+    """Whether the question takes a yes or a no instead of words."""
+    return question["kind"] in ("approval", "low-confidence", *FLOOR_ACTIONS)
 
 
-#: kinds of items that a member of a conversation asks -> what the word of a person does
-FLOOR = {"tool": {"accept": "allow", "reject": "deny"},
+#: kinds of requests by a member of a conversation -> the control for each decision
+FLOOR_ACTIONS = {"tool": {"accept": "allow", "reject": "deny"},
          "held-turn": {"accept": "admit", "reject": "drop"}}  # fmt: skip
 
 
-def from_the_floor(question: Question) -> bool:
-    """Whether it is asked beside the conversation itself: by a member that has the floor."""
-    return question["kind"] in FLOOR
+def is_from_floor(question: Question) -> bool:
+    """Whether a member that has the floor asks, beside the conversation itself."""
+    return question["kind"] in FLOOR_ACTIONS
 
 
-def is_talk(question: Question) -> bool:
+def is_conversation(question: Question) -> bool:
     return str(question["kind"]).startswith("conversation")
 
 
-def title(question: Question) -> str:
-    return f'"{output.brief(question["question"])}" ({output.one_line(question["askedBy"])})'
+def question_title(question: Question) -> str:
+    return f'"{output.shorten(question["question"])}" ({output.one_line(question["askedBy"])})'
 
 
-def way_to_answer(question: Question, node: bool = False) -> str:
-    """The command, ready to be typed but for the words."""
+def answer_hint(question: Question, node: bool = False) -> str:
+    """Return the command that answers, complete except for the words."""
     where = question["runId"] + (f" --node {question['nodeId']}" if node else "")
     if is_decision(question):
-        return f"{way(f'approve {where}')} (or reject)"
-    asked = question.get("data", {}).get("questions", [])
-    if len(asked) > 1:
-        words = " ".join(f"--answer {one['id']}=TEXT" for one in asked)
-        return way(f"answer {where} {words}")
-    return way(f"answer {where} TEXT")
+        return f"{command_hint(f'approve {where}')} (or reject)"
+    parts = question.get("data", {}).get("questions", [])
+    if len(parts) > 1:
+        words = " ".join(f"--answer {one['id']}=TEXT" for one in parts)
+        return command_hint(f"answer {where} {words}")
+    return command_hint(f"answer {where} TEXT")
 
 
 def waiting_line(api: Api, run_id: str) -> str:
-    """What a run that stands still waits for, and how to help it on."""
-    found = waiting_in(api, run_id)
-    if not found:
-        return f"{run_id} waits for a person. See: {way('inbox')}"
-    first = found[0]
-    several = sum(one["runId"] == first["runId"] for one in found) > 1
-    said = f"{run_id} waits for a person: {title(first)}."
-    more = f" {len(found) - 1} more: {way('inbox')}" if len(found) > 1 else ""
-    return f"{said} Answer with: {way_to_answer(first, several)}{more and f'.{more}'}"
+    """Return the question that a run waits for, and the command that continues it."""
+    questions = open_questions(api, run_id)
+    if not questions:
+        return f"{run_id} waits for a person. See: {command_hint('inbox')}"
+    first = questions[0]
+    several = sum(one["runId"] == first["runId"] for one in questions) > 1
+    sentence = f"{run_id} waits for a person: {question_title(first)}."
+    rest = f" {len(questions) - 1} more: {command_hint('inbox')}" if len(questions) > 1 else ""
+    return f"{sentence} Answer with: {answer_hint(first, several)}{rest and f'.{rest}'}"

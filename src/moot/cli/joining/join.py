@@ -1,20 +1,26 @@
-"""``moot join``: a program takes part in a thread, as any other participant does."""
+"""``moot join``: a program joins a thread like any other participant."""
 
 import shlex
 from typing import Any
 
 import click
 
-from moot.cli.joining.join_key import Guest
-from moot.cli.joining.jsonl import Lines
-from moot.cli.joining.presets import PRESETS, TRIMS, again, as_run, words_of
-from moot.cli.joining.process_tree import Family
-from moot.cli.joining.program_loop import Seat
-from moot.cli.joining.subprocesses import How, Once
+from moot.cli.joining.join_key import GuestParticipant
+from moot.cli.joining.jsonl import JsonlProgram
+from moot.cli.joining.presets import (
+    ANSWER_TRIMMERS,
+    PRESETS,
+    absolute_command,
+    command_words,
+    rejoin_command,
+)
+from moot.cli.joining.process_tree import ProcessFamily
+from moot.cli.joining.program_loop import ProgramLoop
+from moot.cli.joining.subprocesses import OneShotProgram, ProgramSettings
 from moot.cli.shared import output
-from moot.cli.shared.client import to_write
-from moot.cli.shared.errors import Exit
-from moot.cli.shared.options import Options, talks
+from moot.cli.shared.client import api_for_writing
+from moot.cli.shared.errors import ExitCode
+from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.threads.thread import find_thread
 
 
@@ -52,17 +58,17 @@ from moot.cli.threads.thread import find_thread
     help="A variable of your environment that it needs, such as its key.",
 )
 @click.option("--replace", is_flag=True, help="Take the place of one that has the name already.")
-@talks
+@server_options
 def join(
-    options: Options,
+    options: CommandOptions,
     thread: str,
     command: tuple[str, ...],
     name: str,
     once: str | None,
     jsonl: bool,
     preset: str | None,
-    **how: Any,
-) -> Exit:
+    **settings: Any,
+) -> ExitCode:
     """Let a program take part in a thread: it answers when it is asked.
 
     It runs in an empty folder with a cleaned environment. When it fails, everybody in the thread
@@ -75,25 +81,28 @@ def join(
     """
     from moot.config.settings import program_environment
 
-    words = words_of(command, once, jsonl, preset)
-    environment = program_environment(*how["passed"])
-    run = How(as_run(words, environment), environment, how["limit"], Family())
-    api = to_write(options)
+    words = command_words(command, once, jsonl, preset)
+    environment = program_environment(*settings["passed"])
+    run = ProgramSettings(
+        absolute_command(words, environment), environment, settings["limit"], ProcessFamily()
+    )
+    api = api_for_writing(options)
     thread_id = find_thread(api, thread)
     profile = {"client": preset or words[0].rpartition("/")[2], "model": "unknown"}
-    guest = Guest(api, thread_id, name, profile, how["replace"])
+    guest = GuestParticipant(api, thread_id, name, profile, settings["replace"])
     if options.json:
-        output.json_line({"threadId": thread_id, "as": guest.name, "runs": words})
+        output.print_json_line({"threadId": thread_id, "as": guest.name, "runs": words})
     else:
-        shown = output.line(shlex.join(words))
+        command_text = output.safe_line(shlex.join(words))
         click.echo(
-            f"{guest.called} joined {output.short(thread_id)} · runs {shown} in an empty folder"
-            f" · answers when asked · {how['limit']:g} s limit · Ctrl-C leaves"
+            f"{guest.called} joined {output.short_id(thread_id)} · runs {command_text}"
+            f" in an empty folder · answers when asked · {settings['limit']:g} s limit"
+            " · Ctrl-C leaves"
         )
-    restarts = (3 if jsonl else 0) if how["restarts"] is None else how["restarts"]
-    program = Lines(run) if jsonl else Once(run, TRIMS.get(preset or ""))
-    came = Seat(guest, program, restarts, options.json).stay()
-    if came is Exit.FAILED:
-        back = again(thread_id, str(guest.name), words, jsonl, preset)
-        output.complain(f"To let it come back: {back}")
+    restarts = (3 if jsonl else 0) if settings["restarts"] is None else settings["restarts"]
+    program = JsonlProgram(run) if jsonl else OneShotProgram(run, ANSWER_TRIMMERS.get(preset or ""))
+    came = ProgramLoop(guest, program, restarts, options.json).stay()
+    if came is ExitCode.FAILED:
+        back = rejoin_command(thread_id, str(guest.name), words, jsonl, preset)
+        output.print_error(f"To let it come back: {back}")
     return came

@@ -1,6 +1,6 @@
-"""What an assistant may do with threads, as tools of an MCP server.
+"""Tools of the MCP server for threads.
 
-What others have said reaches it as it reaches programs that join: made harmless first.
+The words of others are made harmless first, as they are for programs that join.
 """
 
 import asyncio
@@ -18,23 +18,23 @@ from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
 from moot import __version__
-from moot.cli.joining.briefing import members, spoken, transcript
+from moot.cli.joining.briefing import newest_turns, participant_ids, render_transcript
 from moot.cli.joining.join_key import check_name
 from moot.cli.joining.participant import Participant
-from moot.cli.shared.client import Api, path_of
-from moot.cli.shared.errors import Exit, Trouble
+from moot.cli.shared.client import Api, api_path
+from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.threads.thread import find_thread
 from moot.core.text.names import full_name, is_person
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: seconds of one poll: what waits notices soon that nobody does any more
+#: seconds of one poll: a cancelled call ends soon
 POLL = 5
-#: an answer that is for all may wake nobody: it is looked for as often as that
+#: seconds between two looks for an answer to everyone, which wakes no participant
 SOON = 1
 MOST_THREADS = 50
-#: digits of an event's place in its log
+#: the most digits of a sequence
 LONGEST_PLACE = 16
 PROFILE = {"client": "mcp", "model": "unknown"}
 ABOUT = (
@@ -47,86 +47,88 @@ ThreadId = Annotated[str, Field(description="The id of a thread, how it begins, 
 Seconds = Annotated[int, Field(ge=1, le=600, description="How long to wait")]
 
 
-def server(api: Api, name: str | None) -> MCPServer:
-    """A server whose tools use the key of the api, under one name."""
-    desk = Desk(api, name)
-    tools = (desk.list_threads, desk.read_thread, desk.say, desk.wait_for_me, desk.ask_human,
-             desk.start_run)  # fmt: skip
-    made: list[Tool] = [Strict.of(_beside(tool, desk)) for tool in tools]
-    return MCPServer("moot", instructions=ABOUT, version=__version__, tools=made)
+def build_server(api: Api, name: str | None) -> MCPServer:
+    """Return a server whose tools use the key of the API, under one name."""
+    threads = ThreadTools(api, name)
+    tools = (threads.list_threads, threads.read_thread, threads.say, threads.wait_for_me,
+             threads.ask_human, threads.start_run)  # fmt: skip
+    strict_tools: list[Tool] = [StrictTool.of(_run_in_thread(tool, threads)) for tool in tools]
+    return MCPServer("moot", instructions=ABOUT, version=__version__, tools=strict_tools)
 
 
-class Strict(Tool):
-    """A tool that takes what its schema names and nothing else: what is misspelt is not done as if
-    it had not been said."""
+class StrictTool(Tool):
+    """A tool that refuses unknown parameters, so that a misspelt one is not ignored."""
 
     @classmethod
-    def of(cls, tool: Callable[..., Any]) -> "Strict":
-        made = cls.from_function(tool, structured_output=True)
-        assert isinstance(made, cls)
-        made.parameters["additionalProperties"] = False
-        return made
+    def of(cls, tool: Callable[..., Any]) -> "StrictTool":
+        strict = cls.from_function(tool, structured_output=True)
+        assert isinstance(strict, cls)
+        strict.parameters["additionalProperties"] = False
+        return strict
 
     async def run(
         self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
     ) -> Any:
-        known = self.parameters["properties"]
-        if strange := [name for name in arguments if name not in known]:
+        parameters = self.parameters["properties"]
+        if unknown := [name for name in arguments if name not in parameters]:
             raise ToolError(
-                f"{self.name} has no parameter {', '.join(strange)}; it takes {', '.join(known)}."
+                f"{self.name} has no parameter {', '.join(unknown)};"
+                f" it takes {', '.join(parameters)}."
             )
         return await super().run(arguments, context, convert_result)
 
 
-def _beside(tool: Callable[P, T], desk: "Desk") -> Callable[P, Awaitable[T]]:
-    """In a thread of its own, so that more can be asked meanwhile. It is a daemon: who waits in one
-    keeps nobody from ending. Nobody waits for what was cancelled, either."""
+def _run_in_thread(tool: Callable[P, T], thread_tools: "ThreadTools") -> Callable[P, Awaitable[T]]:
+    """Run a tool in its own daemon thread, so that other calls can be served meanwhile.
+
+    A call that is cancelled, or a server that ends, does not wait for it.
+    """
 
     @functools.wraps(tool)
     async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        over, found = threading.Event(), Future[T]()
+        over, future = threading.Event(), Future[T]()
 
         def work() -> None:
-            desk.calls.over = over
+            thread_tools.calls.over = over
             try:
-                found.set_result(tool(*args, **kwargs))
-            except BaseException as error:  # it is raised where the call is awaited
-                found.set_exception(error)
+                future.set_result(tool(*args, **kwargs))
+            except BaseException as error:  # raised where the call is awaited
+                future.set_exception(error)
 
         threading.Thread(target=work, daemon=True).start()
         try:
-            return await asyncio.shield(asyncio.wrap_future(found))
-        except Trouble as trouble:
-            raise ToolError(str(trouble)) from None
+            return await asyncio.shield(asyncio.wrap_future(future))
+        except CommandError as error:
+            raise ToolError(str(error)) from None
         finally:
             over.set()
 
     return call
 
 
-class Desk:
+class ThreadTools:
     """One name in as many threads as it asks for."""
 
     def __init__(self, api: Api, name: str | None) -> None:
         self._api, self._name = api, name
-        self._seats: dict[str, Participant] = {}
-        #: of each call: an event that is set when nobody waits for it any more
+        self._joined_threads: dict[str, Participant] = {}
+        #: for each call an event that is set when the call is over
         self.calls = threading.local()
 
     def list_threads(self, limit: Annotated[int, Field(ge=1, le=500)] = 20) -> dict[str, Any]:
         """The threads there are, newest first: id, title, whether open, turns, when last used."""
-        found = self._api.get("/v1/host/moot/threads", limit=limit, about="true")["threads"]
+        rows = self._api.get("/v1/host/moot/threads", limit=limit, about="true")["threads"]
         keys = ("threadId", "title", "open", "updatedAt")
-        told = [
-            {**{key: row[key] for key in keys}, "turns": row["turnCount"], **_origin(row)}
-            for row in found
+        threads = [
+            {**{key: row[key] for key in keys}, "turns": row["turnCount"], **_import_note(row)}
+            for row in rows
         ]
-        return {"threads": told}
+        return {"threads": threads}
 
     def read_thread(self, thread: ThreadId) -> dict[str, Any]:
         """The newest turns of a thread as text, and who takes part."""
-        who = self._there(thread)
-        return self._told(who)
+        participant = self._participant(thread)
+        return self._thread_view(participant)
 
     def say(
         self,
@@ -138,11 +140,11 @@ class Desk:
         """Say something in a thread. Gives the id of what was said, and a warning if nobody
         is called so."""
         if not text.strip():
-            raise Trouble("say something: the text is empty.")
-        who = self._seat(thread)
+            raise CommandError("say something: the text is empty.")
+        participant = self._joined_participant(thread)
         if reply_to is not None:
-            self._check_said(who, reply_to)
-        event = who.say(text, to=to, reply_to=reply_to)
+            self._check_reply(participant, reply_to)
+        event = participant.say(text, to=to, reply_to=reply_to)
         warned = {"warning": event["warning"]} if "warning" in event else {}
         return {"id": event["id"], "seq": event["seq"], **warned}
 
@@ -153,13 +155,13 @@ class Desk:
         after: Annotated[int | None, Field(description="seq of the last one that came")] = None,
     ) -> dict[str, Any]:
         """Wait until you are asked something in a thread; then answer with say and its reply_to."""
-        who = self._seat(thread)
-        for wait in self._waits(seconds):
-            due = who.next(after, wait)
+        participant = self._joined_participant(thread)
+        for wait in self._wait_spans(seconds):
+            due = participant.next(after, wait)
             if due is not None:
                 about = {"reply_to": due["event"]["id"]} if due["event"] else {}
-                asked = {"asked": True, "seq": due["seq"], "reason": due["reason"], **about}
-                return {**asked, "task": due["task"], **self._told(who)}
+                question = {"asked": True, "seq": due["seq"], "reason": due["reason"], **about}
+                return {**question, "task": due["task"], **self._thread_view(participant)}
         return {"asked": False}
 
     def ask_human(
@@ -171,25 +173,25 @@ class Desk:
     ) -> dict[str, Any]:
         """Ask the people of a thread something and wait for an answer. When none comes in time,
         call it again with after, and without a question."""
-        who = self._seat(thread)
+        participant = self._joined_participant(thread)
         if self._name is None or is_person(self._name):
-            raise Trouble(
+            raise CommandError(
                 "who speaks for a person has nobody to ask: give the assistant a name of its own,"
                 " moot mcp --as NAME."
             )
         if after is None:
             if question is None:
-                raise Trouble("say what to ask: question.")
-            after = int(who.say(question, to="user", tags=["question"])["seq"])
-        heard = called = after
-        for wait in self._waits(seconds):
-            answer, heard = self._answer(who, after, heard)
+                raise CommandError("say what to ask: question.")
+            after = int(participant.say(question, to="user", tags=["question"])["seq"])
+        read_to = asked_to = after
+        for wait in self._wait_spans(seconds):
+            answer, read_to = self._find_answer(participant, after, read_to)
             if answer is not None:
-                text = "\n".join(transcript(who.thread(), [answer]))
+                text = "\n".join(render_transcript(participant.thread(), [answer]))
                 return {"answered": True, "from": answer["from"], "answer": text, "after": after}
             # most answers are calls as well, and come at once
-            due = who.next(max(heard, called), min(wait, SOON))
-            called = called if due is None else int(due["seq"])
+            due = participant.next(max(read_to, asked_to), min(wait, SOON))
+            asked_to = asked_to if due is None else int(due["seq"])
         return {"answered": False, "after": after}
 
     def start_run(
@@ -199,92 +201,96 @@ class Desk:
     ) -> dict[str, Any]:
         """Start a run of a workflow. Gives its id and where it stands."""
         body = {"workflowId": workflow, "inputs": inputs or {}}
-        made = self._api.post("/v1/runs", body)
-        return {"runId": made["runId"], "status": made["status"]}
+        run = self._api.post("/v1/runs", body)
+        return {"runId": run["runId"], "status": run["status"]}
 
-    def _there(self, thread: str) -> Participant:
+    def _participant(self, thread: str) -> Participant:
         if not thread.strip():
-            raise Trouble("name a thread. list_threads tells which there are.")
+            raise CommandError("name a thread. list_threads tells which there are.")
         try:
-            who = Participant(self._api, find_thread(self._api, thread), self._name)
-            who.thread()
-        except Trouble as trouble:
-            if trouble.exit_code is not Exit.NOT_FOUND:
+            participant = Participant(self._api, find_thread(self._api, thread), self._name)
+            participant.thread()
+        except CommandError as error:
+            if error.exit_code is not ExitCode.NOT_FOUND:
                 raise
-            said = f"there is no thread '{thread}'. list_threads tells which there are."
-            raise Trouble(said, Exit.NOT_FOUND) from None
-        return who
+            message = f"there is no thread '{thread}'. list_threads tells which there are."
+            raise CommandError(message, ExitCode.NOT_FOUND) from None
+        return participant
 
-    def _check_said(self, who: Participant, name: str) -> None:
-        """Raises where a reply would be one to nothing."""
-        place = name.rpartition(".")[2]
-        if place.isascii() and place.isdigit() and len(place) < LONGEST_PLACE:
-            path = path_of("threads", who.thread_id, "events")
-            found = self._api.get(path, after=int(place) - 1, limit=1)["events"]
-            if found and found[0]["id"] == name:
+    def _check_reply(self, participant: Participant, name: str) -> None:
+        """Raise CommandError if the id is not an event of the thread."""
+        sequence = name.rpartition(".")[2]
+        if sequence.isascii() and sequence.isdigit() and len(sequence) < LONGEST_PLACE:
+            path = api_path("threads", participant.thread_id, "events")
+            events = self._api.get(path, after=int(sequence) - 1, limit=1)["events"]
+            if events and events[0]["id"] == name:
                 return
-        raise Trouble(
+        raise CommandError(
             f"nothing in this thread has the id '{name}'. reply_to is an id that say or"
             " wait_for_me has given; leave it out to reply to nothing."
         )
 
-    def _seat(self, thread: str) -> Participant:
-        """To speak one must take part."""
-        if thread not in self._seats:
-            who = self._there(thread)
+    def _joined_participant(self, thread: str) -> Participant:
+        """Return a participant that has joined the thread, because only those may speak."""
+        if thread not in self._joined_threads:
+            participant = self._participant(thread)
             if self._name is not None and not is_person(self._name):
                 check_name(self._api, self._name)
-            who.take_seat(PROFILE)
+            participant.take_seat(PROFILE)
             if thread.startswith("@"):
-                return who  # it means another one tomorrow
-            self._seats[thread] = who
-            while len(self._seats) > MOST_THREADS:
-                self._seats.pop(next(iter(self._seats)))
-        return self._seats[thread]
+                return participant  # @last may mean another thread later
+            self._joined_threads[thread] = participant
+            while len(self._joined_threads) > MOST_THREADS:
+                self._joined_threads.pop(next(iter(self._joined_threads)))
+        return self._joined_threads[thread]
 
-    def _waits(self, seconds: int) -> Iterator[int]:
-        """How long to wait each time, until the time is over or nobody waits any more."""
+    def _wait_spans(self, seconds: int) -> Iterator[int]:
+        """Yield how long to wait each time, until the time is over or the call is cancelled."""
         over, until = self.calls.over, time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not over.is_set():
             yield max(1, min(POLL, int(left)))
 
-    def _answer(
-        self, who: Participant, question: int, after: int
+    def _find_answer(
+        self, participant: Participant, question: int, after: int
     ) -> tuple[dict[str, Any] | None, int]:
-        """What a person has said after that which is an answer, and how far was read."""
+        """Return a person's answer after that sequence, and how far was read."""
         events = list(
-            self._api.get(path_of("threads", who.thread_id, "events"), after=after)["events"]
+            self._api.get(api_path("threads", participant.thread_id, "events"), after=after)[
+                "events"
+            ]
         )
         for event in events:
-            if answers(event, who, question):
+            if is_answer(event, participant, question):
                 return dict(event), int(event["seq"])
         return None, max([after, *(int(event["seq"]) for event in events)])
 
-    def _told(self, who: Participant) -> dict[str, Any]:
-        thread, events = who.thread(), spoken(who.events())
+    def _thread_view(self, participant: Participant) -> dict[str, Any]:
+        thread, events = participant.thread(), newest_turns(participant.events())
         return {
-            "threadId": who.thread_id,
+            "threadId": participant.thread_id,
             "title": thread.get("title"),
             "open": thread["open"],
-            **_origin(thread),
-            "transcript": "\n".join(transcript(thread, events)),
+            **_import_note(thread),
+            "transcript": "\n".join(render_transcript(thread, events)),
         }
 
 
-def _origin(thread: dict[str, Any]) -> dict[str, Any]:
-    """Who has spoken in a thread that was brought along is what it says itself."""
+def _import_note(thread: dict[str, Any]) -> dict[str, Any]:
+    """Mark an imported thread, because this host cannot vouch for its speakers."""
     return {"imported": True} if thread.get("imported") else {}
 
 
-def answers(event: dict[str, Any], who: Participant, question: int) -> bool:
-    """Whether it is a person's answer: a reply to the question, a word to who asked, or one to all
-    that replies to nothing else."""
+def is_answer(event: dict[str, Any], asker: Participant, question: int) -> bool:
+    """Whether the event is a person's answer.
+
+    It replies to the question, addresses the asker, or addresses everyone and replies to nothing.
+    """
     if event["type"] != "message" or not is_person(event["from"]):
         return False
     reply, to = event["meta"].get("reply_to"), event["to"]
     if reply is not None and str(reply).rpartition(".")[2] != str(question):
         return False
-    if reply is None and to != "all" and full_name(to) != full_name(str(who.name)):
+    if reply is None and to != "all" and full_name(to) != full_name(str(asker.name)):
         return False
     # an agent's handle may look like a person's
-    return f"host:{event['from']}" not in members(who.thread())
+    return f"host:{event['from']}" not in participant_ids(asker.thread())

@@ -1,24 +1,24 @@
-"""Somebody in a thread, as the command line sees it: what is said, asked and shown under a name."""
+"""A participant of a thread: speak, wait for questions and show presence."""
 
 import time
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
-from moot.cli.joining.briefing import MOST_EVENTS, members, newest
-from moot.cli.shared.client import Api, path_of, refusal
-from moot.cli.shared.errors import Trouble
+from moot.cli.joining.briefing import MAX_TURNS, participant_ids, read_newest_turns
+from moot.cli.shared.client import Api, api_path, error_from_answer
+from moot.cli.shared.errors import CommandError
 
-#: seconds of one poll, and how often a state is repeated that lasts
+#: seconds of one poll, and seconds after which a lasting state is sent again
 POLL, REPEAT = 20, 45.0
 
 
 class Participant:
-    """A name in a thread, spoken for with a key. Without a name it is the person of the key."""
+    """A name in a thread, spoken for with a key. Without a name it is the key's own person."""
 
     def __init__(self, api: Api, thread_id: str, name: str | None = None) -> None:
         self.api, self.thread_id, self.name = api, thread_id, name
-        self._state, self._signed = "", 0.0
+        self._state, self._signed_at = "", 0.0
 
     @property
     def called(self) -> str:
@@ -38,51 +38,54 @@ class Participant:
         own_id: str | None = None,
         **meta: Any,
     ) -> dict[str, Any]:
-        """The event as it stands in the log, and the host's warning where it has one. With an id of
-        the sender's own it may be said again where no answer came: it is heard once."""
-        about = {**meta, **({"reply_to": reply_to} if reply_to else {})}
-        body = {"type": kind, "content": content, "meta": about, **self._from()}
+        """Return the event as it is in the log, and the host's warning if there is one.
+
+        With ``own_id`` a turn may be sent again after a lost answer: the host records it once.
+        """
+        turn_meta = {**meta, **({"reply_to": reply_to} if reply_to else {})}
+        body = {"type": kind, "content": content, "meta": turn_meta, **self._from()}
         if to is not None:
             body["to"] = to
         if own_id is not None:
             body["id"] = own_id
-        answer = self.api.post(path_of("threads", self.thread_id, "events"), body)
-        warned = {"warning": answer["warning"]} if "warning" in answer else {}
-        return {**answer["event"], **warned}
+        answer = self.api.post(api_path("threads", self.thread_id, "events"), body)
+        warning = {"warning": answer["warning"]} if "warning" in answer else {}
+        return {**answer["event"], **warning}
 
     def next(self, after: int | None, wait: int) -> dict[str, Any] | None:
-        """What is asked next; None when nothing is in so many seconds."""
+        """Return the next question, or None if none comes within ``wait`` seconds."""
         query: dict[str, Any] = {"wait": wait}
         if after is not None:
             query["after"] = after
         if self.name is not None:
             query["as"] = self.name
-        answer = self.api.door.call("GET", f"{self._path('next')}?{urlencode(query)}")
+        answer = self.api.backend.call("GET", f"{self._path('next')}?{urlencode(query)}")
         if answer.status >= 400:
-            raise refusal(answer, self.api.door.place)
+            raise error_from_answer(answer, self.api.backend.place)
         return None if answer.status == 204 else dict(answer.data())
 
-    def events(self, most: int = MOST_EVENTS) -> list[dict[str, Any]]:
-        """The newest turns of the thread."""
-        return newest(self.api, self.thread_id, most)
+    def events(self, most: int = MAX_TURNS) -> list[dict[str, Any]]:
+        """Return the newest turns of the thread."""
+        return read_newest_turns(self.api, self.thread_id, most)
 
     def sign(self, state: str, **details: Any) -> None:
-        """A sign of life, where it says something new or the last one grows old. Nothing depends
-        on it, so trouble with it is none."""
+        """Send a presence state when it is new or the last one is old. Ignore errors."""
         now = time.monotonic()
-        if state == self._state and now - self._signed < REPEAT:
+        if state == self._state and now - self._signed_at < REPEAT:
             return
-        self._state, self._signed = state, now
+        self._state, self._signed_at = state, now
         body = {"state": state, **self._from(), **({"details": details} if details else {})}
-        with suppress(Trouble):
-            self.api.post(path_of("threads", self.thread_id, "presence"), body)
+        with suppress(CommandError):
+            self.api.post(api_path("threads", self.thread_id, "presence"), body)
 
     def steer(self, **content: Any) -> None:
         self.api.post(self._path("controls"), {"content": content, **self._from()})
 
     def take_seat(self, profile: dict[str, Any]) -> bool:
-        """Comes in where it does not take part yet. People need no invitation. Whether it came in,
-        now or when it was here before: nobody else has invited it."""
+        """Join the thread if needed; people need no invitation.
+
+        Return whether it joined by itself, now or earlier, and was not invited by others.
+        """
         from moot.core.text.names import is_person
 
         name = str(self.name or "user")
@@ -90,10 +93,10 @@ class Participant:
             return False
         thread = self.thread()
         if name.removeprefix("host:") not in {
-            each.removeprefix("host:") for each in members(thread)
+            each.removeprefix("host:") for each in participant_ids(thread)
         }:
-            invited = {"participant_id": name, "profile": profile}
-            self.api.post(self._path("controls"), {"content": {"invite": invited}})
+            invitation = {"participant_id": name, "profile": profile}
+            self.api.post(self._path("controls"), {"content": {"invite": invitation}})
             return True
         return bool(_profile(thread, name) == profile)
 
@@ -101,11 +104,11 @@ class Participant:
         return {} if self.name is None else {"from": self.name}
 
     def _path(self, *more: str) -> str:
-        return path_of("v1", "host", "moot", "threads", self.thread_id, *more)
+        return api_path("v1", "host", "moot", "threads", self.thread_id, *more)
 
 
 def _profile(thread: dict[str, Any], name: str) -> Any:
-    """What is known of somebody who was invited."""
+    """Return the profile of an invited participant."""
     from moot.core.text.names import full_name
 
     for each in thread["state"]["participants"]["invited"]:

@@ -1,4 +1,4 @@
-"""A program in its place in a thread: asked, waited for, and spoken for when it cannot."""
+"""Run a program in a thread: ask it, wait for its answer, and report its failures."""
 
 import signal
 import time
@@ -9,197 +9,208 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from moot.cli.joining import briefing
-from moot.cli.joining.join_key import Guest, Taken
-from moot.cli.joining.jsonl import Lines
+from moot.cli.joining.join_key import GuestParticipant, JoinSeatTaken
+from moot.cli.joining.jsonl import JsonlProgram
 from moot.cli.joining.participant import POLL
-from moot.cli.joining.subprocesses import Failed, Once
+from moot.cli.joining.subprocesses import OneShotProgram, ProgramFailed
 from moot.cli.shared import output
-from moot.cli.shared.client import Unreachable
-from moot.cli.shared.errors import Exit, Trouble
+from moot.cli.shared.client import ServerUnreachable
+from moot.cli.shared.errors import CommandError, ExitCode
 
 T = TypeVar("T")
 
-#: seconds a server may be away, how long until it is tried again, and the longest pause before a
+#: seconds that a server may be away, seconds between two tries, and the longest pause before a
 #: program is started again
-PATIENCE, AGAIN, LONGEST_PAUSE = 60.0, 0.5, 30.0
-#: answers of a server, or of what stands before it, that is not ready
-AWAY = frozenset({429, 502, 503, 504})
-#: refusals that are over some time: what was to be said is kept until then
-HELD = frozenset({"participant_muted", "thread_paused"})
-#: characters of an unfinished answer that are shown
-BEGUN = 2000
+PATIENCE, RETRY_SECONDS, LONGEST_PAUSE = 60.0, 0.5, 30.0
+#: statuses of a server or proxy that is not ready
+AWAY_STATUSES = frozenset({429, 502, 503, 504})
+#: refusals that end some time: the loop keeps the answer until then
+HELD_CODES = frozenset({"participant_muted", "thread_paused"})
+#: characters of an unfinished answer in the report of a failure
+MAX_PARTIAL_ANSWER = 2000
 
 #: a closed terminal leaves as Ctrl-C does
-ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
-class Words(NamedTuple):
-    """What is to be said, and to which question."""
+class ProgramTurn(NamedTuple):
+    """The text of a turn, and the question that it answers."""
 
     seq: int | None
     text: str
     more: dict[str, Any]
-    #: it is the last that is said
+    #: it is the program's last turn
     last: bool = False
 
 
-class Seat:
-    """A question is done with when its answer was heard, and not before: what is said has a name
-    by which the server knows it, so that it can be said again where no answer came."""
+class ProgramLoop:
+    """Asks a program whenever its participant is asked.
+
+    A question is done only when the server has the answer. Each turn has an id of its own, so that
+    it can be sent again after a lost answer.
+    """
 
     def __init__(
-        self, guest: Guest, program: Once | Lines, restarts: int, as_json: bool = False
+        self,
+        guest: GuestParticipant,
+        program: OneShotProgram | JsonlProgram,
+        restarts: int,
+        as_json: bool = False,
     ) -> None:
         self._guest, self._program, self._restarts = guest, program, restarts
         self._as_json = as_json
         self._failures = self._idle = 0
         self._after: int | None = None
-        #: an answer that could not be said yet
-        self._kept: Words | None = None
+        #: an answer that could not be sent yet
+        self._unsent: ProgramTurn | None = None
 
-    def stay(self) -> Exit:
-        """Until it is left, the thread is closed, or the program has failed too often."""
-        before = {number: signal.signal(number, _interrupt) for number in ENDINGS}
+    def stay(self) -> ExitCode:
+        """Run until the user leaves, the thread closes, or the program has failed too often."""
+        handlers = {number: signal.signal(number, _raise_interrupt) for number in END_SIGNALS}
         try:
-            return self._attend()
+            return self._run()
         except KeyboardInterrupt:
-            output.complain(f"{self._guest.called} leaves.")
-            return Exit.OK
+            output.print_error(f"{self._guest.called} leaves.")
+            return ExitCode.OK
         finally:
             self._program.close()
             self._guest.leave()
-            for number, handler in before.items():
+            for number, handler in handlers.items():
                 signal.signal(number, handler)
 
-    def _attend(self) -> Exit:
+    def _run(self) -> ExitCode:
         while True:
             try:
                 due = self._patiently(lambda: self._guest.next(self._after, POLL))
-            except (Unreachable, Taken):
+            except (ServerUnreachable, JoinSeatTaken):
                 raise
-            except Trouble:
+            except CommandError:
                 if self._patiently(self._guest.thread)["open"]:
                     raise
-                output.complain("The thread is closed.")
-                return Exit.OK
-            if not (self._alive() if due is None else self._answer(due)):
-                return Exit.FAILED
+                output.print_error("The thread is closed.")
+                return ExitCode.OK
+            if not (self._check_program() if due is None else self._answer_question(due)):
+                return ExitCode.FAILED
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """A server that is away for a while is waited for, and a key that is over is renewed."""
+        """Wait for a server that is away for a while, and renew an expired key."""
         since = 0.0
         while True:
             try:
-                return self._with_a_key(call)
-            except Trouble as trouble:
-                if not isinstance(trouble, Unreachable) and trouble.status not in AWAY:
+                return self._call_with_renewal(call)
+            except CommandError as error:
+                if not isinstance(error, ServerUnreachable) and error.status not in AWAY_STATUSES:
                     raise
                 since = since or time.monotonic()
                 if time.monotonic() - since > PATIENCE:
                     raise
-            time.sleep(AGAIN)
+            time.sleep(RETRY_SECONDS)
 
-    def _with_a_key(self, call: Callable[[], T]) -> T:
+    def _call_with_renewal(self, call: Callable[[], T]) -> T:
         try:
             return call()
-        except Trouble as trouble:
-            if trouble.status != 401:
+        except CommandError as error:
+            if error.status != 401:
                 raise
             if not self._guest.renew():
-                who = self._guest.called
-                raise Taken(f"{who} has lost its place: its key was revoked.") from trouble
+                name = self._guest.called
+                raise JoinSeatTaken(f"{name} has lost its place: its key was revoked.") from error
         return call()
 
-    def _alive(self) -> bool:
-        """Who dies while nobody asks is missed all the same."""
+    def _check_program(self) -> bool:
+        """Report a program that ends while it is not asked."""
         try:
             self._program.check()
-        except Failed as failure:
+        except ProgramFailed as failure:
             self._idle += 1
-            return self._say(self._failed(failure, None, {}))
+            return self._send(self._failure_turn(failure, None, {}))
         return True
 
-    def _answer(self, due: dict[str, Any]) -> bool:
-        """False when it has failed once too often."""
-        seq, kept = int(due["seq"]), self._kept
-        said = kept if kept is not None and kept.seq == seq else self._made(seq, due)
-        goes_on = self._say(said)
+    def _answer_question(self, due: dict[str, Any]) -> bool:
+        """Return False when the program has failed once too often."""
+        seq, unsent = int(due["seq"]), self._unsent
+        turn = unsent if unsent is not None and unsent.seq == seq else self._ask_program(seq, due)
+        continues = self._send(turn)
         self._guest.sign("listening")
-        return goes_on
+        return continues
 
-    def _made(self, seq: int, due: dict[str, Any]) -> Words:
-        """The program is asked."""
+    def _ask_program(self, seq: int, due: dict[str, Any]) -> ProgramTurn:
+        """Return the program's answer, or the report of its failure."""
         self._guest.sign("thinking")
-        about = {"reply_to": due["event"]["id"]} if due["event"] else {}
+        reply = {"reply_to": due["event"]["id"]} if due["event"] else {}
         try:
-            said, more = self._said(due)
-        except Failed as failure:
-            return self._failed(failure, seq, about)
+            text, more = self._program_answer(due)
+        except ProgramFailed as failure:
+            return self._failure_turn(failure, seq, reply)
         self._failures = 0
         kind = "result" if due["task"] else "message"
-        return Words(seq, "" if said == briefing.PASS else said, {"kind": kind, **about, **more})
+        return ProgramTurn(
+            seq, "" if text == briefing.PASS else text, {"kind": kind, **reply, **more}
+        )
 
-    def _said(self, due: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    def _program_answer(self, due: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         guest, program = self._guest, self._program
         thread, events = self._patiently(guest.thread), self._patiently(guest.events)
-        if isinstance(program, Once):
-            asked = briefing.prompt(thread, str(guest.name), due, events)
-            return program.answer(asked, self._beat), {}
-        told = {"type": "asked", **due, "title": thread.get("title"),
-                "context": briefing.spoken(events)}  # fmt: skip
-        said = program.answer(told, self._beat)
+        if isinstance(program, OneShotProgram):
+            prompt = briefing.build_prompt(thread, str(guest.name), due, events)
+            return program.answer(prompt, self._report_progress), {}
+        question = {"type": "asked", **due, "title": thread.get("title"),
+                "context": briefing.newest_turns(events)}  # fmt: skip
+        answer = program.answer(question, self._report_progress)
         if program.dropped:
-            output.complain(
+            output.print_error(
                 f"{guest.called} printed {program.dropped} lines that nobody had asked for; one"
                 " question has one line as its answer."
             )
             program.dropped = 0
-        return said
+        return answer
 
-    def _say(self, words: Words) -> bool:
-        """Heard, or kept until it may be. False when it was the last."""
-        guest, self._kept = self._guest, None
-        own_id = f"{guest.mark}.{f'idle-{self._idle}' if words.seq is None else words.seq}"
+    def _send(self, turn: ProgramTurn) -> bool:
+        """Send the turn, or keep it until it may be sent. Return False after the last turn."""
+        guest, self._unsent = self._guest, None
+        own_id = f"{guest.mark}.{f'idle-{self._idle}' if turn.seq is None else turn.seq}"
         try:
-            if words.text:
+            if turn.text:
                 self._show(
-                    self._patiently(lambda: guest.say(words.text, own_id=own_id, **words.more))
+                    self._patiently(lambda: guest.say(turn.text, own_id=own_id, **turn.more))
                 )
-        except (Unreachable, Taken):
-            raise  # the question stays open, for whoever joins next
-        except Trouble as trouble:
-            if trouble.code in HELD and not words.last:
-                self._kept = words
+        except (ServerUnreachable, JoinSeatTaken):
+            raise  # the question stays open for the next program that joins
+        except CommandError as error:
+            if error.code in HELD_CODES and not turn.last:
+                self._unsent = turn
                 return True
-            output.complain(f"{words.text}\n{guest.called} was not heard: {trouble}")
-        self._after = self._after if words.seq is None else words.seq
-        if not words.last and "failed" in words.more.get("tags", ()):
+            output.print_error(f"{turn.text}\n{guest.called} was not heard: {error}")
+        self._after = self._after if turn.seq is None else turn.seq
+        if not turn.last and "failed" in turn.more.get("tags", ()):
             time.sleep(min(LONGEST_PAUSE, 0.5 * 2**self._failures))
-        return not words.last
+        return not turn.last
 
     def _show(self, event: dict[str, Any]) -> None:
         if self._as_json:
-            output.json_line(event)
+            output.print_json_line(event)
         else:
-            click.echo(f"{self._guest.called}: {output.brief(event['content'])}")
+            click.echo(f"{self._guest.called}: {output.shorten(event['content'])}")
 
-    def _beat(self, begun: bool) -> None:
+    def _report_progress(self, begun: bool) -> None:
         self._guest.sign("typing" if begun else "thinking")
 
-    def _failed(self, failure: Failed, seq: int | None, about: dict[str, Any]) -> Words:
-        """Everybody is told, under its own name."""
-        goes_on = self._failures < self._restarts
+    def _failure_turn(
+        self, failure: ProgramFailed, seq: int | None, reply: dict[str, Any]
+    ) -> ProgramTurn:
+        """Return a turn that reports the failure to everyone, under the program's name."""
+        continues = self._failures < self._restarts
         self._failures += 1
-        how = "failed, and stays" if goes_on else "left"
-        told = [f"{self._guest.called} {how} ({failure.how})"]
-        told += [failure.last] if failure.last else []
-        if begun := failure.begun[:BEGUN]:
-            told.append(f"It had begun: {begun}")
-        # nobody is woken by what a program complained of
-        text = "\n".join(told).replace("@", "\uff20")
-        tags = ["failed" if goes_on else "left"]
-        return Words(seq, text, {**about, "tags": tags}, last=not goes_on)
+        outcome = "failed, and stays" if continues else "left"
+        lines = [f"{self._guest.called} {outcome} ({failure.how})"]
+        lines += [failure.last] if failure.last else []
+        if partial := failure.begun[:MAX_PARTIAL_ANSWER]:
+            lines.append(f"It had begun: {partial}")
+        # a mention in an error message must not wake anyone
+        text = "\n".join(lines).replace("@", "\uff20")
+        tags = ["failed" if continues else "left"]
+        return ProgramTurn(seq, text, {**reply, "tags": tags}, last=not continues)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _raise_interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt

@@ -1,1 +1,1 @@
-"""project."""
+"""A project on the command line: init, check, test, flows, models and tools."""

@@ -1,4 +1,4 @@
-"""``moot check``: every file of a project, before anything runs. Names file and line."""
+"""``moot check``: check every file of a project before anything runs."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -7,234 +7,246 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moot.cli.project.flow import checked, say_fine, say_problem
+from moot.cli.project.flow import check_or_error, print_checked, print_problem
 from moot.cli.project.flow_files import SUFFIXES, FlowProblem
 from moot.cli.shared import output
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.options import Options, shows
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.options import CommandOptions, json_option
 
 if TYPE_CHECKING:
     from moot.agents.definitions.manifest import Agent
-    from moot.agents.models.registry import Book
+    from moot.agents.models.registry import ModelRegistry
     from moot.config.settings import Settings
-    from moot.core.workflows.graph import Flow
+    from moot.core.workflows.flow import Flow
 
 AGENT = ".md"
 
 
 @click.command()
 @click.argument("files", metavar="[FILE]...", nargs=-1)
-@shows
-def check(options: Options, files: tuple[str, ...]) -> Exit:
+@json_option
+def check(options: CommandOptions, files: tuple[str, ...]) -> ExitCode:
     """Check moot.toml, agents, nodes, tools and workflows; or only these files and folders.
 
     Needs no server. Without FILE, what moot.toml and the environment name is checked.
     """
-    project = Project(options)
-    project.look(files)
-    if not project.seen:
-        raise Trouble("there is nothing to check here. Make a project with: moot init NAME",
-                      Exit.NOT_FOUND)  # fmt: skip
-    return Exit.FAILED if project.problems else Exit.OK
+    project = ProjectCheck(options)
+    project.check_files(files)
+    if not project.checked:
+        raise CommandError("there is nothing to check here. Make a project with: moot init NAME",
+                      ExitCode.NOT_FOUND)  # fmt: skip
+    return ExitCode.FAILED if project.problems else ExitCode.OK
 
 
-class Project:
-    """What is checked, and what is wrong with it."""
+class ProjectCheck:
+    """Checks the files of a project, and counts the problems."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: CommandOptions) -> None:
         self._options = options
-        self.seen = self.problems = 0
-        #: who there is; None where nobody says, and then nobody is missing
+        self.checked = self.problems = 0
+        #: the known agents; None if no folder lists them, and then none is missing
         self._agents: set[str] | None = None
         #: agent -> the file it is defined in
         self._files: dict[str, str] = {}
-        #: reference of a tool -> why no agent can be given it
-        self._lacks: Callable[[str], str | None] = lambda _: None
-        #: reference of a model -> why no agent can speak through it
-        self._mute: Callable[[str], str | None] = lambda _: None
-        #: what was said already, of files that are looked at twice
-        self._told: set[tuple[str, str]] = set()
+        #: reference of a tool -> why no agent can use it
+        self._tool_problem: Callable[[str], str | None] = lambda _: None
+        #: reference of a model -> why no agent can use it
+        self._model_problem: Callable[[str], str | None] = lambda _: None
+        #: problems that were printed already; a file may be checked twice
+        self._reported: set[tuple[str, str]] = set()
 
-    def look(self, files: tuple[str, ...]) -> None:
-        from moot.config.settings import agents_folder
+    def check_files(self, files: tuple[str, ...]) -> None:
+        from moot.config.settings import find_agents_folder
 
-        settings = self._settings()
+        settings = self._load_settings()
         if settings is None:
             return
-        types = self._types(settings)
-        self._take_tools(settings)
-        folder = agents_folder(settings)
+        types = self._load_node_types(settings)
+        self._check_tools(settings)
+        folder = find_agents_folder(settings)
         flows = settings.workflows or ("flows" if Path("flows").is_dir() else None)
         if folder is not None:
-            self._take_agents(_inside(folder, (AGENT,)), shown=not files)
+            self._check_agents(_files_in(folder, (AGENT,)), report=not files)
         named = [Path(file) for file in files]
         for path in named:
             if not path.exists():
-                self._wrong(str(path), Trouble(f"there is no file {path}."))
-        self._take_agents([f for path in named for f in _inside(path, (AGENT,))], shown=True)
-        wanted = named or ([Path(flows)] if flows is not None else [])
+                self._report_problem(str(path), CommandError(f"there is no file {path}."))
+        self._check_agents([f for path in named for f in _files_in(path, (AGENT,))], report=True)
+        to_check = named or ([Path(flows)] if flows is not None else [])
         every = [Path(flows)] if flows is not None else []
-        self._take_flows(wanted, [*every, *named], types)
+        self._check_flows(to_check, [*every, *named], types)
 
-    def _settings(self) -> "Settings | None":
-        from moot.config.settings import load, project_file
+    def _load_settings(self) -> "Settings | None":
+        from moot.config.settings import load_settings, project_file
 
         try:
             file = project_file()
-            settings = load()
+            settings = load_settings()
         except ValueError as error:
-            self._wrong("moot.toml", Trouble(str(error)))
+            self._report_problem("moot.toml", CommandError(str(error)))
             return None
-        self._mute = partial(unspeakable, models_of(settings))
+        self._model_problem = partial(model_problem, load_models(settings))
         if file.is_file():
-            self._fine(str(file))
+            self._report_fine(str(file))
         return settings
 
-    def _types(self, settings: "Settings") -> Any:
-        from moot.api.server import node_types
+    def _load_node_types(self, settings: "Settings") -> Any:
+        from moot.api.server import build_node_types
 
         try:
-            types = node_types(settings)
+            types = build_node_types(settings)
         except ValueError as error:
-            self._wrong(str(settings.nodes), Trouble(str(error)))
+            self._report_problem(str(settings.nodes), CommandError(str(error)))
             return None
         if settings.nodes:
-            self._fine(settings.nodes)
+            self._report_fine(settings.nodes)
         return types
 
-    def _take_tools(self, settings: "Settings") -> None:
-        from moot.config.project import shelf_of
-        from moot.config.settings import project, secret
+    def _check_tools(self, settings: "Settings") -> None:
+        from moot.config.project import build_tool_registry
+        from moot.config.settings import load_project, read_secret
 
         try:
-            self._lacks = shelf_of(project(), settings, secret).problem
+            self._tool_problem = build_tool_registry(load_project(), settings, read_secret).problem
         except ValueError as error:
-            self._wrong(str(settings.tools), Trouble(str(error)))
+            self._report_problem(str(settings.tools), CommandError(str(error)))
             return
         if settings.tools:
-            self._fine(settings.tools)
+            self._report_fine(settings.tools)
 
-    def _take_agents(self, files: list[Path], shown: bool) -> None:
-        from moot.agents.definitions.manifest import ManifestProblem, from_markdown
-        from moot.agents.definitions.registry import refuse_second
+    def _check_agents(self, files: list[Path], report: bool) -> None:
+        from moot.agents.definitions.manifest import ManifestProblem, agent_from_markdown
+        from moot.agents.definitions.registry import refuse_duplicate
 
         for file in files:
             self._agents = self._agents or set()
             try:
                 text = file.read_text(encoding="utf-8")
-                agent = from_markdown(text, file.stem)
+                agent = agent_from_markdown(text, file.stem)
                 path = str(file.resolve())
-                refuse_second(text, agent, self._files.setdefault(agent.name, path), path)
-                self._refuse_lacking(agent, text)
+                refuse_duplicate(text, agent, self._files.setdefault(agent.name, path), path)
+                self._check_agent(agent, text)
             except ManifestProblem as problem:
-                self._wrong(str(file), FlowProblem(str(file), problem.line, problem.message))
+                self._report_problem(
+                    str(file), FlowProblem(str(file), problem.line, problem.message)
+                )
             except (OSError, UnicodeDecodeError) as error:
-                self._wrong(str(file), Trouble(f"{file}: {error}"))
+                self._report_problem(str(file), CommandError(f"{file}: {error}"))
             else:
                 self._agents.add(agent.name)
-                if shown:
-                    self._fine(str(file))
+                if report:
+                    self._report_fine(str(file))
 
-    def _refuse_lacking(self, agent: "Agent", text: str) -> None:
-        """Raises ManifestProblem for a tool or a model that is not there, or an empty file."""
-        from moot.agents.definitions.manifest import ManifestProblem, line_of_field, line_of_tool
+    def _check_agent(self, agent: "Agent", text: str) -> None:
+        """Raise ManifestProblem for a missing tool or model, or an empty file."""
+        from moot.agents.definitions.manifest import (
+            ManifestProblem,
+            find_field_line,
+            find_tool_line,
+        )
 
         for tool in agent.tools:
-            if said := self._lacks(tool):
-                raise ManifestProblem(said, line_of_tool(text, tool))
-        if said := self._mute(agent.model):
-            raise ManifestProblem(said, line_of_field(text, "model"))
+            if problem := self._tool_problem(tool):
+                raise ManifestProblem(problem, find_tool_line(text, tool))
+        if problem := self._model_problem(agent.model):
+            raise ManifestProblem(problem, find_field_line(text, "model"))
         if not text.strip():
             raise ManifestProblem("the file is empty; write what the agent is to do", 1)
 
-    def _take_flows(self, wanted: list[Path], every: list[Path], types: Any) -> None:
+    def _check_flows(self, to_check: list[Path], every: list[Path], types: Any) -> None:
         if types is None:
             return
-        found = {str(file): checked(str(file), types)
-                 for folder in every for file in _inside(folder, SUFFIXES)}  # fmt: skip
-        known = {flow.definition.id for flow in found.values() if not isinstance(flow, Trouble)}
-        for name in dict.fromkeys(str(f) for folder in wanted for f in _inside(folder, SUFFIXES)):
-            flow = found[name]
-            if not isinstance(flow, Trouble) and (who := self._missing(name, flow, known)):
-                flow = who
-            if isinstance(flow, Trouble):
-                self._wrong(name, flow)
+        results = {str(file): check_or_error(str(file), types)
+                 for folder in every for file in _files_in(folder, SUFFIXES)}  # fmt: skip
+        known_ids = {
+            flow.definition.id for flow in results.values() if not isinstance(flow, CommandError)
+        }
+        for name in dict.fromkeys(
+            str(f) for folder in to_check for f in _files_in(folder, SUFFIXES)
+        ):
+            flow = results[name]
+            if not isinstance(flow, CommandError) and (
+                problem := self._missing_agent(name, flow, known_ids)
+            ):
+                flow = problem
+            if isinstance(flow, CommandError):
+                self._report_problem(name, flow)
             else:
-                self.seen += 1
-                say_fine(self._options, name, flow, sorted(set(flow.references) - known))
+                self.checked += 1
+                print_checked(self._options, name, flow, sorted(set(flow.references) - known_ids))
 
-    def _missing(self, file: str, flow: "Flow", flows: set[str]) -> FlowProblem | None:
-        """Somebody the workflow counts on who is neither an agent nor a workflow here."""
-        from moot.core.text.nearest import nearest
+    def _missing_agent(self, file: str, flow: "Flow", flows: set[str]) -> FlowProblem | None:
+        """Return a problem for an agent or worker that is neither an agent nor a workflow here."""
+        from moot.core.text.nearest import nearest_word
 
-        for name in _people(flow) if self._agents is not None else ():
-            known = {*(self._agents or ()), *flows}
-            if name not in known:
-                meant = nearest(name, sorted(known))
-                hint = f" — did you mean '{meant}'?" if meant else ""
-                line = _line_with(Path(file), name)
+        for name in _agent_names(flow) if self._agents is not None else ():
+            names_known = {*(self._agents or ()), *flows}
+            if name not in names_known:
+                suggestion = nearest_word(name, sorted(names_known))
+                hint = f" — did you mean '{suggestion}'?" if suggestion else ""
+                line = _line_of_word(Path(file), name)
                 return FlowProblem(file, line, f"unknown agent '{name}'{hint}")
         return None
 
-    def _fine(self, name: str) -> None:
-        self.seen += 1
+    def _report_fine(self, name: str) -> None:
+        self.checked += 1
         if self._options.json:
-            output.json_line({"file": name, "ok": True})
+            output.print_json_line({"file": name, "ok": True})
         else:
             click.echo(f"{name} is fine")
 
-    def _wrong(self, name: str, problem: Trouble) -> None:
-        if (name, str(problem)) in self._told:
+    def _report_problem(self, name: str, problem: CommandError) -> None:
+        if (name, str(problem)) in self._reported:
             return
-        self._told.add((name, str(problem)))
-        self.seen += 1
+        self._reported.add((name, str(problem)))
+        self.checked += 1
         self.problems += 1
-        say_problem(self._options, name, problem)
+        print_problem(self._options, name, problem)
 
 
-def models_of(settings: "Settings") -> "Book":
-    """Those of this project; none of them is spoken to."""
+def load_models(settings: "Settings") -> "ModelRegistry":
+    """Return the project's models; none of them is called."""
     from moot.clock import SystemClock
-    from moot.config.project import book_of
-    from moot.config.settings import project, secret
+    from moot.config.project import build_model_registry
+    from moot.config.settings import load_project, read_secret
 
-    return book_of(project(), settings, secret, SystemClock())
+    return build_model_registry(load_project(), settings, read_secret, SystemClock())
 
 
-def unspeakable(book: "Book", reference: str) -> str | None:
-    """Why no agent can speak through a model, in the words of a mistake in a file."""
+def model_problem(registry: "ModelRegistry", reference: str) -> str | None:
+    """Return why no agent can use a model, as a message for a file."""
     from moot.agents.models.registry import PRESETS
-    from moot.core.text.nearest import nearest
+    from moot.core.text.nearest import nearest_word
 
-    name, known = reference.partition("/")[0], [*book.entries, *PRESETS]
-    if name in known:
-        return book.problem(reference)
-    meant = nearest(name, known)
-    return f"unknown model '{name}'" + (f" — did you mean '{meant}'?" if meant else "")
+    name, names = reference.partition("/")[0], [*registry.entries, *PRESETS]
+    if name in names:
+        return registry.problem(reference)
+    suggestion = nearest_word(name, names)
+    return f"unknown model '{name}'" + (f" — did you mean '{suggestion}'?" if suggestion else "")
 
 
-def _inside(path: Path, suffixes: tuple[str, ...]) -> list[Path]:
+def _files_in(path: Path, suffixes: tuple[str, ...]) -> list[Path]:
     if path.is_dir():
         return sorted(file for file in path.rglob("*") if file.suffix in suffixes)
     return [path] if path.suffix in suffixes and path.is_file() else []
 
 
-def _people(flow: "Flow") -> Iterable[str]:
-    """The agents of this host a workflow names, and the workers it hands work to."""
+def _agent_names(flow: "Flow") -> Iterable[str]:
+    """Yield the agents of this host that a workflow names, and its workers."""
     for node in flow.nodes.values():
         pin = node.definition.agent
-        named = [node.definition.config.get("agent"), *node.definition.config.get("workers", [])]
+        names = [node.definition.config.get("agent"), *node.definition.config.get("workers", [])]
         if isinstance(pin, dict):
-            named.append(pin.get("agentId"))
-        for name in named:
+            names.append(pin.get("agentId"))
+        for name in names:
             if isinstance(name, str) and (":" not in name or name.startswith("host:")):
                 yield name.removeprefix("host:")
 
 
-def _line_with(file: Path, word: str) -> int:
+def _line_of_word(file: Path, word: str) -> int:
     import re
 
     lines = file.read_text(encoding="utf-8").splitlines()
-    found = (n for n, line in enumerate(lines, 1)
+    numbers = (n for n, line in enumerate(lines, 1)
              if re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", line))  # fmt: skip
-    return next(found, 1)
+    return next(numbers, 1)

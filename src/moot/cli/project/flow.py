@@ -1,18 +1,18 @@
-"""``moot flow``: the workflows a server has, and files before they get there."""
+"""``moot flow``: list the workflows of a server; check and register files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from moot.cli.project.flow_files import FlowProblem, body_of
+from moot.cli.project.flow_files import FlowProblem, read_definition
 from moot.cli.shared import output
-from moot.cli.shared.client import path_of, to_read, to_write
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.options import Options, talks
+from moot.cli.shared.client import api_for_reading, api_for_writing, api_path
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.options import CommandOptions, server_options
 
 if TYPE_CHECKING:
-    from moot.core.workflows.graph import Flow
+    from moot.core.workflows.flow import Flow
 
 
 @click.group()
@@ -21,14 +21,14 @@ def flow() -> None:
 
 
 @flow.command("list")
-@talks
-def list_(options: Options) -> None:
+@server_options
+def list_(options: CommandOptions) -> None:
     """List the registered workflows."""
-    rows = to_read(options).get("/v1/host/moot/workflows")["workflows"]
+    rows = api_for_reading(options).get("/v1/host/moot/workflows")["workflows"]
     if options.json:
-        output.show_json(rows)
+        output.print_json(rows)
         return
-    output.table(
+    output.print_table(
         ("ID", "VERSION", "NODES", "SOURCE", "DESCRIPTION"),
         ([r["workflowId"], r["version"], r["nodes"], r["source"], r["description"]] for r in rows),
         empty="No workflows. Add one with: moot flow add FILE",
@@ -37,38 +37,38 @@ def list_(options: Options) -> None:
 
 @flow.command()
 @click.argument("flow_id", metavar="FLOW")
-@talks
-def show(options: Options, flow_id: str) -> None:
+@server_options
+def show(options: CommandOptions, flow_id: str) -> None:
     """Show a workflow's nodes and edges (--json: its whole definition)."""
-    found = to_read(options).get(path_of("v1", "workflows", flow_id))
+    workflow = api_for_reading(options).get(api_path("v1", "workflows", flow_id))
     if options.json:
-        output.show_json(found)
+        output.print_json(workflow)
         return
-    id_, version, name = (output.line(found[part]) for part in ("id", "version", "name"))
+    id_, version, name = (output.safe_line(workflow[part]) for part in ("id", "version", "name"))
     click.echo(f"{click.style(id_, bold=True)} {version}  {name}")
-    for variable in found["variables"]:
-        said = output.line(f"{variable['name']}: {variable['type']}{_default(variable)}")
-        click.echo(f"  {said}")
-    after: dict[str, list[str]] = {node["id"]: [] for node in found["nodes"]}
-    for edge in found["edges"]:
+    for variable in workflow["variables"]:
+        line = output.safe_line(f"{variable['name']}: {variable['type']}{_default_text(variable)}")
+        click.echo(f"  {line}")
+    after: dict[str, list[str]] = {node["id"]: [] for node in workflow["nodes"]}
+    for edge in workflow["edges"]:
         after[edge["sourceNodeId"]].append(edge["targetNodeId"])
-    output.table(
+    output.print_table(
         ("NODE", "TYPE", "THEN"),
-        ([n["id"], n["typeId"], ", ".join(after[n["id"]])] for n in found["nodes"]),
+        ([n["id"], n["typeId"], ", ".join(after[n["id"]])] for n in workflow["nodes"]),
     )
 
 
-def _default(variable: dict[str, Any]) -> str:
+def _default_text(variable: dict[str, Any]) -> str:
     if "defaultValue" in variable:
-        return f" = {output.brief(variable['defaultValue'])}"
+        return f" = {output.shorten(variable['defaultValue'])}"
     return " (required)" if variable.get("required") else ""
 
 
 @flow.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--nodes", metavar="FILE", help="A Python file of @node functions they use.")
-@talks
-def check(options: Options, files: tuple[str, ...], nodes: str | None) -> Exit:
+@server_options
+def check(options: CommandOptions, files: tuple[str, ...], nodes: str | None) -> ExitCode:
     """Check workflow files, or all in a folder. Names file, line and the nearest word.
 
     Needs no server; one that runs is asked only for child workflows that are not among the files.
@@ -76,87 +76,92 @@ def check(options: Options, files: tuple[str, ...], nodes: str | None) -> Exit:
     from moot.cli.project import flow_files
     from moot.engine.nodes import registry
 
-    types = registry.built_in()
+    types = registry.built_in_types()
     try:
-        types.update(registry.from_entry_points())
+        types.update(registry.types_from_entry_points())
         if nodes:
-            types.update(registry.from_file(nodes))
+            types.update(registry.types_from_file(nodes))
     except ValueError as error:
-        raise Trouble(str(error)) from error
-    found_in = [(name, checked(name, types)) for name in flow_files.expanded(files)]
-    fine = [found for _, found in found_in if not isinstance(found, Trouble)]
-    children = {child for found in fine for child in found.references}
-    elsewhere = children - {found.definition.id for found in fine}
-    missing = flow_files.unknown(to_write(options), elsewhere) if elsewhere else set()
-    for name, found in found_in:
-        if isinstance(found, Trouble):
-            say_problem(options, name, found)
+        raise CommandError(str(error)) from error
+    results = [(name, check_or_error(name, types)) for name in flow_files.expand_folders(files)]
+    fine = [result for _, result in results if not isinstance(result, CommandError)]
+    children = {child for result in fine for child in result.references}
+    elsewhere = children - {result.definition.id for result in fine}
+    missing = (
+        flow_files.unknown_workflows(api_for_writing(options), elsewhere) if elsewhere else set()
+    )
+    for name, result in results:
+        if isinstance(result, CommandError):
+            print_problem(options, name, result)
         else:
-            say_fine(options, name, found, sorted(missing & set(found.references)))
-    return Exit.OK if len(fine) == len(found_in) else Exit.FAILED
+            print_checked(options, name, result, sorted(missing & set(result.references)))
+    return ExitCode.OK if len(fine) == len(results) else ExitCode.FAILED
 
 
-def checked(name: str, types: Any) -> "Flow | Trouble":
-    from moot.cli.project import flow_files as flows
+def check_or_error(name: str, types: Any) -> "Flow | CommandError":
+    from moot.cli.project import flow_files
 
     try:
-        return flows.check(Path(name), types)
-    except Trouble as problem:
+        return flow_files.compile_file(Path(name), types)
+    except CommandError as problem:
         return problem
 
 
-def say_problem(options: Options, name: str, problem: Trouble) -> None:
+def print_problem(options: CommandOptions, name: str, problem: CommandError) -> None:
     if options.json:
         line, message = getattr(problem, "line", None), getattr(problem, "message", str(problem))
-        output.json_line({"file": name, "line": line, "ok": False, "message": message})
+        output.print_json_line({"file": name, "line": line, "ok": False, "message": message})
     else:
-        output.complain(f"error: {problem}")
+        output.print_error(f"error: {problem}")
 
 
-def say_fine(options: Options, file: str, found: "Flow", missing: list[str]) -> None:
-    flow_id, nodes = found.definition.id, len(found.nodes)
-    from moot.core.workflows.warnings import remarks
+def print_checked(options: CommandOptions, file: str, flow: "Flow", missing: list[str]) -> None:
+    flow_id, nodes = flow.definition.id, len(flow.nodes)
+    from moot.core.workflows.warnings import definition_warnings
 
-    warnings = [_no_child(child, "among these files nor known to a server") for child in missing]
-    warnings += [f"{remark}." for remark in remarks(found)]
+    warnings = [
+        _missing_child_warning(child, "among these files nor known to a server")
+        for child in missing
+    ]
+    warnings += [f"{remark}." for remark in definition_warnings(flow)]
     if options.json:
-        said = {"file": file, "ok": True, "workflowId": flow_id, "nodes": nodes}
-        output.json_line({**said, "warnings": warnings} if warnings else said)
+        result = {"file": file, "ok": True, "workflowId": flow_id, "nodes": nodes}
+        output.print_json_line({**result, "warnings": warnings} if warnings else result)
         return
-    click.echo(f"{file}: {output.line(flow_id)} is fine ({nodes} nodes)")
+    click.echo(f"{file}: {output.safe_line(flow_id)} is fine ({nodes} nodes)")
     for warning in warnings:
-        output.complain(f"warning: {file}: {warning}")
+        output.print_error(f"warning: {file}: {warning}")
 
 
-def _no_child(child: str, where: str) -> str:
+def _missing_child_warning(child: str, where: str) -> str:
     return f"it runs the workflow '{child}', which is neither {where}."
 
 
 @flow.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@talks
-def add(options: Options, files: tuple[str, ...]) -> None:
+@server_options
+def add(options: CommandOptions, files: tuple[str, ...]) -> None:
     """Register workflow files with the server; the newest of an id is what new runs use."""
-    from moot.cli.project.flow_files import children_of, expanded, unknown
+    from moot.cli.project.flow_files import child_workflows, expand_folders, unknown_workflows
 
-    api = to_write(options)
+    api = api_for_writing(options)
     children: dict[str, str] = {}
-    for name in expanded(files):
+    for name in expand_folders(files):
         try:
-            body = body_of(Path(name))
+            body = read_definition(Path(name))
             answer = api.ask("POST", "/v1/host/moot/workflows", body)
         except FlowProblem:
             raise
-        except Trouble as trouble:
-            raise Trouble(f"{name}: {trouble}", trouble.exit_code) from trouble
+        except CommandError as error:
+            raise CommandError(f"{name}: {error}", error.exit_code) from error
         if options.json:
-            output.json_line(answer)
+            output.print_json_line(answer)
         else:
-            made = output.line(f"{answer['workflowId']} {answer['version']}")
-            click.echo(f"{made} registered from {name}")
+            registered = output.safe_line(f"{answer['workflowId']} {answer['version']}")
+            click.echo(f"{registered} registered from {name}")
             for warning in answer.get("warnings", []):
-                output.complain(f"warning: {name}: {output.line(warning)}.")
-        children.update(dict.fromkeys(children_of(body), name))
-    for child in sorted(unknown(api, set(children))):
-        said = _no_child(child, "among these files nor known to the server")
-        output.complain(f"warning: {children[child]}: {said}")
+                output.print_error(f"warning: {name}: {output.safe_line(warning)}.")
+        children.update(dict.fromkeys(child_workflows(body), name))
+    for child in sorted(unknown_workflows(api, set(children))):
+        warning_text = _missing_child_warning(child, "among these files nor known to the server")
+        output.print_error(f"warning: {children[child]}: {warning_text}")

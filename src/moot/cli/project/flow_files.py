@@ -1,109 +1,113 @@
-"""Workflow files: read, checked without a server, registered with one."""
+"""Workflow files: read them, check them without a server, register them."""
 
 import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moot.cli.shared.client import Api, Unreachable, path_of
-from moot.cli.shared.errors import Exit, Trouble
+from moot.cli.shared.client import Api, ServerUnreachable, api_path
+from moot.cli.shared.errors import CommandError, ExitCode
 
 if TYPE_CHECKING:
-    from moot.core.workflows.graph import Flow
+    from moot.core.workflows.flow import Flow
 
 SUFFIXES = (".json", ".yaml", ".yml")
 
 
-class FlowProblem(Trouble):
-    """A mistake in a file, with its place as editors understand it."""
+class FlowProblem(CommandError):
+    """A mistake in a file, with its place in the form that editors understand."""
 
     def __init__(self, file: str, line: int, message: str) -> None:
         super().__init__(f"{file}:{line}: {message}")
         self.file, self.line, self.message = file, line, message
 
 
-def expanded(names: tuple[str, ...]) -> list[str]:
-    """Files as they are; a folder stands for every workflow file in it."""
-    found: list[str] = []
+def expand_folders(names: tuple[str, ...]) -> list[str]:
+    """Return the files, with each folder replaced by the workflow files in it."""
+    files: list[str] = []
     for name in names:
         if Path(name).is_dir():
             inside = sorted(file for file in Path(name).rglob("*") if file.suffix in SUFFIXES)
             if not inside:
-                raise Trouble(f"there is no workflow file in {name}.", Exit.NOT_FOUND)
-            found += map(str, inside)
+                raise CommandError(f"there is no workflow file in {name}.", ExitCode.NOT_FOUND)
+            files += map(str, inside)
         else:
-            found.append(name)
-    return found
+            files.append(name)
+    return files
 
 
-def children_of(body: bytes) -> set[str]:
-    """The workflows that a definition the server has taken starts as child runs."""
-    from moot.core.workflows.node_types import Kind
+def child_workflows(body: bytes) -> set[str]:
+    """Return the workflows that a definition starts as child runs."""
+    from moot.core.workflows.node_types import NodeKind
     from moot.engine.nodes import registry
 
-    starts = {name for name, type_ in registry.built_in().items() if type_.kind is Kind.CHILD}
+    child_types = {
+        name for name, type_ in registry.built_in_types().items() if type_.kind is NodeKind.CHILD
+    }
     configs = [node.get("config", {}) for node in json.loads(body)["nodes"]
-               if node["typeId"] in starts]  # fmt: skip
+               if node["typeId"] in child_types]  # fmt: skip
     return {str(config["workflowId"]) for config in configs if "workflowId" in config}
 
 
-def unknown(api: Api, names: set[str]) -> set[str]:
-    """Those workflows no server that can be asked knows."""
+def unknown_workflows(api: Api, names: set[str]) -> set[str]:
+    """Return the workflows that the server does not know, or all if no server answers."""
     missing = set()
     for name in sorted(names):
         try:
-            api.get(path_of("v1", "workflows", name))
-        except Unreachable:
+            api.get(api_path("v1", "workflows", name))
+        except ServerUnreachable:
             return names
-        except Trouble:
+        except CommandError:
             missing.add(name)
     return missing
 
 
-def registered(api: Api, flow: str) -> str:
-    """The id of a workflow; a file is registered first."""
+def register_flow(api: Api, flow: str) -> str:
+    """Return the id of a workflow; register it first if it is a file."""
     if not flow.endswith(SUFFIXES):
         return flow
-    answer: dict[str, Any] = api.ask("POST", "/v1/host/moot/workflows", body_of(Path(flow)))
+    answer: dict[str, Any] = api.ask("POST", "/v1/host/moot/workflows", read_definition(Path(flow)))
     return str(answer["workflowId"])
 
 
-def body_of(file: Path) -> bytes:
-    """The definition in a file, as the protocol has it."""
+def read_definition(file: Path) -> bytes:
+    """Return the definition in a file, in the form of the protocol. Raise CommandError."""
     from moot.api.workflows.folder import read_flow
     from moot.core.workflows.yaml import FlowFileError
 
     if file.suffix not in SUFFIXES:
-        raise Trouble(f"{file}: a workflow file ends with {', '.join(SUFFIXES)}.", Exit.USAGE)
+        raise CommandError(
+            f"{file}: a workflow file ends with {', '.join(SUFFIXES)}.", ExitCode.USAGE
+        )
     try:
         return read_flow(file)
     except FlowFileError as error:
         raise FlowProblem(str(file), error.line, error.message) from error
     except FileNotFoundError:
-        raise Trouble(f"there is no file {file}.", Exit.NOT_FOUND) from None
+        raise CommandError(f"there is no file {file}.", ExitCode.NOT_FOUND) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise Trouble(f"{file} cannot be read: {error}.") from None
+        raise CommandError(f"{file} cannot be read: {error}.") from None
 
 
-def check(file: Path, types: Any) -> "Flow":
-    """The compiled workflow of a file, or a problem that names its line."""
+def compile_file(file: Path, types: Any) -> "Flow":
+    """Return the compiled workflow of a file. Raise FlowProblem with the line."""
     from moot.core.errors import MootError
-    from moot.core.workflows.definition import parse
-    from moot.core.workflows.graph import compile_flow, digest
+    from moot.core.workflows.definition import parse_definition
+    from moot.core.workflows.flow import compile_flow, definition_digest
 
-    body = body_of(file)
+    body = read_definition(file)
     if file.suffix == ".json":
-        _refuse_no_json(file, body)
+        _refuse_invalid_json(file, body)
     try:
-        return compile_flow(parse(body), types, digest(body))
+        return compile_flow(parse_definition(body), types, definition_digest(body))
     except MootError as refusal:
         text = file.read_text(encoding="utf-8")
-        line = _line_of(text, refusal)
+        line = _line_of_refusal(text, refusal)
         raise FlowProblem(str(file), line, refusal.message) from refusal
 
 
-def _refuse_no_json(file: Path, body: bytes) -> None:
-    """The host's own parser is quick, but does not say where."""
+def _refuse_invalid_json(file: Path, body: bytes) -> None:
+    """Raise FlowProblem with the line, because the host's own parser does not name it."""
     try:
         json.loads(body)
     except json.JSONDecodeError as error:
@@ -112,8 +116,8 @@ def _refuse_no_json(file: Path, body: bytes) -> None:
         raise FlowProblem(str(file), 1, f"this is not JSON: {error}.") from error
 
 
-def _line_of(text: str, refusal: Any) -> int:
-    """Where the thing stands that the refusal is about: the first quoted word that is found."""
+def _line_of_refusal(text: str, refusal: Any) -> int:
+    """Return the line of the first quoted word of the refusal that is found."""
     words = [str(refusal.details.get("offendingTypeId", ""))]
     words += re.findall(r"['`]([^'`]+)['`]", refusal.message)
     for word in filter(None, words):

@@ -1,36 +1,38 @@
-"""The calls of ``moot models test``: one tiny one, and with --full one for each thing it can do."""
+"""The calls of ``moot models test``: a tiny one, and with --full one per feature."""
 
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from moot.agents.models import (
-    Context,
-    Message,
+    AnswerFormat,
+    DemoContext,
+    ModelMessage,
     ModelRequest,
-    ResponseFormat,
-    Text,
-    Tool,
-    ask,
-    structured,
+    ModelTool,
+    TextPiece,
+    ask_model,
+    parse_structured_answer,
 )
-from moot.agents.models.protocol import Folding
+from moot.agents.models.protocol import AnswerFolder
 from moot.cli.shared import output
 from moot.clock import SystemClock
 from moot.core.errors.models import ModelError, ModelWithoutSchemas
 
 if TYPE_CHECKING:
-    from moot.agents.models.registry import Book, Chosen
+    from moot.agents.models.registry import ChosenModel, ModelRegistry
 
 LONGEST = 64
-#: enough for models that think before they speak
+#: enough for models that reason before they answer
 OUTPUT_TOKENS = 512
 
-HELLO = Message(role="user", content="Say hello in three words.")
-ASK_TOOL = Message(role="user", content="Use the tool 'clock' to find out what time it is.")
-ASK_JSON = Message(role="user", content="Is 2 + 2 equal to 4? Answer as JSON with the field 'yes'.")
-CLOCK = Tool(name="clock", description="The time now.", parameters={"type": "object"})
-YES = ResponseFormat(
+HELLO = ModelMessage(role="user", content="Say hello in three words.")
+ASK_TOOL = ModelMessage(role="user", content="Use the tool 'clock' to find out what time it is.")
+ASK_JSON = ModelMessage(
+    role="user", content="Is 2 + 2 equal to 4? Answer as JSON with the field 'yes'."
+)
+CLOCK = ModelTool(name="clock", description="The time now.", parameters={"type": "object"})
+YES = AnswerFormat(
     schema={
         "type": "object",
         "properties": {"yes": {"type": "boolean"}},
@@ -40,35 +42,39 @@ YES = ResponseFormat(
 )
 
 
-async def probe(book: "Book", reference: str, full: bool) -> dict[str, Any]:
-    """What the model did. Raises ModelError when it did not answer at all."""
-    # one attempt: who tests wants to see what is wrong now
-    chosen = book.choose(reference, attempts=1)
+async def probe_model(registry: "ModelRegistry", reference: str, full: bool) -> dict[str, Any]:
+    """Return the findings. Raise ModelError when the model did not answer at all."""
+    # one attempt, because a test should show what is wrong now
+    chosen = registry.choose(reference, attempts=1)
     try:
-        found = await _hello(chosen)
+        result = await _probe_answer(chosen)
         if full:
-            found["tools"] = await _tools(chosen)
-            found["json"] = await _json(book, chosen)
+            result["tools"] = await _probe_tools(chosen)
+            result["json"] = await _probe_json(registry, chosen)
     finally:
-        await book.aclose()
-    return found
+        await registry.aclose()
+    return result
 
 
-def _request(message: Message, **more: Any) -> ModelRequest:
+def _probe_request(message: ModelMessage, **more: Any) -> ModelRequest:
     return ModelRequest(
-        model="", messages=(message,), max_output_tokens=OUTPUT_TOKENS, context=Context(), **more
+        model="",
+        messages=(message,),
+        max_output_tokens=OUTPUT_TOKENS,
+        context=DemoContext(),
+        **more,
     )
 
 
-async def _hello(chosen: "Chosen") -> dict[str, Any]:
+async def _probe_answer(chosen: "ChosenModel") -> dict[str, Any]:
     clock = SystemClock()
     began = clock.millis()
-    folding, pieces, first = Folding(""), 0, None
-    async for piece in chosen.stream(_request(HELLO)):
+    folding, pieces, first_word_ms = AnswerFolder(""), 0, None
+    async for piece in chosen.stream(_probe_request(HELLO)):
         folding.take(piece)
-        if isinstance(piece, Text):
+        if isinstance(piece, TextPiece):
             pieces += 1
-            first = first or clock.millis() - began
+            first_word_ms = first_word_ms or clock.millis() - began
     answer = folding.answer()
     cost = chosen.cost(answer.usage)
     return {
@@ -76,7 +82,7 @@ async def _hello(chosen: "Chosen") -> dict[str, Any]:
         "model": answer.model,
         "finish": answer.finish,
         "said": answer.refusal or answer.text,
-        "firstWordMs": first,
+        "firstWordMs": first_word_ms,
         "totalMs": clock.millis() - began,
         "streams": pieces > 1,
         "inputTokens": answer.usage.input_tokens if answer.usage else None,
@@ -85,47 +91,47 @@ async def _hello(chosen: "Chosen") -> dict[str, Any]:
     }
 
 
-async def _tools(chosen: "Chosen") -> str:
+async def _probe_tools(chosen: "ChosenModel") -> str:
     if chosen.provider == "demo":
         return "only by a script"
     try:
-        answer = await ask(chosen, _request(ASK_TOOL, tools=(CLOCK,)))
+        answer = await ask_model(chosen, _probe_request(ASK_TOOL, tools=(CLOCK,)))
     except ModelError as error:
         return error.message
     return "yes" if answer.tool_calls else "it did not use the tool"
 
 
-async def _json(book: "Book", chosen: "Chosen") -> str:
-    request = _request(ASK_JSON, response_format=YES)
+async def _probe_json(registry: "ModelRegistry", chosen: "ChosenModel") -> str:
+    request = _probe_request(ASK_JSON, response_format=YES)
     try:
         try:
-            answer = await ask(chosen, request)
+            answer = await ask_model(chosen, request)
         except ModelWithoutSchemas:
-            answer = await ask(chosen, request)  # in words
-        structured(request, answer)
+            answer = await ask_model(chosen, request)  # with the schema in words
+        parse_structured_answer(request, answer)
     except ModelError as error:
         return error.message
-    model = book.opened(chosen.reference.name)
+    model = registry.opened(chosen.reference.name)
     return "emulated" if getattr(model, "json", "native") == "prompt" else "yes"
 
 
-def show(found: dict[str, Any]) -> None:
+def print_probe(result: dict[str, Any]) -> None:
     tokens = (
-        f"{found['inputTokens']} + {found['outputTokens']} tokens"
-        if found["inputTokens"] is not None
+        f"{result['inputTokens']} + {result['outputTokens']} tokens"
+        if result["inputTokens"] is not None
         else "tokens not told"
     )
-    times = output.span(found["totalMs"] / 1000)
+    times = output.format_span(result["totalMs"] / 1000)
     good, bad = click.style("✓", fg="green"), click.style("✗", fg="red")
-    parts = [f"{good} {found['reference']} answered in {times}", tokens]
-    if found["cost"]:
-        parts.append(found["cost"])
+    parts = [f"{good} {result['reference']} answered in {times}", tokens]
+    if result["cost"]:
+        parts.append(result["cost"])
     click.echo(" · ".join(parts))
-    click.echo(f"{good if found['streams'] else bad} streams")
-    if "tools" in found:
-        mark = good if found["tools"] in ("yes", "only by a script") else bad
-        click.echo(output.line(f"{mark} tools: {found['tools']}"))
+    click.echo(f"{good if result['streams'] else bad} streams")
+    if "tools" in result:
+        mark = good if result["tools"] in ("yes", "only by a script") else bad
+        click.echo(output.safe_line(f"{mark} tools: {result['tools']}"))
         words = {"emulated": "✗ json mode (will be emulated)", "yes": f"{good} json mode"}
-        click.echo(words.get(found["json"], output.line(f"{bad} json: {found['json']}")))
-    said = output.brief(found["said"], LONGEST)
-    click.echo(f"  {output.line(found['model'])} says: {said}")
+        click.echo(words.get(result["json"], output.safe_line(f"{bad} json: {result['json']}")))
+    text = output.shorten(result["said"], LONGEST)
+    click.echo(f"  {output.safe_line(result['model'])} says: {text}")

@@ -1,4 +1,4 @@
-"""``moot models``: which models there are, and whether they answer. Keys are named, never kept."""
+"""``moot models``: list, add, test and remove models. Keys are never stored."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.options import Options, shows
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.options import CommandOptions, json_option
 
 if TYPE_CHECKING:
     from moot.agents.models.config import ModelEntry
-    from moot.agents.models.registry import Book
-    from moot.config.project import Project
+    from moot.agents.models.registry import ModelRegistry
+    from moot.config.project import ProjectConfig
 
 
 @click.group()
@@ -21,14 +21,14 @@ def models() -> None:
 
 
 @models.command("list")
-@shows
-def list_(options: Options) -> None:
+@json_option
+def list_(options: CommandOptions) -> None:
     """List the models that can be named; demo is always there."""
-    rows = [_row(name, entry) for name, entry in _known(_project()).items()]
+    rows = [_model_row(name, entry) for name, entry in _listed_models(_load_project()).items()]
     if options.json:
-        output.show_json(rows)
+        output.print_json(rows)
         return
-    output.table(
+    output.print_table(
         ("NAME", "PROVIDER", "MODEL", "ADDRESS", "KEY"),
         ([row["name"], row["provider"], row["model"], row["url"], _key_state(row)]
          for row in rows),
@@ -45,63 +45,63 @@ def list_(options: Options) -> None:
     type=click.Choice(["openai", "anthropic", "demo"]),
     help="What it speaks; openai is what most do [openai].",
 )
-@shows
-def add(options: Options, name: str, **given: str | None) -> None:
+@json_option
+def add(options: CommandOptions, name: str, **settings: str | None) -> None:
     """Write a model into moot.toml. Its key stays in the environment."""
     from moot.cli.project import toml_edit
-    from moot.config.project import ProjectError, parse
-    from moot.config.settings import Settings, secret
+    from moot.config.project import ProjectError, parse_project
+    from moot.config.settings import Settings, read_secret
 
-    file, text = _file()
-    found = _project()
-    if found and name in found.models:
-        raise Trouble(
+    file, text = _read_project_file()
+    project = _load_project()
+    if project and name in project.models:
+        raise CommandError(
             f"{file} has a model '{name}' already; to replace it, first: moot models remove {name}",
-            Exit.USAGE,
+            ExitCode.USAGE,
         )
-    if not given["model"] and given["provider"] != "demo":
+    if not settings["model"] and settings["provider"] != "demo":
         raise click.UsageError("--model is missing: what the provider calls the model.")
     values = {word: value for word in ("provider", "url", "model", "key_env")
-              if (value := given[word]) is not None}  # fmt: skip
+              if (value := settings[word]) is not None}  # fmt: skip
     try:
-        edited = toml_edit.with_table(text, ("models", name), values)
-        entry = parse(edited, file, Settings).models[name]
+        edited = toml_edit.add_table(text, ("models", name), values)
+        entry = parse_project(edited, file, Settings).models[name]
     except toml_edit.NotEditable as error:
-        raise Trouble(f"{file}: {error}; write the table yourself.") from None
+        raise CommandError(f"{file}: {error}; write the table yourself.") from None
     except ProjectError as error:
         raise click.UsageError(str(error)) from None
-    _write(file, edited)
-    row = _row(name, entry)
+    _write_project_file(file, edited)
+    row = _model_row(name, entry)
     if options.json:
-        output.show_json(row)
+        output.print_json(row)
         return
     click.echo(f"{name} is in {file} now. Try it: moot models test {name}")
-    if entry.key_env and not secret(entry.key_env):
+    if entry.key_env and not read_secret(entry.key_env):
         click.echo(f"Its key is looked for in {entry.key_env}, which is not set yet.", err=True)
 
 
 @models.command()
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@shows
-def remove(options: Options, names: tuple[str, ...]) -> None:
+@json_option
+def remove(options: CommandOptions, names: tuple[str, ...]) -> None:
     """Take models out of moot.toml; nothing else in it changes."""
     from moot.cli.project import toml_edit
-    from moot.core.text.nearest import nearest
+    from moot.core.text.nearest import nearest_word
 
     for name in names:
-        file, text = _file()
-        found = _project()
-        if found is None or name not in found.models:
-            meant = nearest(name, found.models if found else ())
-            hint = f" Did you mean '{meant}'?" if meant else " See: moot models list"
-            raise Trouble(f"there is no model '{name}' in {file}.{hint}", Exit.NOT_FOUND)
+        file, text = _read_project_file()
+        project = _load_project()
+        if project is None or name not in project.models:
+            suggestion = nearest_word(name, project.models if project else ())
+            hint = f" Did you mean '{suggestion}'?" if suggestion else " See: moot models list"
+            raise CommandError(f"there is no model '{name}' in {file}.{hint}", ExitCode.NOT_FOUND)
         try:
-            edited = toml_edit.without_table(text, ("models", name))
+            edited = toml_edit.remove_table(text, ("models", name))
         except toml_edit.NotEditable as error:
-            raise Trouble(f"{file}: {error}; take it out yourself.") from None
-        _write(file, edited)
+            raise CommandError(f"{file}: {error}; take it out yourself.") from None
+        _write_project_file(file, edited)
         if options.json:
-            output.json_line({"name": name, "removed": True})
+            output.print_json_line({"name": name, "removed": True})
         else:
             click.echo(f"{name} is no longer in {file}")
 
@@ -109,64 +109,64 @@ def remove(options: Options, names: tuple[str, ...]) -> None:
 @models.command()
 @click.argument("reference", metavar="NAME[/MODEL]")
 @click.option("--full", is_flag=True, help="Also whether it uses tools and answers in JSON.")
-@shows
-def test(options: Options, reference: str, full: bool) -> Exit:
+@json_option
+def test(options: CommandOptions, reference: str, full: bool) -> ExitCode:
     """Ask a model one tiny thing: how long it takes, what it costs, or what is wrong."""
     import asyncio
 
     from moot.cli.project import model_probe
     from moot.core.errors.models import ModelError
 
-    book = _book()
+    registry = _load_registry()
     try:
-        found = asyncio.run(model_probe.probe(book, reference, full))
+        result = asyncio.run(model_probe.probe_model(registry, reference, full))
     except ModelError as error:
-        exit_code = Exit.NOT_FOUND if error.code == "model_not_configured" else Exit.FAILED
+        exit_code = ExitCode.NOT_FOUND if error.code == "model_not_configured" else ExitCode.FAILED
         if not options.json:
-            raise Trouble(error.message, exit_code) from None
-        output.show_json({"reference": reference, "error": error.code, "message": error.message})
+            raise CommandError(error.message, exit_code) from None
+        output.print_json({"reference": reference, "error": error.code, "message": error.message})
         return exit_code
     if options.json:
-        output.show_json(found)
+        output.print_json(result)
     else:
-        model_probe.show(found)
-    return Exit.OK
+        model_probe.print_probe(result)
+    return ExitCode.OK
 
 
-def _book() -> "Book":
+def _load_registry() -> "ModelRegistry":
     from moot.clock import SystemClock
-    from moot.config.project import book_of
-    from moot.config.settings import load, secret
+    from moot.config.project import build_model_registry
+    from moot.config.settings import load_settings, read_secret
 
-    found = _project()
+    project_config = _load_project()
     try:
-        return book_of(found, load(), secret, SystemClock())
+        return build_model_registry(project_config, load_settings(), read_secret, SystemClock())
     except ValueError as error:
-        raise Trouble(str(error), Exit.USAGE) from None
+        raise CommandError(str(error), ExitCode.USAGE) from None
 
 
-def _project() -> "Project | None":
-    from moot.config.settings import project
+def _load_project() -> "ProjectConfig | None":
+    from moot.config.settings import load_project
 
     try:
-        return project()
+        return load_project()
     except ValueError as error:
-        raise Trouble(str(error), Exit.USAGE) from None
+        raise CommandError(str(error), ExitCode.USAGE) from None
 
 
-def _file() -> tuple[Path, str]:
-    """moot.toml and its text, byte for byte; an empty one where there is none."""
+def _read_project_file() -> tuple[Path, str]:
+    """Return moot.toml and its text, byte for byte; the text is empty if there is no file."""
     from moot.config.settings import project_file
 
     try:
         file = project_file()
     except ValueError as error:
-        raise Trouble(str(error), Exit.USAGE) from None
+        raise CommandError(str(error), ExitCode.USAGE) from None
     return file, file.read_bytes().decode() if file.is_file() else ""
 
 
-def _write(file: Path, text: str) -> None:
-    """All of it or nothing, with the rights it had."""
+def _write_project_file(file: Path, text: str) -> None:
+    """Write all of it or nothing, and keep the file's mode."""
     draft = file.with_name(f"{file.name}.new")
     draft.write_bytes(text.encode())
     if file.exists():
@@ -174,13 +174,13 @@ def _write(file: Path, text: str) -> None:
     draft.replace(file)
 
 
-def _known(found: "Project | None") -> "dict[str, ModelEntry]":
+def _listed_models(project: "ProjectConfig | None") -> "dict[str, ModelEntry]":
     from moot.agents.models.registry import DEMO, PRESETS
 
-    return {DEMO: PRESETS[DEMO], **(found.models if found else {})}
+    return {DEMO: PRESETS[DEMO], **(project.models if project else {})}
 
 
-def _row(name: str, entry: "ModelEntry") -> dict[str, Any]:
+def _model_row(name: str, entry: "ModelEntry") -> dict[str, Any]:
     from moot.agents.models.registry import URLS
 
     return {
@@ -193,10 +193,10 @@ def _row(name: str, entry: "ModelEntry") -> dict[str, Any]:
 
 
 def _key_state(row: dict[str, Any]) -> str:
-    from moot.config.settings import secret
+    from moot.config.settings import read_secret
 
     if row["provider"] == "demo":
         return "none needed"
     if row["keyEnv"] is None:
         return "none"
-    return row["keyEnv"] if secret(row["keyEnv"]) else f"{row['keyEnv']} (not set)"
+    return row["keyEnv"] if read_secret(row["keyEnv"]) else f"{row['keyEnv']} (not set)"

@@ -1,11 +1,11 @@
-"""One table added to moot.toml or taken out; every other byte of the file stays as it is."""
+"""Add or remove one table of moot.toml; every other byte stays as it is."""
 
 import json
 import re
 import tomllib
 from typing import Any
 
-from moot.config.project import key_parts
+from moot.config.project import split_toml_key
 
 _HEADER = re.compile(r"\s*\[\[?(.*?)\]\]?\s*(#.*)?$")
 
@@ -14,48 +14,51 @@ class NotEditable(ValueError):
     """The file is written in a way that only its author can change."""
 
 
-def with_table(text: str, path: tuple[str, ...], values: dict[str, Any]) -> str:
-    """The file with one more table at its end."""
-    lines = [f"[{'.'.join(_key(part) for part in path)}]"]
-    lines += [f"{_key(name)} = {_value(value)}" for name, value in values.items()]
+def add_table(text: str, path: tuple[str, ...], values: dict[str, Any]) -> str:
+    """Return the file with one more table at its end. Raise NotEditable."""
+    lines = [f"[{'.'.join(_toml_key(part) for part in path)}]"]
+    lines += [f"{_toml_key(name)} = {_toml_value(value)}" for name, value in values.items()]
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
     edited = text + gap + "\n".join(lines) + "\n"
-    wanted = tomllib.loads(text)
-    inner = wanted
+    expected = tomllib.loads(text)
+    inner = expected
     for part in path[:-1]:
         inner = inner.setdefault(part, {})
     inner[path[-1]] = values
-    return _sure(edited, wanted, path)
+    return _verify_edit(edited, expected, path)
 
 
-def without_table(text: str, path: tuple[str, ...]) -> str:
-    """The file without the table and those below it; what stands above its heading is kept."""
-    kept: list[str] = []
-    dropped: list[str] = []
+def remove_table(text: str, path: tuple[str, ...]) -> str:
+    """Return the file without the table and its subtables. Raise NotEditable.
+
+    Comments above its heading are kept.
+    """
+    kept_lines: list[str] = []
+    table_lines: list[str] = []
     inside = False
     for line in text.splitlines(keepends=True):
         if header := _HEADER.match(line.rstrip("\r\n")):
-            was, inside = inside, key_parts(header[1])[: len(path)] == path
-            if was and not inside:
-                kept.extend(_remarks(dropped))
+            was_inside, inside = inside, split_toml_key(header[1])[: len(path)] == path
+            if was_inside and not inside:
+                kept_lines.extend(_trailing_comments(table_lines))
             if inside:
-                dropped = []
+                table_lines = []
         if inside:
-            dropped.append(line)
+            table_lines.append(line)
         else:
-            kept.append(line)
-    wanted = tomllib.loads(text)
-    inner: Any = wanted
+            kept_lines.append(line)
+    expected = tomllib.loads(text)
+    inner: Any = expected
     for part in path[:-1]:
         inner = inner[part]
     del inner[path[-1]]
-    return _sure("".join(kept), wanted, path)
+    return _verify_edit("".join(kept_lines), expected, path)
 
 
-def _remarks(dropped: list[str]) -> list[str]:
-    """Comments at the end of a table belong to the next one."""
+def _trailing_comments(table_lines: list[str]) -> list[str]:
+    """Return the comments at the end of a table, which belong to the next one."""
     tail: list[str] = []
-    for line in reversed(dropped[1:]):
+    for line in reversed(table_lines[1:]):
         if line.strip() and not line.lstrip().startswith("#"):
             break
         tail.insert(0, line)
@@ -64,29 +67,29 @@ def _remarks(dropped: list[str]) -> list[str]:
     return tail
 
 
-def _sure(edited: str, wanted: dict[str, Any], path: tuple[str, ...]) -> str:
-    """The edited text, if it says what it should and nothing else."""
+def _verify_edit(edited: str, expected: dict[str, Any], path: tuple[str, ...]) -> str:
+    """Return the edited text if it has exactly the expected values. Raise NotEditable otherwise."""
     try:
-        found = tomllib.loads(edited)
+        parsed = tomllib.loads(edited)
     except tomllib.TOMLDecodeError:
-        found = None
-    if found is None or _bare(found) != _bare(wanted):
+        parsed = None
+    if parsed is None or _without_empty_tables(parsed) != _without_empty_tables(expected):
         raise NotEditable(f"[{'.'.join(path)}] cannot be changed by a program here")
     return edited
 
 
-def _bare(value: Any) -> Any:
-    """Without tables that have nothing in them: whether they are named makes no difference."""
+def _without_empty_tables(value: Any) -> Any:
+    """Drop empty tables, because it makes no difference whether they are named."""
     if not isinstance(value, dict):
         return value
-    inner = {name: _bare(part) for name, part in value.items()}
+    inner = {name: _without_empty_tables(part) for name, part in value.items()}
     return {name: part for name, part in inner.items() if part != {}}
 
 
-def _value(value: Any) -> str:
-    """JSON is TOML here, but for one character."""
+def _toml_value(value: Any) -> str:
+    """Return the value as JSON, which is TOML here except for one character."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _key(name: str) -> str:
+def _toml_key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)

@@ -1,10 +1,10 @@
-"""``moot tools``: what agents can be given to use, and which of them may."""
+"""``moot tools``: list the tools that agents may use."""
 
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.client import to_write
-from moot.cli.shared.options import Options, talks
+from moot.cli.shared.client import api_for_writing
+from moot.cli.shared.options import CommandOptions, server_options
 
 TOOLS = "/v1/host/moot/tools"
 
@@ -16,17 +16,17 @@ def tools() -> None:
 
 @tools.command("list")
 @click.option("--connect", is_flag=True, help="Ask MCP servers that were not asked yet.")
-@talks
-def list_(options: Options, connect: bool) -> None:
+@server_options
+def list_(options: CommandOptions, connect: bool) -> None:
     """List the tools of the running server: where each is from, who may use it."""
-    found = to_write(options).get(TOOLS, connect="true" if connect else "false")["tools"]
+    tool_rows = api_for_writing(options).get(TOOLS, connect="true" if connect else "false")["tools"]
     if options.json:
-        output.show_json(found)
+        output.print_json(tool_rows)
         return
-    output.table(
+    output.print_table(
         ("NAME", "ASKS FIRST", "AGENTS", "SOURCE", "DESCRIPTION"),
         ([tool["name"], "yes" if tool["dangerous"] else "no", " ".join(tool["agents"]) or "-",
           tool["source"], tool.get("problem") or tool["description"]]
-         for tool in found),
+         for tool in tool_rows),
         empty="There are no tools. See: docs/tools.md",
     )  # fmt: skip

@@ -1,1 +1,1 @@
-"""replay."""
+"""Replay on the command line: fork, replay and compare runs."""

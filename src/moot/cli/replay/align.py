@@ -1,9 +1,8 @@
-"""Two logs side by side: what corresponds to what, by cause rather than by number.
+"""Align two logs: match events by cause instead of by number. Pure.
 
-Pure. An event's address is what it is (type, node, attempt, worker, speaker, agent) under the
-address of its cause; events with the same address correspond. What is left between two pairs is
-matched by what it is alone. Nothing is matched across another pair, so both logs can be
-read downwards.
+The address of an event is its identity (type, node, attempt, worker, speaker, agent) under the
+address of its cause. Events with the same address match. Events between two matches are matched
+by identity alone. No match crosses another, so both logs can be read downwards.
 """
 
 from bisect import bisect_left
@@ -15,92 +14,94 @@ Event = dict[str, Any]
 Log = Sequence[Event]
 Places = list[tuple[int, int]]
 
-#: what tells events of one type and node apart; agents may be at work at the same time
-DETAILS = ("attempt", "phase", "workerId", "name", "channel", "agentId", "providerKey")
+#: payload fields that distinguish events of one type and node
+IDENTITY_FIELDS = ("attempt", "phase", "workerId", "name", "channel", "agentId", "providerKey")
 
 
 class Pair(NamedTuple):
-    """An event of the left log, one of the right, or both: they correspond."""
+    """An event of the left log, one of the right, or two that match."""
 
     a: Event | None
     b: Event | None
 
 
 def align(a: Log, b: Log) -> list[Pair]:
-    """Every event of both logs, each in exactly one pair, in the order of its log."""
+    """Return every event of both logs in exactly one pair, in the order of its log."""
     lines: list[Pair] = []
     numbers: dict[Hashable, int] = {}
-    addresses = _matched(_addresses(a, numbers), _addresses(b, numbers))
-    for left, right, pair in _gaps(a, b, addresses):
-        for before, after, kin in _gaps(left, right, _matched(_kinds(left), _kinds(right))):
+    addresses = _match_keys(_event_addresses(a, numbers), _event_addresses(b, numbers))
+    for left, right, pair in _split_at_pairs(a, b, addresses):
+        for before, after, matched in _split_at_pairs(
+            left, right, _match_keys(_event_kinds(left), _event_kinds(right))
+        ):
             lines += [Pair(event, None) for event in before]
             lines += [Pair(None, event) for event in after]
-            lines += kin
+            lines += matched
         lines += pair
     return lines
 
 
-def what_it_is(event: Event) -> tuple[str, ...]:
-    """What the same event of another run has in common with it."""
-    said = event.get("payload") or {}
-    turn = said.get("turn") or said.get("initialTurn") or said.get("finalTurn") or {}
+def event_identity(event: Event) -> tuple[str, ...]:
+    """Return the fields that an event shares with its counterpart in another run."""
+    payload = event.get("payload") or {}
+    turn = payload.get("turn") or payload.get("initialTurn") or payload.get("finalTurn") or {}
     speaker = turn.get("from") if isinstance(turn, dict) else None
-    details = (said.get(name) for name in DETAILS)
+    details = (payload.get(name) for name in IDENTITY_FIELDS)
     return tuple(map(str, (event["type"], event.get("nodeId"), speaker, *details)))
 
 
-def _addresses(events: Log, numbers: dict[Hashable, int]) -> list[int]:
-    """A number for each address, the same in both logs; siblings that are alike are counted.
+def _event_addresses(events: Log, numbers: dict[Hashable, int]) -> list[int]:
+    """Return a number for each address, the same in both logs; equal siblings are counted.
 
-    A cause outside of the log is as good as none: where a run comes from is not what it does.
+    A cause outside the log counts as no cause.
     """
-    known: dict[Any, int] = {}
-    seen: Counter[Hashable] = Counter()
-    found: list[int] = []
+    address_by_id: dict[Any, int] = {}
+    counts: Counter[Hashable] = Counter()
+    addresses: list[int] = []
     for event in events:
-        kind = (known.get(event.get("causationId"), -1), what_it_is(event))
-        address = numbers.setdefault((kind, seen[kind]), len(numbers))
-        seen[kind] += 1
-        known[event.get("eventId")] = address
-        found.append(address)
-    return found
+        kind = (address_by_id.get(event.get("causationId"), -1), event_identity(event))
+        address = numbers.setdefault((kind, counts[kind]), len(numbers))
+        counts[kind] += 1
+        address_by_id[event.get("eventId")] = address
+        addresses.append(address)
+    return addresses
 
 
-def _kinds(events: Log) -> list[Hashable]:
-    seen: Counter[Hashable] = Counter()
-    found: list[Hashable] = []
-    for kind in map(what_it_is, events):
-        found.append((kind, seen[kind]))
-        seen[kind] += 1
-    return found
+def _event_kinds(events: Log) -> list[Hashable]:
+    counts: Counter[Hashable] = Counter()
+    kinds: list[Hashable] = []
+    for kind in map(event_identity, events):
+        kinds.append((kind, counts[kind]))
+        counts[kind] += 1
+    return kinds
 
 
-def _matched(a: Sequence[Hashable], b: Sequence[Hashable]) -> Places:
-    """The most places that can be matched by equal keys without crossing. No key is there twice."""
+def _match_keys(a: Sequence[Hashable], b: Sequence[Hashable]) -> Places:
+    """Return the places of equal keys, in order on both sides. No key occurs twice on one side."""
     places = {key: place for place, key in enumerate(b)}
-    return _rising([(place, places[key]) for place, key in enumerate(a) if key in places])
+    return _longest_rising([(place, places[key]) for place, key in enumerate(a) if key in places])
 
 
-def _rising(pairs: Places) -> Places:
-    """The longest part of them in which the right side rises, too (patience sorting)."""
+def _longest_rising(pairs: Places) -> Places:
+    """Return the longest part in which the right side rises, too (patience sorting)."""
     ends: list[int] = []
-    last: list[int] = []
-    before: list[int] = []
+    pile_tops: list[int] = []
+    previous: list[int] = []
     for number, (_, right) in enumerate(pairs):
         pile = bisect_left(ends, right)
-        before.append(last[pile - 1] if pile else -1)
+        previous.append(pile_tops[pile - 1] if pile else -1)
         ends[pile : pile + 1] = [right]
-        last[pile : pile + 1] = [number]
-    found: Places = []
-    number = last[-1] if last else -1
+        pile_tops[pile : pile + 1] = [number]
+    rising: Places = []
+    number = pile_tops[-1] if pile_tops else -1
     while number >= 0:
-        found.append(pairs[number])
-        number = before[number]
-    return found[::-1]
+        rising.append(pairs[number])
+        number = previous[number]
+    return rising[::-1]
 
 
-def _gaps(a: Log, b: Log, matched: Places) -> Iterator[tuple[Log, Log, list[Pair]]]:
-    """What lies before each pair on both sides, and the pair; at last what lies behind all."""
+def _split_at_pairs(a: Log, b: Log, matched: Places) -> Iterator[tuple[Log, Log, list[Pair]]]:
+    """Yield the events before each pair on both sides and the pair; at last those after all."""
     left = right = 0
     for i, j in matched:
         yield a[left:i], b[right:j], [Pair(a[i], b[j])]

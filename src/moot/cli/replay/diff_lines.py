@@ -1,48 +1,48 @@
-"""A comparison of two logs as the lines that are worth reading. Pure."""
+"""Turn a comparison of two logs into stretches and fork edits. Pure."""
 
 from collections.abc import Iterator
 from itertools import dropwhile, groupby, takewhile
 from typing import Any, NamedTuple
 
 from moot.cli.replay.align import Event, Pair, align
-from moot.cli.replay.compare import differing, same
-from moot.cli.replay.lineage import replaced
+from moot.cli.replay.compare import differing_paths, is_same
+from moot.cli.replay.lineage import replaced_kind
 
 
 class Stretch(NamedTuple):
-    """Pairs in a row of one kind: same, changed, removed (left only) or added (right only)."""
+    """Consecutive pairs of one kind: same, changed, removed (left only) or added (right only)."""
 
     op: str
     pairs: list[Pair]
 
 
-def stretches(a: list[Event], b: list[Event]) -> list[Stretch]:
-    """The whole comparison. How a fork's beginning was changed is told by its edits."""
-    kin = forked(a, b) is not None
-    found = groupby(align(a, b), key=lambda pair: _op(pair, kin))
-    return [Stretch(op, list(pairs)) for op, pairs in found]
+def compare_logs(a: list[Event], b: list[Event]) -> list[Stretch]:
+    """Return the whole comparison. The edits of a fork explain its changed start event."""
+    is_fork = source_and_fork(a, b) is not None
+    groups = groupby(align(a, b), key=lambda pair: _pair_op(pair, is_fork))
+    return [Stretch(op, list(pairs)) for op, pairs in groups]
 
 
-def _op(pair: Pair, kin: bool) -> str:
+def _pair_op(pair: Pair, is_fork: bool) -> str:
     if pair.b is None:
         return "removed"
     if pair.a is None:
         return "added"
-    begins = kin and pair.a["type"] == pair.b["type"] == "run.started"
-    return "same" if begins or same(pair.a, pair.b) else "changed"
+    is_start = is_fork and pair.a["type"] == pair.b["type"] == "run.started"
+    return "same" if is_start or is_same(pair.a, pair.b) else "changed"
 
 
-def common(found: list[Stretch]) -> int:
-    """How many events both have in common before anything differs."""
-    return len(found[0].pairs) if found and found[0].op == "same" else 0
+def count_common(stretches: list[Stretch]) -> int:
+    """Return how many events both have in common before the first difference."""
+    return len(stretches[0].pairs) if stretches and stretches[0].op == "same" else 0
 
 
-def as_json(found: list[Stretch]) -> list[dict[str, Any]]:
-    """One object for each line. Where nothing differs, numbers are enough."""
-    return [_line(stretch.op, pair) for stretch in found for pair in stretch.pairs]
+def stretches_json(stretches: list[Stretch]) -> list[dict[str, Any]]:
+    """Return one object for each pair; equal events only have numbers."""
+    return [_pair_json(stretch.op, pair) for stretch in stretches for pair in stretch.pairs]
 
 
-def _line(op: str, pair: Pair) -> dict[str, Any]:
+def _pair_json(op: str, pair: Pair) -> dict[str, Any]:
     line: dict[str, Any] = {"op": op}
     for side, event in (("a", pair.a), ("b", pair.b)):
         if event is not None:
@@ -50,85 +50,87 @@ def _line(op: str, pair: Pair) -> dict[str, Any]:
             if op != "same":
                 line[f"{side}Event"] = event
     if op == "changed" and pair.a is not None and pair.b is not None:
-        line["paths"] = differing(pair.a, pair.b)
+        line["paths"] = differing_paths(pair.a, pair.b)
     return line
 
 
-class Edit(NamedTuple):
-    """What a fork was told to do otherwise. None stands for nothing, or for what is told below."""
+class ForkEdit(NamedTuple):
+    """One change that a fork made. None means no value, or a value that events show."""
 
     what: str
     before: Any
     after: Any
 
 
-def forked(a: list[Event], b: list[Event]) -> tuple[list[Event], list[Event]] | None:
-    """The source and its fork, when one of the two is the fork of the other."""
+def source_and_fork(a: list[Event], b: list[Event]) -> tuple[list[Event], list[Event]] | None:
+    """Return the source and its fork when one run is the fork of the other."""
     for source, fork in ((a, b), (b, a)):
-        if source and origin(fork).get("sourceRunId") == source[0]["runId"]:
+        if source and fork_origin(fork).get("sourceRunId") == source[0]["runId"]:
             return source, fork
     return None
 
 
-def origin(events: list[Event]) -> dict[str, Any]:
-    told = events[0]["payload"].get("forkedFrom") if events else None
-    return told if isinstance(told, dict) else {}
+def fork_origin(events: list[Event]) -> dict[str, Any]:
+    origin = events[0]["payload"].get("forkedFrom") if events else None
+    return origin if isinstance(origin, dict) else {}
 
 
-def edits(source: list[Event], fork: list[Event]) -> Iterator[Edit]:
-    """Read from both logs: how they begin, and what was set where they part."""
-    was, now = source[0]["payload"], fork[0]["payload"]
-    chosen = _models(now)
-    models = _models(was)
-    models = {**_spoken_through(source, {*chosen} - {*models}), **models}
-    yield from _differing("input", was.get("inputs", {}), now.get("inputs", {}))
-    yield from _differing("model", models, chosen)
-    yield from _differing("option", _options(was), _options(now))
-    told = origin(fork)
-    at = told.get("fromSeq", 0)
-    known = dict(was.get("variables", {}))
+def fork_edits(source: list[Event], fork: list[Event]) -> Iterator[ForkEdit]:
+    """Yield the edits, read from the start of both logs and from where they part."""
+    old_start, new_start = source[0]["payload"], fork[0]["payload"]
+    new_models = _chosen_models(new_start)
+    old_models = _chosen_models(old_start)
+    old_models = {**_used_models(source, {*new_models} - {*old_models}), **old_models}
+    yield from _changed_values("input", old_start.get("inputs", {}), new_start.get("inputs", {}))
+    yield from _changed_values("model", old_models, new_models)
+    yield from _changed_values("option", _run_options(old_start), _run_options(new_start))
+    origin = fork_origin(fork)
+    at = origin.get("fromSeq", 0)
+    variables = dict(old_start.get("variables", {}))
     for event in source[:at]:
-        known |= _set_by(event)
-    for event in takewhile(_by_hand, dropwhile(lambda event: not _by_hand(event), fork[at:])):
-        yield from _differing("variable", known, known | _set_by(event))
-    if kind := replaced(told):
-        yield Edit(f"{kind} #{at}", None, None)
+        variables |= _variable_set(event)
+    for event in takewhile(
+        _is_set_by_hand, dropwhile(lambda event: not _is_set_by_hand(event), fork[at:])
+    ):
+        yield from _changed_values("variable", variables, variables | _variable_set(event))
+    if kind := replaced_kind(origin):
+        yield ForkEdit(f"{kind} #{at}", None, None)
 
 
-def _by_hand(event: Event) -> bool:
-    """Whether somebody set a variable, and no node did."""
+def _is_set_by_hand(event: Event) -> bool:
+    """Whether a user set the variable, and not a node."""
     return event["type"] == "variable.changed" and "by" in event["payload"]
 
 
-def _differing(word: str, was: dict[str, Any], now: dict[str, Any]) -> Iterator[Edit]:
-    for name in {**was, **now}:
-        if was.get(name) != now.get(name):
-            yield Edit(f"{word}.{name}", was.get(name), now.get(name))
+def _changed_values(word: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[ForkEdit]:
+    for name in {**old, **new}:
+        if old.get(name) != new.get(name):
+            yield ForkEdit(f"{word}.{name}", old.get(name), new.get(name))
 
 
-def _models(start: dict[str, Any]) -> dict[str, Any]:
-    found = start.get("configurable", {}).get("models", {})
-    return found if isinstance(found, dict) else {}
+def _chosen_models(start: dict[str, Any]) -> dict[str, Any]:
+    models = start.get("configurable", {}).get("models", {})
+    return models if isinstance(models, dict) else {}
 
 
-def _spoken_through(source: list[Event], agents: set[str]) -> dict[str, Any]:
-    """By which models these agents spoke, where nothing had been said about it."""
-    found: dict[str, Any] = {}
+def _used_models(source: list[Event], agents: set[str]) -> dict[str, Any]:
+    """Return the models that these agents used where the run had chosen none."""
+    models: dict[str, Any] = {}
     for event in source if agents else ():
-        said = event["payload"]
-        full, used = str(said.get("agentId", "")), said.get("usage")
+        payload = event["payload"]
+        full, usage = str(payload.get("agentId", "")), payload.get("usage")
         for name in {full, full.removeprefix("host:")} & agents:
-            if isinstance(used, dict) and used.get("model"):
-                found.setdefault(name, used["model"])
-    return found
+            if isinstance(usage, dict) and usage.get("model"):
+                models.setdefault(name, usage["model"])
+    return models
 
 
-def _options(start: dict[str, Any]) -> dict[str, Any]:
+def _run_options(start: dict[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in start.get("configurable", {}).items()
             if name != "models"}  # fmt: skip
     return {**rest, **{name: start[name] for name in ("tags", "metadata") if name in start}}
 
 
-def _set_by(event: Event) -> dict[str, Any]:
-    said = event["payload"]
-    return {said["name"]: said.get("next")} if event["type"] == "variable.changed" else {}
+def _variable_set(event: Event) -> dict[str, Any]:
+    payload = event["payload"]
+    return {payload["name"]: payload.get("next")} if event["type"] == "variable.changed" else {}

@@ -1,4 +1,4 @@
-"""``moot fork RUN@N``: a run that goes on otherwise from an event of another."""
+"""``moot fork RUN@N``: start a run that continues from an event of another."""
 
 from typing import Any
 
@@ -8,25 +8,25 @@ from moot.cli.replay.edits import (
     ANSWERS,
     EDITABLE,
     REPLACING,
-    Draft,
-    Edit,
-    draft,
-    gathered,
-    written,
+    EditBody,
+    EditDraft,
+    draft_from_event,
+    edit_draft,
+    parse_edits,
 )
-from moot.cli.replay.lineage import spot
+from moot.cli.replay.lineage import describe_place
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, path_of, to_write
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.logs import Event, Histories, page_of
-from moot.cli.shared.options import Options, talks
-from moot.cli.shared.run_refs import place_of
+from moot.cli.shared.client import Api, api_for_writing, api_path
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.logs import Event, LogReader, read_page
+from moot.cli.shared.options import CommandOptions, server_options
+from moot.cli.shared.run_refs import parse_run_place
 
-#: what an answer causes at once: who names one of these means the answer
-ANSWERED = ("approval.received", "clarification.resolved", "node.resumed")
-#: events before one that are looked through for those that can be edited, and how many are named
-LOOKED, NAMED = 200, 5
+#: direct effects of an answer: a user who names one of these means the answer
+ANSWER_EFFECTS = ("approval.received", "clarification.resolved", "node.resumed")
+#: events that are searched for editable ones, and how many of those are suggested
+SEARCHED_EVENTS, SUGGESTED_EVENTS = 200, 5
 
 
 @click.command()
@@ -38,15 +38,15 @@ LOOKED, NAMED = 200, 5
 @click.option("--edit", "by_hand", is_flag=True, help="Write event N anew in an editor.")
 @click.option("--note", help="Why; it is shown wherever the fork is.")
 @click.option("-w", "--watch", is_flag=True, help="Follow the fork to its end.")
-@talks
+@server_options
 def fork(
-    options: Options,
+    options: CommandOptions,
     place: str,
     given: tuple[str, ...],
     by_hand: bool,
     note: str | None,
     watch: bool,
-) -> Exit:
+) -> ExitCode:
     """Take a run up at one of its events, with something changed.
 
     The fork has the history of RUN up to event N, and a life of its own from there: agents are
@@ -64,85 +64,91 @@ def fork(
     A turn, a decision or an answer takes the place of event N; it must be one. All else is
     changed after it. The numbers stand in: moot run tail RUN
     """
-    api = to_write(options)
-    run_id, sequence = place_of(api, place, "fork")
-    at = _meant(Histories(api), run_id, sequence, given, by_hand)
-    edit = _edit(api, at, given, by_hand)
-    body: dict[str, Any] = {"fromSeq": _first(edit, at)}
+    api = api_for_writing(options)
+    run_id, sequence = parse_run_place(api, place, "fork")
+    at = _event_to_fork(LogReader(api), run_id, sequence, given, by_hand)
+    edit = _build_edit(api, at, given, by_hand)
+    body: dict[str, Any] = {"fromSeq": _first_new_sequence(edit, at)}
     if edit:
         body["edit"] = edit
     if note is not None:
         body["note"] = note
-    made = api.post(path_of("v1", "host", "moot", "runs", run_id) + ":fork", body)
+    forked = api.post(api_path("v1", "host", "moot", "runs", run_id) + ":fork", body)
     if not (watch and options.json):  # one object for each event then
-        _show(options, made, edit)
+        _print_fork(options, forked, edit)
     if not watch:
-        return Exit.OK
-    from moot.cli.runs.run import follow_on
+        return ExitCode.OK
+    from moot.cli.runs.run import follow_events_and_end
 
-    return follow_on(options, api, made["runId"], after=made["fromSeq"] - 1)
+    return follow_events_and_end(options, api, forked["runId"], after=forked["fromSeq"] - 1)
 
 
-def _meant(
-    histories: Histories, run_id: str, sequence: int, given: tuple[str, ...], by_hand: bool
+def _event_to_fork(
+    log_reader: LogReader, run_id: str, sequence: int, settings: tuple[str, ...], by_hand: bool
 ) -> Event:
-    """The event that is named; of an answer that is several events, the first one."""
-    at = histories.expect(run_id, sequence)
-    if by_hand or _answers(given):
-        for _ in ANSWERED:
-            cause_run, _, place = str(at.get("causationId")).rpartition(".")
-            if at["type"] in ANSWERED and cause_run == run_id and place.isdecimal():
-                at = histories.expect(run_id, int(place))
+    """Return the named event, or the first event of the answer that it belongs to."""
+    at = log_reader.expect(run_id, sequence)
+    if by_hand or _sets_answer(settings):
+        for _ in ANSWER_EFFECTS:
+            cause_run, _, sequence_text = str(at.get("causationId")).rpartition(".")
+            if at["type"] in ANSWER_EFFECTS and cause_run == run_id and sequence_text.isdecimal():
+                at = log_reader.expect(run_id, int(sequence_text))
     return at
 
 
-def _answers(given: tuple[str, ...]) -> bool:
-    return any(word.startswith("answer=") for word in given)
+def _sets_answer(settings: tuple[str, ...]) -> bool:
+    return any(word.startswith("answer=") for word in settings)
 
 
-def _edit(api: Api, at: Event, given: tuple[str, ...], by_hand: bool) -> Edit:
-    if _answers(given) and at["type"] not in ANSWERS:
-        raise _misfit(api, at, "is no answer", ANSWERS)
-    edit = gathered(given, at)
+def _build_edit(api: Api, at: Event, settings: tuple[str, ...], by_hand: bool) -> EditBody:
+    if _sets_answer(settings) and at["type"] not in ANSWERS:
+        raise _misfit_error(api, at, "is no answer", ANSWERS)
+    edit = parse_edits(settings, at)
     if "inputs" in edit and at["sequence"] != 0:
         name = next(iter(edit["inputs"]))
-        where = way(f"fork {at['runId']}@0 --set input.{name}=…")
-        raise click.UsageError(f"inputs belong to the beginning: {where}")
+        hint = command_hint(f"fork {at['runId']}@0 --set input.{name}=…")
+        raise click.UsageError(f"inputs belong to the beginning: {hint}")
     if not by_hand:
         return edit
-    found = draft(at)
-    if found is None:
-        raise _misfit(api, at, "is nothing that somebody said", EDITABLE)
-    _refuse_both(edit, found)
-    new = written(found)
-    return {**edit, **new}
+    draft = draft_from_event(at)
+    if draft is None:
+        raise _misfit_error(api, at, "is nothing that somebody said", EDITABLE)
+    _refuse_double_edit(edit, draft)
+    draft_edit = edit_draft(draft)
+    return {**edit, **draft_edit}
 
 
-def _refuse_both(edit: Edit, found: Draft) -> None:
-    if found.part in edit:
-        raise click.UsageError(f"--edit changes the {found.part}, and so does --set; use one.")
+def _refuse_double_edit(edit: EditBody, draft: EditDraft) -> None:
+    if draft.part in edit:
+        raise click.UsageError(f"--edit changes the {draft.part}, and so does --set; use one.")
 
 
-def _misfit(api: Api, at: Event, said: str, kinds: tuple[str, ...]) -> Trouble:
-    """Which events would do, nearest last."""
-    before = page_of(api, at["runId"], max(-1, at["sequence"] - LOOKED))["events"]
-    found = [event for event in before if event["type"] in kinds][-NAMED:]
-    ways = ", ".join(f"#{event['sequence']} {event['type']}" for event in found)
-    hint = f" These would do: {ways}." if ways else f" See: {way('run tail ' + at['runId'])}"
-    return Trouble(f"event #{at['sequence']} ({at['type']}) {said}.{hint}", Exit.USAGE)
+def _misfit_error(api: Api, at: Event, problem: str, kinds: tuple[str, ...]) -> CommandError:
+    """Return an error that suggests events of these kinds, nearest last."""
+    before = read_page(api, at["runId"], max(-1, at["sequence"] - SEARCHED_EVENTS))["events"]
+    candidates = [event for event in before if event["type"] in kinds][-SUGGESTED_EVENTS:]
+    suggestions = ", ".join(f"#{event['sequence']} {event['type']}" for event in candidates)
+    hint = (
+        f" These would do: {suggestions}."
+        if suggestions
+        else f" See: {command_hint('run tail ' + at['runId'])}"
+    )
+    return CommandError(f"event #{at['sequence']} ({at['type']}) {problem}.{hint}", ExitCode.USAGE)
 
 
-def _first(edit: Edit, at: Event) -> int:
-    """The first sequence that is not history: event N itself when something takes its place."""
+def _first_new_sequence(edit: EditBody, at: Event) -> int:
+    """Return the first sequence that is not history: N itself when an edit replaces event N."""
     replaces = any(part in edit for part in REPLACING)
     return int(at["sequence"]) if replaces else int(at["sequence"]) + 1
 
 
-def _show(options: Options, made: dict[str, Any], edit: Edit) -> None:
+def _print_fork(options: CommandOptions, fork: dict[str, Any], edit: EditBody) -> None:
     if options.json:
-        output.show_json(made)
+        output.print_json(fork)
         return
     kinds = [part for part in REPLACING if part in edit]
-    where = spot({**made, "edit": {"kinds": kinds}})
-    said = f"branch of {output.short(made['sourceRunId'])} {where}"
-    click.echo(f"{output.short(made['runId'])}{'  ' if output.on_terminal() else chr(9)}{said}")
+    where = describe_place({**fork, "edit": {"kinds": kinds}})
+    origin = f"branch of {output.short_id(fork['sourceRunId'])} {where}"
+    click.echo(
+        f"{output.short_id(fork['runId'])}{'  ' if output.on_terminal() else chr(9)}{origin}"
+    )

@@ -1,35 +1,35 @@
-"""Where a fork comes from, in words."""
+"""Describe where a fork comes from."""
 
 from typing import Any
 
 from moot.cli.shared import output
 
-#: edits that take the place of an event, instead of being made after one
+#: edits that replace an event instead of following it
 REPLACING = ("turn", "decision", "answer")
 
 
-def descent(fork: dict[str, Any]) -> str:
-    """``branch of run_… at #17``: up to there both are the same."""
+def describe_origin(fork: dict[str, Any]) -> str:
+    """Return ``branch of run_… at #17``: up to there both runs are the same."""
     mode, source = str(fork.get("mode", "fork")), str(fork.get("sourceRunId"))
-    return output.one_line(f"{mode} of {source} {spot(fork)}")
+    return output.one_line(f"{mode} of {source} {describe_place(fork)}")
 
 
-def spot(fork: dict[str, Any]) -> str:
-    last = place(fork)
+def describe_place(fork: dict[str, Any]) -> str:
+    last = last_common_event(fork)
     if last is None:
         return "from the start"
-    edited = replaced(fork)
+    edited = replaced_kind(fork)
     return f"at #{last}" + (f", with another {edited} at #{last + 1}" if edited else "")
 
 
-def place(fork: dict[str, Any]) -> int | None:
-    """The last event that both have; None when there is none."""
+def last_common_event(fork: dict[str, Any]) -> int | None:
+    """Return the last event that both runs have, or None."""
     first = fork.get("fromSeq")
     return first - 1 if isinstance(first, int) and first > 0 else None
 
 
-def replaced(fork: dict[str, Any]) -> str:
-    """What the fork says otherwise in the place of an event: a turn, a decision, an answer."""
+def replaced_kind(fork: dict[str, Any]) -> str:
+    """Return the kind of event that the fork replaces: turn, decision, answer or nothing."""
     edit = fork.get("edit")
     kinds = edit.get("kinds", []) if isinstance(edit, dict) else []
     return next((kind for kind in REPLACING if kind in kinds), "")

@@ -1,80 +1,82 @@
-"""``moot replay RUN``: a run said again from its record, without asking or calling anybody."""
+"""``moot replay RUN``: run a log again without calling anyone."""
 
 import json
 from typing import Any
 
 import click
 
-from moot.cli.runs.event_lines import summary
-from moot.cli.runs.find import resolve
-from moot.cli.runs.follow import last_line
+from moot.cli.runs.event_lines import summarize_event
+from moot.cli.runs.find import resolve_run_id
+from moot.cli.runs.follow import status_line
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, path_of, to_write
-from moot.cli.shared.errors import Exit
-from moot.cli.shared.logs import Event, whole
-from moot.cli.shared.options import Options, talks
+from moot.cli.shared.client import Api, api_for_writing, api_path
+from moot.cli.shared.errors import ExitCode
+from moot.cli.shared.logs import Event, read_log
+from moot.cli.shared.options import CommandOptions, server_options
 
 #: events of a replay that are looked through for a difference
-MOST = 50_000
+MAX_EVENTS = 50_000
 
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.option("--verify", is_flag=True, help="Only compare; make no run.")
-@talks
-def replay(options: Options, run_id: str, verify: bool) -> Exit:
+@server_options
+def replay(options: CommandOptions, run_id: str, verify: bool) -> ExitCode:
     """Say a run again from its record, calling nothing.
 
     No model is called, nobody is asked, no time passes. It becomes a run of its own; with
     --verify it is worked out in memory only, and compared with the record event by event. Exits 1
     when it goes another way.
     """
-    api = to_write(options)
-    source = resolve(api, run_id)
-    return _verified(options, api, source) if verify else _replayed(options, api, source)
+    api = api_for_writing(options)
+    source = resolve_run_id(api, run_id)
+    return _verify(options, api, source) if verify else _replay(options, api, source)
 
 
-def _verified(options: Options, api: Api, source: str) -> Exit:
-    found = api.post(path_of("v1", "host", "moot", "runs", source) + ":verify")
+def _verify(options: CommandOptions, api: Api, source: str) -> ExitCode:
+    result = api.post(api_path("v1", "host", "moot", "runs", source) + ":verify")
     if options.json:
-        output.show_json(found)
+        output.print_json(result)
     else:
-        calls, same = found["modelCalls"], found["identical"]
-        counted = f"replayed {_count(found['events'], 'event')}, {_count(calls, 'model call')}"
-        click.echo(f"{counted}, {'identical ✓' if same else 'not identical ✗'}")
+        calls, same = result["modelCalls"], result["identical"]
+        summary = (
+            f"replayed {_count_noun(result['events'], 'event')}, {_count_noun(calls, 'model call')}"
+        )
+        click.echo(f"{summary}, {'identical ✓' if same else 'not identical ✗'}")
         if not same:
-            _difference(found["first"])
-    return Exit.OK if found["identical"] else Exit.FAILED
+            _print_difference(result["first"])
+    return ExitCode.OK if result["identical"] else ExitCode.FAILED
 
 
-def _count(many: int, word: str) -> str:
+def _count_noun(many: int, word: str) -> str:
     return f"{many} {word}{'s' * (many != 1)}"
 
 
-def _difference(first: dict[str, Any]) -> None:
-    """Where they part, with both sides whole: that is what one looks for."""
+def _print_difference(first: dict[str, Any]) -> None:
+    """Print the first difference with both sides whole."""
     click.echo(f"first difference at #{first['sequence']}: {output.one_line(str(first['kind']))}")
     for word, side in (("expected", first.get("expected")), ("found", first.get("found"))):
-        said = side if isinstance(side, str) else json.dumps(side, ensure_ascii=False)
-        click.echo(f"  {word:<9} {output.one_line('nothing' if side is None else said)}")
+        text = side if isinstance(side, str) else json.dumps(side, ensure_ascii=False)
+        click.echo(f"  {word:<9} {output.one_line('nothing' if side is None else text)}")
 
 
-def _replayed(options: Options, api: Api, source: str) -> Exit:
-    made = api.post(path_of("v1", "runs", source) + ":fork", {"mode": "replay"})
-    run = api.get(path_of("v1", "runs", made["runId"]))
-    astray = _astray(api, made["runId"])
+def _replay(options: CommandOptions, api: Api, source: str) -> ExitCode:
+    replayed = api.post(api_path("v1", "runs", source) + ":fork", {"mode": "replay"})
+    run = api.get(api_path("v1", "runs", replayed["runId"]))
+    divergences = _divergences(api, replayed["runId"])
     if options.json:
-        output.show_json({**made, "status": run["status"], "diverged": [one["payload"]
-                          for one in astray]})  # fmt: skip
+        output.print_json({**replayed, "status": run["status"], "diverged": [one["payload"]
+                          for one in divergences]})  # fmt: skip
     else:
         gap = "  " if output.on_terminal() else "\t"
-        said = f"replay of {output.short(source)}"
-        click.echo(f"{output.short(made['runId'])}{gap}{said}{gap}{last_line(run)}")
-        for event in astray:
-            click.echo(f"it {summary(event)}")
-    return Exit.FAILED if astray else Exit.OK
+        origin = f"replay of {output.short_id(source)}"
+        click.echo(f"{output.short_id(replayed['runId'])}{gap}{origin}{gap}{status_line(run)}")
+        for event in divergences:
+            click.echo(f"it {summarize_event(event)}")
+    return ExitCode.FAILED if divergences else ExitCode.OK
 
 
-def _astray(api: Api, run_id: str) -> list[Event]:
-    events, _ = whole(api, run_id, MOST)
+def _divergences(api: Api, run_id: str) -> list[Event]:
+    events, _ = read_log(api, run_id, MAX_EVENTS)
     return [event for event in events if event["type"].startswith("replay.diverged")]

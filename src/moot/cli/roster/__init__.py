@@ -1,1 +1,1 @@
-"""roster."""
+"""The roster on the command line: agents, standing agents and their memory."""

@@ -1,17 +1,17 @@
-"""``moot agent``: who there is."""
+"""``moot agent``: list, show, change and remove agents."""
 
 from typing import Any
 
 import click
 
 from moot.cli.roster.agent_set import change_agent
-from moot.cli.roster.list import staff_rows
-from moot.cli.roster.member import COMMANDS, meant
+from moot.cli.roster.list import member_rows
+from moot.cli.roster.member import COMMANDS, resolve_member
 from moot.cli.roster.set import change_member
-from moot.cli.roster.show import all_members, find_member, find_work, show_member
+from moot.cli.roster.show import find_member, find_work, print_member, read_members
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, path_of, to_read, to_write
-from moot.cli.shared.options import Options, talks
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.options import CommandOptions, server_options
 
 
 @click.group()
@@ -26,63 +26,63 @@ for _each in COMMANDS:
 @agent.command("set")
 @click.argument("name")
 @click.argument("changes", metavar="KEY=VALUE...", nargs=-1, required=True)
-@talks
-def set_(options: Options, name: str, changes: tuple[str, ...]) -> None:
+@server_options
+def set_(options: CommandOptions, name: str, changes: tuple[str, ...]) -> None:
     """Change a standing agent: persona=Sal, portfolio=a,b, tokens-per-day=20k, enabled=no; or an
     agent: model=local, tools=look,http:rates, toolRounds=3, confidence=0.8.
 
     Nothing after the = takes a budget away, or puts back what is usual. Runs that go on keep the
     version they began with where one was pinned.
     """
-    api = to_write(options)
-    if (member := _found(api, name)) is not None:
+    api = api_for_writing(options)
+    if (member := _find_member_by_name(api, name)) is not None:
         change_member(options, member["rosterId"], changes)
     else:
         change_agent(options, name, changes)
 
 
 @agent.command("list")
-@talks
-def list_(options: Options) -> None:
+@server_options
+def list_(options: CommandOptions) -> None:
     """The standing agents of the server, then the agents."""
-    api = to_read(options)
-    staff, found = all_members(api), api.get("/v1/host/moot/agents")["agents"]
+    api = api_for_reading(options)
+    members, agents = read_members(api), api.get("/v1/host/moot/agents")["agents"]
     if options.json:
-        output.show_json([*staff, *found])
+        output.print_json([*members, *agents])
         return
     rows = ([one["name"], one["persona"], one["role"], one["model"], "", "", "", one["description"]]
-            for one in found)  # fmt: skip
+            for one in agents)  # fmt: skip
     empty = "No agents. Write agents/NAME.md and start the server beside it."
-    everybody = [*staff_rows(api, staff), *rows]
+    all_rows = [*member_rows(api, members), *rows]
     columns = ("NAME", "CALLED", "ROLE", "MODEL", "STATE", "NEXT", "WAITING", "ABOUT")
-    output.table(columns, everybody, empty=empty)
+    output.print_table(columns, all_rows, empty=empty)
 
 
 @agent.command()
 @click.argument("name")
-@talks
-def remove(options: Options, name: str) -> None:
+@server_options
+def remove(options: CommandOptions, name: str) -> None:
     """Let an agent go; what it has said stays. One with a file comes back with the next start."""
     short = name.removeprefix("host:")
-    to_write(options).delete(path_of("v1", "host", "moot", "agents", short))
+    api_for_writing(options).delete(api_path("v1", "host", "moot", "agents", short))
     if options.json:
-        output.show_json({"name": short, "removed": True})
+        output.print_json({"name": short, "removed": True})
     else:
         click.echo(f"{short} is gone.")
 
 
-def _member(api: Api, name: str) -> dict[str, Any] | None:
-    """One that is on staff, or was and no agent is called so."""
-    if (member := _found(api, name)) is not None:
+def _find_member_with_work(api: Api, name: str) -> dict[str, Any] | None:
+    """Return a standing agent, or a dismissed one if no agent has the name."""
+    if (member := _find_member_by_name(api, name)) is not None:
         return {**member, **(find_work(api, member["rosterId"]) or {})}
     return None if _is_agent(api, name) else find_work(api, name)
 
 
-def _found(api: Api, name: str) -> dict[str, Any] | None:
-    """By its handle, else by the name it goes by, unless an agent is called so."""
+def _find_member_by_name(api: Api, name: str) -> dict[str, Any] | None:
+    """Find a member by its handle, else by its persona unless an agent has that name."""
     if (member := find_member(api, name)) is not None:
         return member
-    return None if _is_agent(api, name) else find_member(api, meant(api, name))
+    return None if _is_agent(api, name) else find_member(api, resolve_member(api, name))
 
 
 def _is_agent(api: Api, name: str) -> bool:
@@ -92,25 +92,25 @@ def _is_agent(api: Api, name: str) -> bool:
 
 @agent.command()
 @click.argument("name")
-@talks
-def show(options: Options, name: str) -> None:
+@server_options
+def show(options: CommandOptions, name: str) -> None:
     """A standing agent with its work, or else an agent with its prompt and its history."""
-    api = to_read(options)
-    if (member := _member(api, name)) is not None:
-        output.show_json(member) if options.json else show_member(member)
+    api = api_for_reading(options)
+    if (member := _find_member_with_work(api, name)) is not None:
+        output.print_json(member) if options.json else print_member(member)
         return
-    found = api.get(path_of("v1", "host", "moot", "agents", name.removeprefix("host:")))
+    agent_record = api.get(api_path("v1", "host", "moot", "agents", name.removeprefix("host:")))
     if options.json:
-        output.show_json(found)
+        output.print_json(agent_record)
         return
-    role = f" · {output.line(found['role'])}" if found["role"] else ""
-    click.echo(f"{click.style(output.line(found['persona']), bold=True)}{role}")
-    click.echo(f"{'id':<10}{output.line(found['agentId'])}")
-    click.echo(f"{'model':<10}{output.line(found['model'])}")
-    if found["tools"]:
-        click.echo(f"{'tools':<10}{output.line(', '.join(found['tools']))}")
-    newest = found["history"][0] if found["history"] else {}
+    role = f" · {output.safe_line(agent_record['role'])}" if agent_record["role"] else ""
+    click.echo(f"{click.style(output.safe_line(agent_record['persona']), bold=True)}{role}")
+    click.echo(f"{'id':<10}{output.safe_line(agent_record['agentId'])}")
+    click.echo(f"{'model':<10}{output.safe_line(agent_record['model'])}")
+    if agent_record["tools"]:
+        click.echo(f"{'tools':<10}{output.safe_line(', '.join(agent_record['tools']))}")
+    newest = agent_record["history"][0] if agent_record["history"] else {}
     by = f", by {newest.get('by')}, {newest.get('at')}" if newest else ""
-    click.echo(f"{'version':<10}{output.line(found['version'] + by)}")
-    if found["prompt"]:
-        click.echo(f"\n{output.lines(found['prompt'])}")
+    click.echo(f"{'version':<10}{output.safe_line(agent_record['version'] + by)}")
+    if agent_record["prompt"]:
+        click.echo(f"\n{output.safe_lines(agent_record['prompt'])}")

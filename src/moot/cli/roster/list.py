@@ -1,48 +1,48 @@
-"""Standing agents in a list: who is on duty, when each starts something next, what waits."""
+"""Rows of standing agents: state, next scheduled run, open questions."""
 
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from moot.cli.interrupts.questions import INBOX, MOST
-from moot.cli.schedules.schedule import all_schedules
-from moot.cli.schedules.wording import until_words, when
+from moot.cli.interrupts.questions import INBOX, MAX_ITEMS
+from moot.cli.schedules.schedule import read_schedules
+from moot.cli.schedules.wording import describe_until, local_time
 from moot.cli.shared.client import Api
-from moot.cli.shared.quantities import counted
+from moot.cli.shared.quantities import format_count
 
 
-def staff_rows(api: Api, staff: list[dict[str, Any]]) -> Iterator[list[str]]:
-    if not staff:
+def member_rows(api: Api, members: list[dict[str, Any]]) -> Iterator[list[str]]:
+    if not members:
         return
-    soonest = _soonest(api)
-    items = api.get(INBOX, limit=MOST)["items"]
+    next_schedules = _next_schedules(api)
+    items = api.get(INBOX, limit=MAX_ITEMS)["items"]
     waits = Counter(item["member"]["rosterId"] for item in items if "member" in item)
-    for member in staff:
+    for member in members:
         name = member["rosterId"]
-        due = soonest.get(name)
+        due = next_schedules.get(name)
         yield [
             name, member["persona"], member.get("label", ""), member.get("model", ""),
-            _state(member),
-            f"{due['workflowId']} {when(due['nextFireAt'], due['timezone'])}" if due else "",
+            _member_state(member),
+            f"{due['workflowId']} {local_time(due['nextFireAt'], due['timezone'])}" if due else "",
             f"{waits[name]} for you" if waits[name] else "",
-            counted(len(member.get("workflows", [])), "workflow"),
+            format_count(len(member.get("workflows", [])), "workflow"),
         ]  # fmt: skip
 
 
-def _soonest(api: Api) -> dict[str, dict[str, Any]]:
-    """Of each member the schedule that comes first."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in all_schedules(api):
+def _next_schedules(api: Api) -> dict[str, dict[str, Any]]:
+    """Return the schedule of each member that fires first."""
+    schedules: dict[str, dict[str, Any]] = {}
+    for row in read_schedules(api):
         name, due = row.get("rosterId"), row.get("nextFireAt")
         if name is None or due is None:
             continue
-        if name not in found or due < found[name]["nextFireAt"]:
-            found[name] = row
-    return found
+        if name not in schedules or due < schedules[name]["nextFireAt"]:
+            schedules[name] = row
+    return schedules
 
 
-def _state(member: dict[str, Any]) -> str:
-    """``on duty``, ``paused until Mon 08:00 CET``"""
+def _member_state(member: dict[str, Any]) -> str:
+    """Return ``on duty`` or ``paused until Mon 08:00 CET``."""
     status = str(member["status"]).replace("-", " ")
     until = member.get("paused", {}).get("until")
-    return f"{status} until {until_words(until)}" if until else status
+    return f"{status} until {describe_until(until)}" if until else status

@@ -6,45 +6,44 @@ from typing import Any
 
 import click
 
-from moot.cli.roster.dismissal import left_lines
-from moot.cli.roster.triggers import Waking
-from moot.cli.runs.started_by import trigger_words
-from moot.cli.schedules.wording import cost_words, until_words
+from moot.cli.roster.triggers import HireTriggers, left_trigger_lines
+from moot.cli.runs.started_by import describe_trigger
+from moot.cli.schedules.wording import describe_pause_cost, describe_until
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, path_of, to_read, to_write
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.inputs import gather
-from moot.cli.shared.options import Options, talks
-from moot.cli.shared.quantities import counted
-from moot.cli.shared.times import UNTIL, typed
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.inputs import parse_inputs
+from moot.cli.shared.options import CommandOptions, server_options
+from moot.cli.shared.quantities import format_count
+from moot.cli.shared.times import UNTIL_HELP, parse_time_option
 from moot.cli.triggers.item import find_item
 
 ROSTER = "/v1/host/moot/roster"
 
 
-def handle(name: str) -> str:
+def roster_handle(name: str) -> str:
     return name if name.startswith("host:") else f"host:{name}"
 
 
-def place_of(name: str, *more: str) -> str:
-    return ROSTER + path_of(handle(name), *more)
+def member_path(name: str, *more: str) -> str:
+    return ROSTER + api_path(roster_handle(name), *more)
 
 
-def meant(api: Api, given: str) -> str:
-    """The handle of whoever is meant: by that, or by the name that only one of them goes by."""
-    if given.startswith("host:"):
-        return given
+def resolve_member(api: Api, text: str) -> str:
+    """Return the handle of a member, by handle or by a persona that only one member has."""
+    if text.startswith("host:"):
+        return text
     try:
         rows = api.get(ROSTER)["roster"]
-    except Trouble:
-        return handle(given)  # who may not look, or finds no roster, is told so by what follows
-    if any(row["rosterId"] == handle(given) for row in rows):
-        return handle(given)
-    called = [r["rosterId"] for r in rows if r["persona"].casefold() == given.casefold()]
-    if len(called) > 1:
-        raise Trouble(f"several are called '{given}': {', '.join(called)}.", Exit.USAGE)
-    return str(called[0]) if called else handle(given)
+    except CommandError:
+        return roster_handle(text)  # the next request reports a missing right or roster
+    if any(row["rosterId"] == roster_handle(text) for row in rows):
+        return roster_handle(text)
+    matches = [r["rosterId"] for r in rows if r["persona"].casefold() == text.casefold()]
+    if len(matches) > 1:
+        raise CommandError(f"several are called '{text}': {', '.join(matches)}.", ExitCode.USAGE)
+    return str(matches[0]) if matches else roster_handle(text)
 
 
 @click.command()
@@ -61,120 +60,127 @@ def meant(api: Api, given: str) -> str:
 @click.option("--on", multiple=True, metavar="queue:NAME|webhook",
               help="What wakes the last of them: a queue, a webhook; repeat it.")  # fmt: skip
 @click.option("--take-over", is_flag=True, help="Also a queue of another standing agent.")
-@talks
-def hire(options: Options, name: str, **given: Any) -> None:
+@server_options
+def hire(options: CommandOptions, name: str, **settings: Any) -> None:
     """Take on a standing agent: one with a name, its own workflows and what wakes it."""
-    api = to_write(options)
-    flows = [flow.strip() for flow in given["portfolio"].split(",") if flow.strip()]
-    waking = Waking(api, flows, given["every"], given["on"], given["take_over"])
-    waking.check(handle(name))
-    ref = {"agentId": _agent(api, given["file"], given["agent"], name)}
-    if given["channel"]:
-        ref["channel"] = given["channel"]
+    api = api_for_writing(options)
+    flows = [flow.strip() for flow in settings["portfolio"].split(",") if flow.strip()]
+    triggers = HireTriggers(api, flows, settings["every"], settings["on"], settings["take_over"])
+    triggers.check(roster_handle(name))
+    ref = {"agentId": _agent_id(api, settings["file"], settings["agent"], name)}
+    if settings["channel"]:
+        ref["channel"] = settings["channel"]
     bare = name.removeprefix("host:")
     body = {
-        "rosterId": handle(name), "persona": given["persona"] or bare[:1].upper() + bare[1:],
+        "rosterId": roster_handle(name),
+        "persona": settings["persona"] or bare[:1].upper() + bare[1:],
         "agentRef": ref, "workflows": flows,
     }  # fmt: skip
-    made = api.post(ROSTER, body | ({"label": given["role"]} if given["role"] else {}))
+    member = api.post(ROSTER, body | ({"label": settings["role"]} if settings["role"] else {}))
     try:
-        woken = waking.begin(made["rosterId"])
-    except Trouble:
-        api.delete(place_of(name))
+        trigger_texts = triggers.begin(member["rosterId"])
+    except CommandError:
+        api.delete(member_path(name))
         raise
     if options.json:
-        binding = {} if waking.binding is None else {"binding": waking.binding}
-        output.show_json({**made, "wakes": woken, **binding})
+        binding = {} if triggers.binding is None else {"binding": triggers.binding}
+        output.print_json({**member, "wakes": trigger_texts, **binding})
         return
-    said = " · ".join([f"{made['persona']} ({made['rosterId']}) is on staff", *woken])
-    click.echo(output.line(said))
-    for text in left_lines(made["left"], again=True):
-        click.echo(output.line(text))
-    if waking.binding is not None:
-        click.echo(waking.binding["signingSecret"])
-        output.complain("This secret signs what is sent there. Keep it; it is not shown again.")
+    summary = " · ".join(
+        [f"{member['persona']} ({member['rosterId']}) is on staff", *trigger_texts]
+    )
+    click.echo(output.safe_line(summary))
+    for text in left_trigger_lines(member["left"], again=True):
+        click.echo(output.safe_line(text))
+    if triggers.binding is not None:
+        click.echo(triggers.binding["signingSecret"])
+        output.print_error("This secret signs what is sent there. Keep it; it is not shown again.")
 
 
-def _agent(api: Api, file: str | None, agent: str | None, name: str) -> str:
-    """Whose instance it is: from a file that is taken in, or by name."""
+def _agent_id(api: Api, file: str | None, agent: str | None, name: str) -> str:
+    """Return the agent that the member is an instance of: read from a file, or named."""
     if (file is None) == (agent is None):
-        raise Trouble("say whose instance it is: --from FILE or --agent NAME.", Exit.USAGE)
+        raise CommandError("say whose instance it is: --from FILE or --agent NAME.", ExitCode.USAGE)
     if agent is not None:
         return agent if ":" in agent or "." in agent else f"host:{agent}"
-    made = api.post("/v1/host/moot/agents", read_agent(Path(str(file))))
-    return str(made["agentId"])
+    registered = api.post("/v1/host/moot/agents", read_agent_file(Path(str(file))))
+    return str(registered["agentId"])
 
 
-def read_agent(file: Path) -> dict[str, Any]:
-    """An agent's file as the server takes it: Markdown with front matter, YAML or JSON."""
+def read_agent_file(file: Path) -> dict[str, Any]:
+    """Return an agent's file as the server takes it: Markdown with front matter, YAML or JSON."""
     import msgspec
 
-    from moot.agents.definitions.manifest import ManifestProblem, from_markdown
+    from moot.agents.definitions.manifest import ManifestProblem, agent_from_markdown
 
     text = file.read_text(encoding="utf-8")
     if file.suffix in (".yaml", ".yml", ".json"):
         import yaml
 
-        said = yaml.safe_load(text)  # JSON is YAML, too
-        if not isinstance(said, dict):
-            raise Trouble(f"{file}: this is no agent; write 'key: value' lines.", Exit.USAGE)
-        return said if "agentId" in said else {"name": file.stem, **said}
+        data = yaml.safe_load(text)  # JSON is YAML, too
+        if not isinstance(data, dict):
+            raise CommandError(
+                f"{file}: this is no agent; write 'key: value' lines.", ExitCode.USAGE
+            )
+        return data if "agentId" in data else {"name": file.stem, **data}
     try:
-        found: dict[str, Any] = msgspec.to_builtins(from_markdown(text, file.stem))
+        manifest: dict[str, Any] = msgspec.to_builtins(agent_from_markdown(text, file.stem))
     except ManifestProblem as problem:
-        raise Trouble(f"{file}:{problem.line}: {problem.message}", Exit.USAGE) from None
-    return {key: value for key, value in found.items() if value is not None}
+        raise CommandError(f"{file}:{problem.line}: {problem.message}", ExitCode.USAGE) from None
+    return {key: value for key, value in manifest.items() if value is not None}
 
 
 @click.command()
 @click.argument("name")
 @click.option("--reason", default="", help="Why, for everybody who looks at it.")
-@click.option("--until", metavar="TIME", help=UNTIL)
+@click.option("--until", metavar="TIME", help=UNTIL_HELP)
 @click.option("--stop", is_flag=True, help="Cancel what it has under way, too.")
-@talks
-def pause(options: Options, name: str, reason: str, until: str | None, stop: bool) -> None:
+@server_options
+def pause(options: CommandOptions, name: str, reason: str, until: str | None, stop: bool) -> None:
     """Start nothing more for a standing agent."""
     body: dict[str, Any] = {"reason": reason, "stop": stop}
     if until is not None:
-        body["until"] = typed("--until", until, None)
-    api = to_write(options)
-    found = api.post(place_of(meant(api, name), "pause"), body)
+        body["until"] = parse_time_option("--until", until, None)
+    api = api_for_writing(options)
+    member = api.post(member_path(resolve_member(api, name), "pause"), body)
     if options.json:
-        output.show_json(found)
+        output.print_json(member)
         return
-    click.echo(output.line(" ".join(_paused(found))))
+    click.echo(output.safe_line(" ".join(_pause_sentences(member))))
 
 
-def _paused(found: dict[str, Any]) -> Iterator[str]:
-    """What a pause has come to, in sentences."""
-    end, inert = found["paused"].get("until"), found["inert"]
-    yield f"{found['persona']} is paused{f' until {until_words(end)}' if end else ''}."
-    if found.get("costs", {}).get("count"):
-        yield cost_words(found["costs"]).strip()
+def _pause_sentences(member: dict[str, Any]) -> Iterator[str]:
+    """Describe the effects of a pause in sentences."""
+    end, inert = member["paused"].get("until"), member["inert"]
+    yield f"{member['persona']} is paused{f' until {describe_until(end)}' if end else ''}."
+    if member.get("costs", {}).get("count"):
+        yield describe_pause_cost(member["costs"]).strip()
     verb = "is" if inert == 1 else "are"
-    yield f"{counted(inert, 'trigger')} {verb} inert." if inert else "It has no triggers."
-    if running := [output.short(run_id) for run_id in found.get("running", ())]:
-        goes_on, it = ("continues", "it") if len(running) == 1 else ("continue", "them")
-        yield f"Running: {', '.join(running)} {goes_on} (use --stop to cancel {it})."
-    if stopped := [output.short(run_id) for run_id in found.get("stopped", ())]:
+    yield f"{format_count(inert, 'trigger')} {verb} inert." if inert else "It has no triggers."
+    if running := [output.short_id(run_id) for run_id in member.get("running", ())]:
+        verb_running, pronoun = ("continues", "it") if len(running) == 1 else ("continue", "them")
+        yield f"Running: {', '.join(running)} {verb_running} (use --stop to cancel {pronoun})."
+    if stopped := [output.short_id(run_id) for run_id in member.get("stopped", ())]:
         yield f"Cancelled: {', '.join(stopped)}."
 
 
 @click.command()
 @click.argument("name")
-@talks
-def resume(options: Options, name: str) -> None:
+@server_options
+def resume(options: CommandOptions, name: str) -> None:
     """On duty again."""
-    api = to_write(options)
-    found = api.post(place_of(meant(api, name), "resume"))
+    api = api_for_writing(options)
+    member = api.post(member_path(resolve_member(api, name), "resume"))
     if options.json:
-        output.show_json(found)
+        output.print_json(member)
     else:
-        status = found["status"].replace("-", " ")
-        click.echo(output.line(f"{found['persona']} is {status}."))
-    if found["status"] == "disabled":
-        name = found["rosterId"].removeprefix("host:")
-        output.complain(f"No pause kept it from work. See: {way(f'agent set {name} enabled=yes')}")
+        status = member["status"].replace("-", " ")
+        click.echo(output.safe_line(f"{member['persona']} is {status}."))
+    if member["status"] == "disabled":
+        name = member["rosterId"].removeprefix("host:")
+        output.print_error(
+            f"No pause kept it from work. See: {command_hint(f'agent set {name} enabled=yes')}"
+        )
 
 
 @click.command("run-now")
@@ -183,60 +189,71 @@ def resume(options: Options, name: str) -> None:
 @click.option("--item", help="Give it this work item, or @last; the item stays where it is.")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="K=V", help="An input.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be started, and by whom.")
-@talks
+@server_options
 def run_now(
-    options: Options, name: str, flow: str, item: str | None, inputs: tuple[str, ...], dry_run: bool
+    options: CommandOptions,
+    name: str,
+    flow: str,
+    item: str | None,
+    inputs: tuple[str, ...],
+    dry_run: bool,
 ) -> None:
     """Start one of a standing agent's workflows, as its work."""
-    body: dict[str, Any] = {"workflowId": flow, "inputs": gather(inputs), "dryRun": dry_run}
-    api = to_write(options)
+    body: dict[str, Any] = {"workflowId": flow, "inputs": parse_inputs(inputs), "dryRun": dry_run}
+    api = api_for_writing(options)
     if item is not None:
         body["item"] = find_item(api, item)
-    found = api.post(place_of(meant(api, name), "run"), body)
+    answer = api.post(member_path(resolve_member(api, name), "run"), body)
     if options.json:
-        output.show_json(found)
+        output.print_json(answer)
     elif dry_run:
-        would = found["would"]
+        would = answer["would"]
         by = f"{would['persona']} ({would['rosterId']}), {would['agentId']} {would['version']}"
-        click.echo(output.line(f"{would['workflowId']} would be started by {by}. Nothing was."))
+        click.echo(
+            output.safe_line(f"{would['workflowId']} would be started by {by}. Nothing was.")
+        )
     else:
-        click.echo(found["runId"])
+        click.echo(answer["runId"])
 
 
 @click.command()
 @click.argument("name")
 @click.option("--limit", default=20, type=click.IntRange(1, 500), help="How many [20].")
-@talks
-def runs(options: Options, name: str, limit: int) -> None:
+@server_options
+def runs(options: CommandOptions, name: str, limit: int) -> None:
     """The runs of a standing agent, newest first; also of one that has gone."""
-    api = to_read(options)
-    rows = api.get("/v1/host/moot/runs", member=meant(api, name), limit=limit, begun="true")["runs"]
+    api = api_for_reading(options)
+    rows = api.get(
+        "/v1/host/moot/runs", member=resolve_member(api, name), limit=limit, begun="true"
+    )["runs"]
     if options.json:
-        output.show_json(rows)
+        output.print_json(rows)
         return
-    output.table(
+    output.print_table(
         ("RUN", "WORKFLOW", "STATUS", "AGE", "BEGUN BY"),
-        ([output.short(r["runId"]), r["workflowId"], r["status"], output.age(r["startedAt"]),
-          trigger_words(r.get("begun", {}))] for r in rows),
+        ([output.short_id(r["runId"]), r["workflowId"], r["status"],
+          output.format_age(r["startedAt"]), describe_trigger(r.get("begun", {}))] for r in rows),
         empty="No runs yet.",
     )  # fmt: skip
 
 
 @click.command()
 @click.argument("name")
-@talks
-def dismiss(options: Options, name: str) -> None:
+@server_options
+def dismiss(options: CommandOptions, name: str) -> None:
     """Let a standing agent go. What it did stays its own; what woke it wakes nobody."""
-    api = to_write(options)
-    name = meant(api, name)
-    api.delete(place_of(name))
-    left = api.get(f"{place_of(name)}/history").get("left", [])
+    api = api_for_writing(options)
+    name = resolve_member(api, name)
+    api.delete(member_path(name))
+    left_triggers = api.get(f"{member_path(name)}/history").get("left", [])
     if options.json:
-        output.show_json({"rosterId": handle(name), "dismissed": True, "left": left})
+        output.print_json(
+            {"rosterId": roster_handle(name), "dismissed": True, "left": left_triggers}
+        )
         return
-    click.echo(output.line(f"{handle(name)} is let go. Its runs stay its own."))
-    for text in left_lines(left, again=False):
-        click.echo(output.line(text))
+    click.echo(output.safe_line(f"{roster_handle(name)} is let go. Its runs stay its own."))
+    for text in left_trigger_lines(left_triggers, again=False):
+        click.echo(output.safe_line(text))
 
 
 COMMANDS = (hire, pause, resume, run_now, runs, dismiss)

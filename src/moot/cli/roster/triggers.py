@@ -1,13 +1,17 @@
-"""What wakes a standing agent that is hired: looked at before, so that a mistake hires nobody."""
+"""Triggers of a standing agent: made on hiring, left behind on dismissal.
+
+They are checked before hiring, so that a mistake hires no agent.
+"""
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from moot.cli.schedules.wording import when
-from moot.cli.shared.client import Api, path_of
-from moot.cli.shared.errors import Exit, Trouble
+from moot.cli.schedules.wording import local_time
+from moot.cli.shared.client import Api, api_path
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.triggers.queue import QUEUES, SUBSCRIPTIONS
 
 SCHEDULES = "/v1/host/moot/schedules"
@@ -15,90 +19,122 @@ QUEUE = re.compile(r"queue:([a-z0-9][a-z0-9._-]{0,63})")
 WEBHOOK = "webhook"
 
 
-class Waking:
-    """The first workflow by times, the last by a queue or a webhook. Raises Trouble."""
+class HireTriggers:
+    """Starts the first workflow by schedule, the last by queue or webhook. Raises CommandError."""
 
     def __init__(
         self, api: Api, flows: list[str], every: str | None, on: tuple[str, ...], take_over: bool
     ) -> None:
         self._api, self._flows, self._every, self._on = api, flows, every, on
         self._take_over = take_over
-        #: how to take back what was made so far
+        #: functions that undo what was made so far
         self._undo: list[Callable[[], Any]] = []
-        #: address and secret of a webhook, told this once
+        #: address and secret of a webhook, which the server sends only once
         self.binding: dict[str, Any] | None = None
 
     def check(self, roster_id: str) -> None:
-        """Everything that can be known before anybody is hired."""
+        """Check everything that can be known before hiring."""
         if (self._every or self._on) and not self._flows:
-            raise Trouble("say with --portfolio what --every and --on start.", Exit.USAGE)
+            raise CommandError("say with --portfolio what --every and --on start.", ExitCode.USAGE)
         for source in self._on:
             if source != WEBHOOK and not QUEUE.fullmatch(source):
-                raise Trouble(
+                raise CommandError(
                     f"--on: '{source}' is no source; write {WEBHOOK}, or queue:NAME with a name of"
                     " small letters, digits, dots, - or _.",
-                    Exit.USAGE,
+                    ExitCode.USAGE,
                 )
         if self._every is not None:
-            self._api.post(f"{SCHEDULES}:check", self._times())
+            self._api.post(f"{SCHEDULES}:check", self._schedule_body())
         for queue in self._queues():
-            self._free(queue, roster_id)
+            self._check_queue(queue, roster_id)
 
-    def _times(self) -> dict[str, Any]:
+    def _schedule_body(self) -> dict[str, Any]:
         return {"workflowId": self._flows[0], "kind": "words", "words": self._every}
 
     def _queues(self) -> list[str]:
         return [source.removeprefix("queue:") for source in self._on if source != WEBHOOK]
 
-    def _free(self, queue: str, roster_id: str) -> None:
-        """What was handed to somebody who has gone is free, too."""
-        found = self._found(f"{QUEUES}{path_of(queue)}")
-        holder = found.get("rosterId") if found is not None else None
+    def _check_queue(self, queue: str, roster_id: str) -> None:
+        """Raise CommandError if another member has the queue. A dismissed member does not count."""
+        queue_record = self._get_or_none(f"{QUEUES}{api_path(queue)}")
+        holder = queue_record.get("rosterId") if queue_record is not None else None
         if holder in (None, roster_id) or self._take_over:
             return
-        if self._found(f"/v1/host/moot/roster{path_of(holder)}") is not None:
-            raise Trouble(f"{queue} is {holder}'s; --take-over gives it to {roster_id}.")
+        if self._get_or_none(f"/v1/host/moot/roster{api_path(holder)}") is not None:
+            raise CommandError(f"{queue} is {holder}'s; --take-over gives it to {roster_id}.")
 
-    def _found(self, path: str) -> dict[str, Any] | None:
+    def _get_or_none(self, path: str) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = self._api.get(path)
-        except Trouble as trouble:
-            if trouble.exit_code is Exit.NOT_FOUND:
+            record: dict[str, Any] = self._api.get(path)
+        except CommandError as error:
+            if error.exit_code is ExitCode.NOT_FOUND:
                 return None
             raise
-        return found
+        return record
 
     def begin(self, roster_id: str) -> list[str]:
-        """Made, and in words. What was made before a refusal is taken back."""
+        """Make the triggers and describe them. Undo everything after a refusal."""
         try:
-            return [*self._scheduled(roster_id), *self._fed(roster_id), *self._called(roster_id)]
-        except Trouble:
+            return [
+                *self._make_schedule(roster_id),
+                *self._bind_queues(roster_id),
+                *self._make_webhook(roster_id),
+            ]
+        except CommandError:
             for undo in reversed(self._undo):
                 undo()
             raise
 
-    def _scheduled(self, roster_id: str) -> list[str]:
+    def _make_schedule(self, roster_id: str) -> list[str]:
         if self._every is None:
             return []
-        found = self._api.post(SCHEDULES, {**self._times(), "rosterId": roster_id})
-        self._undo.append(lambda: self._api.delete(f"{SCHEDULES}/{found['scheduleId']}"))
-        due = found.get("nextFireAt")
-        return [f"next: {self._flows[0]} {when(due, found['timezone'])}"] if due else []
+        schedule = self._api.post(SCHEDULES, {**self._schedule_body(), "rosterId": roster_id})
+        self._undo.append(lambda: self._api.delete(f"{SCHEDULES}/{schedule['scheduleId']}"))
+        due = schedule.get("nextFireAt")
+        return [f"next: {self._flows[0]} {local_time(due, schedule['timezone'])}"] if due else []
 
-    def _fed(self, roster_id: str) -> list[str]:
+    def _bind_queues(self, roster_id: str) -> list[str]:
         body = {
             "workflowId": self._flows[-1] if self._flows else "", "rosterId": roster_id,
             "takeOver": self._take_over,
         }  # fmt: skip
         for queue in self._queues():
-            path = f"{QUEUES}{path_of(queue)}"
+            path = f"{QUEUES}{api_path(queue)}"
             self._api.ask("PUT", path, json.dumps(body).encode())
             self._undo.append(lambda path=path: self._api.delete(path))  # type: ignore[misc]
         return [f"listens to queue:{queue}" for queue in self._queues()]
 
-    def _called(self, roster_id: str) -> list[str]:
+    def _make_webhook(self, roster_id: str) -> list[str]:
         if WEBHOOK not in self._on:
             return []
         body = {"source": "webhook", "workflowId": self._flows[-1], "rosterId": roster_id}
         self.binding = self._api.post(SUBSCRIPTIONS, body)["binding"]
         return [f"listens at {self.binding['ingestUrl']}"]
+
+
+def left_trigger_lines(left: list[dict[str, Any]], again: bool) -> Iterator[str]:
+    """Yield each paused trigger of a dismissed member with the command that takes it over.
+
+    With ``again`` a new member has the same name, so the command need not name one.
+    """
+    for each in left:
+        if each["state"] != "active":
+            yield f"Paused: {_trigger_text(each)} · {_takeover_hint(each, again)}"
+
+
+def _trigger_text(each: dict[str, Any]) -> str:
+    flow = each.get("workflowId", "")
+    if each["source"] == "queue":
+        return f"queue:{each['queue']} → {flow}"
+    return f"{flow} by {each['source']}"
+
+
+def _takeover_hint(each: dict[str, Any], again: bool) -> str:
+    if each["source"] == "schedule":
+        member = "" if again else " --member NAME"
+        return command_hint(f"schedule resume {each['scheduleId']}{member}")
+    if each["source"] == "queue":
+        bind = f"queue bind {each['queue']} --flow {each.get('workflowId', 'FLOW')} --member NAME"
+        return command_hint(f"queue resume {each['queue']}" if again else bind)
+    body = '{"state": "active"}' if again else '{"rosterId": "host:NAME"}'
+    return f"PATCH /v1/trigger-subscriptions/{each['subscriptionId']} {body}"

@@ -1,1 +1,1 @@
-"""runs."""
+"""Runs on the command line: start, list, follow and explain them."""

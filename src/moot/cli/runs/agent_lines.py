@@ -1,93 +1,95 @@
-"""What agents do, as lines for people: who is asked, what was thought, which tool was used."""
+"""Render events of agents as lines: invocations, reasoning, tool calls, the floor."""
 
 from typing import Any
 
 from moot.cli.shared import output
 
 Event = dict[str, Any]
-#: payload of an effect that is a model being asked; the invocation around it tells of that
-MODEL = "model:"
+#: start of the provider key of a model call; the events of the invocation report such a call
+MODEL_EFFECT = "model:"
 
 
-def asked(event: Event, _: object) -> str:
-    said = event["payload"]
-    model = f" ({said['resolvedModel']})" if said.get("resolvedModel") else ""
-    return output.one_line(f"{said.get('agentId')} is asked{model}")
+def invocation_started_line(event: Event, _: object) -> str:
+    payload = event["payload"]
+    model = f" ({payload['resolvedModel']})" if payload.get("resolvedModel") else ""
+    return output.one_line(f"{payload.get('agentId')} is asked{model}")
 
 
-def done(event: Event, _: object) -> str | None:
-    """What it gave comes with the node that asked it."""
-    said = event["payload"]
-    if said.get("outcome") in (None, "completed"):
+def invocation_ended_line(event: Event, _: object) -> str | None:
+    """Return None for a normal end; the node that asked reports the answer."""
+    payload = event["payload"]
+    if payload.get("outcome") in (None, "completed"):
         return None
-    return output.one_line(f"{said.get('agentId')} gave no answer: {said['outcome']}")
+    return output.one_line(f"{payload.get('agentId')} gave no answer: {payload['outcome']}")
 
 
-def thought(event: Event, _: object) -> str | None:
-    said = event["payload"]
-    if not said.get("reasoning"):
+def reasoning_line(event: Event, _: object) -> str | None:
+    payload = event["payload"]
+    if not payload.get("reasoning"):
         return None
-    return f"{output.one_line(str(said.get('agentId')))} thought: {output.brief(said['reasoning'])}"
+    agent_id = output.one_line(str(payload.get("agentId")))
+    return f"{agent_id} thought: {output.shorten(payload['reasoning'])}"
 
 
-def used(event: Event, _: object) -> str:
-    said = event["payload"]
-    return output.one_line(f"{said.get('agentId')} used {tool(said)}")
+def tool_called_line(event: Event, _: object) -> str:
+    payload = event["payload"]
+    return output.one_line(f"{payload.get('agentId')} used {tool_call_text(payload)}")
 
 
-def gave(event: Event, _: object) -> str:
-    said = event["payload"]
-    if said.get("status") == "ok":
-        return (
-            f"{output.one_line(str(said.get('toolName')))} gave {output.brief(said.get('outcome'))}"
-        )
-    return output.one_line(f"{said.get('toolName')} gave nothing: {said.get('status')}")
+def tool_returned_line(event: Event, _: object) -> str:
+    payload = event["payload"]
+    if payload.get("status") == "ok":
+        tool_name = output.one_line(str(payload.get("toolName")))
+        return f"{tool_name} gave {output.shorten(payload.get('outcome'))}"
+    return output.one_line(f"{payload.get('toolName')} gave nothing: {payload.get('status')}")
 
 
-def tool(said: Event) -> str:
-    """``price_history({"sku": "lamp"})``"""
-    return f"{said.get('toolName')}({output.brief(said.get('inputs', {}), 100)})"
+def tool_call_text(payload: Event) -> str:
+    """Return ``price_history({"sku": "lamp"})``."""
+    return f"{payload.get('toolName')}({output.shorten(payload.get('inputs', {}), 100)})"
 
 
-def floor(event: Event, _: object) -> str | None:
-    """Who is given the floor in a council."""
+def floor_line(event: Event, _: object) -> str | None:
+    """Return the members that get the floor in a council."""
     wakes = event["payload"].get("wakes")
     names = [str(wake.get("agentId")) for wake in wakes or [] if isinstance(wake, dict)]
     return output.one_line(f"the floor is {', '.join(names)}'s") if names else None
 
 
-def stopped(event: Event, _: object) -> str:
+def stopped_line(event: Event, _: object) -> str:
     return output.one_line(f"the council stops: {event['payload'].get('reason')}")
 
 
-def permission(event: Event, _: object) -> str:
-    said = event["payload"]
-    return output.one_line(f"{said.get('agentId')} wants to use {tool(said)}: a person must agree")
+def tool_asked_line(event: Event, _: object) -> str:
+    payload = event["payload"]
+    return output.one_line(
+        f"{payload.get('agentId')} wants to use {tool_call_text(payload)}: a person must agree"
+    )
 
 
-def permitted(event: Event, _: object) -> str:
-    said = event["payload"]
-    word = "allowed it" if said.get("allowed") else "did not allow it"
-    return output.one_line(f"{said.get('by')} {word}")
+def tool_answered_line(event: Event, _: object) -> str:
+    payload = event["payload"]
+    word = "allowed it" if payload.get("allowed") else "did not allow it"
+    return output.one_line(f"{payload.get('by')} {word}")
 
 
-def quiet(event: Event, _: object) -> None:
-    """The machinery around an answer."""
+def no_line(event: Event, _: object) -> None:
+    """Return None, because the event is internal to an answer."""
 
 
-LINES = {
-    "agent.invocation.started": asked,
-    "agent.invocation.completed": done,
-    "agent.promptResolved": quiet,
-    "agent.reasoned": thought,
-    "agent.reasoning.delta": quiet,
-    "agent.decided": quiet,
-    "agent.toolCalled": used,
-    "agent.toolReturned": gave,
-    "moot.participation.set": quiet,
-    "moot.participation.decided": floor,
-    "moot.participation.answered": quiet,
-    "moot.participation.stopped": stopped,
-    "moot.tool.asked": permission,
-    "moot.tool.answered": permitted,
+AGENT_RENDERERS = {
+    "agent.invocation.started": invocation_started_line,
+    "agent.invocation.completed": invocation_ended_line,
+    "agent.promptResolved": no_line,
+    "agent.reasoned": reasoning_line,
+    "agent.reasoning.delta": no_line,
+    "agent.decided": no_line,
+    "agent.toolCalled": tool_called_line,
+    "agent.toolReturned": tool_returned_line,
+    "moot.participation.set": no_line,
+    "moot.participation.decided": floor_line,
+    "moot.participation.answered": no_line,
+    "moot.participation.stopped": stopped_line,
+    "moot.tool.asked": tool_asked_line,
+    "moot.tool.answered": tool_answered_line,
 }

@@ -1,56 +1,60 @@
-"""Finding runs by what people type, and showing one."""
+"""Find a run by the id, prefix or @last that people type, and print it."""
 
 from typing import Any
 
 import click
 
 from moot.cli.runs.follow import (
-    AT_WORK,
-    FOR_A_PERSON,
+    ACTIVE_NODE_STATUSES,
     THREAD,
+    WAITING_STATUSES,
     Follower,
-    last_line,
-    stands,
-    status_of,
-    thread_of,
+    conversation_status,
+    find_run_thread,
+    run_status,
+    status_line,
 )
 from moot.cli.shared import output, quantities
-from moot.cli.shared.client import Api, Client, path_of
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.errors import Exit, Trouble
+from moot.cli.shared.client import Api, HttpClient, api_path
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import CommandError, ExitCode
 
 PREFIXES = ("run_", "th_")
-#: letters of a whole id after what it begins with
-WHOLE = 20
+#: letters of a full id after its prefix
+FULL_ID_LENGTH = 20
 PAGE = 1000
 
 
-def resolve(api: Api, given: str, kind: str = "run") -> str:
-    """The id of the run that is meant: whole, a prefix of one run only, or @last. What it begins
-    with may be left out."""
-    if given == "@last":
-        return _newest(api)
-    names = [given] if "_" in given else [f"{start}{given}" for start in PREFIXES]
-    if len(names) == 1 and len(given.partition("_")[2]) >= WHOLE:
-        return given
-    found = [row["runId"] for name in names for row in _beginning(api, name)]
-    if len(found) == 1:
-        return str(found[0])
-    if found:
-        raise Trouble(f"several {kind}s start with '{given}': {', '.join(found)}…", Exit.USAGE)
-    kind = "thread" if given.startswith("th_") else kind
-    newest = _beginning(api, "th_" if kind == "thread" else "", 1)
+def resolve_run_id(api: Api, text: str, kind: str = "run") -> str:
+    """Return the id of a run: a full id, a prefix of only one run, or @last.
+
+    The ``run_`` or ``th_`` in front may be left out. Raise CommandError for none or several.
+    """
+    if text == "@last":
+        return _newest_run(api)
+    names = [text] if "_" in text else [f"{start}{text}" for start in PREFIXES]
+    if len(names) == 1 and len(text.partition("_")[2]) >= FULL_ID_LENGTH:
+        return text
+    run_ids = [row["runId"] for name in names for row in _runs_with_prefix(api, name)]
+    if len(run_ids) == 1:
+        return str(run_ids[0])
+    if run_ids:
+        raise CommandError(
+            f"several {kind}s start with '{text}': {', '.join(run_ids)}…", ExitCode.USAGE
+        )
+    kind = "thread" if text.startswith("th_") else kind
+    newest = _runs_with_prefix(api, "th_" if kind == "thread" else "", 1)
     hint = f" (the newest is {newest[0]['runId']})" if newest else ""
-    said = f"no {kind} starts with '{given}'{hint}. See: {way(f'{kind} list')}"
-    raise Trouble(said, Exit.NOT_FOUND)
+    message = f"no {kind} starts with '{text}'{hint}. See: {command_hint(f'{kind} list')}"
+    raise CommandError(message, ExitCode.NOT_FOUND)
 
 
-def _beginning(api: Api, name: str, limit: int = 3) -> list[dict[str, Any]]:
+def _runs_with_prefix(api: Api, name: str, limit: int = 3) -> list[dict[str, Any]]:
     return list(api.get("/v1/host/moot/runs", prefix=name or None, limit=limit)["runs"])
 
 
-def _newest(api: Api) -> str:
-    """Of the runs somebody started; the children of runs are not meant."""
+def _newest_run(api: Api) -> str:
+    """Return the newest run that is not the child of another."""
     cursor = None
     while True:
         page = api.get("/v1/host/moot/runs", limit=50, cursor=cursor)
@@ -59,83 +63,91 @@ def _newest(api: Api) -> str:
                 return str(row["runId"])
         cursor = page.get("nextCursor")
         if cursor is None:
-            raise Trouble(f"there is no run yet. Start one with: {way('run FLOW')}", Exit.NOT_FOUND)
+            raise CommandError(
+                f"there is no run yet. Start one with: {command_hint('run FLOW')}",
+                ExitCode.NOT_FOUND,
+            )
 
 
-def in_list(api: Api, row: dict[str, Any]) -> tuple[str, str | None]:
-    """A run's status in a list, and what it is about. Only the run itself, not its row, knows of
-    a pause that waits for nodes at work; only its conversation, whether that goes on by itself."""
+def status_and_title(api: Api, row: dict[str, Any]) -> tuple[str, str | None]:
+    """Return a run's status in a list, and its title.
+
+    The row does not know about a pause that waits for nodes at work, or about a conversation that
+    continues by itself; the run and the thread do.
+    """
     if row["workflowId"] == THREAD:
-        thread = thread_of(api, row["runId"]) or {"open": False, "title": None}
-        word = stands(api, thread) if row["status"] in FOR_A_PERSON else None
-        return word or str(row["status"]), thread["title"]
+        thread = find_run_thread(api, row["runId"]) or {"open": False, "title": None}
+        status = conversation_status(api, thread) if row["status"] in WAITING_STATUSES else None
+        return status or str(row["status"]), thread["title"]
     if row["status"] != "running":
         return str(row["status"]), None
-    return status_of(api.get(path_of("v1", "runs", row["runId"]))), None
+    return run_status(api.get(api_path("v1", "runs", row["runId"]))), None
 
 
-def why_cancelled(api: Api, run: dict[str, Any]) -> str | None:
-    """The reason that was given; it stands in the log only, at its end."""
+def cancel_reason(api: Api, run: dict[str, Any]) -> str | None:
+    """Return the reason for a cancellation, which only the end of the log has."""
     if run["status"] != "cancelled":
         return None
     after = max(-1, run["metrics"]["eventCount"] - 10)
-    path = path_of("v1", "runs", run["runId"], "events", "poll")
+    path = api_path("v1", "runs", run["runId"], "events", "poll")
     events = api.get(path, lastSequence=after, timeout=0)["events"]
     ends = [event["payload"] for event in events if event["type"] == "run.cancelled"]
     return ends[0].get("reason") if ends else None
 
 
-def show_run(
+def print_run(
     run: dict[str, Any], reason: str | None = None, status: str | None = None, begun: str = ""
 ) -> None:
-    run_id, flow = output.line(run["runId"]), output.line(run["workflowId"])
+    run_id, flow = output.safe_line(run["runId"]), output.safe_line(run["workflowId"])
     click.echo(f"{click.style(run_id, bold=True)} {flow}")
     if begun:
-        click.echo(output.line(begun))
-    click.echo(last_line(run, status))
+        click.echo(output.safe_line(begun))
+    click.echo(status_line(run, status))
     if reason:
-        click.echo(f"{'reason':<10}{output.brief(reason, 2000)}")
+        click.echo(f"{'reason':<10}{output.shorten(reason, 2000)}")
     for name in ("parentRunId", "tags", "inputs", "outputs", "error"):
         if run.get(name):
-            click.echo(f"{name:<10}{output.brief(run[name], 2000)}")
-    if cost := cost_of(run["metrics"]):
+            click.echo(f"{name:<10}{output.shorten(run[name], 2000)}")
+    if cost := format_cost(run["metrics"]):
         click.echo(f"{'models':<10}{cost}")
     if run.get("variables"):
-        click.echo(f"{'variables':<10}{output.brief(run['variables'])}")
+        click.echo(f"{'variables':<10}{output.shorten(run['variables'])}")
     rows = (
-        [name, state["status"], state["attempt"], _about(state)]
+        [name, state["status"], state["attempt"], _node_about(state)]
         for name, state in run.get("nodeStates", {}).items()
     )
-    output.table(("NODE", "STATUS", "ATTEMPT", "ABOUT"), rows, empty="No node has started.")
+    output.print_table(("NODE", "STATUS", "ATTEMPT", "ABOUT"), rows, empty="No node has started.")
 
 
-def cost_of(metrics: dict[str, Any]) -> str:
-    """``3 calls · 1 200 tokens in, 300 out · 0.0123 USD``"""
+def format_cost(metrics: dict[str, Any]) -> str:
+    """Return ``3 calls · 1 200 tokens in, 300 out · 0.0123 USD``."""
     if not metrics.get("modelCalls"):
         return ""
     tokens = metrics["openwopCost"]["tokens"]
-    grouped, calls = quantities.grouped, quantities.counted(metrics["modelCalls"], "call")
-    said = f"{calls} · {grouped(tokens['input'])} tokens in, {grouped(tokens['output'])} out"
+    group, calls = quantities.group_digits, quantities.format_count(metrics["modelCalls"], "call")
+    text = f"{calls} · {group(tokens['input'])} tokens in, {group(tokens['output'])} out"
     if "cost" not in metrics:
-        return said
-    return f"{said} · {metrics['cost']:g} {output.line(metrics['currency'])}"
+        return text
+    return f"{text} · {metrics['cost']:g} {output.safe_line(metrics['currency'])}"
 
 
-def _about(state: dict[str, Any]) -> str:
+def _node_about(state: dict[str, Any]) -> str:
     if state.get("error"):
         return f"{state['error'].get('code')}: {state['error'].get('message')}"
-    if state["status"] in AT_WORK:
+    if state["status"] in ACTIVE_NODE_STATUSES:
         if state.get("childRunId"):
             return f"waits for {state['childRunId']}"
         if state.get("dueAt"):
             return f"due {state['dueAt']}"
-    return output.brief(state["outputs"], 100) if state.get("outputs") else state.get("reason", "")
+    return (
+        output.shorten(state["outputs"], 100) if state.get("outputs") else state.get("reason", "")
+    )
 
 
-def show_events(api: Api, client: Client, run_id: str, after: int, as_json: bool) -> None:
-    """What is in the log now."""
+def print_events(api: Api, client: HttpClient, run_id: str, after: int, as_json: bool) -> None:
+    """Print the events that are in the log now."""
     follower = Follower(api, client, run_id, as_json)
-    path = path_of("v1", "runs", run_id, "events", "poll")
+    path = api_path("v1", "runs", run_id, "events", "poll")
     while True:
         page = api.get(path, lastSequence=after, timeout=0)
         for event in page["events"]:

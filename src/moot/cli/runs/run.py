@@ -1,24 +1,30 @@
-"""``moot run FLOW`` starts a run; ``moot run list``, ``show``, ``tail`` … look after runs."""
+"""``moot run FLOW`` starts a run; ``moot run list``, ``show``, ``tail`` manage runs."""
 
 from typing import Any
 
 import click
 
 from moot.cli.interrupts.questions import waiting_line
-from moot.cli.runs.find import in_list, resolve
-from moot.cli.runs.follow import FOR_A_PERSON, Follower, show_end, stands, thread_of
+from moot.cli.runs.find import resolve_run_id, status_and_title
+from moot.cli.runs.follow import (
+    WAITING_STATUSES,
+    Follower,
+    conversation_status,
+    find_run_thread,
+    print_end,
+)
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, Client, path_of, to_read, to_write
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.inputs import gather
-from moot.cli.shared.options import Options, place, talks
+from moot.cli.shared.client import Api, HttpClient, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.inputs import parse_inputs
+from moot.cli.shared.options import CommandOptions, resolve_place, server_options
 
 EPILOG = "A workflow that is called like one of these commands: moot run start FLOW."
 
 
 class FlowOrCommand(click.Group):
-    """The first word is a command of this group, or else a workflow to start."""
+    """The first word is a command of this group, or a workflow to start."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
@@ -29,10 +35,10 @@ class FlowOrCommand(click.Group):
         return ["FLOW [OPTIONS] | COMMAND [ARGS]..."]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Those of starting a run first: that is what most come for."""
-        found = [option.get_help_record(ctx) for option in self.commands["start"].params]
+        """List the options of starting a run first, because most users want those."""
+        records = [option.get_help_record(ctx) for option in self.commands["start"].params]
         with formatter.section("Options of FLOW"):
-            formatter.write_dl([record for record in found if record])
+            formatter.write_dl([record for record in records if record])
         super().format_options(ctx, formatter)
 
 
@@ -56,101 +62,107 @@ def run() -> None:
 @click.option("-d", "--detach", is_flag=True, help="Start it and do not wait for its end.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="Wait at most so many seconds.")
 @click.option("--wait", "stay", is_flag=True, help="Stay while it waits for a person.")
-@talks
+@server_options
 def start(
-    options: Options,
+    options: CommandOptions,
     flow: str,
     inputs: tuple[str, ...],
     tags: tuple[str, ...],
     watch: bool | None,
     detach: bool,
     **how: Any,
-) -> Exit:
+) -> ExitCode:
     """Start a run of FLOW (a workflow's id, or a file) and wait for its end.
 
     When only a person can help it on, it says with which command, and exits 4.
     """
-    from moot.cli.project.flow_files import registered
+    from moot.cli.project.flow_files import register_flow
 
-    api = to_write(options)
-    body: dict[str, Any] = {"workflowId": registered(api, flow), "inputs": gather(inputs)}
-    _warn_of_unknown(api, body)
+    api = api_for_writing(options)
+    body: dict[str, Any] = {"workflowId": register_flow(api, flow), "inputs": parse_inputs(inputs)}
+    _warn_unknown_inputs(api, body)
     if tags:
         body["tags"] = list(tags)
-    created = _created(api, body)
+    created = _create_run(api, body)
     if detach:
-        _show_created(options, created)
-        return Exit.OK
+        _print_created(options, created)
+        return ExitCode.OK
     watching = output.on_terminal() if watch is None else watch
-    return follow(options, api, created["runId"], quiet=not watching, **how)
+    return follow_run(options, api, created["runId"], quiet=not watching, **how)
 
 
-def _warn_of_unknown(api: Api, body: dict[str, Any]) -> None:
-    """Of inputs that the workflow does not declare; the run starts all the same."""
-    from moot.core.text.nearest import nearest
+def _warn_unknown_inputs(api: Api, body: dict[str, Any]) -> None:
+    """Warn about inputs that the workflow does not declare. The run starts all the same."""
+    from moot.core.text.nearest import nearest_word
 
     if not body["inputs"]:
         return
     try:
-        found = api.get(path_of("v1", "workflows", body["workflowId"]))
-    except Trouble:
-        return  # starting the run says what is wrong, if anything is
-    declared = [variable["name"] for variable in found.get("variables", [])]
+        workflow = api.get(api_path("v1", "workflows", body["workflowId"]))
+    except CommandError:
+        return  # starting the run reports what is wrong
+    declared = [variable["name"] for variable in workflow.get("variables", [])]
     for name in body["inputs"]:
         if name not in declared:
-            meant = nearest(name, declared)
-            hint = f" Did you mean '{meant}'?" if meant else ""
-            said = f"warning: {body['workflowId']} declares no input '{name}'.{hint}"
-            output.complain(said)
+            suggestion = nearest_word(name, declared)
+            hint = f" Did you mean '{suggestion}'?" if suggestion else ""
+            warning = f"warning: {body['workflowId']} declares no input '{name}'.{hint}"
+            output.print_error(warning)
 
 
-def _created(api: Api, body: dict[str, Any]) -> dict[str, Any]:
-    from moot.core.text.nearest import nearest
+def _create_run(api: Api, body: dict[str, Any]) -> dict[str, Any]:
+    from moot.core.text.nearest import nearest_word
 
     try:
         created: dict[str, Any] = api.post("/v1/runs", body)
-    except Trouble as trouble:
-        verb = nearest(body["workflowId"], run.commands)
-        if "must be a string" in str(trouble):
+    except CommandError as error:
+        verb = nearest_word(body["workflowId"], run.commands)
+        if "must be a string" in str(error):
             hint = """For a text that looks like JSON write: --input 'name="5"'"""
-            raise Trouble(f"{trouble} {hint}", trouble.exit_code) from trouble
-        if trouble.exit_code is not Exit.NOT_FOUND:
+            raise CommandError(f"{error} {hint}", error.exit_code) from error
+        if error.exit_code is not ExitCode.NOT_FOUND:
             raise
-        hint = f" Or did you mean the command: {way(f'run {verb}')}?" if verb else ""
-        asked = f"{body['workflowId']}: {trouble}{hint} See: {way('flow list')}"
-        raise Trouble(asked, Exit.NOT_FOUND) from trouble
+        hint = f" Or did you mean the command: {command_hint(f'run {verb}')}?" if verb else ""
+        message = f"{body['workflowId']}: {error}{hint} See: {command_hint('flow list')}"
+        raise CommandError(message, ExitCode.NOT_FOUND) from error
     return created
 
 
-def _show_created(options: Options, created: dict[str, Any]) -> None:
+def _print_created(options: CommandOptions, created: dict[str, Any]) -> None:
     if options.json:
-        output.show_json(created)
+        output.print_json(created)
     else:
         click.echo(created["runId"])
 
 
-def follow(options: Options, api: Api, run_id: str, quiet: bool = False, **how: Any) -> Exit:
-    """Events while they come, then how it ended; quiet shows the end only."""
+def follow_run(
+    options: CommandOptions, api: Api, run_id: str, quiet: bool = False, **follow_options: Any
+) -> ExitCode:
+    """Print the run's id, its events as they arrive, and its end. ``quiet`` prints only the end."""
     if not quiet and not options.json:
         click.echo(click.style(run_id, bold=True))
-    return follow_on(options, api, run_id, quiet, **how)
+    return follow_events_and_end(options, api, run_id, quiet, **follow_options)
 
 
-def follow_on(options: Options, api: Api, run_id: str, quiet: bool = False, **how: Any) -> Exit:
-    """The same, where it has been said which run it is."""
-    follower = Follower(api, Client(place(options)), run_id, options.json)
+def follow_events_and_end(
+    options: CommandOptions, api: Api, run_id: str, quiet: bool = False, **follow_options: Any
+) -> ExitCode:
+    """Do the same without the heading."""
+    follower = Follower(api, HttpClient(resolve_place(options)), run_id, options.json)
     try:
-        end = follower.follow(quiet=quiet, **how)
+        end = follower.follow(quiet=quiet, **follow_options)
     except KeyboardInterrupt:
-        click.echo(f"\nThe run goes on. Follow it with: {way(f'run tail {run_id}')}", err=True)
+        click.echo(
+            f"\nThe run goes on. Follow it with: {command_hint(f'run tail {run_id}')}", err=True
+        )
         raise
-    found = api.get(path_of("v1", "runs", run_id))
+    run_state = api.get(api_path("v1", "runs", run_id))
     if options.json and quiet:
-        output.show_json(found)
+        output.print_json(run_state)
     elif not options.json:
-        show_end(found, quiet)
-    if end is Exit.WAITING:
-        output.complain(waiting_line(api, run_id))
+        print_end(run_state, quiet)
+    if end is ExitCode.WAITING:
+        output.print_error(waiting_line(api, run_id))
     return end
 
 
@@ -160,9 +172,9 @@ def follow_on(options: Options, api: Api, run_id: str, quiet: bool = False, **ho
 @click.option("--parent", help="Only children of this run.")
 @click.option("--dead", is_flag=True, help="Only those given up after all attempts of a node.")
 @click.option("-n", "--limit", type=click.IntRange(1), default=30, show_default=True)
-@talks
+@server_options
 def list_(
-    options: Options,
+    options: CommandOptions,
     status: str | None,
     flow: str | None,
     parent: str | None,
@@ -170,8 +182,8 @@ def list_(
     limit: int,
 ) -> None:
     """List runs, newest first."""
-    api = to_read(options)
-    parent = resolve(api, parent) if parent else None
+    api = api_for_reading(options)
+    parent = resolve_run_id(api, parent) if parent else None
     rows: list[dict[str, Any]] = []
     cursor = None
     while len(rows) < limit:
@@ -184,52 +196,56 @@ def list_(
         if cursor is None:
             break
     if options.json:
-        output.show_json(rows)
+        output.print_json(rows)
         return
-    output.table(
+    output.print_table(
         ("ID", "FLOW", "STATUS", "STARTED", "TOOK", "EVENTS", "ERROR", "CHILD OF", "BY", "ABOUT"),
-        (_row(r, *in_list(api, r)) for r in rows),
-        empty=f"No runs. Start one with: {way('run FLOW')}",
+        (_run_row(r, *status_and_title(api, r)) for r in rows),
+        empty=f"No runs. Start one with: {command_hint('run FLOW')}",
     )  # fmt: skip
     if cursor is not None and output.on_terminal():
-        click.echo(f"There are more: {way(f'run list --limit {limit * 4}')}", err=True)
+        click.echo(f"There are more: {command_hint(f'run list --limit {limit * 4}')}", err=True)
 
 
-def _row(row: dict[str, Any], status: str, about: str | None) -> list[Any]:
-    parent = output.short(row.get("parentRunId", ""))
-    return [output.short(row["runId"]), row["workflowId"], status, _started(row), _took(row),
-            row["eventCount"], row.get("errorCode"), parent,
+def _run_row(row: dict[str, Any], status: str, about: str | None) -> list[Any]:
+    parent = output.short_id(row.get("parentRunId", ""))
+    return [output.short_id(row["runId"]), row["workflowId"], status, _started_text(row),
+            _duration_text(row), row["eventCount"], row.get("errorCode"), parent,
             row.get("rosterId", "").removeprefix("host:"), about]  # fmt: skip
 
 
-def _started(row: dict[str, Any]) -> str:
-    return f"{output.age(row['startedAt'])} ago" if output.on_terminal() else row["startedAt"]
+def _started_text(row: dict[str, Any]) -> str:
+    return (
+        f"{output.format_age(row['startedAt'])} ago" if output.on_terminal() else row["startedAt"]
+    )
 
 
-def _took(row: dict[str, Any]) -> str | None:
+def _duration_text(row: dict[str, Any]) -> str | None:
     if "completedAt" not in row:
         return None
-    return output.span(output.between(row["startedAt"], row["completedAt"]))
+    return output.format_span(output.seconds_between(row["startedAt"], row["completedAt"]))
 
 
 @run.command()
 @click.argument("run_id", metavar="RUN")
-@talks
-def show(options: Options, run_id: str) -> None:
+@server_options
+def show(options: CommandOptions, run_id: str) -> None:
     """Show a run: how it stands, its nodes, what came out."""
-    from moot.cli.runs.find import show_run, why_cancelled
-    from moot.cli.runs.started_by import begun_line
+    from moot.cli.runs.find import cancel_reason, print_run
+    from moot.cli.runs.started_by import started_by_line
 
-    api = to_read(options)
-    found = api.get(path_of("v1", "runs", resolve(api, run_id)))
+    api = api_for_reading(options)
+    run_state = api.get(api_path("v1", "runs", resolve_run_id(api, run_id)))
     if options.json:
-        output.show_json(found)
+        output.print_json(run_state)
         return
-    waits = found["status"] in FOR_A_PERSON
-    word = stands(api, thread_of(api, found["runId"])) if waits else None
-    show_run(found, why_cancelled(api, found), word, begun_line(api, found["runId"]))
-    if waits and word is None:
-        output.complain(waiting_line(api, found["runId"]))
+    waits = run_state["status"] in WAITING_STATUSES
+    status = conversation_status(api, find_run_thread(api, run_state["runId"])) if waits else None
+    print_run(
+        run_state, cancel_reason(api, run_state), status, started_by_line(api, run_state["runId"])
+    )
+    if waits and status is None:
+        output.print_error(waiting_line(api, run_state["runId"]))
 
 
 @run.command()
@@ -238,62 +254,64 @@ def show(options: Options, run_id: str) -> None:
 @click.option("--no-follow", is_flag=True, help="Stop at the last event there is.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="Follow at most so many seconds.")
 @click.option("--wait", "stay", is_flag=True, help="Stay while it waits for a person.")
-@talks
-def tail(options: Options, run_id: str, after: int, no_follow: bool, **how: Any) -> Exit:
+@server_options
+def tail(options: CommandOptions, run_id: str, after: int, no_follow: bool, **how: Any) -> ExitCode:
     """Show a run's events, and go on as they happen until it ends or waits for a person."""
-    from moot.cli.runs.find import show_events
+    from moot.cli.runs.find import print_events
 
-    api = to_read(options)
-    run_id = resolve(api, run_id)
-    api.get(path_of("v1", "runs", run_id))  # an unknown run is an error, not silence
+    api = api_for_reading(options)
+    run_id = resolve_run_id(api, run_id)
+    api.get(api_path("v1", "runs", run_id))  # an unknown run is an error, not silence
     if no_follow or api.offline:
-        show_events(api, Client(place(options)), run_id, after, options.json)
-        return Exit.OK
-    return follow(options, api, run_id, after=after, **how)
+        print_events(api, HttpClient(resolve_place(options)), run_id, after, options.json)
+        return ExitCode.OK
+    return follow_run(options, api, run_id, after=after, **how)
 
 
 @run.command()
 @click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
 @click.option("--reason", help="Why; it stands in the log.")
-@talks
-def cancel(options: Options, run_ids: tuple[str, ...], reason: str | None) -> None:
+@server_options
+def cancel(options: CommandOptions, run_ids: tuple[str, ...], reason: str | None) -> None:
     """Cancel runs and their children."""
-    _act(options, run_ids, "/cancel", {"reason": reason})
+    _change_runs(options, run_ids, "/cancel", {"reason": reason})
 
 
 @run.command()
 @click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
 @click.option("--reason", help="Why; it stands in the log.")
 @click.option("--now", is_flag=True, help="Interrupt nodes at work; they begin anew later.")
-@talks
-def pause(options: Options, run_ids: tuple[str, ...], reason: str | None, now: bool) -> None:
+@server_options
+def pause(options: CommandOptions, run_ids: tuple[str, ...], reason: str | None, now: bool) -> None:
     """Pause runs; nodes at work finish first."""
     policy = "immediate" if now else None
-    _act(options, run_ids, ":pause", {"reason": reason, "drainPolicy": policy})
+    _change_runs(options, run_ids, ":pause", {"reason": reason, "drainPolicy": policy})
 
 
 @run.command()
 @click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
 @click.option("--reason", help="Why; it stands in the log.")
-@talks
-def resume(options: Options, run_ids: tuple[str, ...], reason: str | None) -> None:
+@server_options
+def resume(options: CommandOptions, run_ids: tuple[str, ...], reason: str | None) -> None:
     """Resume paused runs."""
-    _act(options, run_ids, ":resume", {"reason": reason})
+    _change_runs(options, run_ids, ":resume", {"reason": reason})
 
 
-def _act(options: Options, given: tuple[str, ...], verb: str, body: dict[str, Any]) -> None:
-    api = to_write(options)
-    said = {name: value for name, value in body.items() if value is not None}
-    for name in given:
-        run_id = resolve(api, name)
-        answer = api.post(path_of("v1", "runs", run_id) + verb, said)
+def _change_runs(
+    options: CommandOptions, names: tuple[str, ...], verb: str, body: dict[str, Any]
+) -> None:
+    api = api_for_writing(options)
+    fields = {name: value for name, value in body.items() if value is not None}
+    for name in names:
+        run_id = resolve_run_id(api, name)
+        answer = api.post(api_path("v1", "runs", run_id) + verb, fields)
         if options.json:
-            output.json_line(answer)
+            output.print_json_line(answer)
         else:
-            click.echo(f"{run_id} {_now(answer)}")
+            click.echo(f"{run_id} {_status_text(answer)}")
 
 
-def _now(answer: dict[str, Any]) -> str:
+def _status_text(answer: dict[str, Any]) -> str:
     if answer.get("draining"):
         return "⏸ pauses once its running nodes are done"
     late = " (it had ended already)" if answer.get("alreadyTerminal") else ""

@@ -1,40 +1,42 @@
-"""``moot tree RUN``: what came out of a run, as a tree: its workers and its forks."""
+"""``moot tree RUN``: show the children and the forks of a run as a tree."""
 
 from collections import deque
 from typing import Any
 
 import click
 
-from moot.cli.replay.lineage import descent, place
-from moot.cli.runs.find import resolve
+from moot.cli.replay.lineage import describe_origin, last_common_event
+from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, to_read
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.logs import page_of
-from moot.cli.shared.options import Options, talks
+from moot.cli.shared.client import Api, api_for_reading
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.logs import read_page
+from moot.cli.shared.options import CommandOptions, server_options
 
 RUNS = "/v1/host/moot/runs"
-#: runs that are shown unless more are asked for, and pages of a log that are looked through for
-#: the places of its children
-SHOWN = 100
-PAGES = 20
-#: rows of the list that are read at once
-PAGE = 100
-#: events with which a run has a child -> where they name it
-STARTS = {"node.dispatched": "childRunId", "moot.child.forked": "forkRunId"}
-#: levels that are shown: what lies deeper is a tree of its own
-DEEP = 40
+#: runs that are shown by default, and pages of a log that are searched for its children
+DEFAULT_LIMIT = 100
+MAX_PAGES = 20
+#: rows of one page of the list of runs
+PAGE_SIZE = 100
+#: events that start a child -> the field that names it
+CHILD_EVENTS = {"node.dispatched": "childRunId", "moot.child.forked": "forkRunId"}
+#: levels that are shown
+MAX_DEPTH = 40
 
 
-class Node:
-    """A run in the tree: ``kind`` is how it hangs on the one above, ``at`` where in its log."""
+class RunTreeNode:
+    """A run in the tree.
+
+    ``kind`` is its relation to the run above, ``at`` the event it came from.
+    """
 
     def __init__(self, row: dict[str, Any], kind: str = "run", depth: int = 0) -> None:
         self.row, self.kind, self.depth = row, kind, depth
         self.at: int | None = None
-        self.below: list[Node] = []
-        #: not all that hangs on it is here
+        self.below: list[RunTreeNode] = []
+        #: some runs below are left out
         self.cut = False
 
     @property
@@ -49,144 +51,155 @@ class Node:
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.option(
-    "-n", "--limit", type=click.IntRange(1, 10_000), default=SHOWN, show_default=True,
+    "-n", "--limit", type=click.IntRange(1, 10_000), default=DEFAULT_LIMIT, show_default=True,
     help="Show at most so many runs.",
 )  # fmt: skip
-@talks
-def tree(options: Options, run_id: str, limit: int) -> None:
+@server_options
+def tree(options: CommandOptions, run_id: str, limit: int) -> None:
     """Show the workers and the forks of a run, and theirs.
 
     Each stands at the event of the run above that it came from: a worker where it was started, a
     fork at the last event that is common to both.
     """
-    api = to_read(options)
-    top = grown(api, _row(api, resolve(api, run_id)), limit)
+    api = api_for_reading(options)
+    top = build_tree(api, _read_row(api, resolve_run_id(api, run_id)), limit)
     if options.json:
-        output.show_json(_as_json(top))
+        output.print_json(_node_json(top))
     elif output.on_terminal():
-        _draw(top)
+        _print_tree(top)
     else:
-        output.table((), _rows(top, ""))
-    if cut := _first_cut(top):
-        deep = cut.depth >= DEEP
+        output.print_table((), _node_rows(top, ""))
+    if cut := _first_cut_node(top):
+        deep = cut.depth >= MAX_DEPTH
         more = f"tree {cut.run_id}" if deep else f"tree {top.run_id} --limit {limit * 4}"
-        click.echo(f"There are more: {way(more)}", err=True)
+        click.echo(f"There are more: {command_hint(more)}", err=True)
 
 
-def _row(api: Api, run_id: str) -> dict[str, Any]:
+def _read_row(api: Api, run_id: str) -> dict[str, Any]:
     for row in api.get(RUNS, prefix=run_id, limit=1)["runs"]:
         return dict(row)
-    raise Trouble(f"there is no run {run_id}. See: {way('run list')}", Exit.NOT_FOUND)
+    raise CommandError(
+        f"there is no run {run_id}. See: {command_hint('run list')}", ExitCode.NOT_FOUND
+    )
 
 
-def grown(api: Api, row: dict[str, Any], limit: int) -> Node:
-    """Level by level, so that a bound cuts the leaves first; no run stands there twice."""
-    top = Node(row)
-    seen, waiting = {top.run_id}, deque([top])
+def build_tree(api: Api, row: dict[str, Any], limit: int) -> RunTreeNode:
+    """Build the tree level by level, so that a limit cuts the leaves first.
+
+    No run appears twice.
+    """
+    top = RunTreeNode(row)
+    included, waiting = {top.run_id}, deque([top])
     while waiting:
         node = waiting.popleft()
         for kind, key in (("child", "parent"), ("fork", "forkOf")):
-            room = limit - len(seen) if node.depth < DEEP else 0
-            rows, cut = _hanging(api, key, node, seen, room)
+            room = limit - len(included) if node.depth < MAX_DEPTH else 0
+            rows, cut = _related_runs(api, key, node, included, room)
             node.cut = node.cut or cut
-            seen.update(found["runId"] for found in rows)
-            node.below += [Node(found, kind, node.depth + 1) for found in rows]
-        _put_in_place(api, node)
+            included.update(child["runId"] for child in rows)
+            node.below += [RunTreeNode(child, kind, node.depth + 1) for child in rows]
+        _sort_children(api, node)
         waiting.extend(node.below)
     return top
 
 
-def _hanging(
-    api: Api, key: str, node: Node, seen: set[str], room: int
+def _related_runs(
+    api: Api, key: str, node: RunTreeNode, included: set[str], room: int
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Runs that name this one as theirs, at most so many, and whether some are left out."""
+    """Return at most ``room`` children or forks of this run, and whether some are cut."""
     rows: list[dict[str, Any]] = []
     cursor = None
     while len(rows) <= room:
-        page = api.get(RUNS, **{key: node.run_id}, limit=PAGE, cursor=cursor)
-        rows += [row for row in page["runs"] if row["runId"] not in seen
-                 and _belongs(row, key, node)]  # fmt: skip
+        page = api.get(RUNS, **{key: node.run_id}, limit=PAGE_SIZE, cursor=cursor)
+        rows += [row for row in page["runs"] if row["runId"] not in included
+                 and _belongs_below(row, key, node)]  # fmt: skip
         cursor = page.get("nextCursor")
         if cursor is None:
             break
     return rows[: max(0, room)], len(rows) > room
 
 
-def _belongs(row: dict[str, Any], key: str, node: Node) -> bool:
-    """A worker that was forked with its parent hangs on that one, not on the worker it was."""
+def _belongs_below(row: dict[str, Any], key: str, node: RunTreeNode) -> bool:
+    """A child that was forked with its parent belongs below that fork, not below its source."""
     return key == "parent" or "parentRunId" not in row or node.depth == 0
 
 
-def _put_in_place(api: Api, node: Node) -> None:
-    places = _dispatches(api, node) if any(one.kind == "child" for one in node.below) else {}
+def _sort_children(api: Api, node: RunTreeNode) -> None:
+    places = _child_sequences(api, node) if any(one.kind == "child" for one in node.below) else {}
     for one in node.below:
-        one.at = place(one.row["forkedFrom"]) if one.kind == "fork" else places.get(one.run_id)
+        one.at = (
+            last_common_event(one.row["forkedFrom"])
+            if one.kind == "fork"
+            else places.get(one.run_id)
+        )
     node.below.sort(key=lambda one: (-1 if one.at is None else one.at, one.row["startedAt"]))
 
 
-def _dispatches(api: Api, node: Node) -> dict[str, int]:
-    """Where children were started, read from the log of the run that started them."""
-    missing = {one.run_id for one in node.below if one.kind == "child"}
-    found: dict[str, int] = {}
+def _child_sequences(api: Api, node: RunTreeNode) -> dict[str, int]:
+    """Return the sequence at which each child was started, from the log of its parent."""
+    children = {one.run_id for one in node.below if one.kind == "child"}
+    sequences: dict[str, int] = {}
     after = -1
-    for _ in range(PAGES):
-        page = page_of(api, node.run_id, after)
+    for _ in range(MAX_PAGES):
+        page = read_page(api, node.run_id, after)
         for event in page["events"]:
-            child = event["payload"].get(STARTS.get(event["type"], ""))
-            if child in missing:
-                found.setdefault(child, event["sequence"])
+            child = event["payload"].get(CHILD_EVENTS.get(event["type"], ""))
+            if child in children:
+                sequences.setdefault(child, event["sequence"])
         after = page["lastEventSeq"]
-        if missing <= found.keys() or not page["events"] or page["isComplete"]:
+        if children <= sequences.keys() or not page["events"] or page["isComplete"]:
             break
-    return found
+    return sequences
 
 
-def _first_cut(node: Node) -> Node | None:
-    return node if node.cut else next(filter(None, map(_first_cut, node.below)), None)
+def _first_cut_node(node: RunTreeNode) -> RunTreeNode | None:
+    return node if node.cut else next(filter(None, map(_first_cut_node, node.below)), None)
 
 
-def _as_json(node: Node) -> dict[str, Any]:
-    shown: dict[str, Any] = {**node.row, "kind": node.kind}
+def _node_json(node: RunTreeNode) -> dict[str, Any]:
+    fields: dict[str, Any] = {**node.row, "kind": node.kind}
     if node.at is not None:
-        shown["at"] = node.at
-    return {**shown, "below": [_as_json(one) for one in node.below], "complete": not node.cut}
+        fields["at"] = node.at
+    return {**fields, "below": [_node_json(one) for one in node.below], "complete": not node.cut}
 
 
-def _rows(node: Node, above: str) -> list[list[Any]]:
-    own = [node.depth, _how(node), node.at, node.run_id, node.row["workflowId"], node.row["status"],
-           above, node.note]  # fmt: skip
+def _node_rows(node: RunTreeNode, above: str) -> list[list[Any]]:
+    own = [node.depth, _node_kind(node), node.at, node.run_id, node.row["workflowId"],
+           node.row["status"], above, node.note]  # fmt: skip
     rows = [own]
     for one in node.below:
-        rows += _rows(one, node.run_id)
+        rows += _node_rows(one, node.run_id)
     return rows
 
 
-def _draw(top: Node) -> None:
-    output.fitted(_words(top))
+def _print_tree(top: RunTreeNode) -> None:
+    output.print_fitted(_node_text(top))
     if fork := top.row.get("forkedFrom"):
-        output.fitted(f"│  {descent(fork)}")
+        output.print_fitted(f"│  {describe_origin(fork)}")
     if parent := top.row.get("parentRunId"):
-        output.fitted(f"│  child of {output.one_line(parent)}")
-    _branches(top, "")
+        output.print_fitted(f"│  child of {output.one_line(parent)}")
+    _print_branches(top, "")
 
 
-def _branches(node: Node, margin: str) -> None:
+def _print_branches(node: RunTreeNode, margin: str) -> None:
     for count, one in enumerate(node.below, 1):
         last = count == len(node.below) and not node.cut
-        output.fitted(f"{margin}{'└─' if last else '├─'} {_words(one)}")
-        _branches(one, margin + ("   " if last else "│  "))
+        output.print_fitted(f"{margin}{'└─' if last else '├─'} {_node_text(one)}")
+        _print_branches(one, margin + ("   " if last else "│  "))
     if node.cut:
         click.echo(f"{margin}└─ …")
 
 
-def _words(node: Node) -> str:
+def _node_text(node: RunTreeNode) -> str:
     where = f"#{node.at} " if node.at is not None else ""
-    name = click.style(output.short(node.run_id), bold=True)
-    what = node.row["workflowId"] if node.kind != "fork" else _how(node)
-    said = f'  "{output.brief(node.note)}"' if node.note else ""
-    return f"{where}{name}  {output.one_line(what)}  {output.status_mark(node.row['status'])}{said}"
+    name = click.style(output.short_id(node.run_id), bold=True)
+    label = node.row["workflowId"] if node.kind != "fork" else _node_kind(node)
+    note = f'  "{output.shorten(node.note)}"' if node.note else ""
+    return (
+        f"{where}{name}  {output.one_line(label)}  {output.status_mark(node.row['status'])}{note}"
+    )
 
 
-def _how(node: Node) -> str:
-    """A fork is a branch or a replay."""
+def _node_kind(node: RunTreeNode) -> str:
+    """Return ``branch`` or ``replay`` for a fork."""
     return str(node.row["forkedFrom"]["mode"]) if node.kind == "fork" else node.kind

@@ -1,1 +1,1 @@
-"""schedules."""
+"""Schedules on the command line."""

@@ -1,4 +1,4 @@
-"""``moot schedule``: workflows at times to come, what became of those that passed."""
+"""``moot schedule``: run workflows at set times, and review past ones."""
 
 import json
 from typing import Any
@@ -6,36 +6,38 @@ from typing import Any
 import click
 
 from moot.cli.schedules.wording import (
-    cost_words,
-    done_lines,
-    facts,
+    describe_next,
+    describe_pause_cost,
+    fire_action_lines,
     fire_rows,
-    missed_line,
-    next_words,
-    when,
-    when_rows,
-    zone_named,
-    zoned,
+    local_time,
+    local_time_with_zone,
+    missed_fire_line,
+    schedule_facts,
+    schedule_rows,
+    zone_or_utc,
 )
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, path_of, to_read, to_write
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.inputs import gather
-from moot.cli.shared.options import Options, span, talks
-from moot.cli.shared.times import LAST, MIDNIGHT, typed
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.inputs import parse_inputs
+from moot.cli.shared.options import CommandOptions, parse_span_option, server_options
+from moot.cli.shared.times import END_OF_DAY, MIDNIGHT, parse_time_option
 
 SCHEDULES = "/v1/host/moot/schedules"
-#: letters of a whole id
-WHOLE = len("sch_") + 20
+#: letters of a full id
+FULL_ID_LENGTH = len("sch_") + 20
 OVERLAPS = ("skip", "buffer-one", "buffer-all", "cancel-other", "allow")
 CATCH_UPS = ("one", "none", "all-within-window")
 
-name_of_one = click.argument("name", metavar="SCHEDULE")
-dry = click.option("--dry-run", is_flag=True, help="Say what would happen, and change nothing.")
-by_overlap = click.option(
+schedule_argument = click.argument("name", metavar="SCHEDULE")
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Say what would happen, and change nothing."
+)
+overlap_option = click.option(
     "--overlap", type=click.Choice(OVERLAPS), help="While an earlier run is going."
 )
-of_missed = click.option(
+missed_option = click.option(
     "--missed", is_flag=True, help="What was missed, or could not begin, last; see the inbox."
 )
 
@@ -53,296 +55,343 @@ def schedule() -> None:
 @click.argument("flow", metavar="FLOW")
 @click.argument("words", metavar="[WHEN]...", nargs=-1)
 @click.option("--cron", metavar="EXPR", help="Five fields of cron in place of words.")
-@click.option("--every", callback=span, metavar="TIME", help="An interval: 90s, 15m, 2h.")
+@click.option(
+    "--every", callback=parse_span_option, metavar="TIME", help="An interval: 90s, 15m, 2h."
+)
 @click.option("--at", metavar="TIME", help="Once: 2027-03-01T08:30, 'friday 17:00', 2h.")
 @click.option("--zone", metavar="ZONE", help="A time zone, like Europe/Berlin [UTC].")
 @click.option("--member", metavar="NAME", help="Whose work it is.")
-@by_overlap
+@overlap_option
 @click.option("--catch-up", type=click.Choice(CATCH_UPS), help="What of times that were missed.")
-@click.option("--window", callback=span, metavar="TIME", help="How long ago they may lie [24h].")
-@click.option("--jitter", callback=span, metavar="TIME", help="Start up to so much later.")
+@click.option(
+    "--window", callback=parse_span_option, metavar="TIME", help="How long ago they may lie [24h]."
+)
+@click.option(
+    "--jitter", callback=parse_span_option, metavar="TIME", help="Start up to so much later."
+)
 @click.option(
     "--if-queue", metavar="QUEUE", help="Only if items wait there; the run is given them."
 )
 @click.option("--if", "expression", metavar="CEL", help="Only if this is true.")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="K=V", help="An input of its runs.")
 @click.option("--off", is_flag=True, help="Make it, but switched off.")
-@dry
-@talks
-def add(options: Options, flow: str, words: tuple[str, ...], dry_run: bool, **how: Any) -> None:
+@dry_run_option
+@server_options
+def add(
+    options: CommandOptions, flow: str, words: tuple[str, ...], dry_run: bool, **how: Any
+) -> None:
     """Have FLOW run at WHEN: moot schedule add brief weekday 08:30 Europe/Berlin."""
-    body = _body(flow, " ".join(words), how)
+    body = _schedule_body(flow, " ".join(words), how)
     if dry_run:
-        found = to_write(options).post(f"{SCHEDULES}:check", body)
-        _say(options, found, next_words(found))
+        preview = api_for_writing(options).post(f"{SCHEDULES}:check", body)
+        _print_answer(options, preview, describe_next(preview))
         return
-    made = to_write(options).post(SCHEDULES, body)
-    _say(options, made, f"{made['scheduleId']} {flow} · {next_words(made)}")
+    created = api_for_writing(options).post(SCHEDULES, body)
+    _print_answer(options, created, f"{created['scheduleId']} {flow} · {describe_next(created)}")
 
 
-def _body(flow: str, words: str, how: dict[str, Any]) -> dict[str, Any]:
+def _schedule_body(flow: str, words: str, settings: dict[str, Any]) -> dict[str, Any]:
+    at = settings["at"]
     times = {
-        "words": words or None, "cronExpr": how["cron"], "intervalSeconds": how["every"],
-        "at": None if how["at"] is None else _at(how["at"], how["zone"] or "UTC"),
+        "words": words or None, "cronExpr": settings["cron"], "intervalSeconds": settings["every"],
+        "at": None if at is None else _parse_at(at, settings["zone"] or "UTC"),
     }  # fmt: skip
-    given = [name for name, value in times.items() if value is not None]
-    if len(given) != 1:
+    chosen = [name for name, value in times.items() if value is not None]
+    if len(chosen) != 1:
         raise click.UsageError("say when, once: in words, or with --cron, --every or --at.")
     kinds = {"words": "words", "cronExpr": "cron", "intervalSeconds": "interval", "at": "once"}
-    conditions = {"queue": how["if_queue"], "expression": how["expression"]}
+    conditions = {"queue": settings["if_queue"], "expression": settings["expression"]}
     condition = {name: value for name, value in conditions.items() if value is not None}
     body = {
         **times,
         "workflowId": flow,
-        "kind": kinds[given[0]],
-        "timezone": how["zone"],
-        "rosterId": _member(how["member"]),
-        "overlap": how["overlap"],
-        "catchUp": how["catch_up"],
-        "catchUpWindowSeconds": how["window"],
-        "jitterSeconds": how["jitter"],
+        "kind": kinds[chosen[0]],
+        "timezone": settings["zone"],
+        "rosterId": _roster_id(settings["member"]),
+        "overlap": settings["overlap"],
+        "catchUp": settings["catch_up"],
+        "catchUpWindowSeconds": settings["window"],
+        "jitterSeconds": settings["jitter"],
         "condition": condition or None,
-        "inputs": gather(how["inputs"]) or None,
-        "enabled": False if how["off"] else None,
+        "inputs": parse_inputs(settings["inputs"]) or None,
+        "enabled": False if settings["off"] else None,
     }
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _at(given: str, zone: str) -> str:
-    """What the server reads itself is left to it, as is a zone that is none."""
-    from moot.core.schedules.calendar import zone_of
+def _parse_at(text: str, zone: str) -> str:
+    """Return the time. The server itself reads ISO times, and refuses unknown zones."""
+    from moot.core.schedules.calendar import find_zone
 
-    there = zone_of(zone)
-    return given if there is None or "T" in given else typed("--at", given, there)
+    zone_info = find_zone(zone)
+    return text if zone_info is None or "T" in text else parse_time_option("--at", text, zone_info)
 
 
-def _member(name: str | None) -> str | None:
+def _roster_id(name: str | None) -> str | None:
     return name if name is None or ":" in name else f"host:{name}"
 
 
 @schedule.command("list")
 @click.option("--member", metavar="NAME", help="Only those of this member.")
-@talks
-def list_(options: Options, member: str | None) -> None:
+@server_options
+def list_(options: CommandOptions, member: str | None) -> None:
     """List schedules, each with when it starts something next."""
-    where = {} if member is None else {"rosterId": _member(member)}
-    rows = all_schedules(to_read(options), **where)
+    filters = {} if member is None else {"rosterId": _roster_id(member)}
+    rows = read_schedules(api_for_reading(options), **filters)
     if options.json:
-        output.show_json(rows)
+        output.print_json(rows)
         return
-    output.table(
+    output.print_table(
         ("ID", "FLOW", "WHEN", "STATE", "NEXT", "MEMBER", "LAST RUN"),
-        when_rows(rows),
+        schedule_rows(rows),
         empty="There are no schedules. Make one: moot schedule add FLOW weekday 08:30",
     )
 
 
 @schedule.command("next")
 @click.argument("name", metavar="[SCHEDULE]", required=False)
-@talks
-def next_(options: Options, name: str | None) -> None:
+@server_options
+def next_(options: CommandOptions, name: str | None) -> None:
     """Show the next times of a schedule, or of all of them, soonest first."""
-    api = to_read(options)
-    found = all_schedules(api) if name is None else [_one(api, name)]
+    api = api_for_reading(options)
+    schedules = read_schedules(api) if name is None else [_find_schedule(api, name)]
     rows = sorted(
         (at, row["workflowId"], row["scheduleId"], row["timezone"])
-        for row in found
+        for row in schedules
         for at in row.get("nextFires", [])
     )
     if options.json:
         names = ("at", "workflowId", "scheduleId", "timezone")
-        output.show_json([dict(zip(names, row, strict=True)) for row in rows])
+        output.print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    output.table(
+    output.print_table(
         ("AT", "ZONE", "FLOW", "ID"),
-        ([when(at, zone), zone, flow, output.short(id_)] for at, flow, id_, zone in rows[:20]),
+        (
+            [local_time(at, zone), zone, flow, output.short_id(id_)]
+            for at, flow, id_, zone in rows[:20]
+        ),
         empty="Nothing is to come.",
     )
 
 
 @schedule.command()
-@name_of_one
-@talks
-def show(options: Options, name: str) -> None:
+@schedule_argument
+@server_options
+def show(options: CommandOptions, name: str) -> None:
     """Show a schedule: its next times, and what became of the last ones."""
-    api = to_read(options)
-    found = api.get(_path(_one(api, name)))
-    fires = api.get(f"{_path(found)}/fires", limit=20)["fires"]
+    api = api_for_reading(options)
+    schedule_record = api.get(_schedule_path(_find_schedule(api, name)))
+    fires = api.get(f"{_schedule_path(schedule_record)}/fires", limit=20)["fires"]
     if options.json:
-        output.show_json({**found, "lastFires": fires})
+        output.print_json({**schedule_record, "lastFires": fires})
         return
-    for text in facts(found):
-        click.echo(output.line(text))
+    for text in schedule_facts(schedule_record):
+        click.echo(output.safe_line(text))
     for fire in fires:
         if fire["state"] in ("missed", "dead"):
-            click.echo(output.line(missed_line(found, fire)))
-    output.table(
-        ("SLOT", "STATE", "WHY", "RUN"), fire_rows(found, fires), empty="No time has come yet."
+            click.echo(output.safe_line(missed_fire_line(schedule_record, fire)))
+    output.print_table(
+        ("SLOT", "STATE", "WHY", "RUN"),
+        fire_rows(schedule_record, fires),
+        empty="No time has come yet.",
     )
 
 
 @schedule.command()
-@name_of_one
+@schedule_argument
 @click.option("--reason", default="", help="Why, for whoever wonders.")
 @click.option(
     "--until", metavar="TIME",
     help="When it goes on, in its zone: monday, friday 17:00, 17:00, 2h, 2027-01-04.",
 )  # fmt: skip
-@talks
-def pause(options: Options, name: str, reason: str, until: str | None) -> None:
+@server_options
+def pause(options: CommandOptions, name: str, reason: str, until: str | None) -> None:
     """Start nothing for now; what falls due meanwhile is not caught up."""
-    api = to_write(options)
-    found = _one(api, name)
+    api = api_for_writing(options)
+    schedule_record = _find_schedule(api, name)
     body = {"reason": reason}
     if until is not None:
-        body["until"] = typed("--until", until, zone_named(found["timezone"]))
-    found = api.post(f"{_path(found)}/pause", body)
-    running = found["going"]
-    rest = f" {running[0]} goes on." if running else ""
-    costs = cost_words(found.get("costs"))
-    _say(options, found, f"{found['scheduleId']} is paused{_until(found)}.{costs}{rest}")
+        body["until"] = parse_time_option(
+            "--until", until, zone_or_utc(schedule_record["timezone"])
+        )
+    schedule_record = api.post(f"{_schedule_path(schedule_record)}/pause", body)
+    running = schedule_record["going"]
+    running_text = f" {running[0]} goes on." if running else ""
+    costs = describe_pause_cost(schedule_record.get("costs"))
+    _print_answer(
+        options,
+        schedule_record,
+        f"{schedule_record['scheduleId']} is paused{_until_text(schedule_record)}."
+        f"{costs}{running_text}",
+    )
 
 
-def _until(found: dict[str, Any]) -> str:
-    end = found["pause"].get("until")
-    return "" if end is None else f" until {zoned(end, found['timezone'])}"
+def _until_text(schedule: dict[str, Any]) -> str:
+    end = schedule["pause"].get("until")
+    return "" if end is None else f" until {local_time_with_zone(end, schedule['timezone'])}"
 
 
 @schedule.command()
-@name_of_one
+@schedule_argument
 @click.option("--member", metavar="NAME", help="Whose work it is from now on.")
-@talks
-def resume(options: Options, name: str, member: str | None) -> None:
+@server_options
+def resume(options: CommandOptions, name: str, member: str | None) -> None:
     """End a pause."""
-    api = to_write(options)
-    path = _path(_one(api, name))
+    api = api_for_writing(options)
+    path = _schedule_path(_find_schedule(api, name))
     if member is not None:
-        api.ask("PATCH", path, json.dumps({"rosterId": _member(member)}).encode())
-    found = api.post(f"{path}/resume", {})
-    _say(options, found, f"{found['scheduleId']} goes on · {next_words(found)}")
+        api.ask("PATCH", path, json.dumps({"rosterId": _roster_id(member)}).encode())
+    schedule_record = api.post(f"{path}/resume", {})
+    _print_answer(
+        options,
+        schedule_record,
+        f"{schedule_record['scheduleId']} goes on · {describe_next(schedule_record)}",
+    )
 
 
 @schedule.command()
-@name_of_one
-@by_overlap
-@of_missed
-@dry
-@talks
-def run(options: Options, name: str, overlap: str | None, missed: bool, dry_run: bool) -> None:
+@schedule_argument
+@overlap_option
+@missed_option
+@dry_run_option
+@server_options
+def run(
+    options: CommandOptions, name: str, overlap: str | None, missed: bool, dry_run: bool
+) -> None:
     """Run it now, whatever its times and its condition say."""
-    api = to_write(options)
-    found = _one(api, name)
+    api = api_for_writing(options)
+    schedule_record = _find_schedule(api, name)
     body: dict[str, Any] = {"dryRun": dry_run}
     if overlap is not None:
         body["overlap"] = overlap
     if missed:
-        body["fire"] = _missed(api, found)
-    done = api.post(f"{_path(found)}/run", body)
-    _say(options, done, "\n".join(done_lines(found, done)))
+        body["fire"] = _missed_fire_id(api, schedule_record)
+    result = api.post(f"{_schedule_path(schedule_record)}/run", body)
+    _print_answer(options, result, "\n".join(fire_action_lines(schedule_record, result)))
 
 
 @schedule.command()
-@name_of_one
-@of_missed
+@schedule_argument
+@missed_option
 @click.option("--undo", is_flag=True, help="Take in again what was left out last.")
-@dry
-@talks
-def skip(options: Options, name: str, missed: bool, undo: bool, dry_run: bool) -> None:
+@dry_run_option
+@server_options
+def skip(options: CommandOptions, name: str, missed: bool, undo: bool, dry_run: bool) -> None:
     """Leave its next time out."""
-    api = to_write(options)
-    found = _one(api, name)
+    api = api_for_writing(options)
+    schedule_record = _find_schedule(api, name)
     body: dict[str, Any] = {"dryRun": dry_run, "undo": undo}
     if missed:
-        body["fire"] = _missed(api, found)
-    done = api.post(f"{_path(found)}/skip", body)
-    would = "would be" if dry_run else "is"
+        body["fire"] = _missed_fire_id(api, schedule_record)
+    result = api.post(f"{_schedule_path(schedule_record)}/skip", body)
+    verb = "would be" if dry_run else "is"
     if undo:
-        _say(options, done, f"{when(done['restored'], found['timezone'])} {would} taken in again")
+        _print_answer(
+            options,
+            result,
+            f"{local_time(result['restored'], schedule_record['timezone'])} {verb} taken in again",
+        )
         return
-    what = when(done["skipped"], found["timezone"]) if "skipped" in done else "what was missed"
-    _say(options, done, f"{what} {would} left out")
+    subject = (
+        local_time(result["skipped"], schedule_record["timezone"])
+        if "skipped" in result
+        else "what was missed"
+    )
+    _print_answer(options, result, f"{subject} {verb} left out")
 
 
 @schedule.command()
-@name_of_one
+@schedule_argument
 @click.argument("since", metavar="FROM")
 @click.argument("to", metavar="TO")
-@by_overlap
-@dry
-@talks
+@overlap_option
+@dry_run_option
+@server_options
 def backfill(
-    options: Options, name: str, since: str, to: str, overlap: str | None, dry_run: bool
+    options: CommandOptions, name: str, since: str, to: str, overlap: str | None, dry_run: bool
 ) -> None:
     """Run its times between FROM and TO that have had no run, one after the other.
 
     Both are in its zone: monday, 'friday 17:00', 2026-11-10, an ISO time; a day is all of it.
     """
-    api = to_write(options)
-    found = _one(api, name)
-    zone = zone_named(found["timezone"])
+    api = api_for_writing(options)
+    schedule_record = _find_schedule(api, name)
+    zone = zone_or_utc(schedule_record["timezone"])
     body: dict[str, Any] = {
-        "from": typed("FROM", since, zone, past=True, daily=MIDNIGHT),
-        "to": typed("TO", to, zone, past=True, daily=LAST),
+        "from": parse_time_option("FROM", since, zone, past=True, daily=MIDNIGHT),
+        "to": parse_time_option("TO", to, zone, past=True, daily=END_OF_DAY),
         "dryRun": dry_run,
     }
-    done = api.post(f"{_path(found)}/backfill", body | ({"overlap": overlap} if overlap else {}))
-    _say(options, done, "\n".join(done_lines(found, done)) or "Every time between has had its run.")
+    result = api.post(
+        f"{_schedule_path(schedule_record)}/backfill",
+        body | ({"overlap": overlap} if overlap else {}),
+    )
+    _print_answer(
+        options,
+        result,
+        "\n".join(fire_action_lines(schedule_record, result))
+        or "Every time between has had its run.",
+    )
 
 
 @schedule.command()
-@name_of_one
-@talks
-def remove(options: Options, name: str) -> None:
+@schedule_argument
+@server_options
+def remove(options: CommandOptions, name: str) -> None:
     """End it; runs that it has started go on."""
-    api = to_write(options)
-    found = _one(api, name)
-    api.delete(_path(found))
-    _say(options, {"scheduleId": found["scheduleId"], "removed": True},
-         f"{found['scheduleId']} starts nothing more")  # fmt: skip
+    api = api_for_writing(options)
+    schedule_record = _find_schedule(api, name)
+    api.delete(_schedule_path(schedule_record))
+    _print_answer(options, {"scheduleId": schedule_record["scheduleId"], "removed": True},
+         f"{schedule_record['scheduleId']} starts nothing more")  # fmt: skip
 
 
-def _say(options: Options, answer: Any, text: str) -> None:
+def _print_answer(options: CommandOptions, answer: Any, text: str) -> None:
     if options.json:
-        output.show_json(answer)
+        output.print_json(answer)
     else:
-        click.echo(output.lines(text))
+        click.echo(output.safe_lines(text))
 
 
-def _path(found: dict[str, Any]) -> str:
-    return f"{SCHEDULES}{path_of(found['scheduleId'])}"
+def _schedule_path(schedule: dict[str, Any]) -> str:
+    return f"{SCHEDULES}{api_path(schedule['scheduleId'])}"
 
 
-def _missed(api: Api, found: dict[str, Any]) -> str:
-    rows = api.get(f"{_path(found)}/fires", state="missed,dead", limit=1)["fires"]
+def _missed_fire_id(api: Api, schedule: dict[str, Any]) -> str:
+    rows = api.get(f"{_schedule_path(schedule)}/fires", state="missed,dead", limit=1)["fires"]
     if not rows:
-        raise Trouble("nothing was missed that waits for you.", Exit.NOT_FOUND)
+        raise CommandError("nothing was missed that waits for you.", ExitCode.NOT_FOUND)
     return str(rows[0]["fireId"])
 
 
-def all_schedules(api: Api, **where: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def read_schedules(api: Api, **filters: Any) -> list[dict[str, Any]]:
+    schedules: list[dict[str, Any]] = []
     cursor: dict[str, Any] = {}
     while True:
-        page = api.get(SCHEDULES, limit=200, **where, **cursor)
-        found += page["schedules"]
+        page = api.get(SCHEDULES, limit=200, **filters, **cursor)
+        schedules += page["schedules"]
         if "nextCursor" not in page:
-            return found
+            return schedules
         cursor = {"cursor": page["nextCursor"]}
 
 
-def _one(api: Api, given: str) -> dict[str, Any]:
-    if len(given) == WHOLE and given.startswith("sch_"):
-        found: dict[str, Any] = api.get(f"{SCHEDULES}{path_of(given)}")
-        return found
-    rows = all_schedules(api)
-    if given == "@last" and rows:
+def _find_schedule(api: Api, text: str) -> dict[str, Any]:
+    if len(text) == FULL_ID_LENGTH and text.startswith("sch_"):
+        record: dict[str, Any] = api.get(f"{SCHEDULES}{api_path(text)}")
+        return record
+    rows = read_schedules(api)
+    if text == "@last" and rows:
         return max(rows, key=lambda row: (row["createdAt"], row["scheduleId"]))
-    meant = [row for row in rows if row["scheduleId"] == given]
-    meant = meant or [row for row in rows if row["scheduleId"].startswith((given, f"sch_{given}"))]
-    meant = meant or [row for row in rows if row["workflowId"] == given]
-    if len(meant) == 1:
-        return meant[0]
-    if meant:
-        ids = ", ".join(row["scheduleId"] for row in meant)
-        raise Trouble(f"several schedules are meant by '{given}': {ids}.", Exit.USAGE)
-    raise Trouble(f"no schedule is called '{given}'. See: moot schedule list", Exit.NOT_FOUND)
+    matches = [row for row in rows if row["scheduleId"] == text]
+    matches = matches or [
+        row for row in rows if row["scheduleId"].startswith((text, f"sch_{text}"))
+    ]
+    matches = matches or [row for row in rows if row["workflowId"] == text]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        ids = ", ".join(row["scheduleId"] for row in matches)
+        raise CommandError(f"several schedules are meant by '{text}': {ids}.", ExitCode.USAGE)
+    raise CommandError(
+        f"no schedule is called '{text}'. See: moot schedule list", ExitCode.NOT_FOUND
+    )

@@ -1,15 +1,15 @@
-"""``moot version`` and ``moot openapi``: what this program is, without a server."""
+"""``moot version`` and ``moot openapi``: facts that need no server."""
 
 import click
 
 from moot import __version__
 from moot.cli.shared import output
-from moot.cli.shared.options import Options, shows
+from moot.cli.shared.options import CommandOptions, json_option
 
 
 @click.command()
-@shows
-def version(options: Options) -> None:
+@json_option
+def version(options: CommandOptions) -> None:
     """Print the version."""
     if not options.json:
         click.echo(f"moot {__version__}")
@@ -20,7 +20,7 @@ def version(options: Options) -> None:
 
     from moot.api.host.discovery import PROTOCOL_VERSION
 
-    output.show_json(
+    output.print_json(
         {
             "moot": __version__,
             "protocol": PROTOCOL_VERSION,
@@ -33,6 +33,6 @@ def version(options: Options) -> None:
 @click.command()
 def openapi() -> None:
     """Print the API's OpenAPI document."""
-    from moot.api.host.openapi import document
+    from moot.api.host.openapi import openapi_document
 
-    output.show_json(document())
+    output.print_json(openapi_document())

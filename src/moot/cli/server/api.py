@@ -1,14 +1,14 @@
-"""``moot api``: any route of the server, with the key found by itself."""
+"""``moot api``: call any route of the server with the usual key."""
 
 import json
 
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.client import SECONDS, Client
-from moot.cli.shared.errors import Exit
-from moot.cli.shared.inputs import read
-from moot.cli.shared.options import Options, place, talks
+from moot.cli.shared.client import TIMEOUT_SECONDS, HttpClient
+from moot.cli.shared.errors import ExitCode
+from moot.cli.shared.inputs import read_text
+from moot.cli.shared.options import CommandOptions, resolve_place, server_options
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 
@@ -19,61 +19,63 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 @click.option("-d", "--data", metavar="BODY", help="The body; @file reads one, - reads stdin.")
 @click.option("-H", "--header", "headers", multiple=True, metavar="NAME: VALUE")
 @click.option("-i", "--include", is_flag=True, help="Print status and headers, too.")
-@talks
+@server_options
 def api(
-    options: Options,
+    options: CommandOptions,
     method: str,
     path: str,
     data: str | None,
     headers: tuple[str, ...],
     include: bool,
-) -> Exit:
+) -> ExitCode:
     """Call a route of the server and print its answer as it arrives.
 
     \b
     moot api GET /v1/host/moot/runs
     moot api POST /v1/runs -d '{"workflowId": "hello"}'
     """
-    body = None if data is None else _body(data).encode()
-    client = Client(place(options))
+    body = None if data is None else _read_body(data).encode()
+    client = HttpClient(resolve_place(options))
     path = path if path.startswith("/") else f"/{path}"
-    given = {"Accept": "*/*", **dict(_header(text) for text in headers)}
-    with client.opened(method.upper(), path, body, given, SECONDS) as answer:
+    request_headers = {"Accept": "*/*", **dict(_parse_header(text) for text in headers)}
+    with client.open_response(
+        method.upper(), path, body, request_headers, TIMEOUT_SECONDS
+    ) as answer:
         if include:
             head = f"HTTP/1.1 {answer.status} {answer.reason}\n{answer.headers}"
-            click.echo(output.lines(head), nl=False)
+            click.echo(output.safe_lines(head), nl=False)
         json_body = "json" in answer.headers.get("Content-Type", "")
         if json_body and output.on_terminal():
-            _pretty(answer.read())
+            _print_json_body(answer.read())
         else:
             for line in answer:
-                output.write(line)
+                output.write_bytes(line)
             if json_body:
                 click.echo()
-        return _exit_of(answer.status)
+        return _exit_code_from_status(answer.status)
 
 
-def _body(data: str) -> str:
+def _read_body(data: str) -> str:
     if data == "-" or data.startswith("@"):
-        return read(data.removeprefix("@"))
+        return read_text(data.removeprefix("@"))
     return data
 
 
-def _header(text: str) -> tuple[str, str]:
+def _parse_header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
         raise click.UsageError(f"-H '{text}': write NAME: VALUE.")
     return name.strip(), value.strip()
 
 
-def _pretty(body: bytes) -> None:
+def _print_json_body(body: bytes) -> None:
     try:
-        output.show_json(json.loads(body))
+        output.print_json(json.loads(body))
     except ValueError:
-        output.write(body + b"\n")
+        output.write_bytes(body + b"\n")
 
 
-def _exit_of(status: int) -> Exit:
+def _exit_code_from_status(status: int) -> ExitCode:
     if status < 400:
-        return Exit.OK
-    return Exit.NOT_FOUND if status == 404 else Exit.FAILED
+        return ExitCode.OK
+    return ExitCode.NOT_FOUND if status == 404 else ExitCode.FAILED

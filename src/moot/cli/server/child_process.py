@@ -1,7 +1,7 @@
-"""A server as a child: it goes when whoever started it goes, however that ends.
+"""Run a server as a child process that ends with its parent.
 
-The child reads its standard input, a pipe that only the parent holds open; the kernel closes it
-with the parent, also where the parent is killed or its terminal goes away.
+The child reads its standard input, a pipe that only the parent holds open. The kernel closes it
+with the parent, also where the parent is killed or its terminal closes.
 """
 
 import os
@@ -16,13 +16,13 @@ STOP_SECONDS = 10
 FLAG = "--with-parent"
 
 
-def start(
+def start_server(
     arguments: list[str],
     env: dict[str, str] | None = None,
     stdout: int | None = None,
     stderr: IO[str] | None = None,
 ) -> "subprocess.Popen[str]":
-    """``moot serve`` in a session of its own, so that Ctrl-C is for the parent alone."""
+    """Start ``moot serve`` in its own session, so that Ctrl-C reaches only the parent."""
     command = [sys.executable, "-m", "moot.cli", "serve", *arguments, FLAG]
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, env=env, text=True,
@@ -30,8 +30,8 @@ def start(
     )  # fmt: skip
 
 
-def end(child: "subprocess.Popen[str] | None") -> None:
-    """Gracefully, and at last by force. Safe for one that has ended."""
+def stop_server(child: "subprocess.Popen[str] | None") -> None:
+    """Stop it gracefully, and after STOP_SECONDS by force. Safe for a child that has ended."""
     if child is None:
         return
     if child.poll() is None:
@@ -47,7 +47,7 @@ def end(child: "subprocess.Popen[str] | None") -> None:
 
 
 def end_with_parent() -> None:
-    """In the child: the end of standard input counts as SIGTERM."""
+    """Treat the end of standard input as SIGTERM. Call this in the child."""
 
     def watch() -> None:
         while os.read(0, 1024):
@@ -58,10 +58,10 @@ def end_with_parent() -> None:
 
 
 def leave_on_signals() -> None:
-    """In the parent: SIGTERM and a terminal that goes away unwind it, as Ctrl-C does."""
+    """Exit normally on SIGTERM and SIGHUP, as on Ctrl-C. Call this in the parent."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _leave)
+        signal.signal(number, _exit_on_signal)
 
 
-def _leave(number: int, frame: object) -> None:
+def _exit_on_signal(number: int, frame: object) -> None:
     sys.exit(128 + number)

@@ -1,4 +1,4 @@
-"""``moot doctor``: is this machine fit, is the file whole, does the server keep its word."""
+"""``moot doctor``: check the machine, the database file and the server."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,44 +6,44 @@ from typing import Any
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.options import Options, place, talks
-from moot.config.place import Place
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.options import CommandOptions, resolve_place, server_options
+from moot.config.server_location import ServerLocation
 
 MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 
 
 @click.command()
-@talks
-def doctor(options: Options) -> Exit:
+@server_options
+def doctor(options: CommandOptions) -> ExitCode:
     """Check the machine, the file and the server; print the settings. Exit 1 on a problem."""
     from moot.cli.server import doctor_checks
-    from moot.config.settings import load
+    from moot.config.settings import load_settings
 
-    where = place(options)
+    place = resolve_place(options)
     try:
-        settings = load({"database": str(where.database)})
+        settings = load_settings({"database": str(place.database)})
     except ValueError as error:
-        raise Trouble(str(error), Exit.USAGE) from None
-    found = [_checked(check, where, settings) for check in doctor_checks.CHECKS]
-    shown = {name: getattr(settings, name) for name in settings.__struct_fields__}
+        raise CommandError(str(error), ExitCode.USAGE) from None
+    results = [_run_check(check, place, settings) for check in doctor_checks.CHECKS]
+    settings_values = {name: getattr(settings, name) for name in settings.__struct_fields__}
     if options.json:
-        output.show_json({"checks": found, "settings": shown})
+        output.print_json({"checks": results, "settings": settings_values})
     else:
-        for row in found:
+        for row in results:
             mark, colour = MARKS[row["result"]]
-            says = output.line(row["says"])
-            click.echo(f"{click.style(mark, fg=colour)} {row['check']:<10} {says}")
+            sentence = output.safe_line(row["says"])
+            click.echo(f"{click.style(mark, fg=colour)} {row['check']:<10} {sentence}")
         click.echo("settings")
-        for name, value in shown.items():
+        for name, value in settings_values.items():
             click.echo(f"  {name:<20} {'-' if value is None else value}")
-    return Exit.FAILED if any(row["result"] == "problem" for row in found) else Exit.OK
+    return ExitCode.FAILED if any(row["result"] == "problem" for row in results) else ExitCode.OK
 
 
-def _checked(check: Callable[..., Any], where: Place, settings: Any) -> dict[str, str]:
-    """A check that breaks is a finding, not the end."""
+def _run_check(check: Callable[..., Any], place: ServerLocation, settings: Any) -> dict[str, str]:
+    """Run a check; a check that breaks is a problem, not the end."""
     try:
-        result, says = check(where, settings)
+        result, sentence = check(place, settings)
     except Exception as error:
-        result, says = "problem", f"the check itself failed: {type(error).__name__}: {error}"
-    return {"check": check.__name__.rstrip("_"), "result": result, "says": says}
+        result, sentence = "problem", f"the check itself failed: {type(error).__name__}: {error}"
+    return {"check": check.__name__.rstrip("_"), "result": result, "says": sentence}

@@ -1,4 +1,7 @@
-"""The checks of ``moot doctor``, one function each: (ok | warning | problem, a sentence)."""
+"""The checks of ``moot doctor``, which prints the names of these functions.
+
+Each check returns its result (ok, warning or problem) and a sentence.
+"""
 
 import os
 import platform
@@ -11,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from moot.cli.shared.client import Client, Unreachable
-from moot.config.place import Place, key_file
+from moot.cli.shared.client import HttpClient, ServerUnreachable
+from moot.config.server_location import ServerLocation, key_file
 
 if TYPE_CHECKING:
     from moot.agents.models.config import ModelEntry
@@ -22,25 +25,25 @@ Finding = tuple[str, str]
 
 OLDEST_PYTHON = (3, 11)
 SYNCS = 20
-#: seconds a provider has to open its door
-KNOCK_S = 3.0
-#: milliseconds: a disk that syncs faster than this may only say that it does
+#: seconds that a provider has to accept a connection
+CONNECT_SECONDS = 3.0
+#: milliseconds: a disk that syncs faster than this may not really sync
 TOO_QUICK, TOO_SLOW = 0.03, 50.0
 #: 2025-01-01 in ms: before that, Moot did not exist
 EARLIEST = 1_735_689_600_000
-#: what the protocol asks of a discovery document
+#: the schema and the required fields of a discovery document
 CAPABILITIES = "/capabilities.schema.json"
 DISCOVERY = ("protocolVersion", "supportedEnvelopes", "schemaVersions", "limits")
 
 
-def python(where: Place, settings: "Settings") -> Finding:
+def python(place: ServerLocation, settings: "Settings") -> Finding:
     version = platform.python_version()
     if sys.version_info < OLDEST_PYTHON:
         return "problem", f"{version} is too old; install 3.11 or newer"
     return "ok", version
 
 
-def sqlite(where: Place, settings: "Settings") -> Finding:
+def sqlite(place: ServerLocation, settings: "Settings") -> Finding:
     import apsw
 
     from moot.store.sqlite.errors import StoreRefused
@@ -53,15 +56,15 @@ def sqlite(where: Place, settings: "Settings") -> Finding:
     return "ok", apsw.sqlite_lib_version()
 
 
-def store(where: Place, settings: "Settings") -> Finding:
-    """A quick look; ``moot db verify`` reads every byte."""
+def store(place: ServerLocation, settings: "Settings") -> Finding:
+    """Check the file quickly; ``moot db verify`` reads every byte."""
     import apsw
 
     from moot.store.sqlite.errors import StoreRefused
     from moot.store.sqlite.open import open_to_read
     from moot.store.sqlite.read.readers import connect_reader
 
-    file = where.database
+    file = place.database
     if not file.exists():
         return "ok", f"{file} does not exist yet; moot serve makes it"
     try:
@@ -77,8 +80,8 @@ def store(where: Place, settings: "Settings") -> Finding:
     return "ok", f"{file}, {size:.1f} MB, quick check passed (moot db verify reads every byte)"
 
 
-def key(where: Place, settings: "Settings") -> Finding:
-    file = key_file(where.database)
+def key(place: ServerLocation, settings: "Settings") -> Finding:
+    file = key_file(place.database)
     if not file.exists():
         return "ok", f"{file} does not exist yet; moot serve makes it"
     mode = file.stat().st_mode & 0o777
@@ -87,15 +90,15 @@ def key(where: Place, settings: "Settings") -> Finding:
     return "ok", f"{file}, readable by you only"
 
 
-def disk(where: Place, settings: "Settings") -> Finding:
-    """Whether a sync takes as long as one must."""
-    folder = where.database.resolve().parent
+def disk(place: ServerLocation, settings: "Settings") -> Finding:
+    """Check that a sync takes a plausible time."""
+    folder = place.database.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         return "problem", f"{folder} cannot be written to"
     middle = statistics.median(_sync_times(folder))
     if middle < TOO_QUICK:
-        says = f"a sync takes {middle:.3f} ms: this disk may lose what it has confirmed"
-        return "warning", says
+        sentence = f"a sync takes {middle:.3f} ms: this disk may lose what it has confirmed"
+        return "warning", sentence
     if middle > TOO_SLOW:
         return "warning", f"a sync takes {middle:.0f} ms; every commit waits for one"
     return "ok", f"a sync takes {middle:.2f} ms"
@@ -113,7 +116,7 @@ def _sync_times(folder: Path) -> list[float]:
     return times
 
 
-def clock(where: Place, settings: "Settings") -> Finding:
+def clock(place: ServerLocation, settings: "Settings") -> Finding:
     import apsw
 
     from moot.clock import SystemClock
@@ -123,9 +126,9 @@ def clock(where: Place, settings: "Settings") -> Finding:
     now = SystemClock().millis()
     if now < EARLIEST:
         return "problem", f"it says {iso(now * 1000)}; set the clock"
-    if where.database.exists():
+    if place.database.exists():
         try:
-            db = connect_reader(where.database)
+            db = connect_reader(place.database)
             newest = db.execute("SELECT max(updated_at) FROM runs").get
             db.close()
         except apsw.Error:
@@ -135,33 +138,33 @@ def clock(where: Place, settings: "Settings") -> Finding:
     return "ok", iso(now * 1000)
 
 
-def port(where: Place, settings: "Settings") -> Finding:
+def port(place: ServerLocation, settings: "Settings") -> Finding:
     from moot.cli.server.serve import refuse_taken_port
-    from moot.cli.shared.errors import Trouble
+    from moot.cli.shared.errors import CommandError
 
     try:
-        answer = Client(where).call("GET", "/healthz")
-    except Unreachable:
+        answer = HttpClient(place).call("GET", "/healthz")
+    except ServerUnreachable:
         try:
             refuse_taken_port(settings)
-        except Trouble as trouble:
-            return "problem", str(trouble)
+        except CommandError as error:
+            return "problem", str(error)
         return "ok", f"{settings.host}:{settings.port} is free; no server runs"
     if answer.status == 200 and b'"version"' in answer.body:
-        return "ok", f"Moot {answer.data()['version']} answers at {where.url}"
-    return "problem", f"something else answers at {where.url}; choose another --port"
+        return "ok", f"Moot {answer.data()['version']} answers at {place.url}"
+    return "problem", f"something else answers at {place.url}; choose another --port"
 
 
-def discovery(where: Place, settings: "Settings") -> Finding:
+def discovery(place: ServerLocation, settings: "Settings") -> Finding:
     try:
-        answer = Client(where).call("GET", "/.well-known/openwop")
-    except Unreachable:
+        answer = HttpClient(place).call("GET", "/.well-known/openwop")
+    except ServerUnreachable:
         return "ok", "not checked: no server runs"
     document = answer.data()
     missing = [name for name in DISCOVERY if name not in document]
     if answer.status != 200 or missing:
         return "problem", f"the document lacks {', '.join(missing) or 'everything'}"
-    problems = _against_schema(document, settings)
+    problems = _schema_problems(document, settings)
     if problems:
         return "problem", f"the document breaks its schema: {problems[0]}"
     checked = "" if problems is None else " and matches the published schema"
@@ -169,139 +172,145 @@ def discovery(where: Place, settings: "Settings") -> Finding:
     return "ok", f"protocol {document['protocolVersion']}, {claims} claims, well formed{checked}"
 
 
-def models(where: Place, settings: "Settings") -> Finding:
-    """Whether each model has its key, its package and somebody at its address; nobody is asked."""
-    from moot.config.settings import project
+def models(place: ServerLocation, settings: "Settings") -> Finding:
+    """Check that each model has a key, a package and a reachable address. No model is called."""
+    from moot.config.settings import load_project
 
-    found = project()
-    entries = found.models if found else {}
-    wrong = [f"{name} {said}" for name, entry in entries.items() if (said := _missing(name, entry))]
-    if wrong:
-        return "problem", "; ".join(wrong)
+    project_config = load_project()
+    entries = project_config.models if project_config else {}
+    model_problems = [
+        f"{name} {problem}"
+        for name, entry in entries.items()
+        if (problem := _model_problem(name, entry))
+    ]
+    if model_problems:
+        return "problem", "; ".join(model_problems)
     return "ok", ", ".join(["demo (offline, no key)", *entries])
 
 
-def tools(where: Place, settings: "Settings") -> Finding:
-    """Whether tools can be loaded, and have what they need; none of them is used."""
-    from moot.cli.server.doctor_tools import lacking
-    from moot.config.project import shelf_of
-    from moot.config.settings import project, secret
+def tools(place: ServerLocation, settings: "Settings") -> Finding:
+    """Check that tools can be loaded and are complete. No tool is used."""
+    from moot.cli.server.doctor_tools import tool_problems
+    from moot.config.project import build_tool_registry
+    from moot.config.settings import load_project, read_secret
 
-    found = project()
+    project_config = load_project()
     try:
-        shelf = shelf_of(found, settings, secret)
+        registry = build_tool_registry(project_config, settings, read_secret)
     except ValueError as error:
         return "problem", str(error)
-    wrong = lacking(found, settings, shelf)
-    if wrong:
-        return "problem", "; ".join(wrong)
-    return "ok", ", ".join(shelf.names) or "none"
+    problems = tool_problems(project_config, settings, registry)
+    if problems:
+        return "problem", "; ".join(problems)
+    return "ok", ", ".join(registry.names) or "none"
 
 
-def _missing(name: str, entry: "ModelEntry") -> str | None:
-    """What a model lacks, and the way out."""
+def _model_problem(name: str, entry: "ModelEntry") -> str | None:
+    """Return a problem of the model and its remedy, or None."""
     from importlib.util import find_spec
 
     from moot.agents.models.registry import URLS
-    from moot.config.extras import install
-    from moot.config.settings import secret
+    from moot.config.extras import install_hint
+    from moot.config.settings import read_secret
 
     if entry.provider == "demo":
         return None
     if find_spec(entry.provider) is None:
-        return f"needs a package: {install(entry.provider)}"
-    if entry.key_env and not secret(entry.key_env):
+        return f"needs a package: {install_hint(entry.provider)}"
+    if entry.key_env and not read_secret(entry.key_env):
         return f"has no key: set {entry.key_env}"
     url = entry.url or URLS[entry.provider]
     place = urlsplit(url)
     port = place.port or (443 if place.scheme == "https" else 80)
     try:
-        socket.create_connection((place.hostname or "", port), timeout=KNOCK_S).close()
+        socket.create_connection((place.hostname or "", port), timeout=CONNECT_SECONDS).close()
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         return f"{url}: {why} → start it, or: moot models remove {name}"
     return None
 
 
-def agents(where: Place, settings: "Settings") -> Finding:
-    """Whether the files of agents can be read; a mistake is named by file and line."""
-    from moot.agents.definitions.manifest import line_of_field
-    from moot.agents.definitions.registry import in_folder
-    from moot.cli.project.check import models_of, unspeakable
-    from moot.config.settings import agents_folder
+def agents(place: ServerLocation, settings: "Settings") -> Finding:
+    """Check that the files of agents can be read. A mistake is named by file and line."""
+    from moot.agents.definitions.manifest import find_field_line
+    from moot.agents.definitions.registry import read_agents_folder
+    from moot.cli.project.check import load_models, model_problem
+    from moot.config.settings import find_agents_folder
 
-    folder = agents_folder(settings)
+    folder = find_agents_folder(settings)
     if folder is None:
         return "ok", "no folder of agents; write agents/NAME.md to have one"
     if not folder.is_dir():
         return "problem", f"there is no folder {folder}; make it, or change MOOT_AGENTS"
-    found, problems = in_folder(folder)
-    book = models_of(settings)
-    for file, agent in found.items():
-        if said := unspeakable(book, agent.model):
-            line = line_of_field((folder / file).read_text(encoding="utf-8"), "model")
-            problems.append(f"{file}:{line}: {said}")
+    agents_by_file, problems = read_agents_folder(folder)
+    registry = load_models(settings)
+    for file, agent in agents_by_file.items():
+        if mistake := model_problem(registry, agent.model):
+            line = find_field_line((folder / file).read_text(encoding="utf-8"), "model")
+            problems.append(f"{file}:{line}: {mistake}")
     if problems:
         return "problem", "; ".join(f"{folder}/{problem}" for problem in problems)
-    names = ", ".join(agent.name for agent in found.values())
+    names = ", ".join(agent.name for agent in agents_by_file.values())
     return "ok", f"{folder}: {names or 'no *.md files'}"
 
 
-def _against_schema(document: Any, settings: "Settings") -> list[str] | None:
-    """None when the published schemas are not at hand."""
+def _schema_problems(document: Any, settings: "Settings") -> list[str] | None:
+    """Return None when the published schemas are not available."""
     import json
 
     import jsonschema_rs
 
-    from moot.config.settings import openwop_dir
+    from moot.config.settings import find_openwop_dir
 
-    folder = openwop_dir(settings)
+    folder = find_openwop_dir(settings)
     if folder is None:
         return None
-    found = [json.loads(file.read_bytes()) for file in (folder / "schemas").rglob("*.json")]
-    named = {schema["$id"]: schema for schema in found if "$id" in schema}
-    mine = next((schema for name, schema in named.items() if name.endswith(CAPABILITIES)), None)
-    if mine is None:
+    schemas = [json.loads(file.read_bytes()) for file in (folder / "schemas").rglob("*.json")]
+    schemas_by_id = {schema["$id"]: schema for schema in schemas if "$id" in schema}
+    capabilities = next(
+        (schema for name, schema in schemas_by_id.items() if name.endswith(CAPABILITIES)), None
+    )
+    if capabilities is None:
         return None
-    registry = jsonschema_rs.Registry(list(named.items()))
-    validator = jsonschema_rs.validator_for(mine, registry=registry)
+    registry = jsonschema_rs.Registry(list(schemas_by_id.items()))
+    validator = jsonschema_rs.validator_for(capabilities, registry=registry)
     return [error.message for error in validator.iter_errors(document)]
 
 
-def peers(where: Place, settings: "Settings") -> Finding:
-    """Whether each host that work is handed to answers, and takes the key that is there for it."""
-    from moot.config.settings import peer_key, peers_of
+def peers(place: ServerLocation, settings: "Settings") -> Finding:
+    """Check that each peer answers and accepts its key."""
+    from moot.config.settings import parse_peers, read_peer_key
 
-    known = peers_of(settings)
-    if not known:
+    configured = parse_peers(settings)
+    if not configured:
         return "ok", "none are configured"
-    found = [_peer(name, url, peer_key(name)) for name, url in known.items()]
-    worst = max((result for result, _ in found), key=("ok", "warning", "problem").index)
-    return worst, "; ".join(says for _, says in found)
+    findings = [_check_peer(name, url, read_peer_key(name)) for name, url in configured.items()]
+    worst = max((result for result, _ in findings), key=("ok", "warning", "problem").index)
+    return worst, "; ".join(sentence for _, sentence in findings)
 
 
-def _peer(name: str, url: str, key: str | None) -> Finding:
-    from moot.config.settings import PREFIX
+def _check_peer(name: str, url: str, key: str | None) -> Finding:
+    from moot.config.settings import ENV_PREFIX
 
-    client = Client(Place(url, key, Path(), True))
+    client = HttpClient(ServerLocation(url, key, Path(), True))
     try:
         answer = client.call("GET", "/.well-known/openwop")
-        asked = client.call("GET", "/v1/runs/nobody") if key else None
-    except Unreachable:
+        key_answer = client.call("GET", "/v1/runs/nobody") if key else None
+    except ServerUnreachable:
         return "problem", f"{name} does not answer at {url}"
     if answer.status != 200 or b'"protocolVersion"' not in answer.body:
         return "problem", f"{name}: what answers at {url} is no host of this protocol"
-    if asked is None:
-        variable = f"{PREFIX}PEER_{name.upper().replace('-', '_')}_KEY"
+    if key_answer is None:
+        variable = f"{ENV_PREFIX}PEER_{name.upper().replace('-', '_')}_KEY"
         return "problem", f"{name} answers at {url}; {variable} holds no key for it"
-    if asked.status in (401, 403):
-        return "problem", f"{name} answers at {url} and refuses the key ({asked.status})"
-    if url.startswith("http://") and not _is_near(url):
+    if key_answer.status in (401, 403):
+        return "problem", f"{name} answers at {url} and refuses the key ({key_answer.status})"
+    if url.startswith("http://") and not _is_local(url):
         return "warning", f"{name} answers at {url}; the key travels in the clear, use https"
     return "ok", f"{name} answers at {url} and takes the key"
 
 
-def _is_near(url: str) -> bool:
+def _is_local(url: str) -> bool:
     from urllib.parse import urlsplit
 
     return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")

@@ -1,14 +1,14 @@
-"""``moot key``: who may call the server. A secret is shown once, when its key is made."""
+"""``moot key``: create, list and revoke keys. A secret is printed only once."""
 
 from typing import Any
 
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, path_of, to_read, to_write
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.options import Options, talks
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.options import CommandOptions, server_options
 
 KEYS = "/v1/host/moot/keys"
 
@@ -26,9 +26,9 @@ def key() -> None:
 @click.option("--test", is_flag=True, help="A test key: mock providers are allowed.")
 @click.option("--admin", is_flag=True, help="An administrator's key.")
 @click.option("--expires-in", type=click.IntRange(1), metavar="SECONDS", help="It ends then.")
-@talks
+@server_options
 def create(
-    options: Options,
+    options: CommandOptions,
     name: str,
     tenant: str | None,
     scopes: tuple[str, ...],
@@ -44,69 +44,73 @@ def create(
         body["scopes"] = list(scopes)
     if expires_in:
         body["expires_in_s"] = expires_in
-    made = to_write(options).post(KEYS, body)
+    created = api_for_writing(options).post(KEYS, body)
     if options.json:
-        output.show_json(made)
+        output.print_json(created)
         return
-    click.echo(made["key"])
-    what = "an administrator's key" if made["admin"] else ", ".join(made["scopes"]) or "no scopes"
+    click.echo(created["key"])
+    rights = (
+        "an administrator's key"
+        if created["admin"]
+        else ", ".join(created["scopes"]) or "no scopes"
+    )
     click.echo(
-        f"{made['id']} '{made['name']}' of tenant {made['tenant']}: {what}."
+        f"{created['id']} '{created['name']}' of tenant {created['tenant']}: {rights}."
         " Keep the secret; it is not shown again.",
         err=True,
     )
 
 
 @key.command("list")
-@talks
-def list_(options: Options) -> None:
+@server_options
+def list_(options: CommandOptions) -> None:
     """List keys; never their secrets."""
-    rows = to_read(options).get(KEYS)["keys"]
+    rows = api_for_reading(options).get(KEYS)["keys"]
     if options.json:
-        output.show_json(rows)
+        output.print_json(rows)
         return
-    output.table(
+    output.print_table(
         ("ID", "NAME", "TENANT", "STATE", "MADE", "SCOPES"),
-        ([r["id"], r["name"], r["tenant"], _state(r), r["createdAt"][:10], _scopes(r)]
+        ([r["id"], r["name"], r["tenant"], _key_state(r), r["createdAt"][:10], _scope_text(r)]
          for r in rows),
     )  # fmt: skip
 
 
-def _state(row: dict[str, Any]) -> str:
+def _key_state(row: dict[str, Any]) -> str:
     if "revokedAt" in row:
         return "revoked"
     return f"until {row['expiresAt'][:16]}" if "expiresAt" in row else "in use"
 
 
-def _scopes(row: dict[str, Any]) -> str:
+def _scope_text(row: dict[str, Any]) -> str:
     return "admin" if row["admin"] else " ".join(row["scopes"])
 
 
 @key.command()
 @click.argument("key_ids", metavar="KEY...", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Also the last administrator's key.")
-@talks
-def revoke(options: Options, key_ids: tuple[str, ...], yes: bool) -> None:
+@server_options
+def revoke(options: CommandOptions, key_ids: tuple[str, ...], yes: bool) -> None:
     """Revoke keys, by id, unique prefix of an id, or name."""
-    api = to_write(options)
-    for given in key_ids:
-        rows = _in_use(api)
-        found = _resolve(rows, given)
-        if not yes and [row["id"] for row in rows if row["admin"]] == [found["id"]]:
-            raise Trouble(
-                f"{found['id']} '{found['name']}' is the last administrator's key in use; without"
-                " it nobody is an administrator any more. To revoke it all the same: --yes",
-                Exit.USAGE,
+    api = api_for_writing(options)
+    for name in key_ids:
+        rows = _active_keys(api)
+        key_record = _find_key(rows, name)
+        if not yes and [row["id"] for row in rows if row["admin"]] == [key_record["id"]]:
+            raise CommandError(
+                f"{key_record['id']} '{key_record['name']}' is the last administrator's key in use;"
+                " without it nobody is an administrator any more. To revoke it all the same: --yes",
+                ExitCode.USAGE,
             )
-        api.delete(f"{KEYS}{path_of(found['id'])}")
+        api.delete(f"{KEYS}{api_path(key_record['id'])}")
         if options.json:
-            output.json_line({"id": found["id"], "revoked": True})
+            output.print_json_line({"id": key_record["id"], "revoked": True})
         else:
-            click.echo(output.line(f"{found['id']} '{found['name']}' is revoked"))
+            click.echo(output.safe_line(f"{key_record['id']} '{key_record['name']}' is revoked"))
 
 
-def _in_use(api: Api) -> list[dict[str, Any]]:
-    """Keys that are neither revoked nor past their end."""
+def _active_keys(api: Api) -> list[dict[str, Any]]:
+    """Return the keys that are neither revoked nor expired."""
     from moot.clock import SystemClock
 
     now = SystemClock().millis() / 1000
@@ -114,16 +118,18 @@ def _in_use(api: Api) -> list[dict[str, Any]]:
         row
         for row in api.get(KEYS)["keys"]
         if "revokedAt" not in row
-        and ("expiresAt" not in row or output.moment(row["expiresAt"]).timestamp() > now)
+        and ("expiresAt" not in row or output.parse_timestamp(row["expiresAt"]).timestamp() > now)
     ]
 
 
-def _resolve(rows: list[dict[str, Any]], given: str) -> dict[str, Any]:
-    named = [row for row in rows if given in (row["id"], row["name"])]
-    meant = named or [row for row in rows if row["id"].startswith((given, f"key_{given}"))]
-    if len(meant) == 1:
-        return dict(meant[0])
-    if meant:
-        found = ", ".join(row["id"] for row in meant)
-        raise Trouble(f"several keys are meant by '{given}': {found}.", Exit.USAGE)
-    raise Trouble(f"no key in use is called '{given}'. See: {way('key list')}", Exit.NOT_FOUND)
+def _find_key(rows: list[dict[str, Any]], text: str) -> dict[str, Any]:
+    exact = [row for row in rows if text in (row["id"], row["name"])]
+    matches = exact or [row for row in rows if row["id"].startswith((text, f"key_{text}"))]
+    if len(matches) == 1:
+        return dict(matches[0])
+    if matches:
+        ids = ", ".join(row["id"] for row in matches)
+        raise CommandError(f"several keys are meant by '{text}': {ids}.", ExitCode.USAGE)
+    raise CommandError(
+        f"no key in use is called '{text}'. See: {command_hint('key list')}", ExitCode.NOT_FOUND
+    )

@@ -1,4 +1,4 @@
-"""``moot serve``: the server in this process, until told to stop."""
+"""``moot serve``: run the server in this process until it is stopped."""
 
 import errno
 import socket
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moot.cli.server import child_process
-from moot.cli.shared.errors import Trouble
-from moot.config.place import address_of, url_file
+from moot.cli.shared.errors import CommandError
+from moot.config.server_location import read_server_address, url_file
 
 if TYPE_CHECKING:
     from moot.config.settings import Settings
@@ -36,15 +36,15 @@ OPTIONS = (
 )
 
 
-def server_options(command: Any) -> Any:
-    """What ``serve`` and ``dev`` have in common."""
+def serve_options(command: Any) -> Any:
+    """Add the options that ``serve`` and ``dev`` have in common."""
     for option in reversed(OPTIONS):
         command = option(command)
     return command
 
 
 @click.command()
-@server_options
+@serve_options
 @click.option(child_process.FLAG, "with_parent", is_flag=True, hidden=True)
 def serve(log_json: bool, with_parent: bool, **flags: Any) -> None:
     """Run the server, on one database file, until Ctrl-C or SIGTERM."""
@@ -54,14 +54,14 @@ def serve(log_json: bool, with_parent: bool, **flags: Any) -> None:
 
 
 def settings_from(flags: dict[str, Any]) -> "Settings":
-    from moot.config.settings import load
+    from moot.config.settings import load_settings
 
     positional, option = flags.pop("database"), flags.pop("database_option")
     if positional and option and positional != option:
         raise click.UsageError("Give the database once: as DB or as --database.")
     peers = ",".join(flags.pop("peers")) or None
     try:
-        settings = load({**flags, "peers": peers, "database": positional or option})
+        settings = load_settings({**flags, "peers": peers, "database": positional or option})
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     folder = Path(settings.database).parent
@@ -83,51 +83,51 @@ def run_server(settings: "Settings", log_json: bool) -> None:
     from moot.cli.server import log_format
     from moot.store.sqlite.errors import StoreBusy, StoreRefused
 
-    log_format.to_stderr(log_json)
+    log_format.log_to_stderr(log_json)
     refuse_taken_port(settings)
     try:
-        server.serve(settings, lambda url: announce(settings, url))
+        server.serve(settings, lambda url: announce_server(settings, url))
     except StoreBusy as busy:
-        raise Trouble(in_use(Path(settings.database), busy.pid)) from busy
+        raise CommandError(database_in_use_message(Path(settings.database), busy.pid)) from busy
     except (StoreRefused, ValueError) as refusal:
-        raise Trouble(str(refusal)) from refusal
+        raise CommandError(str(refusal)) from refusal
     url_file(Path(settings.database)).unlink(missing_ok=True)
 
 
-def in_use(database: Path, pid: int | None) -> str:
-    """Who has the file, where it answers, and what can be done."""
-    url = address_of(database)
-    known = [*([f"process {pid}"] if pid else []), *([url] if url else [])]
-    who = f" ({', '.join(known)})" if known else ""
+def database_in_use_message(database: Path, pid: int | None) -> str:
+    """Return a message that names the other process, its address and a remedy."""
+    url = read_server_address(database)
+    facts = [*([f"process {pid}"] if pid else []), *([url] if url else [])]
+    owner = f" ({', '.join(facts)})" if facts else ""
     stop = f"stop that one with: kill {pid}" if pid else "stop that one first"
-    return f"{database} is in use by another Moot{who}; {stop}, or use another file."
+    return f"{database} is in use by another Moot{owner}; {stop}, or use another file."
 
 
 def refuse_taken_port(settings: "Settings") -> None:
-    """Found before the file is opened, so that the sentence is about the port."""
+    """Raise CommandError if the port is taken. Call it before opening the file."""
     try:
-        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
-        family, kind, protocol, _, address = found[0]
+        addresses = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = addresses[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:
         place = f"{settings.host}:{settings.port}"
         if error.errno == errno.EADDRINUSE:
-            raise Trouble(
+            raise CommandError(
                 f"{place} is in use already, maybe by another Moot;"
                 " stop that one, or choose with --port (0 takes a free one)."
             ) from error
-        raise Trouble(f"Cannot listen on {place}: {error.strerror or error}.") from error
+        raise CommandError(f"Cannot listen on {place}: {error.strerror or error}.") from error
 
 
-def announce(settings: "Settings", url: str) -> None:
+def announce_server(settings: "Settings", url: str) -> None:
     from moot import __version__
     from moot.api.server import key_file
     from moot.cli.shared import output
 
-    output.parts(f"moot {__version__}", url, f"database {settings.database}",
+    output.print_facts(f"moot {__version__}", url, f"database {settings.database}",
                  f"key in {key_file(settings)}", "Ctrl-C stops")  # fmt: skip
-    # for commands on this machine: a server on another port is found by its file
+    # commands on this machine find a server on another port by this file
     near = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     url_file(Path(settings.database)).write_text(near + "\n", encoding="utf-8")

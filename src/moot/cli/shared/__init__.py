@@ -1,1 +1,1 @@
-"""shared."""
+"""Code that the commands share: calls, output, options and parsing."""

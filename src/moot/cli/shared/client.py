@@ -1,7 +1,7 @@
 """Calls to the server over plain HTTP.
 
-The standard library's client: importing it costs a quarter of what a richer one does, and a
-stream of events needs no more than reading lines.
+The standard library's client costs a quarter of the import time of a richer one, and a stream of
+events needs no more than reading lines.
 """
 
 import json
@@ -10,29 +10,35 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
-from moot.cli.shared.command_hint import program
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.options import Options, place
-from moot.config.place import Place
+from moot.cli.shared.command_hint import program_name
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.options import CommandOptions, resolve_place
+from moot.config.server_location import ServerLocation
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection, HTTPResponse
 
 #: longer than the server waits before it sends a comment on a quiet stream
-SECONDS = 60
+TIMEOUT_SECONDS = 60
 
 
-class Unreachable(Trouble):
-    def __init__(self, where: Place, why: object) -> None:
-        if where.alone:
-            said = f"no server runs on {where.database}"
+class ServerUnreachable(CommandError):
+    """No server answers at the address, or none runs on the file."""
+
+    def __init__(self, place: ServerLocation, why: object) -> None:
+        if place.alone:
+            problem = f"no server runs on {place.database}"
         else:
-            said = f"no server answers at {where.url} ({why})"
-        file = f" {where.database}" if where.chosen else ""
-        super().__init__(f"{said}. Start one with: {program()} serve{file}", Exit.UNREACHABLE)
+            problem = f"no server answers at {place.url} ({why})"
+        file = f" {place.database}" if place.chosen else ""
+        super().__init__(
+            f"{problem}. Start one with: {program_name()} serve{file}", ExitCode.UNREACHABLE
+        )
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
+    """A whole HTTP answer."""
+
     status: int
     headers: dict[str, str]
     body: bytes
@@ -41,31 +47,31 @@ class Answer(NamedTuple):
         try:
             return json.loads(self.body) if self.body else None
         except ValueError:
-            raise Trouble("the server did not answer with JSON; is it Moot?") from None
+            raise CommandError("the server did not answer with JSON; is it Moot?") from None
 
 
-class Door(Protocol):
-    """Something that answers requests: a server, or a file read in its place."""
+class Backend(Protocol):
+    """Answers requests: a server, or a database file that is read in its place."""
 
-    place: Place
-    #: nothing will happen any more: a file is read
+    place: ServerLocation
+    #: a file is read, so nothing in it changes any more
     offline: bool
 
     def call(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] = ...
-    ) -> Answer: ...
+    ) -> HttpAnswer: ...
 
 
-class Client:
-    """One server and one key; a connection per call."""
+class HttpClient:
+    """One server and one key, with a connection per call."""
 
     offline = False
 
-    def __init__(self, where: Place) -> None:
-        self.place = where
-        parts = urlsplit(where.url)
+    def __init__(self, place: ServerLocation) -> None:
+        self.place = place
+        parts = urlsplit(place.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Trouble(f"'{where.url}' is not an http address.", Exit.USAGE)
+            raise CommandError(f"'{place.url}' is not an http address.", ExitCode.USAGE)
         self._parts = parts
 
     def call(
@@ -74,24 +80,27 @@ class Client:
         path: str,
         body: bytes | None = None,
         headers: dict[str, str] = {},  # noqa: B006 - only read
-    ) -> Answer:
-        with self.opened(method, path, body, headers) as answer:
-            return Answer(answer.status, dict(answer.headers), answer.read())
+    ) -> HttpAnswer:
+        with self.open_response(method, path, body, headers) as answer:
+            return HttpAnswer(answer.status, dict(answer.headers), answer.read())
 
     @contextmanager
-    def opened(
+    def open_response(
         self,
         method: str,
         path: str,
         body: bytes | None,
         headers: dict[str, str],
-        seconds: float = SECONDS,
+        seconds: float = TIMEOUT_SECONDS,
     ) -> "Iterator[HTTPResponse]":
-        """The answer while it still arrives; silence for so many seconds ends it."""
+        """Yield the answer while it still arrives.
+
+        Raise ServerUnreachable after a silence of ``seconds``.
+        """
         from http.client import HTTPException
 
         if self.place.alone:
-            raise Unreachable(self.place, "it has left no address")
+            raise ServerUnreachable(self.place, "it has left no address")
         connection, answered = self._connection(seconds), False
         try:
             connection.request(
@@ -102,9 +111,9 @@ class Client:
             yield answer
         except (OSError, HTTPException) as error:
             if answered and isinstance(error, BrokenPipeError):
-                raise  # reading breaks no pipe: it is stdout whose reader has gone
+                raise  # reading breaks no pipe: the reader of our stdout has closed it
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Unreachable(self.place, str(why).lower()) from error
+            raise ServerUnreachable(self.place, str(why).lower()) from error
         finally:
             connection.close()
 
@@ -117,27 +126,27 @@ class Client:
         return HTTPConnection(host, port, timeout=seconds)
 
     def _headers(self, body: bytes | None, headers: dict[str, str]) -> dict[str, str]:
-        usual = {"Accept": "application/json"}
+        defaults = {"Accept": "application/json"}
         if self.place.key is not None:
-            usual["Authorization"] = f"Bearer {self.place.key}"
+            defaults["Authorization"] = f"Bearer {self.place.key}"
         if body is not None:
-            usual["Content-Type"] = "application/json"
-        return {**usual, **headers}
+            defaults["Content-Type"] = "application/json"
+        return {**defaults, **headers}
 
 
 class Api:
-    """Answers as data. A refusal is Trouble with the server's own sentence."""
+    """Calls that return data. A refusal becomes a CommandError with the server's sentence."""
 
-    def __init__(self, door: Door) -> None:
-        self.door = door
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
 
     @property
     def offline(self) -> bool:
-        return self.door.offline
+        return self.backend.offline
 
     def get(self, path: str, **query: Any) -> Any:
-        given = {name: value for name, value in query.items() if value is not None}
-        return self.ask("GET", f"{path}?{urlencode(given)}" if given else path)
+        parameters = {name: value for name, value in query.items() if value is not None}
+        return self.ask("GET", f"{path}?{urlencode(parameters)}" if parameters else path)
 
     def post(self, path: str, body: Any = None) -> Any:
         return self.ask("POST", path, json.dumps({} if body is None else body).encode())
@@ -146,44 +155,50 @@ class Api:
         return self.ask("DELETE", path)
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> Any:
-        answer = self.door.call(method, path, body)
+        answer = self.backend.call(method, path, body)
         if answer.status >= 400:
-            raise refusal(answer, self.door.place)
+            raise error_from_answer(answer, self.backend.place)
         return answer.data()
 
 
-def refusal(answer: Answer, where: Place) -> Trouble:
-    """Why the server refused, as it said it, and how to get further."""
+def error_from_answer(answer: HttpAnswer, place: ServerLocation) -> CommandError:
+    """Return the server's refusal in its own words, with a hint where one helps."""
     details, code = {}, ""
     try:
         body = json.loads(answer.body)
-        told = body["error"] if isinstance(body.get("error"), dict) else body  # as /threads has it
-        said, details = str(told["message"]), dict(body.get("details") or {})
-        code = str(told.get("code") or told.get("error") or "")
+        fields = (
+            body["error"] if isinstance(body.get("error"), dict) else body
+        )  # nested in answers of /threads
+        message, details = str(fields["message"]), dict(body.get("details") or {})
+        code = str(fields.get("code") or fields.get("error") or "")
     except (ValueError, KeyError, TypeError, AttributeError):
-        said = f"the server answered with status {answer.status}."
+        message = f"the server answered with status {answer.status}."
     if answer.status == 401:
-        said += (
-            f" The key comes from --token, MOOT_KEY or {where.database}.key;"
-            f" the server is {where.url}."
+        message += (
+            f" The key comes from --token, MOOT_KEY or {place.database}.key;"
+            f" the server is {place.url}."
         )
-    trouble = Trouble(said, Exit.NOT_FOUND if answer.status == 404 else Exit.FAILED)
-    trouble.status, trouble.code, trouble.details = answer.status, code, details
-    return trouble
+    error = CommandError(message, ExitCode.NOT_FOUND if answer.status == 404 else ExitCode.FAILED)
+    error.status, error.code, error.details = answer.status, code, details
+    return error
 
 
-def to_write(options: Options) -> Api:
-    """The server itself: nobody else may change anything."""
-    return Api(Client(place(options)))
+def api_for_writing(options: CommandOptions) -> Api:
+    """Return an API on the server itself, because only a server may change anything."""
+    return Api(HttpClient(resolve_place(options)))
 
 
-def to_read(options: Options) -> Api:
-    """The server, or its file while no server runs."""
+def api_for_reading(options: CommandOptions) -> Api:
+    """Return an API on the server, or on its file while no server runs."""
     from moot.cli.shared.offline import ServerOrFile
 
-    return Api(ServerOrFile(place(options)))
+    return Api(ServerOrFile(resolve_place(options)))
 
 
-def path_of(*words: str) -> str:
-    """A path of these words, each safe whatever is in it."""
+def api_path(*words: str) -> str:
+    """Return the path of these words, each quoted."""
     return "/" + "/".join(quote(word, safe=":") for word in words)
+
+
+def thread_path(thread_id: str, *more: str) -> str:
+    return api_path("v1", "host", "moot", "threads", thread_id, *more)

@@ -1,10 +1,12 @@
-"""How a command ends badly: one sentence on stderr, one exit code, never a traceback."""
+"""Errors that end a command with one sentence on stderr and one exit code."""
 
 from enum import IntEnum
 from typing import Any
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
+    """The exit codes of every command."""
+
     OK = 0
     FAILED = 1
     USAGE = 2
@@ -14,13 +16,13 @@ class Exit(IntEnum):
     UNREACHABLE = 6
 
 
-class Trouble(Exception):
-    """What went wrong and the way out, in one sentence."""
+class CommandError(Exception):
+    """A command failed; the message names the problem and the remedy."""
 
-    def __init__(self, message: str, exit_code: Exit = Exit.FAILED) -> None:
+    def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILED) -> None:
         super().__init__(message)
         self.exit_code = exit_code
-        #: of a server's refusal: its status and code, and what it said besides its sentence
+        #: status, code and details of a server's refusal
         self.status: int | None = None
         self.code = ""
         self.details: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The inputs of a run as they are typed: ``k=v``, ``@file.json``, ``-``."""
+"""Parse the inputs of a run as people type them: ``k=v``, ``@file.json``, ``-``."""
 
 import json
 import sys
@@ -8,32 +8,32 @@ from typing import Any
 import click
 
 
-def gather(given: tuple[str, ...]) -> dict[str, Any]:
-    """Later ones win over earlier ones."""
+def parse_inputs(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return all inputs; later ones win over earlier ones."""
     inputs: dict[str, Any] = {}
-    for word in given:
+    for word in words:
         if word == "-":
-            inputs.update(_object(sys.stdin.read(), "stdin"))
+            inputs.update(_parse_object(sys.stdin.read(), "stdin"))
         elif word.startswith("@"):
-            inputs.update(_object(read(word[1:]), word[1:]))
+            inputs.update(_parse_object(read_text(word[1:]), word[1:]))
         else:
             name, equals, value = word.partition("=")
             if not equals or not name:
                 raise click.UsageError(f"--input {word}: write K=V, @file.json or - for stdin.")
-            inputs[name] = value_of(value)
+            inputs[name] = parse_value(value)
     return inputs
 
 
-def value_of(text: str) -> Any:
-    """JSON if it is JSON, else the text itself."""
+def parse_value(text: str) -> Any:
+    """Return the value of a JSON text, or the text itself if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:
         return text
 
 
-def read(name: str) -> str:
-    """A file's text; ``-`` is stdin."""
+def read_text(name: str) -> str:
+    """Return a file's text; ``-`` is stdin."""
     try:
         return read_bytes(name).decode()
     except UnicodeDecodeError as error:
@@ -49,11 +49,11 @@ def read_bytes(name: str) -> bytes:
         raise click.UsageError(f"{name} cannot be read: {error.strerror}.") from None
 
 
-def _object(text: str, source: str) -> dict[str, Any]:
+def _parse_object(text: str, source: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError as error:
         raise click.UsageError(f"{source} is not JSON: {error}.") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise click.UsageError(f"{source} must hold an object: names and values of inputs.")
-    return found
+    return value

@@ -1,6 +1,6 @@
-"""Reading the file itself while no server runs: the same routes, answered in this process.
+"""Read the database file while no server runs, through the same routes.
 
-Nothing is written. Whoever may read the file may see everything in it, so no key is asked for.
+Nothing is written. A user who can read the file may see everything in it, so no key is needed.
 """
 
 import asyncio
@@ -9,10 +9,10 @@ from urllib.parse import unquote
 
 import click
 
-from moot.cli.shared.client import Answer, Client, Unreachable
-from moot.cli.shared.command_hint import program
-from moot.cli.shared.errors import Exit, Trouble
-from moot.config.place import Place
+from moot.cli.shared.client import HttpAnswer, HttpClient, ServerUnreachable
+from moot.cli.shared.command_hint import program_name
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.config.server_location import ServerLocation
 
 if TYPE_CHECKING:
     from moot.api.app import App
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class ServerOrFile:
-    """Asks the server; when none runs on this machine, reads its file and says so once."""
+    """Calls the server. If none runs on this machine, reads its file and says so once."""
 
-    def __init__(self, where: Place) -> None:
-        self.place = where
+    def __init__(self, place: ServerLocation) -> None:
+        self.place = place
         self.offline = False
-        self._client = Client(where)
-        self._file = File(where)
+        self._client = HttpClient(place)
+        self._file = DatabaseFile(place)
 
     def call(
         self,
@@ -34,95 +34,97 @@ class ServerOrFile:
         path: str,
         body: bytes | None = None,
         headers: dict[str, str] = {},  # noqa: B006 - only read
-    ) -> Answer:
+    ) -> HttpAnswer:
         if self.offline:
             return self._file.call(method, path)
         try:
             return self._client.call(method, path, body, headers)
-        except Unreachable as trouble:
+        except ServerUnreachable as unreachable:
             if self.place.named:
                 raise
             if self.place.chosen and not self.place.database.is_file():
-                raise Trouble(f"there is no file {self.place.database}.", Exit.NOT_FOUND) from None
+                raise CommandError(
+                    f"there is no file {self.place.database}.", ExitCode.NOT_FOUND
+                ) from None
             if not self.place.database.is_file():
-                raise Trouble(
+                raise CommandError(
                     f"no server answers at {self.place.url}, and there is no file"
-                    f" {self.place.database} to read. Start one with: {program()} serve",
-                    Exit.UNREACHABLE,
-                ) from trouble
+                    f" {self.place.database} to read. Start one with: {program_name()} serve",
+                    ExitCode.UNREACHABLE,
+                ) from unreachable
         click.echo(f"No server runs; reading {self.place.database} itself.", err=True)
         self.offline = True
         return self._file.call(method, path)
 
 
-class File:
-    """A database, opened to read for one call at a time."""
+class DatabaseFile:
+    """A database file, opened for reading during each call."""
 
-    def __init__(self, where: Place) -> None:
-        self.place = where
+    def __init__(self, place: ServerLocation) -> None:
+        self.place = place
 
-    def call(self, method: str, path: str) -> Answer:
+    def call(self, method: str, path: str) -> HttpAnswer:
         from moot.store.sqlite.errors import StoreRefused
 
         try:
             return asyncio.run(self._call(method, path))
         except StoreRefused as refusal:
-            raise Trouble(str(refusal)) from refusal
+            raise CommandError(str(refusal)) from refusal
 
-    async def _call(self, method: str, path: str) -> Answer:
+    async def _call(self, method: str, path: str) -> HttpAnswer:
         from moot.store.sqlite import SqliteStore
 
         store = await SqliteStore.open(self.place.database, readonly=True)
         try:
-            return await _answer(_app(store, self.place), method, path)
+            return await _call_app(_build_app(store, self.place), method, path)
         finally:
             await store.aclose()
 
 
-def _app(store: "Store", where: Place) -> "App":
-    from moot.agents.definitions.deployments import Deployments
-    from moot.agents.definitions.registry import Agents
-    from moot.agents.roster.members import Roster
-    from moot.agents.roster.resolve import Instances
-    from moot.api.access.auth import DEFAULT_TENANT, Keyring, hash_of, new_key
+def _build_app(store: "Store", place: ServerLocation) -> "App":
+    from moot.agents.definitions.deployments import DeploymentService
+    from moot.agents.definitions.registry import AgentRegistry
+    from moot.agents.roster.members import RosterService
+    from moot.agents.roster.resolve import MemberResolver
+    from moot.api.access.auth import DEFAULT_TENANT, Keyring, hash_secret, new_key
     from moot.api.app import App
     from moot.api.services import Services
     from moot.clock import SystemClock
     from moot.config.settings import Settings
     from moot.engine.host import Host
-    from moot.engine.nodes.unknown import AnyType
-    from moot.engine.workflows.registry import Flows
+    from moot.engine.nodes.unknown import AnyNodeType
+    from moot.engine.workflows.registry import WorkflowRegistry
     from moot.store.protocol import Key
 
     clock = SystemClock()
 
-    class Owner(Keyring):
-        """A key that is given says whose runs are meant; all else the file's owner may see."""
+    class FileOwnerKeyring(Keyring):
+        """Lets the file's owner see everything. A key only selects the tenant."""
 
         async def caller(self, header: str | None) -> Key:
-            known = await store.key_by_hash(hash_of(where.key)) if where.key else None
-            tenant = known.tenant if known else DEFAULT_TENANT
+            key = await store.key_by_hash(hash_secret(place.key)) if place.key else None
+            tenant = key.tenant if key else DEFAULT_TENANT
             return new_key(clock, "", "owner of the file", tenant, [], [], admin=True)
 
-    settings = Settings(database=str(where.database))
-    host = Host(store, Flows(store, AnyType(), clock), clock)
-    agents = Agents(store, clock)
-    roster, deployments = Roster(store, clock), Deployments(store, clock, agents)
-    instances = Instances(roster, agents, deployments, clock)
+    settings = Settings(database=str(place.database))
+    host = Host(store, WorkflowRegistry(store, AnyNodeType(), clock), clock)
+    agents = AgentRegistry(store, clock)
+    roster, deployments = RosterService(store, clock), DeploymentService(store, clock, agents)
+    instances = MemberResolver(roster, agents, deployments, clock)
     services = Services(settings, host, store, clock, instances)
-    services.keyring = Owner(store, clock)
+    services.keyring = FileOwnerKeyring(store, clock)
     return App(services)
 
 
-async def _answer(app: "App", method: str, path: str) -> Answer:
+async def _call_app(app: "App", method: str, path: str) -> HttpAnswer:
     path, _, query = path.partition("?")
-    status, headers, pieces, asked = 0, {}, [], False
+    status, headers, pieces, received = 0, {}, [], False
 
     async def receive() -> dict[str, Any]:
-        nonlocal asked
-        if asked:
-            await asyncio.Event().wait()  # who reads it stays to the end
-        asked = True
+        nonlocal received
+        if received:
+            await asyncio.Event().wait()  # the reader never disconnects
+        received = True
         return {"type": "http.request", "body": b""}
 
     async def send(message: dict[str, Any]) -> None:
@@ -141,4 +143,4 @@ async def _answer(app: "App", method: str, path: str) -> Answer:
         "headers": [(b"accept", b"application/json")],
     }
     await app(scope, receive, send)
-    return Answer(status, headers, b"".join(pieces))
+    return HttpAnswer(status, headers, b"".join(pieces))

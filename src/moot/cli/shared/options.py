@@ -1,16 +1,16 @@
-"""Options that most commands take, and where the server and its key are found by them."""
+"""Options that most commands take, and the server and key that they select."""
 
 from typing import Any
 
 import click
 
 from moot.cli.shared import quantities
-from moot.cli.shared.errors import Exit, Trouble
-from moot.config.place import Place, find
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.config.server_location import ServerLocation, locate_server
 
 
-class Options:
-    """Where to look and how to show it."""
+class CommandOptions:
+    """The server, key and file that a command uses, and whether it prints JSON."""
 
     server: str | None = None
     token: str | None = None
@@ -18,58 +18,58 @@ class Options:
     json: bool = False
 
 
-def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    options = ctx.ensure_object(Options)
+def _store_option(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    options = ctx.ensure_object(CommandOptions)
     if value is not None:
         setattr(options, str(param.name), value)
 
 
 _JSON = click.option(
-    "--json", is_flag=True, default=None, expose_value=False, callback=_keep,
+    "--json", is_flag=True, default=None, expose_value=False, callback=_store_option,
     help="Print whole objects as JSON.",
 )  # fmt: skip
 _DATABASE = click.option(
-    "--database", metavar="DB", expose_value=False, callback=_keep,
+    "--database", metavar="DB", expose_value=False, callback=_store_option,
     help="The server's file; its key lies beside it (MOOT_DATABASE) [moot.db].",
 )  # fmt: skip
 _TOKEN = click.option(
-    "--token", metavar="KEY", expose_value=False, callback=_keep,
+    "--token", metavar="KEY", expose_value=False, callback=_store_option,
     help="The key to call with (MOOT_KEY).",
 )  # fmt: skip
 _SERVER = click.option(
-    "--server", metavar="URL", expose_value=False, callback=_keep,
+    "--server", metavar="URL", expose_value=False, callback=_store_option,
     help="The server to call (MOOT_URL) [the local one].",
 )  # fmt: skip
 
-_pass = click.make_pass_decorator(Options, ensure=True)
+_pass_options = click.make_pass_decorator(CommandOptions, ensure=True)
 
 
-def talks(command: Any) -> Any:
-    """For commands that call a server: --json, --server, --token, --database."""
-    return _JSON(reaches(command))
+def server_options(command: Any) -> Any:
+    """Add --json, --server, --token and --database to a command that calls a server."""
+    return _JSON(connection_options(command))
 
 
-def reaches(command: Any) -> Any:
-    """For commands that call a server and print nothing of it: --server, --token, --database."""
-    return _SERVER(_TOKEN(_DATABASE(_pass(command))))
+def connection_options(command: Any) -> Any:
+    """Add --server, --token and --database to a command that prints no answer of the server."""
+    return _SERVER(_TOKEN(_DATABASE(_pass_options(command))))
 
 
-def shows(command: Any) -> Any:
-    """For commands that only print something: --json."""
-    return _JSON(_pass(command))
+def json_option(command: Any) -> Any:
+    """Add --json to a command that only prints something."""
+    return _JSON(_pass_options(command))
 
 
-def place(options: Options) -> Place:
-    """Flags over environment over what lies in this folder."""
+def resolve_place(options: CommandOptions) -> ServerLocation:
+    """Return the place of the server and its key: flags, then environment, then this folder."""
     try:
-        return find(options.server, options.token, options.database)
+        return locate_server(options.server, options.token, options.database)
     except ValueError as error:
-        raise Trouble(str(error), Exit.USAGE) from None
+        raise CommandError(str(error), ExitCode.USAGE) from None
 
 
-def span(ctx: click.Context, param: click.Parameter, given: str | None) -> int | None:
-    """Seconds of what is typed: 90s, 10m, 2h."""
+def parse_span_option(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    """Return the seconds of a span such as 90s, 10m or 2h."""
     try:
-        return None if given is None else quantities.seconds(given)
+        return None if text is None else quantities.parse_seconds(text)
     except ValueError as error:
         raise click.BadParameter(f"{error}.") from None

@@ -1,73 +1,81 @@
-"""Places in runs as they are typed: ``RUN@N`` is event N, ``RUN@turnN`` turn N of its council."""
+"""Parse places in runs: ``RUN@N`` is event N, ``RUN@turnN`` turn N of its council."""
 
 from typing import Any, NamedTuple
 
-from moot.cli.runs.find import resolve
+from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
 from moot.cli.shared.client import Api
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.logs import last_of, whole
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.logs import read_last_events, read_log
 
-#: events that are shown to who has named none
-SHOWN = 5
-DIGITS = 15
+#: events that an error suggests when the user names none
+SUGGESTED_EVENTS = 5
+MAX_DIGITS = 15
 TURN = "turn"
-#: events that are looked through for a turn
-LONGEST = 100_000
+#: events that are searched for a turn
+MAX_EVENTS = 100_000
 
 
-class Place(NamedTuple):
+class RunPlace(NamedTuple):
+    """One event of one run."""
+
     run_id: str
     sequence: int
 
 
-def place_of(api: Api, given: str, verb: str) -> Place:
-    """The run, found as everywhere, and the number of its event; ``verb`` is the command."""
-    name, _, number = given.rpartition("@")
-    if number.isdecimal() and number.isascii() and len(number) <= DIGITS and name:
-        return Place(resolve(api, name), int(number))
+def parse_run_place(api: Api, text: str, verb: str) -> RunPlace:
+    """Return the run and event that the text names. ``verb`` is the command, for hints."""
+    name, _, number = text.rpartition("@")
+    if number.isdecimal() and number.isascii() and len(number) <= MAX_DIGITS and name:
+        return RunPlace(resolve_run_id(api, name), int(number))
     if name and number.startswith(TURN) and number.removeprefix(TURN).isdecimal():
-        run_id = resolve(api, name)
-        return Place(run_id, _turn(api, run_id, int(number.removeprefix(TURN)[:DIGITS])))
+        run_id = resolve_run_id(api, name)
+        return RunPlace(
+            run_id, _turn_sequence(api, run_id, int(number.removeprefix(TURN)[:MAX_DIGITS]))
+        )
     if name:
         hint = f"'{number}' is no number of an event" if number else "the number is missing"
-        raise Trouble(f"{given}: {hint}. Write: {way(f'{verb} {name}@N')}", Exit.USAGE)
-    raise _nowhere(api, resolve(api, given), verb)
+        raise CommandError(
+            f"{text}: {hint}. Write: {command_hint(f'{verb} {name}@N')}", ExitCode.USAGE
+        )
+    raise _missing_event_error(api, resolve_run_id(api, text), verb)
 
 
-def _turn(api: Api, run_id: str, number: int) -> int:
-    """The event of a turn, by the number that a transcript shows before it."""
-    events, _ = whole(api, run_id, LONGEST)
-    turns = {index: event["sequence"] for event in events if (index := _index(event)) is not None}
+def _turn_sequence(api: Api, run_id: str, number: int) -> int:
+    """Return the event of a turn by the number that a transcript shows. Raise CommandError."""
+    events, _ = read_log(api, run_id, MAX_EVENTS)
+    turns = {
+        index: event["sequence"] for event in events if (index := _turn_index(event)) is not None
+    }
     if number in turns:
         return int(turns[number])
-    there = f"it has turns 0 to {max(turns)}" if turns else "nobody talks in it"
-    raise Trouble(f"{run_id} has no turn {number}; {there}.", Exit.NOT_FOUND)
+    range_text = f"it has turns 0 to {max(turns)}" if turns else "nobody talks in it"
+    raise CommandError(f"{run_id} has no turn {number}; {range_text}.", ExitCode.NOT_FOUND)
 
 
-def _index(event: dict[str, Any]) -> int | None:
+def _turn_index(event: dict[str, Any]) -> int | None:
     if event["type"] not in ("conversation.opened", "conversation.exchanged"):
         return None
-    said = event["payload"]
-    index = (said.get("turn") or said.get("initialTurn") or {}).get("turnIndex")
+    payload = event["payload"]
+    index = (payload.get("turn") or payload.get("initialTurn") or {}).get("turnIndex")
     return index if isinstance(index, int) else None
 
 
-def _nowhere(api: Api, run_id: str, verb: str) -> Trouble:
-    """What could be meant: the run's last events."""
-    found = last_of(api, run_id, SHOWN)
-    last = f"{run_id}@{found[-1]['sequence']}"
-    shown = ", ".join(f"#{event['sequence']} {_word(event)}" for event in found)
-    return Trouble(
-        f"name an event of the run, too: {way(f'{verb} {last}')}."
-        f" Its last ones are {shown}. All: {way(f'run tail {run_id}')}",
-        Exit.USAGE,
+def _missing_event_error(api: Api, run_id: str, verb: str) -> CommandError:
+    """Return an error that suggests the run's last events."""
+    events = read_last_events(api, run_id, SUGGESTED_EVENTS)
+    last_place = f"{run_id}@{events[-1]['sequence']}"
+    suggestions = ", ".join(f"#{event['sequence']} {_event_label(event)}" for event in events)
+    return CommandError(
+        f"name an event of the run, too: {command_hint(f'{verb} {last_place}')}."
+        f" Its last ones are {suggestions}. All: {command_hint(f'run tail {run_id}')}",
+        ExitCode.USAGE,
     )
 
 
-def _word(event: dict[str, Any]) -> str:
-    node, turn = event.get("nodeId"), _index(event)
+def _event_label(event: dict[str, Any]) -> str:
+    node, turn = event.get("nodeId"), _turn_index(event)
     if turn is not None:
         return f"{TURN}{turn}"
     return output.one_line(f"{event['type']} {node}" if node else event["type"])

@@ -1,1 +1,1 @@
-"""threads."""
+"""Threads on the command line: list, show, steer, search and speak."""

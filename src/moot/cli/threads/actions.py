@@ -1,49 +1,50 @@
-"""``moot thread`` acts: how it is called, where it is kept, where it goes on."""
+"""``moot thread`` actions: rename, archive, link, reopen and fork."""
 
 from typing import Any
 
 import click
 
-from moot.cli.councils.session import threads
-from moot.cli.joining.briefing import newest
+from moot.cli.joining.briefing import read_newest_turns
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, path_of, to_write
-from moot.cli.shared.errors import Exit
-from moot.cli.shared.options import Options, talks
-from moot.cli.threads.controls import THREAD, act
+from moot.cli.shared.client import Api, api_for_writing, api_path, thread_path
+from moot.cli.shared.errors import ExitCode
+from moot.cli.shared.options import CommandOptions, server_options
+from moot.cli.threads.controls import THREAD, run_thread_action
 from moot.cli.threads.thread import find_thread
 
 
 @click.command()
 @THREAD
 @click.argument("title")
-@talks
-def rename(options: Options, thread: str, title: str) -> Exit:
+@server_options
+def rename(options: CommandOptions, thread: str, title: str) -> ExitCode:
     """Give a thread another title."""
     if not title.strip():
         raise click.UsageError("say how it is called: moot thread rename THREAD TITLE.")
-    return act(options, thread, f"renamed to “{title}”",
-         lambda api, name: api.post(f"{threads(name)}:rename", {"title": title}))  # fmt: skip
+    return run_thread_action(options, thread, f"renamed to “{title}”",
+         lambda api, name: api.post(f"{thread_path(name)}:rename", {"title": title}))  # fmt: skip
 
 
 @click.command()
 @THREAD
-@talks
-def archive(options: Options, thread: str) -> Exit:
+@server_options
+def archive(options: CommandOptions, thread: str) -> ExitCode:
     """Put a thread away: lists leave it out."""
-    return act(options, thread, "archived", lambda api, name: api.post(f"{threads(name)}:archive"))
+    return run_thread_action(
+        options, thread, "archived", lambda api, name: api.post(f"{thread_path(name)}:archive")
+    )
 
 
 @click.command()
 @THREAD
-@talks
-def unarchive(options: Options, thread: str) -> Exit:
+@server_options
+def unarchive(options: CommandOptions, thread: str) -> ExitCode:
     """Take a thread out again."""
-    return act(
+    return run_thread_action(
         options,
         thread,
         "taken out of the archive",
-        lambda api, name: api.post(f"{threads(name)}:unarchive"),
+        lambda api, name: api.post(f"{thread_path(name)}:unarchive"),
     )
 
 
@@ -51,62 +52,62 @@ def unarchive(options: Options, thread: str) -> Exit:
 @THREAD
 @click.option("--to", "other", metavar="THREAD", help="One that is there.")
 @click.option("--title", metavar="TEXT", help="The title of a new side thread.")
-@talks
-def link(options: Options, thread: str, other: str | None, title: str | None) -> None:
+@server_options
+def link(options: CommandOptions, thread: str, other: str | None, title: str | None) -> None:
     """Link a thread that is there, or begin a side thread. Prints its id."""
     if (other is None) == (title is None):
         raise click.UsageError("Say which: --to THREAD, or --title TEXT for a new one.")
-    api = to_write(options)
+    api = api_for_writing(options)
     body = {"title": title} if other is None else {"thread": find_thread(api, other)}
-    _show(options, api.post(threads(find_thread(api, thread), "links"), body))
+    _print_thread_id(options, api.post(thread_path(find_thread(api, thread), "links"), body))
 
 
 @click.command()
 @THREAD
 @click.option("--note", metavar="TEXT", help="Why.")
-@talks
-def reopen(options: Options, thread: str, note: str | None) -> None:
+@server_options
+def reopen(options: CommandOptions, thread: str, note: str | None) -> None:
     """Go on with a closed thread in a new one that has its history. Prints its id."""
-    api = to_write(options)
+    api = api_for_writing(options)
     body = {"note": note} if note else {}
-    _show(options, api.post(f"{threads(find_thread(api, thread))}:reopen", body))
+    _print_thread_id(options, api.post(f"{thread_path(find_thread(api, thread))}:reopen", body))
 
 
 @click.command()
 @THREAD
 @click.option("--at", type=click.IntRange(1), metavar="TURN", help="From this turn on [its end].")
 @click.option("--note", metavar="TEXT", help="Why.")
-@talks
-def fork(options: Options, thread: str, at: int | None, note: str | None) -> None:
+@server_options
+def fork(options: CommandOptions, thread: str, at: int | None, note: str | None) -> None:
     """Begin another thread with the history of this one. Prints its id."""
-    api = to_write(options)
-    found = api.get(threads(find_thread(api, thread)))
-    run_id = str(found["runId"])
+    api = api_for_writing(options)
+    source = api.get(thread_path(find_thread(api, thread)))
+    run_id = str(source["runId"])
     if at is None:
-        first = api.get(path_of("v1", "runs", run_id))["metrics"]["eventCount"]
+        first = api.get(api_path("v1", "runs", run_id))["metrics"]["eventCount"]
     else:
-        first = _place(api, found, at)
+        first = _turn_sequence(api, source, at)
     body = {"fromSeq": first, **({"note": note} if note else {})}
-    made = api.post(f"{path_of('v1', 'host', 'moot', 'runs', run_id)}:fork", body)
-    _show(options, {**made, "threadId": _same(found, str(made["runId"]))})
+    forked = api.post(f"{api_path('v1', 'host', 'moot', 'runs', run_id)}:fork", body)
+    _print_thread_id(options, {**forked, "threadId": _fork_thread_id(source, str(forked["runId"]))})
 
 
-def _same(found: dict[str, Any], run_id: str) -> str:
-    """The conversation of the fork that this one became."""
-    return run_id + str(found["threadId"]).removeprefix(str(found["runId"]))
+def _fork_thread_id(thread: dict[str, Any], run_id: str) -> str:
+    """Return the id of this conversation in the fork."""
+    return run_id + str(thread["threadId"]).removeprefix(str(thread["runId"]))
 
 
-def _place(api: Api, thread: dict[str, Any], turn: int) -> int:
-    """The event of a turn."""
+def _turn_sequence(api: Api, thread: dict[str, Any], turn: int) -> int:
+    """Return the event of a turn. Raise UsageError if there is none."""
     behind = thread["turns"] - turn
-    said = newest(api, thread["threadId"], behind + 1) if behind >= 0 else []
-    if not said or said[0]["turn"] != turn:
+    turns = read_newest_turns(api, thread["threadId"], behind + 1) if behind >= 0 else []
+    if not turns or turns[0]["turn"] != turn:
         raise click.UsageError(f"there is no turn {turn}: the newest is {thread['turns']}.")
-    return int(said[0]["seq"])
+    return int(turns[0]["seq"])
 
 
-def _show(options: Options, made: dict[str, Any]) -> None:
+def _print_thread_id(options: CommandOptions, thread: dict[str, Any]) -> None:
     if options.json:
-        output.show_json(made)
+        output.print_json(thread)
     else:
-        click.echo(output.line(made["threadId"]))
+        click.echo(output.safe_line(thread["threadId"]))

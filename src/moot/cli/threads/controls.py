@@ -1,4 +1,4 @@
-"""``moot thread`` controls: who is in, who may speak, how it goes on, what is taken back."""
+"""``moot thread`` controls: invite, mute, pause, prod, undo and the like."""
 
 import contextlib
 from collections.abc import Callable
@@ -6,69 +6,74 @@ from typing import Any
 
 import click
 
-from moot.cli.councils.prompt_actions import take_back
-from moot.cli.councils.session import threads
+from moot.cli.councils.prompt_actions import undo_last_control
 from moot.cli.shared import output, quantities
-from moot.cli.shared.client import Api, to_write
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.options import Options, span, talks
-from moot.cli.threads.new import remark
+from moot.cli.shared.client import Api, api_for_writing, thread_path
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.options import CommandOptions, parse_span_option, server_options
+from moot.cli.threads.new import warn_if_unknown
 from moot.cli.threads.thread import find_thread
 
 
-def _names(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    for name in given:
+def _check_names(
+    ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    for name in names:
         if not name or name.split() != [name]:
             raise click.BadParameter(f"'{name}' is no name; names have no blanks.")
-    return given
+    return names
 
 
-NAMES = click.argument("names", metavar="NAME...", nargs=-1, required=True, callback=_names)
+NAMES = click.argument("names", metavar="NAME...", nargs=-1, required=True, callback=_check_names)
 THREAD = click.argument("thread", metavar="THREAD")
 
 
-def act(options: Options, thread: str, said: str, call: Callable[[Api, str], Any]) -> Exit:
-    """Does it, and says what has been done. What the server warns of was done in vain, for the
-    names it tells; for others of the same command it holds."""
-    api = to_write(options)
+def run_thread_action(
+    options: CommandOptions, thread: str, result: str, call: Callable[[Api, str], Any]
+) -> ExitCode:
+    """Carry out an action and print the result.
+
+    A warning of the server means that the action failed for the names in it, not for the others.
+    """
+    api = api_for_writing(options)
     thread_id = find_thread(api, thread)
     answer = call(api, thread_id)
     warnings = answer.get("warnings", [])
     if options.json:
-        output.show_json(answer)
+        output.print_json(answer)
     elif not warnings:
-        click.echo(output.line(f"{thread_id}: {said}"))
+        click.echo(output.safe_line(f"{thread_id}: {result}"))
     for each in warnings:
-        output.complain(str(each))
-    return Exit.FAILED if warnings else Exit.OK
+        output.print_error(str(each))
+    return ExitCode.FAILED if warnings else ExitCode.OK
 
 
-def steer(options: Options, thread: str, said: str, **content: Any) -> Exit:
-    return act(options, thread, said, lambda api, name: api.post(
-        threads(name, "controls"), {"content": content}))  # fmt: skip
+def post_control(options: CommandOptions, thread: str, result: str, **content: Any) -> ExitCode:
+    return run_thread_action(options, thread, result, lambda api, name: api.post(
+        thread_path(name, "controls"), {"content": content}))  # fmt: skip
 
 
 @click.command()
 @THREAD
 @NAMES
 @click.option("--role", metavar="TEXT", help="What they are there for.")
-@talks
-def invite(options: Options, thread: str, names: tuple[str, ...], role: str | None) -> None:
+@server_options
+def invite(options: CommandOptions, thread: str, names: tuple[str, ...], role: str | None) -> None:
     """Let agents or programs take part from the next turn on."""
     for name in names:
         profile = {"profile": {"role": role}} if role else {}
-        steer(options, thread, f"invited {name}", invite={"participant_id": name, **profile})
-        remark(to_write(options), name)
+        post_control(options, thread, f"invited {name}", invite={"participant_id": name, **profile})
+        warn_if_unknown(api_for_writing(options), name)
 
 
 @click.command()
 @THREAD
 @NAMES
-@talks
-def uninvite(options: Options, thread: str, names: tuple[str, ...]) -> Exit:
+@server_options
+def uninvite(options: CommandOptions, thread: str, names: tuple[str, ...]) -> ExitCode:
     """Let them take part no longer; what they said stays."""
     return max(
-        steer(options, thread, f"sent {name} away", uninvite={"participant_id": name})
+        post_control(options, thread, f"sent {name} away", uninvite={"participant_id": name})
         for name in names
     )
 
@@ -76,83 +81,89 @@ def uninvite(options: Options, thread: str, names: tuple[str, ...]) -> Exit:
 @click.command()
 @THREAD
 @NAMES
-@click.option("--for", "seconds", callback=span, metavar="SPAN", help="90s, 10m, 2h [for good].")
-@talks
-def mute(options: Options, thread: str, names: tuple[str, ...], seconds: int | None) -> Exit:
+@click.option(
+    "--for", "seconds", callback=parse_span_option, metavar="SPAN", help="90s, 10m, 2h [for good]."
+)
+@server_options
+def mute(
+    options: CommandOptions, thread: str, names: tuple[str, ...], seconds: int | None
+) -> ExitCode:
     """Refuse what they say, for a while or until unmuted: mute THREAD ada 10m."""
-    if seconds is None and len(names) > 1:  # as it is typed in the thread itself
+    if seconds is None and len(names) > 1:  # as at the prompt of the thread
         with contextlib.suppress(ValueError):
-            seconds, names = quantities.seconds(names[-1]), names[:-1]
+            seconds, names = quantities.parse_seconds(names[-1]), names[:-1]
     content: Any = {"targets": list(names)} | ({"seconds": seconds} if seconds else {})
-    how_long = f" for {quantities.in_words(seconds)}" if seconds else ""
-    return steer(options, thread, f"muted {', '.join(names)}{how_long}", mute=content)
+    how_long = f" for {quantities.format_duration(seconds)}" if seconds else ""
+    return post_control(options, thread, f"muted {', '.join(names)}{how_long}", mute=content)
 
 
 @click.command()
 @THREAD
 @NAMES
-@talks
-def unmute(options: Options, thread: str, names: tuple[str, ...]) -> Exit:
+@server_options
+def unmute(options: CommandOptions, thread: str, names: tuple[str, ...]) -> ExitCode:
     """Let them speak again."""
-    return steer(options, thread, f"unmuted {', '.join(names)}", unmute=list(names))
+    return post_control(options, thread, f"unmuted {', '.join(names)}", unmute=list(names))
 
 
 @click.command()
 @THREAD
-@talks
-def pause(options: Options, thread: str) -> Exit:
+@server_options
+def pause(options: CommandOptions, thread: str) -> ExitCode:
     """Only people speak."""
-    return steer(options, thread, "paused", pause={"on": True})
+    return post_control(options, thread, "paused", pause={"on": True})
 
 
 @click.command()
 @THREAD
-@talks
-def resume(options: Options, thread: str) -> Exit:
+@server_options
+def resume(options: CommandOptions, thread: str) -> ExitCode:
     """Agents speak again."""
-    return steer(options, thread, "resumed", pause={"on": False})
+    return post_control(options, thread, "resumed", pause={"on": False})
 
 
 @click.command()
 @THREAD
 @NAMES
-@talks
-def prod(options: Options, thread: str, names: tuple[str, ...]) -> Exit:
+@server_options
+def prod(options: CommandOptions, thread: str, names: tuple[str, ...]) -> ExitCode:
     """Ask them to speak once."""
-    return steer(options, thread, f"asked to speak once: {', '.join(names)}", prod=list(names))
+    return post_control(
+        options, thread, f"asked to speak once: {', '.join(names)}", prod=list(names)
+    )
 
 
 @click.command()
 @THREAD
-@talks
-def undo(options: Options, thread: str) -> None:
+@server_options
+def undo(options: CommandOptions, thread: str) -> None:
     """Take back what you have steered last, if it still holds."""
-    api = to_write(options)
+    api = api_for_writing(options)
     thread_id = find_thread(api, thread)
-    said = take_back(api, thread_id)
+    sentence = undo_last_control(api, thread_id)
     if options.json:
-        output.show_json(api.get(threads(thread_id)))
+        output.print_json(api.get(thread_path(thread_id)))
     else:
-        click.echo(output.line(f"{thread_id}: taken back: {said}"))
+        click.echo(output.safe_line(f"{thread_id}: taken back: {sentence}"))
 
 
-def _span_or_off(ctx: click.Context, param: click.Parameter, given: str) -> int | None:
-    return None if given == "off" else span(ctx, param, given)
+def _parse_span_or_off(ctx: click.Context, param: click.Parameter, text: str) -> int | None:
+    return None if text == "off" else parse_span_option(ctx, param, text)
 
 
 @click.command()
 @THREAD
-@click.argument("seconds", metavar="SPAN|off", callback=_span_or_off)
-@talks
-def ttl(options: Options, thread: str, seconds: int | None) -> Exit:
+@click.argument("seconds", metavar="SPAN|off", callback=_parse_span_or_off)
+@server_options
+def ttl(options: CommandOptions, thread: str, seconds: int | None) -> ExitCode:
     """Let agents go on by themselves for so long: 90s, 10m, 2h; or off, for as long as they like.
 
     After that only who is addressed alone, or prodded, is woken.
     """
-    said = "agents go on as long as they like"
+    result = "agents go on as long as they like"
     if seconds is not None:
-        said = f"agents go on by themselves for {quantities.in_words(seconds)}"
-    return steer(options, thread, said, ttl_seconds=seconds)
+        result = f"agents go on by themselves for {quantities.format_duration(seconds)}"
+    return post_control(options, thread, result, ttl_seconds=seconds)
 
 
 SWITCH = click.argument("switch", metavar="on|off", type=click.Choice(("on", "off")))
@@ -161,40 +172,42 @@ SWITCH = click.argument("switch", metavar="on|off", type=click.Choice(("on", "of
 @click.command()
 @THREAD
 @SWITCH
-@talks
-def discussion(options: Options, thread: str, switch: str) -> Exit:
+@server_options
+def discussion(options: CommandOptions, thread: str, switch: str) -> ExitCode:
     """Let agents wake one another with @NAME, or no longer."""
-    said = "agents wake one another" if switch == "on" else "agents wake nobody"
-    return steer(options, thread, said, discussion={"on": switch == "on"})
+    result = "agents wake one another" if switch == "on" else "agents wake nobody"
+    return post_control(options, thread, result, discussion={"on": switch == "on"})
 
 
 @click.command()
 @THREAD
 @SWITCH
-@talks
-def auto(options: Options, thread: str, switch: str) -> Exit:
+@server_options
+def auto(options: CommandOptions, thread: str, switch: str) -> ExitCode:
     """Have everybody answer what a person says to all, however many there are."""
-    said = "all answer what is said to all" if switch == "on" else "who is named answers"
-    return steer(options, thread, said, invited_auto={"on": switch == "on"})
+    result = "all answer what is said to all" if switch == "on" else "who is named answers"
+    return post_control(options, thread, result, invited_auto={"on": switch == "on"})
 
 
 @click.command()
 @THREAD
-@talks
-def done(options: Options, thread: str) -> Exit:
+@server_options
+def done(options: CommandOptions, thread: str) -> ExitCode:
     """Say that you have nothing more to say. A thread in which all are done is closed."""
-    return steer(options, thread, "you are done", done=True)
+    return post_control(options, thread, "you are done", done=True)
 
 
 @click.command()
 @THREAD
 @click.argument("mode", metavar="auto|small|large", type=click.Choice(("auto", "small", "large")))
-@talks
-def mode(options: Options, thread: str, mode: str) -> Exit:
+@server_options
+def mode(options: CommandOptions, thread: str, mode: str) -> ExitCode:
     """Say who answers a person: small all, large who is named, auto by how many there are."""
-    api = to_write(options)
-    floor = api.get(threads(find_thread(api, thread))).get("floor")
+    api = api_for_writing(options)
+    floor = api.get(thread_path(find_thread(api, thread))).get("floor")
     if floor is None or floor["mode"] not in ("auto", "small", "large"):
-        raise Trouble("It is led as a council is; a thread has such modes.")
+        raise CommandError("It is led as a council is; a thread has such modes.")
     policy = {"mode": mode, "renews": True, "limits": floor["limits"]}
-    return steer(options, thread, f"answers as a thread that is {mode}", participation=policy)
+    return post_control(
+        options, thread, f"answers as a thread that is {mode}", participation=policy
+    )

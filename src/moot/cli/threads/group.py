@@ -1,4 +1,4 @@
-"""``moot thread`` with every command it has."""
+"""``moot thread`` with all of its commands."""
 
 from moot.cli.threads import actions, controls
 from moot.cli.threads.catch_up import catch_up, read

@@ -1,27 +1,27 @@
-"""``moot thread new``: begin a thread."""
+"""``moot thread new``: start a thread."""
 
 from typing import Any
 
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, path_of, to_write
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.options import Options, talks
+from moot.cli.shared.client import Api, api_for_writing, api_path
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.threads.thread import THREADS
 
 
-def _names(ctx: click.Context, param: click.Parameter, given: str) -> list[str]:
-    return list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+def _parse_names(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 @click.command()
 @click.argument("title")
-@click.option("--with", "members", default="", metavar="A,B", callback=_names,
+@click.option("--with", "members", default="", metavar="A,B", callback=_parse_names,
               help="Agents and programs that take part from the beginning.")  # fmt: skip
 @click.option("--say", "opening", metavar="TEXT", help="What you begin it with.")
-@talks
-def new(options: Options, title: str, members: list[str], opening: str | None) -> None:
+@server_options
+def new(options: CommandOptions, title: str, members: list[str], opening: str | None) -> None:
     """Begin a thread. Prints its id.
 
     \b
@@ -29,36 +29,42 @@ def new(options: Options, title: str, members: list[str], opening: str | None) -
     """
     if not title.strip():
         raise click.UsageError("say what it is about: moot thread new TITLE.")
-    api = to_write(options)
+    api = api_for_writing(options)
     body: dict[str, Any] = {"title": title, "participants": members}
-    made = api.post(THREADS, body if opening is None else {**body, "opening": opening})
+    created = api.post(THREADS, body if opening is None else {**body, "opening": opening})
     if options.json:
-        output.show_json(made)
+        output.print_json(created)
     else:
-        click.echo(output.line(made["threadId"]))
+        click.echo(output.safe_line(created["threadId"]))
     for name in members:
-        remark(api, name)
+        warn_if_unknown(api, name)
 
 
-def remark(api: Api, name: str) -> None:
-    """Says of whom the host does not know that it will not speak for him."""
-    if (said := unknown(api, name)) is not None:
-        output.complain(said)
+def warn_if_unknown(api: Api, name: str) -> None:
+    """Warn if the host does not know the participant, because then it does not speak for it."""
+    if (warning := unknown_agent_warning(api, name)) is not None:
+        output.print_error(warning)
 
 
-def unknown(api: Api, name: str) -> str | None:
-    """None for whom the host may know; else that it waits for him."""
-    said = missing(api, name)
-    return None if said is None else f"{said} It is waited for, and speaks with a key of its own."
+def unknown_agent_warning(api: Api, name: str) -> str | None:
+    """Return None for a participant that the host may know."""
+    message = missing_agent_message(api, name)
+    return (
+        None
+        if message is None
+        else f"{message} It is waited for, and speaks with a key of its own."
+    )
 
 
-def missing(api: Api, name: str) -> str | None:
-    """That there is no such agent, with the nearest name. None for an agent of the host, and for a
-    name with a place in it."""
+def missing_agent_message(api: Api, name: str) -> str | None:
+    """Return a message with the nearest name, or None.
+
+    None is for an agent of the host, and for a name with a host in it.
+    """
     if ":" in name.removeprefix("host:"):
         return None
     try:
-        api.get(path_of("v1", "host", "moot", "agents", name.removeprefix("host:")))
-    except Trouble as trouble:
-        return str(trouble) if trouble.exit_code is Exit.NOT_FOUND else None
+        api.get(api_path("v1", "host", "moot", "agents", name.removeprefix("host:")))
+    except CommandError as error:
+        return str(error) if error.exit_code is ExitCode.NOT_FOUND else None
     return None

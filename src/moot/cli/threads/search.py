@@ -1,24 +1,24 @@
-"""``moot search``: whatever was said, asked or decided, by its words."""
+"""``moot search``: find turns, decisions, threads and runs by their words."""
 
 import re
 from typing import Any
 
 import click
 
-from moot.cli.runs.find import resolve
+from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, to_read
-from moot.cli.shared.options import Options, talks
+from moot.cli.shared.client import Api, api_for_reading
+from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.threads.thread import newest_thread
 
 SEARCH = "/v1/host/moot/search"
 KINDS = ("thread", "turn", "decision", "run")
-OF_THREADS = "thread,turn,decision"
-PAGE = 100
+THREAD_KINDS = "thread,turn,decision"
+PAGE_SIZE = 100
 
 
-def narrowed(command: Any) -> Any:
-    """What both commands take."""
+def search_options(command: Any) -> Any:
+    """Add the options that both commands take."""
     for option in (
         click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True,
                      help="At most so many."),
@@ -29,31 +29,33 @@ def narrowed(command: Any) -> Any:
         click.argument("words", metavar="TEXT", nargs=-1, required=True),
     ):  # fmt: skip
         command = option(command)
-    return talks(command)
+    return server_options(command)
 
 
 @click.command()
 @click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Only of this kind.")
-@narrowed
-def search(options: Options, kinds: tuple[str, ...], words: tuple[str, ...], **how: Any) -> None:
+@search_options
+def search(
+    options: CommandOptions, kinds: tuple[str, ...], words: tuple[str, ...], **how: Any
+) -> None:
     """Find threads, turns, decisions and runs by their words.
 
     \b
     TEXT is words, "phrases", beginnings*, and in between
     from:ada   kind:decision   thread:th_…
     """
-    _find(options, words, ",".join(kinds) or None, **how)
+    _print_results(options, words, ",".join(kinds) or None, **how)
 
 
 @click.command("search")
-@narrowed
-def search_threads(options: Options, words: tuple[str, ...], **how: Any) -> None:
+@search_options
+def search_threads(options: CommandOptions, words: tuple[str, ...], **how: Any) -> None:
     """Find titles, turns and decisions by their words; TEXT as in `moot search`."""
-    _find(options, words, OF_THREADS, **how)
+    _print_results(options, words, THREAD_KINDS, **how)
 
 
-def _find(
-    options: Options,
+def _print_results(
+    options: CommandOptions,
     words: tuple[str, ...],
     kinds: str | None,
     limit: int,
@@ -61,59 +63,70 @@ def _find(
     place: str | None,
     sender: str | None,
 ) -> None:
-    api = to_read(options)
+    api = api_for_reading(options)
     query = {
         "q": " ".join(words),
         "kind": kinds,
         "from": sender,
-        "thread": _place(api, place) if place is not None else None,
+        "thread": _resolve_place(api, place) if place is not None else None,
         "order": "best" if best else None,
     }
-    found = _pages(api, query, limit)
+    hits = _read_results(api, query, limit)
     if options.json:
-        output.show_json(found)
+        output.print_json(hits)
         return
-    if not found and not output.on_terminal():
-        output.complain(f"Nothing was found. {_wider(words)}".strip())
+    if not hits and not output.on_terminal():
+        output.print_error(f"Nothing was found. {_prefix_hint(words)}".strip())
     columns = ("KIND", "AGE", "WHERE", "TURN", "WHO", "TEXT")
-    output.table(columns, map(_row, found), empty="Nothing was found.")
+    output.print_table(columns, map(_hit_row, hits), empty="Nothing was found.")
 
 
-def _wider(asked: tuple[str, ...]) -> str:
-    """How a word is found in a longer one, where that was not asked for."""
-    found = [word for word in " ".join(asked).split() if word.isalnum()]
-    return f"Words are found whole; what begins like one with: {found[-1]}*" if found else ""
+def _prefix_hint(query_words: tuple[str, ...]) -> str:
+    """Return a hint that only whole words are found, unless the query is special."""
+    plain_words = [word for word in " ".join(query_words).split() if word.isalnum()]
+    return (
+        f"Words are found whole; what begins like one with: {plain_words[-1]}*"
+        if plain_words
+        else ""
+    )
 
 
-def _place(api: Api, given: str) -> str:
-    """A run by its id or a prefix of it, or a conversation of one; @last is a thread."""
-    if given == "@last":
+def _resolve_place(api: Api, text: str) -> str:
+    """Return a run by id or prefix, or one of its conversations; @last is a thread."""
+    if text == "@last":
         return newest_thread(api)
-    run = re.split("[~:]", given, maxsplit=1)[0]
-    return resolve(api, run) + given.removeprefix(run)
+    run = re.split("[~:]", text, maxsplit=1)[0]
+    return resolve_run_id(api, run) + text.removeprefix(run)
 
 
-def _pages(api: Api, query: dict[str, Any], limit: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _read_results(api: Api, query: dict[str, Any], limit: int) -> list[dict[str, Any]]:
+    hits: list[dict[str, Any]] = []
     cursor = None
-    while len(found) < limit:
-        size = min(PAGE, limit - len(found))
+    while len(hits) < limit:
+        size = min(PAGE_SIZE, limit - len(hits))
         page = api.get(SEARCH, **query, limit=size, cursor=cursor)
-        found += page["results"]
+        hits += page["results"]
         cursor = page.get("nextCursor")
         if cursor is None:
             break
-    return found
+    return hits
 
 
-def _row(hit: dict[str, Any]) -> list[Any]:
+def _hit_row(hit: dict[str, Any]) -> list[Any]:
     where = hit.get("threadId", hit["runId"])
-    who = str(hit.get("from", "")).removeprefix("host:")
-    shown = output.short(where) if "~" not in where else where
-    return [hit["kind"], output.age(hit["at"]), shown, hit.get("turnIndex"), who, _marked(hit)]
+    sender = str(hit.get("from", "")).removeprefix("host:")
+    place = output.short_id(where) if "~" not in where else where
+    return [
+        hit["kind"],
+        output.format_age(hit["at"]),
+        place,
+        hit.get("turnIndex"),
+        sender,
+        _snippet_text(hit),
+    ]
 
 
-def _marked(hit: dict[str, Any]) -> str:
-    """The part of the text with the words in it; dots where there is more of it."""
+def _snippet_text(hit: dict[str, Any]) -> str:
+    """Return the matching part of the text, with dots if it starts later."""
     snippet = hit["snippet"]
     return ("… " if snippet["start"] else "") + str(snippet["text"])

@@ -1,4 +1,4 @@
-"""``moot thread``: take a conversation along, bring one back, close it with a decision."""
+"""``moot thread`` export, import and close, and finding a thread by its name."""
 
 import json
 import re
@@ -7,13 +7,19 @@ from typing import Any
 
 import click
 
-from moot.cli.runs.find import resolve
+from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, path_of, refusal, to_read, to_write
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.errors import Exit, Trouble
+from moot.cli.shared.client import (
+    Api,
+    api_for_reading,
+    api_for_writing,
+    error_from_answer,
+    thread_path,
+)
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import read_bytes
-from moot.cli.shared.options import Options, talks
+from moot.cli.shared.options import CommandOptions, server_options
 
 FORMATS = ("md", "html", "json", "bundle")
 THREADS = "/v1/host/moot/threads"
@@ -37,25 +43,27 @@ def thread() -> None:
 )  # fmt: skip
 @click.option("-o", "--output", "target", metavar="FILE", help="Write there, not to stdout.")
 @click.option("--force", is_flag=True, help="Write over a FILE that is there.")
-@talks
-def export(options: Options, name: str, form: str, target: str | None, force: bool) -> None:
+@server_options
+def export(options: CommandOptions, name: str, form: str, target: str | None, force: bool) -> None:
     """Write a thread's minutes or bundle. --json is -f json."""
     if target is not None and not force and Path(target).exists():
         raise click.UsageError(f"{target} is there already; --force writes over it.")
-    api = to_read(options)
+    api = api_for_reading(options)
     form = "json" if options.json else form
     thread_id = find_thread(api, name)
-    answer = api.door.call("GET", f"{_path(thread_id)}/export?format={form}", None, ANYTHING)
+    answer = api.backend.call(
+        "GET", f"{thread_path(thread_id)}/export?format={form}", None, ANYTHING
+    )
     if answer.status >= 400:
-        raise refusal(answer, api.door.place)
+        raise error_from_answer(answer, api.backend.place)
     if target is None:
-        output.write(answer.body)
+        output.write_bytes(answer.body)
     else:
-        _write(Path(target), answer.body)
+        _write_file(Path(target), answer.body)
         click.echo(f"{thread_id} written to {target} ({len(answer.body)} bytes).", err=True)
 
 
-def _write(file: Path, body: bytes) -> None:
+def _write_file(file: Path, body: bytes) -> None:
     try:
         file.write_bytes(body)
     except OSError as error:
@@ -64,28 +72,28 @@ def _write(file: Path, body: bytes) -> None:
 
 @thread.command("import")
 @click.argument("file", metavar="FILE")
-@talks
-def import_(options: Options, file: str) -> None:
+@server_options
+def import_(options: CommandOptions, file: str) -> None:
     """Bring in a thread that `thread export -f bundle` wrote; - is stdin."""
-    api, bundle = to_write(options), read_bytes(file)
+    api, bundle = api_for_writing(options), read_bytes(file)
     try:
         answer = api.ask("POST", f"{THREADS}:import", bundle)
-    except Trouble as trouble:
-        raise _known(api, bundle) or trouble from None
+    except CommandError as error:
+        raise _already_here_error(api, bundle) or error from None
     if options.json:
-        output.show_json(answer)
+        output.print_json(answer)
     else:
-        click.echo(output.line(answer["threadId"]))
+        click.echo(output.safe_line(answer["threadId"]))
 
 
-def _known(api: Api, bundle: bytes) -> Trouble | None:
-    """That the thread is here already, if that is why it cannot be brought in."""
+def _already_here_error(api: Api, bundle: bytes) -> CommandError | None:
+    """Return an error if the import failed because the thread is here already."""
     try:
         name = str(json.loads(bundle.partition(b"\n")[0])["threadId"])
-        api.get(_path(name))
-    except (ValueError, KeyError, TypeError, Trouble):
+        api.get(thread_path(name))
+    except (ValueError, KeyError, TypeError, CommandError):
         return None
-    return Trouble(f"{name} is here already: {way(f'thread show {name}')}")
+    return CommandError(f"{name} is here already: {command_hint(f'thread show {name}')}")
 
 
 @thread.command()
@@ -97,9 +105,9 @@ def _known(api: Api, bundle: bytes) -> Trouble | None:
 @click.option(
     "--action", "actions", multiple=True, metavar="[OWNER:] TEXT", help="What is to be done."
 )
-@talks
+@server_options
 def close(
-    options: Options, name: str, decision: str | None, votes: tuple[str, ...], **rest: Any
+    options: CommandOptions, name: str, decision: str | None, votes: tuple[str, ...], **rest: Any
 ) -> None:
     """Close a thread, with or without a decision.
 
@@ -109,20 +117,23 @@ def close(
     """
     body = {}
     if decision is not None:
-        body["decision"] = _decision(decision, votes, **rest)
+        body["decision"] = _decision_body(decision, votes, **rest)
     elif votes or any(rest.values()):
         raise click.UsageError("--vote, --dissent, --cite and --action go with --decision.")
-    api = to_write(options)
+    api = api_for_writing(options)
     thread_id = find_thread(api, name)
-    answer = api.post(f"{_path(thread_id)}:close", body)
+    answer = api.post(f"{thread_path(thread_id)}:close", body)
     if options.json:
-        output.show_json(answer)
+        output.print_json(answer)
     else:
-        decided = f' with the decision "{output.brief(decision)}"' if decision is not None else ""
-        click.echo(f"{thread_id} closed{decided}. Minutes: {way(f'thread export {thread_id}')}")
+        decision_text = (
+            f' with the decision "{output.shorten(decision)}"' if decision is not None else ""
+        )
+        minutes = command_hint(f"thread export {thread_id}")
+        click.echo(f"{thread_id} closed{decision_text}. Minutes: {minutes}")
 
 
-def _decision(
+def _decision_body(
     text: str,
     votes: tuple[str, ...],
     dissent: tuple[str, ...],
@@ -131,56 +142,52 @@ def _decision(
 ) -> dict[str, Any]:
     return {
         "text": text,
-        "votes": [{"by": who, "vote": vote} for who, vote in _pairs("--vote", votes)],
-        "dissent": [{"by": who, "text": why} for who, why in _pairs("--dissent", dissent)],
+        "votes": [{"by": name, "vote": vote} for name, vote in _parse_pairs("--vote", votes)],
+        "dissent": [{"by": name, "text": why} for name, why in _parse_pairs("--dissent", dissent)],
         "citedTurns": list(cited),
-        "actionItems": [_action(item) for item in actions],
+        "actionItems": [_parse_action(item) for item in actions],
     }
 
 
-def _pairs(option: str, given: tuple[str, ...]) -> list[tuple[str, str]]:
-    found = []
-    for word in given:
+def _parse_pairs(option: str, words: tuple[str, ...]) -> list[tuple[str, str]]:
+    pairs = []
+    for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name.strip() or not text.strip():
             raise click.UsageError(f"{option} {word}: write NAME=TEXT.")
-        found.append((name.strip(), text.strip()))
-    return found
+        pairs.append((name.strip(), text.strip()))
+    return pairs
 
 
-def _action(item: str) -> dict[str, str]:
-    """``owner: text`` has an owner: one word before a colon and a space."""
+def _parse_action(item: str) -> dict[str, str]:
+    """Split ``owner: text``. An owner is one word before a colon and a space."""
     owner, colon, text = item.partition(": ")
     if colon and owner and " " not in owner.strip() and text.strip():
         return {"text": text.strip(), "owner": owner.strip()}
     return {"text": item}
 
 
-def _path(thread_id: str) -> str:
-    return path_of("v1", "host", "moot", "threads", thread_id)
-
-
 def newest_thread(api: Api) -> str:
-    """Of those that are listed: the one that was begun last."""
-    found = api.get(THREADS, limit=1)["threads"]
-    if not found:
-        begin = way("thread new TITLE --with A,B")
-        raise Trouble(f"there is no thread yet. Begin one: {begin}", Exit.NOT_FOUND)
-    return str(found[0]["threadId"])
+    """Return the thread that was started last among the listed ones."""
+    threads = api.get(THREADS, limit=1)["threads"]
+    if not threads:
+        hint = command_hint("thread new TITLE --with A,B")
+        raise CommandError(f"there is no thread yet. Begin one: {hint}", ExitCode.NOT_FOUND)
+    return str(threads[0]["threadId"])
 
 
-def find_thread(api: Api, given: str) -> str:
-    """The thread's whole id. @last is the newest thread here, whatever has run since."""
-    if given == "@last":
+def find_thread(api: Api, text: str) -> str:
+    """Return the thread's full id. @last is the newest thread."""
+    if text == "@last":
         return newest_thread(api)
-    run, mark, rest = re.fullmatch(r"([^~:]*)([~:]?)(.*)", given, re.S).groups()  # type: ignore[union-attr]
-    run_id = resolve(api, run, "thread")
+    run, mark, rest = re.fullmatch(r"([^~:]*)([~:]?)(.*)", text, re.S).groups()  # type: ignore[union-attr]
+    run_id = resolve_run_id(api, run, "thread")
     if mark:
         return f"{run_id}{mark}{rest}"
     try:
-        return str(api.get(_path(run_id))["threadId"])
-    except Trouble as trouble:
-        if several := trouble.details.get("threadIds"):
-            said = f"{run_id} has several threads: {', '.join(several)}."
-            raise Trouble(said, Exit.USAGE) from trouble
+        return str(api.get(thread_path(run_id))["threadId"])
+    except CommandError as error:
+        if several := error.details.get("threadIds"):
+            message = f"{run_id} has several threads: {', '.join(several)}."
+            raise CommandError(message, ExitCode.USAGE) from error
         raise

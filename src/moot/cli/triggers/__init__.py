@@ -1,1 +1,1 @@
-"""triggers."""
+"""Triggers on the command line: queues, items, inbound hooks and webhooks."""

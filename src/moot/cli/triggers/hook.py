@@ -1,17 +1,17 @@
-"""``moot hook``: webhooks that come in and start runs. A secret is shown once, when it is made."""
+"""``moot hook``: inbound webhooks that start runs. A secret is printed once."""
 
 import json
 from typing import Any
 
 import click
 
-from moot.cli.schedules.wording import state_of
+from moot.cli.schedules.wording import describe_state
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, path_of, to_read, to_write
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.options import Options, talks
-from moot.cli.triggers.queue import SUBSCRIPTIONS, counts
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.options import CommandOptions, server_options
+from moot.cli.triggers.queue import SUBSCRIPTIONS, format_counts
 
 
 @click.group()
@@ -29,40 +29,45 @@ def hook() -> None:
               help="Where an input stands: title=webhook.body.issue.name; repeat it.")  # fmt: skip
 @click.option("--mode", type=click.Choice(["required", "best-effort", "none"]), default="required",
               help="Whether it must be signed [required].")  # fmt: skip
-@talks
+@server_options
 def add(
-    options: Options, flow: str, member: str | None, mapping: tuple[str, ...], mode: str
+    options: CommandOptions, flow: str, member: str | None, mapping: tuple[str, ...], mode: str
 ) -> None:
     """Let a webhook start FLOW; print the address and, this once, the secret."""
     body: dict[str, Any] = {
         "source": "webhook", "workflowId": flow, "verification": {"mode": mode},
-        "inputMapping": _mapping(mapping),
+        "inputMapping": _parse_mapping(mapping),
     }  # fmt: skip
     if member:
         body["rosterId"] = member if member.startswith("host:") else f"host:{member}"
-    _told(options, to_write(options).post(SUBSCRIPTIONS, body), f"starts {flow}")
+    _print_secret(options, api_for_writing(options).post(SUBSCRIPTIONS, body), f"starts {flow}")
 
 
-def _mapping(given: tuple[str, ...]) -> dict[str, str]:
-    pairs = [text.partition("=")[::2] for text in given]
-    if wrong := [text for text, (name, path) in zip(given, pairs, strict=True)
+def _parse_mapping(texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=")[::2] for text in texts]
+    if wrong := [text for text, (name, path) in zip(texts, pairs, strict=True)
                  if not name or not path]:  # fmt: skip
-        raise Trouble(f"--map: write INPUT=PATH, not '{wrong[0]}'.", Exit.USAGE)
+        raise CommandError(f"--map: write INPUT=PATH, not '{wrong[0]}'.", ExitCode.USAGE)
     return dict(pairs)
 
 
 @hook.command("list")
-@talks
-def list_(options: Options) -> None:
+@server_options
+def list_(options: CommandOptions) -> None:
     """List webhooks that come in; never their secrets."""
-    rows = _all(to_read(options))
+    rows = _read_hooks(api_for_reading(options))
     if options.json:
-        output.show_json(rows)
+        output.print_json(rows)
         return
-    output.table(
+    output.print_table(
         ("HOOK", "STATE", "WORKFLOW", "MEMBER"),
         (
-            [output.short(r["subscriptionId"]), state_of(r), r.get("workflowId"), r.get("rosterId")]
+            [
+                output.short_id(r["subscriptionId"]),
+                describe_state(r),
+                r.get("workflowId"),
+                r.get("rosterId"),
+            ]
             for r in rows
         ),
     )
@@ -70,121 +75,127 @@ def list_(options: Options) -> None:
 
 @hook.command()
 @click.argument("name", metavar="HOOK")
-@talks
-def show(options: Options, name: str) -> None:
+@server_options
+def show(options: CommandOptions, name: str) -> None:
     """Show a webhook that comes in, what came by it, and how that went."""
-    api = to_read(options)
-    found = _read(api, _find(api, name))
+    api = api_for_reading(options)
+    hook_record = _read_hook(api, _find_hook(api, name))
     if options.json:
-        output.show_json(found)
+        output.print_json(hook_record)
         return
-    flat = {**found["subscription"], **found["bound"]}
+    flat = {**hook_record["subscription"], **hook_record["bound"]}
     member = f" for {flat['rosterId']}" if "rosterId" in flat else ""
     about = f"{flat['subscriptionId']} {flat['workflowId']}{member}"
-    click.echo(output.line(f"{about}: {state_of(flat)}"))
-    click.echo(output.line(f"address  {found['ingestUrl']}"))
-    click.echo(output.line(f"came in  {counts(found['counts']) or 'nothing yet'}"))
+    click.echo(output.safe_line(f"{about}: {describe_state(flat)}"))
+    click.echo(output.safe_line(f"address  {hook_record['ingestUrl']}"))
+    click.echo(
+        output.safe_line(f"came in  {format_counts(hook_record['counts']) or 'nothing yet'}")
+    )
     for input_, path in flat.get("inputMapping", {}).items():
-        click.echo(output.line(f"input    {input_} is {path}"))
-    output.table(
+        click.echo(output.safe_line(f"input    {input_} is {path}"))
+    output.print_table(
         ("CAME IN", "STATE", "RUN", "WHY"),
-        ([output.short(r["deliveryId"]), r["state"], output.short(r.get("runId", "")),
-          r.get("reason")] for r in found["deliveries"]),
+        ([output.short_id(r["deliveryId"]), r["state"], output.short_id(r.get("runId", "")),
+          r.get("reason")] for r in hook_record["deliveries"]),
     )  # fmt: skip
 
 
 @hook.command()
 @click.argument("name", metavar="HOOK")
 @click.option("--reason", default="", help="Why, for everybody who looks at it.")
-@talks
-def pause(options: Options, name: str, reason: str) -> None:
+@server_options
+def pause(options: CommandOptions, name: str, reason: str) -> None:
     """Let it start nothing; who sends is refused."""
-    _change(options, name, {"state": "paused", "note": reason}, "is paused")
+    _patch_hook(options, name, {"state": "paused", "note": reason}, "is paused")
 
 
 @hook.command()
 @click.argument("name", metavar="HOOK")
-@talks
-def resume(options: Options, name: str) -> None:
+@server_options
+def resume(options: CommandOptions, name: str) -> None:
     """Let it start runs again, also after they could not be begun."""
-    _change(options, name, {"state": "active"}, "is active")
+    _patch_hook(options, name, {"state": "active"}, "is active")
 
 
 @hook.command("map")
 @click.argument("name", metavar="HOOK")
 @click.argument("mapping", nargs=-1, metavar="INPUT=PATH...")
-@talks
-def map_(options: Options, name: str, mapping: tuple[str, ...]) -> None:
+@server_options
+def map_(options: CommandOptions, name: str, mapping: tuple[str, ...]) -> None:
     """Say where its inputs stand; with none they are filled by their names."""
-    _change(options, name, {"inputMapping": _mapping(mapping)}, "is mapped")
+    _patch_hook(options, name, {"inputMapping": _parse_mapping(mapping)}, "is mapped")
 
 
 @hook.command()
 @click.argument("name", metavar="HOOK")
-@talks
-def rotate(options: Options, name: str) -> None:
+@server_options
+def rotate(options: CommandOptions, name: str) -> None:
     """Make another secret and print it, this once; the one before stays good for a day."""
-    api = to_write(options)
-    made = api.post(f"{SUBSCRIPTIONS}{path_of(_find(api, name))}/rotate-secret", {})
-    _told(options, made, "has another secret; the one before is good for a day")
+    api = api_for_writing(options)
+    rotated = api.post(f"{SUBSCRIPTIONS}{api_path(_find_hook(api, name))}/rotate-secret", {})
+    _print_secret(options, rotated, "has another secret; the one before is good for a day")
 
 
 @hook.command()
 @click.argument("name", metavar="HOOK")
-@talks
-def remove(options: Options, name: str) -> None:
+@server_options
+def remove(options: CommandOptions, name: str) -> None:
     """End it, with what could not be delivered."""
-    api = to_write(options)
-    found = _find(api, name)
-    api.delete(f"{SUBSCRIPTIONS}{path_of(found)}")
+    api = api_for_writing(options)
+    hook_id = _find_hook(api, name)
+    api.delete(f"{SUBSCRIPTIONS}{api_path(hook_id)}")
     if options.json:
-        output.show_json({"subscriptionId": found, "removed": True})
+        output.print_json({"subscriptionId": hook_id, "removed": True})
     else:
-        click.echo(output.line(f"{found} starts nothing more"))
+        click.echo(output.safe_line(f"{hook_id} starts nothing more"))
 
 
-def _change(options: Options, name: str, body: dict[str, Any], what: str) -> None:
-    api = to_write(options)
-    found = _find(api, name)
-    answer = api.ask("PATCH", f"{SUBSCRIPTIONS}{path_of(found)}", json.dumps(body).encode())
+def _patch_hook(options: CommandOptions, name: str, body: dict[str, Any], result: str) -> None:
+    api = api_for_writing(options)
+    hook_id = _find_hook(api, name)
+    answer = api.ask("PATCH", f"{SUBSCRIPTIONS}{api_path(hook_id)}", json.dumps(body).encode())
     if options.json:
-        output.show_json(answer)
+        output.print_json(answer)
     else:
-        click.echo(output.line(f"{found} {what}"))
+        click.echo(output.safe_line(f"{hook_id} {result}"))
 
 
-def _told(options: Options, made: dict[str, Any], what: str) -> None:
+def _print_secret(options: CommandOptions, created: dict[str, Any], result: str) -> None:
     if options.json:
-        output.show_json(made)
+        output.print_json(created)
         return
-    binding = made["binding"]
+    binding = created["binding"]
     click.echo(binding["ingestUrl"])
     click.echo(binding["signingSecret"])
-    name = made["subscription"]["subscriptionId"]
-    click.echo(f"{name} {what}. Keep the secret; it is not shown again.", err=True)
+    name = created["subscription"]["subscriptionId"]
+    click.echo(f"{name} {result}. Keep the secret; it is not shown again.", err=True)
 
 
-def _read(api: Api, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = api.get(f"{SUBSCRIPTIONS}{path_of(name)}")
-    return found
+def _read_hook(api: Api, name: str) -> dict[str, Any]:
+    hook_record: dict[str, Any] = api.get(f"{SUBSCRIPTIONS}{api_path(name)}")
+    return hook_record
 
 
-def _all(api: Api) -> list[dict[str, Any]]:
-    """There are no more of them than one page has."""
-    found = api.get(SUBSCRIPTIONS, source="webhook")
-    reasons = found.get("inert", {})
+def _read_hooks(api: Api) -> list[dict[str, Any]]:
+    """Return all inbound webhooks, which fit on one page."""
+    page = api.get(SUBSCRIPTIONS, source="webhook")
+    reasons = page.get("inert", {})
     return [
-        {**row, **found["bound"][name], **({"inert": reasons[name]} if name in reasons else {})}
-        for row in found["subscriptions"]
+        {**row, **page["bound"][name], **({"inert": reasons[name]} if name in reasons else {})}
+        for row in page["subscriptions"]
         if (name := row["subscriptionId"])
     ]
 
 
-def _find(api: Api, given: str) -> str:
-    ids = [str(row["subscriptionId"]) for row in _all(api)]
-    meant = [found for found in ids if found.startswith((given, f"sub_{given}"))]
-    if given in ids or len(meant) == 1:
-        return given if given in ids else meant[0]
-    if meant:
-        raise Trouble(f"several webhooks are meant by '{given}': {', '.join(meant)}.", Exit.USAGE)
-    raise Trouble(f"no webhook is called '{given}'. See: {way('hook list')}", Exit.NOT_FOUND)
+def _find_hook(api: Api, text: str) -> str:
+    ids = [str(row["subscriptionId"]) for row in _read_hooks(api)]
+    matches = [hook_id for hook_id in ids if hook_id.startswith((text, f"sub_{text}"))]
+    if text in ids or len(matches) == 1:
+        return text if text in ids else matches[0]
+    if matches:
+        raise CommandError(
+            f"several webhooks are meant by '{text}': {', '.join(matches)}.", ExitCode.USAGE
+        )
+    raise CommandError(
+        f"no webhook is called '{text}'. See: {command_hint('hook list')}", ExitCode.NOT_FOUND
+    )

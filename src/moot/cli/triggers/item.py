@@ -1,21 +1,27 @@
-"""``moot item``: work that came in, into queues or by webhooks, and where it has led."""
+"""``moot item``: work that came in through queues or webhooks, and its runs."""
 
 import json
 from typing import Any
 
 import click
 
-from moot.cli.runs.find import cost_of
-from moot.cli.schedules.wording import here, with_times
+from moot.cli.runs.find import format_cost
+from moot.cli.schedules.wording import localize_times, machine_time
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, path_of, refusal, to_read, to_write
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.inputs import gather
-from moot.cli.shared.options import Options, talks
+from moot.cli.shared.client import (
+    Api,
+    api_for_reading,
+    api_for_writing,
+    api_path,
+    error_from_answer,
+)
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.inputs import parse_inputs
+from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.triggers.queue import QUEUES
 
-#: says of an answer that the same was asked before, under the same key
+#: header of an answer to a request that was made before under the same key
 REPLAYED = "openwop-idempotent-replay"
 DELIVERIES = "/v1/host/moot/deliveries"
 
@@ -34,31 +40,31 @@ def item() -> None:
 @click.option("--state", "states", multiple=True, metavar="STATE",
               help="waiting, retrying, delivered, dead or dropped; repeat it [all].")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
-@talks
-def list_(options: Options, queue: str | None, states: tuple[str, ...], limit: int) -> None:
+@server_options
+def list_(options: CommandOptions, queue: str | None, states: tuple[str, ...], limit: int) -> None:
     """List items of QUEUE, or all that came in, newest first."""
-    api = to_read(options)
-    wanted = {"state": ",".join(states) or None, "limit": limit}
+    api = api_for_reading(options)
+    filters = {"state": ",".join(states) or None, "limit": limit}
     if queue is not None:
-        found = api.get(f"{QUEUES}{path_of(queue)}/items", **wanted)["items"]
-        rows = [{"queue": queue, **row} for row in found]
+        items = api.get(f"{QUEUES}{api_path(queue)}/items", **filters)["items"]
+        rows = [{"queue": queue, **row} for row in items]
     else:
-        rows = api.get(DELIVERIES, **wanted)["deliveries"]
+        rows = api.get(DELIVERIES, **filters)["deliveries"]
     if options.json:
-        output.show_json(rows)
+        output.print_json(rows)
         return
-    output.table(
+    output.print_table(
         ("ITEM", "CAME BY", "STATE", "RUN", "MEMBER", "SINCE", "SUBJECT", "WHY"),
-        ([output.short(r["itemId"]), r.get("queue") or r["source"], r["state"],
-          output.short(r.get("runId", "")), r.get("rosterId"), _since(r), r.get("subject"),
-          with_times(r.get("reason", ""))] for r in rows),
+        ([output.short_id(r["itemId"]), r.get("queue") or r["source"], r["state"],
+          output.short_id(r.get("runId", "")), r.get("rosterId"), _since_text(r), r.get("subject"),
+          localize_times(r.get("reason", ""))] for r in rows),
     )  # fmt: skip
 
 
-def _since(row: dict[str, Any]) -> str:
-    """For people how long ago, for programs when."""
+def _since_text(row: dict[str, Any]) -> str:
+    """Return the age on a terminal, the time in a pipe."""
     since = str(row["receivedAt"])
-    return f"{output.age(since)} ago" if output.on_terminal() else since[:19]
+    return f"{output.format_age(since)} ago" if output.on_terminal() else since[:19]
 
 
 @item.command()
@@ -68,67 +74,71 @@ def _since(row: dict[str, Any]) -> str:
 @click.option("-i", "--input", "fields", multiple=True, metavar="K=V",
               help="More of it; also @file.json, or - for stdin.")  # fmt: skip
 @click.option("--key", help="Names the item: pushed again under it, it is the same one.")
-@talks
+@server_options
 def push(
-    options: Options, queue: str, subject: str | None, body: str | None,
+    options: CommandOptions, queue: str, subject: str | None, body: str | None,
     fields: tuple[str, ...], key: str | None,
-) -> Exit:  # fmt: skip
+) -> ExitCode:  # fmt: skip
     """Put an item into QUEUE. The exit code is 1 when no run can be made of it."""
-    given = {"subject": subject, "body": body}
-    said = {**{name: text for name, text in given.items() if text is not None}, **gather(fields)}
-    if not said:
+    texts = {"subject": subject, "body": body}
+    content = {
+        **{name: text for name, text in texts.items() if text is not None},
+        **parse_inputs(fields),
+    }
+    if not content:
         raise click.UsageError("say something: --subject, --body or --input.")
-    api = to_write(options)
-    door = api.door
+    api = api_for_writing(options)
+    backend = api.backend
     headers = {"Idempotency-Key": key} if key else {}
-    path = f"{QUEUES}{path_of(queue)}/items"
-    answer = door.call("POST", path, json.dumps(said).encode(), headers)
+    path = f"{QUEUES}{api_path(queue)}/items"
+    answer = backend.call("POST", path, json.dumps(content).encode(), headers)
     if answer.status >= 400:
-        raise refusal(answer, door.place)
-    found = answer.data()
+        raise error_from_answer(answer, backend.place)
+    created = answer.data()
     if options.json:
-        output.show_json(found)
+        output.print_json(created)
     else:
-        more = " ".join(str(found[name]) for name in ("runId", "rosterId") if name in found)
-        click.echo(output.line(f"{found['itemId']} {found['status']} {more}".rstrip()))
+        details = " ".join(str(created[name]) for name in ("runId", "rosterId") if name in created)
+        click.echo(output.safe_line(f"{created['itemId']} {created['status']} {details}".rstrip()))
     if any(name.lower() == REPLAYED for name in answer.headers):
-        seen = way(f"item show {found['itemId']}")
-        output.complain(f"It was there already under this key; nothing was added. See: {seen}")
-    elif "reason" in found:
-        output.complain(_why(api, queue, found))
-    return Exit.FAILED if found["status"] == "dead" else Exit.OK
+        hint = command_hint(f"item show {created['itemId']}")
+        output.print_error(f"It was there already under this key; nothing was added. See: {hint}")
+    elif "reason" in created:
+        output.print_error(_undelivered_reason(api, queue, created))
+    return ExitCode.FAILED if created["status"] == "dead" else ExitCode.OK
 
 
-def _why(api: Api, queue: str, found: dict[str, Any]) -> str:
-    """Why it has led to no run, and what to do about it."""
-    said, name = str(found["reason"]), found["itemId"]
-    if found["status"] == "dead":
-        again = way(f"item redeliver {name}")
-        return f"It could not be delivered: {said} See: {way(f'item show {name}')}, then {again}"
-    helps = _help(api, api.get(f"{QUEUES}{path_of(queue)}"))
-    return f"It waits: {said}" + (f" See: {way(helps)}" if helps else "")
+def _undelivered_reason(api: Api, queue: str, item: dict[str, Any]) -> str:
+    """Return the reason why the item has no run, and a remedy."""
+    reason, name = str(item["reason"]), item["itemId"]
+    if item["status"] == "dead":
+        redeliver = command_hint(f"item redeliver {name}")
+        see = command_hint(f"item show {name}")
+        return f"It could not be delivered: {reason} See: {see}, then {redeliver}"
+    hint = _queue_hint(api, api.get(f"{QUEUES}{api_path(queue)}"))
+    return f"It waits: {reason}" + (f" See: {command_hint(hint)}" if hint else "")
 
 
-def _help(api: Api, queue: dict[str, Any]) -> str | None:
-    """The command after which items of this queue become runs."""
+def _queue_hint(api: Api, queue: dict[str, Any]) -> str | None:
+    """Return the command after which items of this queue become runs."""
     if "workflowId" not in queue:
         return f"queue bind {queue['name']} --flow FLOW"
     if "inert" in queue:
-        return _back(api, queue)
+        return _member_hint(api, queue)
     return f"queue resume {queue['name']}" if queue["state"] != "active" else None
 
 
-def _back(api: Api, queue: dict[str, Any]) -> str | None:
-    """The command after which the member of this queue does its work."""
+def _member_hint(api: Api, queue: dict[str, Any]) -> str | None:
+    """Return the command after which the member of this queue works again."""
     flow, name = queue["workflowId"], queue["rosterId"].removeprefix("host:")
     try:
-        member = api.get(f"/v1/host/moot/roster{path_of(queue['rosterId'])}")
-    except Trouble as trouble:
-        gone = trouble.exit_code is Exit.NOT_FOUND
-        return f"queue bind {queue['name']} --flow {flow} --member NAME" if gone else None
+        member = api.get(f"/v1/host/moot/roster{api_path(queue['rosterId'])}")
+    except CommandError as error:
+        dismissed = error.exit_code is ExitCode.NOT_FOUND
+        return f"queue bind {queue['name']} --flow {flow} --member NAME" if dismissed else None
     if queue["state"] != "active":
         return f"queue resume {queue['name']}"
-    if member["status"] == "on-duty":  # what was its work is not any more
+    if member["status"] == "on-duty":  # the workflow is no longer in its portfolio
         return f"agent set {name} portfolio={','.join([*member.get('workflows', []), flow])}"
     paused = member["status"] == "paused"
     return f"agent resume {name}" if paused else f"agent set {name} enabled=yes"
@@ -136,119 +146,131 @@ def _back(api: Api, queue: dict[str, Any]) -> str | None:
 
 @item.command()
 @click.argument("name", metavar="ITEM")
-@talks
-def show(options: Options, name: str) -> None:
+@server_options
+def show(options: CommandOptions, name: str) -> None:
     """Show an item: its run, its member, the turns, the cost."""
-    api = to_read(options)
-    found = api.get(f"{DELIVERIES}{path_of(find_item(api, name))}")
+    api = api_for_reading(options)
+    item_record = api.get(f"{DELIVERIES}{api_path(find_item(api, name))}")
     if options.json:
-        output.show_json(found)
+        output.print_json(item_record)
         return
-    by = f"in {found['queue']}" if "queue" in found else f"by webhook {found['subscriptionId']}"
-    click.echo(output.line(f"{found['itemId']} {found['state']} {by} since {_since(found)}"))
-    for label, value in _facts(found):
-        click.echo(output.line(f"{label:<10}{value}"))
-    for each in found["attempts"]:
+    by = (
+        f"in {item_record['queue']}"
+        if "queue" in item_record
+        else f"by webhook {item_record['subscriptionId']}"
+    )
+    click.echo(
+        output.safe_line(
+            f"{item_record['itemId']} {item_record['state']} {by} since {_since_text(item_record)}"
+        )
+    )
+    for label, value in _item_facts(item_record):
+        click.echo(output.safe_line(f"{label:<10}{value}"))
+    for each in item_record["attempts"]:
         why = f": {each['reason']}" if "reason" in each else ""
-        at = here(each["at"]) if output.on_terminal() else each["at"][:19]
-        click.echo(output.line(f"{at}  {each['outcome']}{why}"))
+        at = machine_time(each["at"]) if output.on_terminal() else each["at"][:19]
+        click.echo(output.safe_line(f"{at}  {each['outcome']}{why}"))
 
 
-def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
-    facts = [("subject", found.get("subject", ""))]
+def _item_facts(item: dict[str, Any]) -> list[tuple[str, str]]:
+    facts = [("subject", item.get("subject", ""))]
     facts += [
         (f"{name}:", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        for name, value in _fields(found).items()
+        for name, value in _content_fields(item).items()
     ]
-    if "member" in found:
-        facts.append(("member", f"{found['member']['persona']} ({found['member']['rosterId']})"))
-    if run := found.get("run"):
+    if "member" in item:
+        facts.append(("member", f"{item['member']['persona']} ({item['member']['rosterId']})"))
+    if run := item.get("run"):
         facts.append(("run", f"{run['runId']} {run['workflowId']} {run['status']}"))
-        facts.append(("turns", str(len(found["turns"]))))
-        facts.append(("models", cost_of(run["metrics"])))
+        facts.append(("turns", str(len(item["turns"]))))
+        facts.append(("models", format_cost(run["metrics"])))
     return [(label, value) for label, value in facts if value]
 
 
-def _fields(found: dict[str, Any]) -> dict[str, Any]:
-    """What it says, for as long as that is kept."""
-    said = dict(found.get("content") or {})
-    if said.get("subject") == found.get("subject"):
-        said.pop("subject", None)
-    return said
+def _content_fields(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of the item, as long as the server keeps it."""
+    fields = dict(item.get("content") or {})
+    if fields.get("subject") == item.get("subject"):
+        fields.pop("subject", None)
+    return fields
 
 
 @item.command()
 @click.argument("name", metavar="ITEM")
-@talks
-def redeliver(options: Options, name: str) -> None:
+@server_options
+def redeliver(options: CommandOptions, name: str) -> None:
     """Try an item again from the beginning."""
-    _do(options, name, "redeliver")
+    _post_item_action(options, name, "redeliver")
 
 
 @item.command()
 @click.argument("name", metavar="ITEM")
-@talks
-def drop(options: Options, name: str) -> None:
+@server_options
+def drop(options: CommandOptions, name: str) -> None:
     """Forget what an item says."""
-    _do(options, name, "drop")
+    _post_item_action(options, name, "drop")
 
 
-def _do(options: Options, name: str, verb: str) -> None:
-    api = to_write(options)
+def _post_item_action(options: CommandOptions, name: str, verb: str) -> None:
+    api = api_for_writing(options)
     item_id = find_item(api, name)
     try:
-        found = api.post(f"{DELIVERIES}{path_of(item_id)}:{verb}")
-    except Trouble as trouble:
-        raise _with_way(trouble, item_id) from None
+        item = api.post(f"{DELIVERIES}{api_path(item_id)}:{verb}")
+    except CommandError as error:
+        raise _with_hint(error, item_id) from None
     if options.json:
-        output.show_json(found)
+        output.print_json(item)
     else:
-        why = f": {found['reason']}" if found["state"] in ("dead", "retrying", "waiting") else ""
-        told = f"{item_id} {found['state']} {found.get('runId', '')}".rstrip()
-        click.echo(output.line(f"{told}{why}"))
+        why = f": {item['reason']}" if item["state"] in ("dead", "retrying", "waiting") else ""
+        line = f"{item_id} {item['state']} {item.get('runId', '')}".rstrip()
+        click.echo(output.safe_line(f"{line}{why}"))
 
 
-def _with_way(trouble: Trouble, item_id: str) -> Trouble:
-    """The server's refusal with the command that helps."""
-    queue, hook = (trouble.details.get(name) for name in ("queue", "subscriptionId"))
-    if trouble.details.get("state") == "delivered":
-        helps = f"agent run-now MEMBER FLOW --item {item_id}"
+def _with_hint(error: CommandError, item_id: str) -> CommandError:
+    """Return the server's refusal with a command that helps."""
+    queue, hook = (error.details.get(name) for name in ("queue", "subscriptionId"))
+    if error.details.get("state") == "delivered":
+        hint = f"agent run-now MEMBER FLOW --item {item_id}"
     elif queue is not None:
-        helps = f"queue resume {queue}" if hook is not None else f"queue bind {queue} --flow FLOW"
+        hint = f"queue resume {queue}" if hook is not None else f"queue bind {queue} --flow FLOW"
     else:
-        helps = f"hook resume {hook}" if hook is not None else f"item show {item_id}"
-    said = f"{trouble} See: {way(helps)}"
-    return Trouble(said, trouble.exit_code)
+        hint = f"hook resume {hook}" if hook is not None else f"item show {item_id}"
+    message = f"{error} See: {command_hint(hint)}"
+    return CommandError(message, error.exit_code)
 
 
-def find_item(api: Api, given: str) -> str:
-    """The id of what is meant."""
-    if given == "@last":
-        return _newest(api)
-    prefixes = [given] if given.startswith(("wi_", "dlv_")) else [f"wi_{given}", f"dlv_{given}"]
-    meant = [
+def find_item(api: Api, text: str) -> str:
+    """Return the full id of an item: a prefix of only one item, or @last."""
+    if text == "@last":
+        return _newest_item(api)
+    prefixes = [text] if text.startswith(("wi_", "dlv_")) else [f"wi_{text}", f"dlv_{text}"]
+    matches = [
         str(row["itemId"])
         for prefix in prefixes
         for row in api.get(DELIVERIES, prefix=prefix, limit=2)["deliveries"]
     ]
-    if len(meant) == 1:
-        return meant[0]
-    if meant:
-        raise Trouble(f"several items are meant by '{given}': {', '.join(meant)}.", Exit.USAGE)
-    raise Trouble(f"no item is called '{given}'. See: {way('item list')}", Exit.NOT_FOUND)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise CommandError(
+            f"several items are meant by '{text}': {', '.join(matches)}.", ExitCode.USAGE
+        )
+    raise CommandError(
+        f"no item is called '{text}'. See: {command_hint('item list')}", ExitCode.NOT_FOUND
+    )
 
 
-def _newest(api: Api) -> str:
+def _newest_item(api: Api) -> str:
     rows = api.get(DELIVERIES, limit=1)["deliveries"]
     if not rows:
-        raise Trouble("no item has come yet.", Exit.NOT_FOUND)
+        raise CommandError("no item has come yet.", ExitCode.NOT_FOUND)
     return str(rows[0]["itemId"])
 
 
-def ways(notice: dict[str, Any]) -> str:
-    """What can be done about a notice of something that came in, or of where it comes from."""
+def notice_hint(notice: dict[str, Any]) -> str:
+    """Return the commands that deal with a notice about an item or its source."""
     if notice["kind"] == "stopped":
         queue = notice.get("queue")
-        return way(f"queue resume {queue}" if queue else f"hook resume {notice['id']}")
-    again = way(f"item redeliver {notice['id']}")
-    return f"{again} / drop {notice['id']}"
+        return command_hint(f"queue resume {queue}" if queue else f"hook resume {notice['id']}")
+    redeliver = command_hint(f"item redeliver {notice['id']}")
+    return f"{redeliver} / drop {notice['id']}"

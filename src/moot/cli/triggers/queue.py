@@ -1,17 +1,17 @@
-"""``moot queue``: queues of work, and who takes from them."""
+"""``moot queue``: queues of inbound work, and the workflows that take from them."""
 
 import json
 from typing import Any
 
 import click
 
-from moot.cli.schedules.wording import state_of, until_words
+from moot.cli.schedules.wording import describe_state, describe_until
 from moot.cli.shared import output
-from moot.cli.shared.client import path_of, to_read, to_write
-from moot.cli.shared.command_hint import way
-from moot.cli.shared.errors import Exit, Trouble
-from moot.cli.shared.options import Options, talks
-from moot.cli.shared.times import UNTIL, typed
+from moot.cli.shared.client import api_for_reading, api_for_writing, api_path
+from moot.cli.shared.command_hint import command_hint
+from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.options import CommandOptions, server_options
+from moot.cli.shared.times import UNTIL_HELP, parse_time_option
 
 QUEUES = "/v1/host/moot/queues"
 SUBSCRIPTIONS = "/v1/trigger-subscriptions"
@@ -23,21 +23,21 @@ def queue() -> None:
 
 
 @queue.command("list")
-@talks
-def list_(options: Options) -> None:
+@server_options
+def list_(options: CommandOptions) -> None:
     """List queues and how many items are in which state."""
-    rows = to_read(options).get(QUEUES)["queues"]
+    rows = api_for_reading(options).get(QUEUES)["queues"]
     if options.json:
-        output.show_json(rows)
+        output.print_json(rows)
         return
-    output.table(
+    output.print_table(
         ("QUEUE", "STATE", "WORKFLOW", "MEMBER", "ITEMS"),
-        ([r["name"], state_of(r), r.get("workflowId"), r.get("rosterId"), counts(r["items"])]
-         for r in rows),
+        ([r["name"], describe_state(r), r.get("workflowId"), r.get("rosterId"),
+          format_counts(r["items"])] for r in rows),
     )  # fmt: skip
 
 
-def counts(items: dict[str, int]) -> str:
+def format_counts(items: dict[str, int]) -> str:
     return ", ".join(f"{count} {state}" for state, count in sorted(items.items()))
 
 
@@ -47,9 +47,14 @@ def counts(items: dict[str, int]) -> str:
 @click.option("--member", metavar="NAME", help="The standing agent whose work it is.")
 @click.option("--tries", type=click.IntRange(1, 20), help="How often an item is tried [3].")
 @click.option("--take-over", is_flag=True, help="Also from another standing agent.")
-@talks
+@server_options
 def bind(
-    options: Options, name: str, flow: str, member: str | None, tries: int | None, take_over: bool
+    options: CommandOptions,
+    name: str,
+    flow: str,
+    member: str | None,
+    tries: int | None,
+    take_over: bool,
 ) -> None:
     """Let a workflow take from QUEUE, also what waits in it."""
     body: dict[str, Any] = {"workflowId": flow, "takeOver": take_over}
@@ -57,68 +62,68 @@ def bind(
         body["rosterId"] = member if member.startswith("host:") else f"host:{member}"
     if tries:
         body["retryPolicy"] = {"maxAttempts": tries}
-    path = f"{QUEUES}{path_of(name)}"
-    found = to_write(options).ask("PUT", path, json.dumps(body).encode())
-    _told(options, found, f"{name}: {flow} takes from it")
+    path = f"{QUEUES}{api_path(name)}"
+    answer = api_for_writing(options).ask("PUT", path, json.dumps(body).encode())
+    _print_answer(options, answer, f"{name}: {flow} takes from it")
 
 
 @queue.command()
 @click.argument("name", metavar="QUEUE")
-@talks
-def unbind(options: Options, name: str) -> None:
+@server_options
+def unbind(options: CommandOptions, name: str) -> None:
     """Let nobody take from QUEUE; it keeps its items."""
-    api = to_write(options)
-    if "workflowId" not in api.get(f"{QUEUES}{path_of(name)}"):
-        remove = way(f"queue remove {name}")
-        raise Trouble(f"nobody takes from {name} anyway. To end it: {remove}", Exit.FAILED)
-    found = api.delete(f"{QUEUES}{path_of(name)}")
-    _told(options, found, f"{name}: nobody takes from it; it keeps its items")
+    api = api_for_writing(options)
+    if "workflowId" not in api.get(f"{QUEUES}{api_path(name)}"):
+        remove = command_hint(f"queue remove {name}")
+        raise CommandError(f"nobody takes from {name} anyway. To end it: {remove}", ExitCode.FAILED)
+    answer = api.delete(f"{QUEUES}{api_path(name)}")
+    _print_answer(options, answer, f"{name}: nobody takes from it; it keeps its items")
 
 
 @queue.command()
 @click.argument("name", metavar="QUEUE")
-@talks
-def remove(options: Options, name: str) -> None:
+@server_options
+def remove(options: CommandOptions, name: str) -> None:
     """End QUEUE; nobody may take from it, and nothing in it may wait."""
-    api = to_write(options)
-    if "workflowId" in api.get(f"{QUEUES}{path_of(name)}"):
-        unbind_it = way(f"queue unbind {name}")
-        raise Trouble(f"a workflow takes from {name}; first: {unbind_it}", Exit.FAILED)
-    found = api.delete(f"{QUEUES}{path_of(name)}")
-    _told(options, found, f"{name} is removed; an item that is put in makes it anew")
+    api = api_for_writing(options)
+    if "workflowId" in api.get(f"{QUEUES}{api_path(name)}"):
+        unbind_it = command_hint(f"queue unbind {name}")
+        raise CommandError(f"a workflow takes from {name}; first: {unbind_it}", ExitCode.FAILED)
+    answer = api.delete(f"{QUEUES}{api_path(name)}")
+    _print_answer(options, answer, f"{name} is removed; an item that is put in makes it anew")
 
 
 @queue.command()
 @click.argument("name", metavar="QUEUE")
 @click.option("--reason", default="", help="Why, for everybody who looks at it.")
-@click.option("--until", metavar="TIME", help=UNTIL)
-@talks
-def pause(options: Options, name: str, reason: str, until: str | None) -> None:
+@click.option("--until", metavar="TIME", help=UNTIL_HELP)
+@server_options
+def pause(options: CommandOptions, name: str, reason: str, until: str | None) -> None:
     """Let items of QUEUE wait."""
-    end = {} if until is None else {"until": typed("--until", until, None)}
-    _turn(options, name, state="paused", note=reason, **end)
+    end = {} if until is None else {"until": parse_time_option("--until", until, None)}
+    _set_queue_state(options, name, state="paused", note=reason, **end)
 
 
 @queue.command()
 @click.argument("name", metavar="QUEUE")
-@talks
-def resume(options: Options, name: str) -> None:
+@server_options
+def resume(options: CommandOptions, name: str) -> None:
     """Take items of QUEUE again, also after they could not be delivered."""
-    _turn(options, name, state="active")
+    _set_queue_state(options, name, state="active")
 
 
-def _turn(options: Options, name: str, **asked: str) -> None:
-    api = to_write(options)
-    found = api.get(f"{QUEUES}{path_of(name)}")
-    path = f"{SUBSCRIPTIONS}{path_of(found['subscriptionId'])}"
-    answer = api.ask("PATCH", path, json.dumps(asked).encode())
+def _set_queue_state(options: CommandOptions, name: str, **changes: str) -> None:
+    api = api_for_writing(options)
+    queue_record = api.get(f"{QUEUES}{api_path(name)}")
+    path = f"{SUBSCRIPTIONS}{api_path(queue_record['subscriptionId'])}"
+    answer = api.ask("PATCH", path, json.dumps(changes).encode())
     end = answer["bound"].get("until")
-    more = f" until {until_words(end)}" if end else ""
-    _told(options, answer, f"{name} is {asked['state']}{more}")
+    suffix = f" until {describe_until(end)}" if end else ""
+    _print_answer(options, answer, f"{name} is {changes['state']}{suffix}")
 
 
-def _told(options: Options, answer: Any, sentence: str) -> None:
+def _print_answer(options: CommandOptions, answer: Any, sentence: str) -> None:
     if options.json:
-        output.show_json(answer)
+        output.print_json(answer)
     else:
-        click.echo(output.line(sentence))
+        click.echo(output.safe_line(sentence))

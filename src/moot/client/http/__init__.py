@@ -1,1 +1,1 @@
-"""http."""
+"""HTTP calls of the client: operations, senders, streams and methods."""

@@ -1,109 +1,126 @@
-"""Operations as methods: of a part of the API, or of one thing in it. One word decides who waits.
+"""Turn operations into methods of resources and handles.
 
-``cancel = waits(calls.cancel)`` is a method with the operation's own parameters and answer;
-``cancel = its(calls.cancel)`` is the same on a handle, whose id is the first parameter.
+``cancel = client_method(runs.cancel_run)`` is a method with the operation's parameters and answer.
+``cancel = handle_method(runs.cancel_run)`` is the same on a handle, whose id is the first
+parameter. The ``async_`` versions return coroutines.
 """
 
 import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
-from moot.client.http.operation import Call, Operation
+from moot.client.http.operation import Operation, PreparedCall
 from moot.client.http.senders import AsyncSender, Sender
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Part(Protocol):
-    """Whatever has a client that waits."""
+class HasSender(Protocol):
+    """An object with a blocking sender."""
 
     @property
     def sender(self) -> Sender: ...
 
 
-class AsyncPart(Protocol):
+class HasAsyncSender(Protocol):
+    """An object with a sender for asyncio."""
+
     @property
     def sender(self) -> AsyncSender: ...
 
 
-class Thing(Part, Protocol):
-    """A handle: something with an id."""
+class Handle(HasSender, Protocol):
+    """An object that represents one run or thread."""
 
     @property
     def id(self) -> str: ...
 
 
-class AsyncThing(AsyncPart, Protocol):
+class AsyncHandle(HasAsyncSender, Protocol):
+    """An object that represents one run or thread, for asyncio."""
+
     @property
     def id(self) -> str: ...
 
 
-class waits(Generic[P, T]):
+class client_method(Generic[P, T]):
+    """A blocking method of a resource."""
+
     def __init__(self, operation: Operation[P, T]) -> None:
         self._operation, self.__doc__ = operation, operation.__doc__
 
-    def __get__(self, part: Part, owner: Any = None) -> Callable[P, T]:
+    def __get__(self, resource: HasSender, owner: Any = None) -> Callable[P, T]:
         operation = self._operation
 
         @functools.wraps(operation)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            return part.sender.send(operation(*args, **kwargs))
+            return resource.sender.send(operation(*args, **kwargs))
 
         return call
 
 
-class awaits(Generic[P, T]):
+class async_client_method(Generic[P, T]):
+    """A coroutine method of a resource."""
+
     def __init__(self, operation: Operation[P, T]) -> None:
         self._operation, self.__doc__ = operation, operation.__doc__
 
-    def __get__(self, part: AsyncPart, owner: Any = None) -> Callable[P, Coroutine[Any, Any, T]]:
+    def __get__(
+        self, resource: HasAsyncSender, owner: Any = None
+    ) -> Callable[P, Coroutine[Any, Any, T]]:
         operation = self._operation
 
         @functools.wraps(operation)
         async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            return await part.sender.send(operation(*args, **kwargs))
+            return await resource.sender.send(operation(*args, **kwargs))
 
         return call
 
 
-class its(Generic[P, T]):
-    def __init__(self, operation: Callable[Concatenate[str, P], Call[T]]) -> None:
+class handle_method(Generic[P, T]):
+    """A blocking method of a handle."""
+
+    def __init__(self, operation: Callable[Concatenate[str, P], PreparedCall[T]]) -> None:
         self._operation, self.__doc__ = operation, operation.__doc__
 
-    def __get__(self, thing: Thing, owner: Any = None) -> Callable[P, T]:
+    def __get__(self, handle: Handle, owner: Any = None) -> Callable[P, T]:
         operation = self._operation
 
         @functools.wraps(operation)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            return thing.sender.send(operation(thing.id, *args, **kwargs))
+            return handle.sender.send(operation(handle.id, *args, **kwargs))
 
         return call
 
 
-class async_its(Generic[P, T]):
-    def __init__(self, operation: Callable[Concatenate[str, P], Call[T]]) -> None:
+class async_handle_method(Generic[P, T]):
+    """A coroutine method of a handle."""
+
+    def __init__(self, operation: Callable[Concatenate[str, P], PreparedCall[T]]) -> None:
         self._operation, self.__doc__ = operation, operation.__doc__
 
-    def __get__(self, thing: AsyncThing, owner: Any = None) -> Callable[P, Coroutine[Any, Any, T]]:
+    def __get__(
+        self, handle: AsyncHandle, owner: Any = None
+    ) -> Callable[P, Coroutine[Any, Any, T]]:
         operation = self._operation
 
         @functools.wraps(operation)
         async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            return await thing.sender.send(operation(thing.id, *args, **kwargs))
+            return await handle.sender.send(operation(handle.id, *args, **kwargs))
 
         return call
 
 
-class Of:
-    """A part of a client that waits."""
+class Resource:
+    """A group of blocking operations, such as all those on runs."""
 
     def __init__(self, sender: Sender) -> None:
         self.sender = sender
 
 
-class AsyncOf:
-    """A part of a client for asyncio."""
+class AsyncResource:
+    """A group of operations for asyncio."""
 
     def __init__(self, sender: AsyncSender) -> None:
         self.sender = sender

@@ -1,6 +1,6 @@
-"""A request, described once: method, path, what is sent, what the answer is read as.
+"""Operations: each describes one route, its request and the type of its answer.
 
-Who sends it, waiting or not, knows nothing about routes.
+The senders know nothing about routes.
 """
 
 import enum
@@ -17,94 +17,98 @@ from moot.client.errors import BadAnswer
 T = TypeVar("T")
 P = ParamSpec("P")
 
-#: bytes of an answer that are read into memory
+#: the most bytes of an answer that the client reads into memory
 LARGEST_ANSWER = 64 * 1024 * 1024
-#: a whole conversation in one file
+#: the same for a conversation exported as one file
 LARGEST_BUNDLE = 256 * 1024 * 1024
 
 
-class Again(enum.Enum):
-    """When a call may be sent a second time without doing it twice."""
+class Retry(enum.Enum):
+    """The condition under which the client may repeat a call safely."""
 
     FREELY = "it only reads"
     KEYED = "under an Idempotency-Key, which every attempt repeats"
-    ONCE = "only while it is certain that nobody has got it"
+    ONCE = "only while no server can have received it"
 
 
-class Sent:
-    """What one call adds to its route: words of the path, query, body. None is left out."""
+class RequestParts:
+    """The path segments, query, body and headers of one call. None values are left out."""
 
     def __init__(
         self,
-        *words: str,
+        *segments: str,
         query: dict[str, Any] | None = None,
         body: Any = None,
         accept: str = "application/json",
         headers: dict[str, str] | None = None,
         seconds: float = 0.0,
     ) -> None:
-        self.words, self.accept, self.headers = words, accept, headers or {}
-        self.query = {name: _text(value) for name, value in given(**(query or {})).items()}
+        self.segments, self.accept, self.headers = segments, accept, headers or {}
+        self.query = {
+            name: _query_text(value) for name, value in without_none(**(query or {})).items()
+        }
         self.body = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
-        #: how much longer than usual the answer may take
+        #: seconds that the answer may take on top of the usual timeout
         self.seconds = seconds
 
 
-class Call(Generic[T]):
-    """One request, ready to be sent."""
+class PreparedCall(Generic[T]):
+    """One request, ready to send."""
 
-    def __init__(self, operation: "Operation[Any, T]", sent: Sent) -> None:
+    def __init__(self, operation: "Operation[Any, T]", sent: RequestParts) -> None:
         self.operation, self.sent = operation, sent
         self.method = operation.method
-        self.path = operation.filled(sent.words)
+        self.path = operation.fill_path(sent.segments)
 
     def read(self, body: bytes) -> T:
-        """The answer as what it was promised to be. Raises BadAnswer."""
+        """Return the decoded answer. Raise BadAnswer when it has another form."""
         return self.operation.read(body)
 
 
 class Operation(Generic[P, T]):
-    """One route of the API as a function that makes the call."""
+    """One route of the API, as a function that returns the call."""
 
-    def __init__(self, make: Callable[P, Sent], route: str, answer: Any, again: Again) -> None:
+    def __init__(
+        self, make: Callable[P, RequestParts], route: str, answer: Any, retry: Retry
+    ) -> None:
         functools.update_wrapper(self, make)
         self.method, _, self.path = route.partition(" ")
-        self.again = again
-        #: there may be nothing to answer with
-        self.sometimes = False
+        self.retry = retry
+        #: the answer may be empty
+        self.is_optional = False
         self._make, self._answer = make, answer
         self.largest = LARGEST_BUNDLE if answer is bytes else LARGEST_ANSWER
-        self._parts = re.split(r"\{\w+\}", self.path)
+        self._literals = re.split(r"\{\w+\}", self.path)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
-        return Call(self, self._make(*args, **kwargs))
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> PreparedCall[T]:
+        return PreparedCall(self, self._make(*args, **kwargs))
 
     @property
     def route(self) -> str:
         return f"{self.method} {self.path}"
 
-    def filled(self, words: tuple[str, ...]) -> str:
-        """The path with its words, each safe whatever is in it."""
-        places = [_word(word) for word in words]
+    def fill_path(self, segments: tuple[str, ...]) -> str:
+        """Return the path with the escaped segments."""
+        escaped = [_escape_segment(segment) for segment in segments]
         return "".join(
-            part + (places[number] if number < len(places) else "")
-            for number, part in enumerate(self._parts)
+            literal + (escaped[number] if number < len(escaped) else "")
+            for number, literal in enumerate(self._literals)
         )
 
     def read(self, body: bytes) -> T:
         answer: Any
-        if self._answer is None or (self.sometimes and not body):
+        if self._answer is None or (self.is_optional and not body):
             answer = None
         elif self._answer is bytes:
             answer = body
         elif self._answer is str:
             answer = body.decode("utf-8", "replace")
         else:
-            answer = self._decoded(body)
-        found: T = answer
-        return found
+            answer = self._decode(body)
+        typed: T = answer
+        return typed
 
-    def _decoded(self, body: bytes) -> Any:
+    def _decode(self, body: bytes) -> Any:
         try:
             return msgspec.json.decode(body, type=self._answer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -112,58 +116,63 @@ class Operation(Generic[P, T]):
 
 
 def operation(
-    route: str, answer: type[T], again: Again | None = None
-) -> Callable[[Callable[P, Sent]], Operation[P, T]]:
-    """``@operation("GET /v1/runs/{run_id}", Snapshot)``; all of them are in ``OPERATIONS``."""
-    usual = Again.FREELY if route.startswith("GET ") else Again.KEYED
+    route: str, answer: type[T], retry: Retry | None = None
+) -> Callable[[Callable[P, RequestParts]], Operation[P, T]]:
+    """Return a decorator for an operation: ``@operation("GET /v1/runs/{run_id}", Snapshot)``.
 
-    def made(make: Callable[P, Sent]) -> Operation[P, T]:
-        found: Operation[P, T] = Operation(make, route, answer, again or usual)
-        OPERATIONS.append(found)
-        return found
+    The decorator adds the operation to ``OPERATIONS``.
+    """
+    default = Retry.FREELY if route.startswith("GET ") else Retry.KEYED
 
-    return made
+    def decorate(make: Callable[P, RequestParts]) -> Operation[P, T]:
+        registered: Operation[P, T] = Operation(make, route, answer, retry or default)
+        OPERATIONS.append(registered)
+        return registered
 
-
-def silent(
-    route: str, again: Again = Again.KEYED
-) -> Callable[[Callable[P, Sent]], Operation[P, None]]:
-    """For routes that answer with nothing."""
-
-    def made(make: Callable[P, Sent]) -> Operation[P, None]:
-        found: Operation[P, None] = Operation(make, route, None, again)
-        OPERATIONS.append(found)
-        return found
-
-    return made
+    return decorate
 
 
-def sometimes(route: str, answer: type[T]) -> Callable[[Callable[P, Sent]], Operation[P, T | None]]:
-    """For routes that answer, or have nothing to say."""
+def operation_without_answer(
+    route: str, retry: Retry = Retry.KEYED
+) -> Callable[[Callable[P, RequestParts]], Operation[P, None]]:
+    """Return a decorator for a route with an empty answer."""
 
-    def made(make: Callable[P, Sent]) -> Operation[P, T | None]:
-        found: Operation[P, T | None] = Operation(make, route, answer, Again.FREELY)
-        found.sometimes = True
-        OPERATIONS.append(found)
-        return found
+    def decorate(make: Callable[P, RequestParts]) -> Operation[P, None]:
+        registered: Operation[P, None] = Operation(make, route, None, retry)
+        OPERATIONS.append(registered)
+        return registered
 
-    return made
+    return decorate
+
+
+def operation_with_optional_answer(
+    route: str, answer: type[T]
+) -> Callable[[Callable[P, RequestParts]], Operation[P, T | None]]:
+    """Return a decorator for a route whose answer may be empty."""
+
+    def decorate(make: Callable[P, RequestParts]) -> Operation[P, T | None]:
+        registered: Operation[P, T | None] = Operation(make, route, answer, Retry.FREELY)
+        registered.is_optional = True
+        OPERATIONS.append(registered)
+        return registered
+
+    return decorate
 
 
 #: every route the client knows
 OPERATIONS: list[Operation[..., Any]] = []
 
 
-def given(**values: Any) -> dict[str, Any]:
-    """What was given; None is nothing."""
+def without_none(**values: Any) -> dict[str, Any]:
+    """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _word(word: str) -> str:
-    if not word or word in (".", ".."):
-        raise ValueError(f"{word!r} is no name of anything.")
-    return quote(word, safe=":~")
+def _escape_segment(segment: str) -> str:
+    if not segment or segment in (".", ".."):
+        raise ValueError(f"{segment!r} is no name of anything.")
+    return quote(segment, safe=":~")
 
 
-def _text(value: Any) -> str:
+def _query_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,6 +1,6 @@
-"""How calls are carried out: what is sent again and when, how a stream is taken up again.
+"""Send calls with retries, and follow streams over several connections.
 
-The rules stand here once, without I/O; the two senders at the end only wait in different ways.
+The rules are written once, without I/O. The two senders at the end differ only in how they wait.
 """
 
 import asyncio
@@ -12,54 +12,54 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from moot.client.errors import BadAnswer, Forbidden, TimedOut, Unreachable, refusal
-from moot.client.http.operation import Again, Call
-from moot.client.http.sse import Event, Frames, Spoken
+from moot.client.errors import BadAnswer, Forbidden, TimedOut, Unreachable, error_from_response
+from moot.client.http.operation import PreparedCall, Retry
+from moot.client.http.sse import Event, Spoken, SseParser
 from moot.clock import SystemClock
-from moot.config.place import Place
-from moot.wire.runs import Page
+from moot.config.server_location import ServerLocation
+from moot.wire.runs import RunEventPage
 
 if TYPE_CHECKING:
     import httpx2
 
 T = TypeVar("T")
-#: the last event that was seen -> the question whether it is the last there is
-Proof = Callable[[int], Call[Page]]
+#: maps the last received sequence to a call that tells whether the run has more events
+EndCheck = Callable[[int], PreparedCall[RunEventPage]]
 
-#: answers after which another attempt may help: the first two say that nothing was done
-REFUSED_FOR_NOW = (429, 503)
-LOST_ON_THE_WAY = (502, 504)
+#: statuses after which a retry may help; after the first two the server has done nothing
+RETRY_STATUSES = (429, 503)
+GATEWAY_STATUSES = (502, 504)
 FIRST_WAIT_S = 0.1
 LONGEST_WAIT_S = 10.0
-#: silence on a stream; the server sends a comment every 15 seconds unless it is set up otherwise
+#: the longest silence on a stream; by default the server sends a comment every 15 seconds
 STREAM_SILENCE_S = 60.0
-#: connections in a row on which nothing new came
-MOST_FRUITLESS = 12
+#: the most connections in a row without a new event
+MOST_EMPTY_CONNECTIONS = 12
 
 
-class Manner(Struct, frozen=True, kw_only=True):
-    """How patient a client is."""
+class CallSettings(Struct, frozen=True, kw_only=True):
+    """Time limits and retries of a client."""
 
-    #: seconds for one attempt of a call, and of it for the connection
+    #: seconds for one attempt, and for its connection
     timeout: float = 30.0
     connect: float = 5.0
     #: attempts after the first one
     retries: int = 4
 
 
-class Outlook:
-    """What is known about the server: where, with which key, and in which manner to call."""
+class ServerAccess:
+    """The address of the server, the key for it, and the settings of calls."""
 
-    def __init__(self, place: Place, manner: Manner) -> None:
+    def __init__(self, place: ServerLocation, settings: CallSettings) -> None:
         parts = urlsplit(place.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{place.url!r} is not an http address.")
-        self.place, self.manner = place, manner
+        self.place, self.settings = place, settings
         self.clock = SystemClock()
         self.local = parts.hostname in ("127.0.0.1", "::1", "localhost")
 
     def options(self) -> dict[str, Any]:
-        """For the HTTP client. A proxy of the environment is no way to this very machine."""
+        """Return options for the HTTP client. Proxies are not used for this machine."""
         headers = {"User-Agent": "moot-client"}
         if self.place.key is not None:
             headers["Authorization"] = f"Bearer {self.place.key}"
@@ -70,148 +70,150 @@ class Outlook:
             "follow_redirects": False,
         }
 
-    def request(self, call: Call[Any], seconds: float | None = None) -> dict[str, Any]:
+    def request(self, call: PreparedCall[Any], seconds: float | None = None) -> dict[str, Any]:
         import httpx2
 
         sent = call.sent
         headers = {"Accept": sent.accept, **sent.headers}
         if sent.body is not None:
             headers["Content-Type"] = "application/json"
-        limit = self.manner.timeout + sent.seconds if seconds is None else seconds
+        limit = self.settings.timeout + sent.seconds if seconds is None else seconds
         return {
             "method": call.method,
             "url": call.path,
             "params": sent.query or None,
             "content": sent.body,
             "headers": headers,
-            "timeout": httpx2.Timeout(limit, connect=min(limit, self.manner.connect)),
+            "timeout": httpx2.Timeout(limit, connect=min(limit, self.settings.connect)),
         }
 
 
-class Attempts:
-    """One call and its attempts. Each outcome is told, and says how long to wait for the next."""
+class CallAttempts:
+    """The attempts of one call. Each outcome yields the delay before the next attempt."""
 
-    def __init__(self, outlook: Outlook, call: Call[Any]) -> None:
-        self.request = outlook.request(call)
-        self._call, self._outlook, self._made = call, outlook, 0
-        again = call.operation.again
-        self._repeatable = again is not Again.ONCE
-        if again is Again.KEYED:
-            key = outlook.clock.new_id("sdk_")
+    def __init__(self, server: ServerAccess, call: PreparedCall[Any]) -> None:
+        self.request = server.request(call)
+        self._call, self._server, self._failed = call, server, 0
+        retry = call.operation.retry
+        self._repeatable = retry is not Retry.ONCE
+        if retry is Retry.KEYED:
+            key = server.clock.new_id("sdk_")
             self.request["headers"].setdefault("Idempotency-Key", key)
 
-    def lost(self, error: Exception) -> float:
-        """Nothing came back. Raises Unreachable when it is not to be tried again."""
+    def after_loss(self, error: Exception) -> float:
+        """Return the delay after a lost attempt. Raise Unreachable when none may follow."""
         import httpx2
 
         unsent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
         wait = self._wait() if unsent or self._repeatable else None
         if wait is None:
-            raise unreachable(self._outlook.place, error) from error
+            raise unreachable_error(self._server.place, error) from error
         return wait
 
-    def answered(self, status: int, headers: Any, body: bytes) -> float | None:
-        """None when this is the answer; raises what the server said when it is a refusal."""
+    def after_answer(self, status: int, headers: Any, body: bytes) -> float | None:
+        """Return None for a good answer, or the delay before a retry. Raise the error else."""
         if status < 300:
             return None
         wait = None
-        if status in REFUSED_FOR_NOW or (status in LOST_ON_THE_WAY and self._repeatable):
+        if status in RETRY_STATUSES or (status in GATEWAY_STATUSES and self._repeatable):
             wait = self._wait(headers.get("Retry-After"))
         if wait is None:
-            raise refusal(status, body)
+            raise error_from_response(status, body)
         return wait
 
-    def _wait(self, asked: str | None = None) -> float | None:
-        self._made += 1
-        if self._made > self._outlook.manner.retries:
+    def _wait(self, retry_after: str | None = None) -> float | None:
+        self._failed += 1
+        if self._failed > self._server.settings.retries:
             return None
-        wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (self._made - 1))
-        if asked is not None and asked.isdigit():
-            if int(asked) > LONGEST_WAIT_S:
+        wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (self._failed - 1))
+        if retry_after is not None and retry_after.isdigit():
+            if int(retry_after) > LONGEST_WAIT_S:
                 return None
-            wait = max(wait, float(asked))
+            wait = max(wait, float(retry_after))
         return wait
 
 
-class Following:
-    """One stream over all its connections: where it is, and whether it is over."""
+class StreamPosition:
+    """The position in one stream over all its connections."""
 
-    def __init__(self, outlook: Outlook, call: Call[Any], after: int, timeout: float | None):
+    def __init__(
+        self, server: ServerAccess, call: PreparedCall[Any], after: int, timeout: float | None
+    ):
         self.over = False
-        #: the server closes it without a word: perhaps there is nothing more
+        #: the server closed it twice without data, so the run may have ended
         self.doubtful = False
         self.after = after
-        self._outlook, self._call = outlook, call
+        self._server, self._call = server, call
         self._until = None if timeout is None else time.monotonic() + timeout
-        self._frames = Frames()
-        self._fruitless = self._silent_ends = 0
+        self._parser = SseParser()
+        self._empty_connections = self._silent_ends = 0
 
     def request(self) -> dict[str, Any]:
-        """The next connection, from the last event on."""
-        self._frames, self._heard = Frames(), False
+        """Return the request of the next connection, from the last event on."""
+        self._parser, self._got_data = SseParser(), False
         self.doubtful = False
         left = STREAM_SILENCE_S
         if self._until is not None:
             left = min(left, max(0.001, self._until - time.monotonic()))
-        request = self._outlook.request(self._call, left)
+        request = self._server.request(self._call, left)
         if self.after >= 0:
             request["headers"]["Last-Event-ID"] = str(self.after)
         return request
 
     def take(self, piece: bytes) -> list[Event | Spoken]:
-        self._in_time()
-        found: list[Event | Spoken] = []
-        for frame in self._frames.take(piece):
+        self._check_deadline()
+        frames: list[Event | Spoken] = []
+        for frame in self._parser.take(piece):
             if frame.id is not None:
                 if frame.id <= self.after:
-                    continue  # a state that is told once more to who comes back
+                    continue  # the server repeats a state after a reconnect
                 self.after = frame.id
-            read = frame.read()
-            self.over = self.over or (isinstance(read, Event) and read.terminal)
-            found.append(read)
-        if found or self._frames.comments:
-            self._heard, self._fruitless = True, 0
-        return found
+            content = frame.read()
+            self.over = self.over or (isinstance(content, Event) and content.terminal)
+            frames.append(content)
+        if frames or self._parser.comments:
+            self._got_data, self._empty_connections = True, 0
+        return frames
 
-    def ended(self) -> float:
-        """The server closed it."""
-        self._silent_ends = 0 if self._heard else self._silent_ends + 1
+    def after_end(self) -> float:
+        """Return the delay after the server closed the connection."""
+        self._silent_ends = 0 if self._got_data else self._silent_ends + 1
         self.doubtful = self._silent_ends > 1
         return self._wait(ConnectionError("the stream is closed again and again"))
 
-    def lost(self, error: Exception) -> float:
+    def after_loss(self, error: Exception) -> float:
         self._silent_ends = 0
         return self._wait(error)
 
-    def refused(self, status: int, body: bytes) -> float:
-        if status not in (*REFUSED_FOR_NOW, *LOST_ON_THE_WAY):
-            raise refusal(status, body)
-        return self._wait(refusal(status, body))
+    def after_refusal(self, status: int, body: bytes) -> float:
+        if status not in (*RETRY_STATUSES, *GATEWAY_STATUSES):
+            raise error_from_response(status, body)
+        return self._wait(error_from_response(status, body))
 
     def _wait(self, error: Exception) -> float:
         if self.over:
             return 0.0
-        self._in_time()
-        self._fruitless += 1
-        if self._fruitless > MOST_FRUITLESS:
-            raise unreachable(self._outlook.place, error) from error
-        usual = FIRST_WAIT_S * 2.0 ** (self._fruitless - 1)
-        return min(usual, self._frames.retry_s or LONGEST_WAIT_S, LONGEST_WAIT_S)
+        self._check_deadline()
+        self._empty_connections += 1
+        if self._empty_connections > MOST_EMPTY_CONNECTIONS:
+            raise unreachable_error(self._server.place, error) from error
+        delay = FIRST_WAIT_S * 2.0 ** (self._empty_connections - 1)
+        return min(delay, self._parser.retry_s or LONGEST_WAIT_S, LONGEST_WAIT_S)
 
-    def _in_time(self) -> None:
+    def _check_deadline(self) -> None:
         if self._until is not None and time.monotonic() >= self._until:
             raise TimedOut("The stream has not come to its end in time; it goes on.")
 
 
-def unreachable(place: Place, error: Exception) -> Unreachable:
-    why = str(error) or type(error).__name__
-    return Unreachable(f"No server answers at {place.url}: {why}. Start one with: moot serve")
+def unreachable_error(place: ServerLocation, error: Exception) -> Unreachable:
+    reason = str(error) or type(error).__name__
+    return Unreachable(f"No server answers at {place.url}: {reason}. Start one with: moot serve")
 
 
-class _Whole:
-    """A body within its bound."""
+class _BoundedBody:
+    """The body of an answer, up to its size limit."""
 
-    def __init__(self, call: Call[Any]) -> None:
+    def __init__(self, call: PreparedCall[Any]) -> None:
         self._most, self._size = call.operation.largest, 0
         self._pieces: list[bytes] = []
 
@@ -226,78 +228,85 @@ class _Whole:
         return b"".join(self._pieces)
 
 
-# httpx2 is what both ways of waiting can share: the standard library has no client for asyncio, and
-# two transports with their own pools, time limits and streams would be a page of our own code each.
-# It is loaded by the first client that is made; the command line, which must start at once and
-# only waits in one way, keeps to http.client.
+# Both senders use httpx2. The standard library has no HTTP client for asyncio, and two transports
+# of our own would each need pools, time limits and streams. The first client loads httpx2. The
+# command line must start at once and only blocks, so it uses http.client instead.
 
 
 class Sender:
-    """Carries calls out and waits for them."""
+    """Sends calls and blocks until their answers come."""
 
-    def __init__(self, outlook: Outlook, transport: "httpx2.BaseTransport | None" = None) -> None:
+    def __init__(
+        self, server: ServerAccess, transport: "httpx2.BaseTransport | None" = None
+    ) -> None:
         import httpx2
 
-        self.outlook = outlook
-        self._http = httpx2.Client(transport=transport, **outlook.options())
+        self.server = server
+        self._http = httpx2.Client(transport=transport, **server.options())
 
-    def send(self, call: Call[T]) -> T:
-        attempts = Attempts(self.outlook, call)
+    def send(self, call: PreparedCall[T]) -> T:
+        attempts = CallAttempts(self.server, call)
         while True:
             try:
                 status, headers, body = self._answer(call, attempts.request)
-            except self._lost as error:
-                wait: float | None = attempts.lost(error)
+            except self._transport_error as error:
+                wait: float | None = attempts.after_loss(error)
             else:
-                wait = attempts.answered(status, headers, body)
+                wait = attempts.after_answer(status, headers, body)
             if wait is None:
                 return call.read(body)
             time.sleep(wait)
 
     @property
-    def _lost(self) -> type[Exception]:
+    def _transport_error(self) -> type[Exception]:
         import httpx2
 
         return httpx2.TransportError
 
-    def _answer(self, call: Call[Any], request: dict[str, Any]) -> tuple[int, Any, bytes]:
-        whole = _Whole(call)
-        with self._opened(request) as answer:
+    def _answer(self, call: PreparedCall[Any], request: dict[str, Any]) -> tuple[int, Any, bytes]:
+        bounded = _BoundedBody(call)
+        with self._open(request) as answer:
             for piece in answer.iter_bytes():
-                whole.take(piece)
-            return answer.status_code, answer.headers, whole.body
+                bounded.take(piece)
+            return answer.status_code, answer.headers, bounded.body
 
     @contextmanager
-    def _opened(self, request: dict[str, Any]) -> "Iterator[httpx2.Response]":
+    def _open(self, request: dict[str, Any]) -> "Iterator[httpx2.Response]":
         with self._http.stream(**request) as answer:
             yield answer
 
     def follow(
-        self, call: Call[Any], proof: Proof, after: int = -1, timeout: float | None = None
+        self,
+        call: PreparedCall[Any],
+        end_check: EndCheck,
+        after: int = -1,
+        timeout: float | None = None,
     ) -> Iterator[Event | Spoken]:
-        """Every frame once, over any number of connections, until the run has ended; ``proof``
-        asks whether it has, with nothing after the last frame."""
-        following = Following(self.outlook, call, after, timeout)
-        while not following.over:
+        """Yield every frame once, over any number of connections, until the run has ended.
+
+        ``end_check`` returns the call that tells whether the run ended with the last frame.
+        """
+        position = StreamPosition(self.server, call, after, timeout)
+        while not position.over:
             try:
-                with self._opened(following.request()) as answer:
+                with self._open(position.request()) as answer:
                     if answer.status_code == 200:
                         for piece in answer.iter_bytes():
-                            yield from following.take(piece)
-                        wait = following.ended()
+                            yield from position.take(piece)
+                        wait = position.after_end()
                     else:
-                        wait = following.refused(answer.status_code, answer.read())
-            except self._lost as error:
-                wait = following.lost(error)
-            if following.doubtful:
-                following.over = self._complete(proof(following.after))
-            if not following.over:
+                        wait = position.after_refusal(answer.status_code, answer.read())
+            except self._transport_error as error:
+                wait = position.after_loss(error)
+            if position.doubtful:
+                position.over = self._is_complete(end_check(position.after))
+            if not position.over:
                 time.sleep(wait)
 
-    def _complete(self, question: Call[Page]) -> bool:
+    def _is_complete(self, call: PreparedCall[RunEventPage]) -> bool:
         try:
-            return self.send(question).is_complete
-        except Forbidden:  # a key for one thread, which is all it may know
+            return self.send(call).is_complete
+        except Forbidden:  # a key for one thread may not poll the run
             return True
 
     def close(self) -> None:
@@ -305,74 +314,82 @@ class Sender:
 
 
 class AsyncSender:
-    """Carries calls out for asyncio."""
+    """Sends calls for asyncio."""
 
     def __init__(
-        self, outlook: Outlook, transport: "httpx2.AsyncBaseTransport | None" = None
+        self, server: ServerAccess, transport: "httpx2.AsyncBaseTransport | None" = None
     ) -> None:
         import httpx2
 
-        self.outlook = outlook
-        self._http = httpx2.AsyncClient(transport=transport, **outlook.options())
+        self.server = server
+        self._http = httpx2.AsyncClient(transport=transport, **server.options())
 
-    async def send(self, call: Call[T]) -> T:
-        attempts = Attempts(self.outlook, call)
+    async def send(self, call: PreparedCall[T]) -> T:
+        attempts = CallAttempts(self.server, call)
         while True:
             try:
                 status, headers, body = await self._answer(call, attempts.request)
-            except self._lost as error:
-                wait: float | None = attempts.lost(error)
+            except self._transport_error as error:
+                wait: float | None = attempts.after_loss(error)
             else:
-                wait = attempts.answered(status, headers, body)
+                wait = attempts.after_answer(status, headers, body)
             if wait is None:
                 return call.read(body)
             await asyncio.sleep(wait)
 
     @property
-    def _lost(self) -> type[Exception]:
+    def _transport_error(self) -> type[Exception]:
         import httpx2
 
         return httpx2.TransportError
 
-    async def _answer(self, call: Call[Any], request: dict[str, Any]) -> tuple[int, Any, bytes]:
-        whole = _Whole(call)
-        async with self._opened(request) as answer:
+    async def _answer(
+        self, call: PreparedCall[Any], request: dict[str, Any]
+    ) -> tuple[int, Any, bytes]:
+        bounded = _BoundedBody(call)
+        async with self._open(request) as answer:
             async for piece in answer.aiter_bytes():
-                whole.take(piece)
-            return answer.status_code, answer.headers, whole.body
+                bounded.take(piece)
+            return answer.status_code, answer.headers, bounded.body
 
     @asynccontextmanager
-    async def _opened(self, request: dict[str, Any]) -> "AsyncIterator[httpx2.Response]":
+    async def _open(self, request: dict[str, Any]) -> "AsyncIterator[httpx2.Response]":
         async with self._http.stream(**request) as answer:
             yield answer
 
     async def follow(
-        self, call: Call[Any], proof: Proof, after: int = -1, timeout: float | None = None
+        self,
+        call: PreparedCall[Any],
+        end_check: EndCheck,
+        after: int = -1,
+        timeout: float | None = None,
     ) -> AsyncIterator[Event | Spoken]:
-        """Every frame once, over any number of connections, until the run has ended; ``proof``
-        asks whether it has, with nothing after the last frame."""
-        following = Following(self.outlook, call, after, timeout)
-        while not following.over:
+        """Yield every frame once, over any number of connections, until the run has ended.
+
+        ``end_check`` returns the call that tells whether the run ended with the last frame.
+        """
+        position = StreamPosition(self.server, call, after, timeout)
+        while not position.over:
             try:
-                async with self._opened(following.request()) as answer:
+                async with self._open(position.request()) as answer:
                     if answer.status_code == 200:
                         async for piece in answer.aiter_bytes():
-                            for read in following.take(piece):
-                                yield read
-                        wait = following.ended()
+                            for frame in position.take(piece):
+                                yield frame
+                        wait = position.after_end()
                     else:
-                        wait = following.refused(answer.status_code, await answer.aread())
-            except self._lost as error:
-                wait = following.lost(error)
-            if following.doubtful:
-                following.over = await self._complete(proof(following.after))
-            if not following.over:
+                        wait = position.after_refusal(answer.status_code, await answer.aread())
+            except self._transport_error as error:
+                wait = position.after_loss(error)
+            if position.doubtful:
+                position.over = await self._is_complete(end_check(position.after))
+            if not position.over:
                 await asyncio.sleep(wait)
 
-    async def _complete(self, question: Call[Page]) -> bool:
+    async def _is_complete(self, call: PreparedCall[RunEventPage]) -> bool:
         try:
-            return (await self.send(question)).is_complete
-        except Forbidden:  # a key for one thread, which is all it may know
+            return (await self.send(call)).is_complete
+        except Forbidden:  # a key for one thread may not poll the run
             return True
 
     async def aclose(self) -> None:

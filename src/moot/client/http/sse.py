@@ -1,4 +1,4 @@
-"""Server-sent events, read without knowing where the bytes come from, within bounds."""
+"""Parse server-sent events from pieces of bytes, within a size limit."""
 
 from typing import Any, Literal
 
@@ -6,11 +6,11 @@ import msgspec
 from msgspec import Struct
 
 from moot.client.errors import BadAnswer
-from moot.wire.runs import ENDED
+from moot.wire.runs import ENDED_STATUSES
 
-#: bytes of one frame
+#: the most bytes of one frame
 LARGEST_FRAME = 16 * 1024 * 1024
-TERMINAL = tuple(f"run.{status}" for status in ENDED)
+TERMINAL = tuple(f"run.{status}" for status in ENDED_STATUSES)
 
 
 class Event(
@@ -22,12 +22,12 @@ class Event(
         "node": "nodeId", "cause": "causationId",
     },
 ):  # fmt: skip
-    """A recorded fact of a run. ``seq`` counts from 0 without a gap."""
+    """A recorded fact of a run. ``seq`` counts from 0 without gaps."""
 
     seq: int
     type: str
     payload: dict[str, Any] = {}
-    #: the node it is about, and the id of the event that caused it
+    #: the node of the event, and the id of the event that caused it
     node: str | None = None
     cause: str | None = None
     id: str = ""
@@ -36,27 +36,29 @@ class Event(
 
     @property
     def terminal(self) -> bool:
-        """Nothing comes after it."""
-        ended = self.type == "state.snapshot" and self.payload.get("status") in ENDED
+        """True for the last event of a run."""
+        ended = self.type == "state.snapshot" and self.payload.get("status") in ENDED_STATUSES
         return ended or self.type in TERMINAL
 
 
 class Spoken(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Words that are just being spoken. They are in no log."""
+    """Words of speech in progress. They are not in the log."""
 
     speech_id: str
     what: Literal["started", "delta", "ended"] = "delta"
     run_id: str = ""
     conversation_id: str = ""
-    #: who speaks, at the start
+    #: the speaker, only at the start
     speaker: str | None = msgspec.field(default=None, name="from")
     delta: str = ""
     index: int = 0
-    #: at the end: these words are taken back, and will be in no turn
+    #: at the end: the words are withdrawn and become no turn
     void: bool = False
 
 
-class Frame(Struct, frozen=True):
+class SseFrame(Struct, frozen=True):
+    """One frame of a stream."""
+
     event: str
     data: bytes
     id: int | None
@@ -72,33 +74,33 @@ class Frame(Struct, frozen=True):
             raise BadAnswer(f"A frame of the stream was not understood: {error}") from None
 
 
-class Frames:
-    """Pieces in, whole frames out. ``retry_s`` is what the server asks readers to wait."""
+class SseParser:
+    """Turns pieces of bytes into frames. ``retry_s`` is the server's wish for a reconnect delay."""
 
     def __init__(self) -> None:
         self.retry_s: float | None = None
-        #: comments, by which a server says that it is still there
+        #: the number of comments, which the server sends as signs of life
         self.comments = 0
         self._rest = b""
         self._size = 0
         self._event, self._id = "", ""
         self._data: list[bytes] = []
 
-    def take(self, piece: bytes) -> list[Frame]:
+    def take(self, piece: bytes) -> list[SseFrame]:
         lines = (self._rest + piece).split(b"\n")
         self._rest = lines.pop()
-        found = []
+        frames = []
         for line in lines:
-            frame = self._line(line.removesuffix(b"\r"))
+            frame = self._take_line(line.removesuffix(b"\r"))
             if frame is not None:
-                found.append(frame)
+                frames.append(frame)
         if self._size + len(self._rest) > LARGEST_FRAME:
             raise BadAnswer(f"A frame of the stream is larger than {LARGEST_FRAME} bytes.")
-        return found
+        return frames
 
-    def _line(self, line: bytes) -> Frame | None:
+    def _take_line(self, line: bytes) -> SseFrame | None:
         if not line:
-            return self._whole()
+            return self._finish_frame()
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         self._size += len(value)
@@ -114,12 +116,12 @@ class Frames:
             case b"":
                 self.comments += 1
             case _:
-                pass  # a field nobody has heard of
+                pass  # an unknown field
         return None
 
-    def _whole(self) -> Frame | None:
+    def _finish_frame(self) -> SseFrame | None:
         data, event, id_ = b"\n".join(self._data), self._event, self._id
         self._data, self._event, self._id, self._size = [], "", "", 0
         if not data:
             return None
-        return Frame(event, data, int(id_) if id_.isdigit() and len(id_) < 16 else None)
+        return SseFrame(event, data, int(id_) if id_.isdigit() and len(id_) < 16 else None)

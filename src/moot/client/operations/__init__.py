@@ -1,1 +1,1 @@
-"""operations."""
+"""Operations of the API, one function for each route."""

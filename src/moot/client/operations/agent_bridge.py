@@ -1,39 +1,39 @@
-"""The thread API as Agent Bridge has it: every call there is."""
+"""Operations of the Agent Bridge thread API."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from moot.client.http.operation import Again, Sent, given, operation
+from moot.client.http.operation import RequestParts, Retry, operation, without_none
 from moot.client.operations.runs import SSE
 from moot.wire import agent_bridge
 
 
-@operation("GET /threads", agent_bridge.Index)
-def threads() -> Sent:
-    """All threads, newest first."""
-    return Sent()
+@operation("GET /threads", agent_bridge.BridgeThreadList)
+def list_bridge_threads() -> RequestParts:
+    """List all threads, newest first."""
+    return RequestParts()
 
 
-@operation("POST /threads", agent_bridge.Named)
-def create(name: str, *, sender: str | None = None) -> Sent:
+@operation("POST /threads", agent_bridge.BridgeThread)
+def create_bridge_thread(name: str, *, sender: str | None = None) -> RequestParts:
     """Begin a thread."""
-    return Sent(body={"name": name, **given(**{"from": sender})})
+    return RequestParts(body={"name": name, **without_none(**{"from": sender})})
 
 
-@operation("GET /threads/{thread_id}/events", agent_bridge.Events)
-def events(
+@operation("GET /threads/{thread_id}/events", agent_bridge.BridgeEventList)
+def list_bridge_events(
     thread_id: str,
     *,
     after: int | None = None,
     since: str | None = None,
     limit: int | None = None,
-) -> Sent:
-    """What was said and done after a sequence or a time, oldest first."""
-    return Sent(thread_id, query={"after": after, "since": since, "limit": limit})
+) -> RequestParts:
+    """List the events after a sequence or a time, oldest first."""
+    return RequestParts(thread_id, query={"after": after, "since": since, "limit": limit})
 
 
-@operation("POST /threads/{thread_id}/events", agent_bridge.Received)
-def post(
+@operation("POST /threads/{thread_id}/events", agent_bridge.BridgePostResult)
+def post_bridge_event(
     thread_id: str,
     content: Any,
     *,
@@ -41,45 +41,53 @@ def post(
     sender: str | None = None,
     to: str | None = None,
     meta: Mapping[str, Any] | None = None,
-) -> Sent:
-    """A message, a control, a task or its result."""
-    return Sent(
+) -> RequestParts:
+    """Post a message, a control, a task or the result of a task."""
+    return RequestParts(
         thread_id,
-        body={"type": kind, "content": content, **given(**{"from": sender}, to=to, meta=meta)},
+        body={
+            "type": kind,
+            "content": content,
+            **without_none(**{"from": sender}, to=to, meta=meta),
+        },
     )
 
 
 @operation("GET /threads/{thread_id}/events/stream", bytes)
-def stream(thread_id: str, *, after: int | None = None, since: str | None = None) -> Sent:
-    """The events of a thread as they happen; without a cursor from the end on."""
-    return Sent(thread_id, query={"after": after, "since": since}, accept=SSE)
+def stream_bridge_events(
+    thread_id: str, *, after: int | None = None, since: str | None = None
+) -> RequestParts:
+    """Stream the events of a thread; without a cursor only new ones."""
+    return RequestParts(thread_id, query={"after": after, "since": since}, accept=SSE)
 
 
-@operation("GET /threads/{thread_id}/state", agent_bridge.Steered)
-def state(thread_id: str) -> Sent:
-    """How a thread is steered, and who is invited."""
-    return Sent(thread_id)
+@operation("GET /threads/{thread_id}/state", agent_bridge.BridgeThreadState)
+def get_bridge_state(thread_id: str) -> RequestParts:
+    """Get the controls of a thread and its invited participants."""
+    return RequestParts(thread_id)
 
 
-@operation("GET /threads/{thread_id}/presence", agent_bridge.Present)
-def presence(thread_id: str) -> Sent:
-    """Who is here just now."""
-    return Sent(thread_id)
+@operation("GET /threads/{thread_id}/presence", agent_bridge.BridgePresenceList)
+def get_bridge_presence(thread_id: str) -> RequestParts:
+    """Get the presence of the participants."""
+    return RequestParts(thread_id)
 
 
-@operation("POST /threads/{thread_id}/presence", agent_bridge.Heard, Again.ONCE)
-def sign(
+@operation("POST /threads/{thread_id}/presence", agent_bridge.BridgePresenceResult, Retry.ONCE)
+def send_bridge_presence(
     thread_id: str,
     state: str,
     *,
     sender: str | None = None,
     details: Any = None,
-) -> Sent:
-    """A sign of life: listening, thinking, typing, idle, online or offline."""
-    return Sent(thread_id, body={"state": state, **given(**{"from": sender}, details=details)})
+) -> RequestParts:
+    """Report presence: listening, thinking, typing, idle, online or offline."""
+    return RequestParts(
+        thread_id, body={"state": state, **without_none(**{"from": sender}, details=details)}
+    )
 
 
-@operation("GET /ping", agent_bridge.Pong)
-def ping() -> Sent:
-    """Whether the host is there."""
-    return Sent()
+@operation("GET /ping", agent_bridge.BridgePing)
+def ping_bridge() -> RequestParts:
+    """Check that the host answers."""
+    return RequestParts()

@@ -1,18 +1,24 @@
-"""Workflows, agents, memory, keys, and the host itself: every call there is."""
+"""Operations on workflows, agents, memory, keys and the host."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from moot.client.http.operation import Again, Sent, given, operation, silent
+from moot.client.http.operation import (
+    RequestParts,
+    Retry,
+    operation,
+    operation_without_answer,
+    without_none,
+)
 from moot.wire import host
 
-Definition = Mapping[str, Any] | bytes
+DefinitionBody = Mapping[str, Any] | bytes
 
 
-def _encoded(definition: Definition) -> bytes:
-    """Bytes are sent as they are: their digest is what a run pins."""
+def _encode_definition(definition: DefinitionBody) -> bytes:
+    """Return bytes unchanged, because a run pins the digest of the exact bytes."""
     return definition if isinstance(definition, bytes) else msgspec.json.encode(definition)
 
 
@@ -20,42 +26,42 @@ def _encoded(definition: Definition) -> bytes:
 
 
 @operation("GET /v1/workflows/{workflow_id}", dict)
-def workflow(workflow_id: str) -> Sent:
-    """A workflow's definition."""
-    return Sent(workflow_id)
+def get_workflow(workflow_id: str) -> RequestParts:
+    """Get the definition of a workflow."""
+    return RequestParts(workflow_id)
 
 
-@operation("GET /v1/host/moot/workflows", host.Workflows)
-def workflows() -> Sent:
-    """The registered workflows."""
-    return Sent()
+@operation("GET /v1/host/moot/workflows", host.WorkflowList)
+def list_workflows() -> RequestParts:
+    """List the registered workflows."""
+    return RequestParts()
 
 
-@operation("POST /v1/host/moot/workflows", host.Registered)
-def register(definition: Definition) -> Sent:
-    """Register a workflow; the newest of an id is what new runs use."""
-    return Sent(body=_encoded(definition))
+@operation("POST /v1/host/moot/workflows", host.WorkflowRegistration)
+def register_workflow(definition: DefinitionBody) -> RequestParts:
+    """Register a workflow. New runs use the newest definition of an id."""
+    return RequestParts(body=_encode_definition(definition))
 
 
-@operation("POST /v1/host/moot/workflows:check", host.Checked, Again.FREELY)
-def check(definition: Definition) -> Sent:
+@operation("POST /v1/host/moot/workflows:check", host.WorkflowCheck, Retry.FREELY)
+def check_workflow(definition: DefinitionBody) -> RequestParts:
     """Check a workflow without registering it."""
-    return Sent(body=_encoded(definition))
+    return RequestParts(body=_encode_definition(definition))
 
 
 # -- agents --------------------------------------------------------------------------------------
 
 
 @operation("GET /v1/host/moot/agents", host.AgentList)
-def agents() -> Sent:
-    """The agents, with their models and tools."""
-    return Sent()
+def list_agents() -> RequestParts:
+    """List the agents with their models and tools."""
+    return RequestParts()
 
 
 @operation("GET /v1/host/moot/agents/{name}", host.AgentView)
-def agent(name: str) -> Sent:
-    """One agent, with its prompt and who changed it."""
-    return Sent(name)
+def get_agent(name: str) -> RequestParts:
+    """Get an agent with its prompt and history."""
+    return RequestParts(name)
 
 
 @operation("POST /v1/host/moot/agents", host.AgentView)
@@ -68,39 +74,39 @@ def put_agent(
     model: str | None = None,
     tools: Sequence[str] | None = None,
     more: Mapping[str, Any] | None = None,
-) -> Sent:
-    """Take in an agent, or a new version of it. ``more`` are further words of its file."""
-    kept = None if tools is None else list(tools)
-    body = given(role=role, persona=persona, model=model, tools=kept)
-    return Sent(body={"name": name, "prompt": prompt, **body, **(more or {})})
+) -> RequestParts:
+    """Create an agent or a new version of it. ``more`` has further fields of its file."""
+    tool_names = None if tools is None else list(tools)
+    body = without_none(role=role, persona=persona, model=model, tools=tool_names)
+    return RequestParts(body={"name": name, "prompt": prompt, **body, **(more or {})})
 
 
-@silent("DELETE /v1/host/moot/agents/{name}")
-def remove_agent(name: str) -> Sent:
-    """Let an agent go; what it has said stays."""
-    return Sent(name)
+@operation_without_answer("DELETE /v1/host/moot/agents/{name}")
+def remove_agent(name: str) -> RequestParts:
+    """Remove an agent. Its past turns stay."""
+    return RequestParts(name)
 
 
-@operation("GET /v1/agents", host.Inventory)
-def inventory() -> Sent:
-    """The agents as the protocol lists them."""
-    return Sent()
+@operation("GET /v1/agents", host.AgentInventory)
+def get_inventory() -> RequestParts:
+    """List the agents in the form of the protocol."""
+    return RequestParts()
 
 
-@operation("GET /v1/agents/{agent_id}", host.InventoryEntry)
-def inventory_entry(agent_id: str) -> Sent:
-    """One agent as the protocol lists it."""
-    return Sent(agent_id)
+@operation("GET /v1/agents/{agent_id}", host.AgentInventoryEntry)
+def get_inventory_entry(agent_id: str) -> RequestParts:
+    """Get an agent in the form of the protocol."""
+    return RequestParts(agent_id)
 
 
-@operation("GET /v1/host/moot/agents/{agent_id}/deployments", host.Deployments)
-def deployments(agent_id: str) -> Sent:
-    """The versions of an agent that were promoted."""
-    return Sent(agent_id)
+@operation("GET /v1/host/moot/agents/{agent_id}/deployments", host.DeploymentList)
+def list_deployments(agent_id: str) -> RequestParts:
+    """List the promoted versions of an agent."""
+    return RequestParts(agent_id)
 
 
-@operation("POST /v1/agents/{agent_id}/deployments", host.Deployment)
-def deploy(
+@operation("POST /v1/agents/{agent_id}/deployments", host.DeploymentView)
+def deploy_agent(
     agent_id: str,
     version: str,
     transition: Literal["promote", "pause", "deprecate", "rollback", "adjust-canary"] = "promote",
@@ -108,29 +114,29 @@ def deploy(
     channel: str | None = None,
     percent: int | None = None,
     reason: str | None = None,
-) -> Sent:
-    """Change which version of an agent serves whom."""
-    body = given(channel=channel, canaryPercent=percent, reason=reason)
-    return Sent(agent_id, body={"version": version, "transition": transition, **body})
+) -> RequestParts:
+    """Change which version of an agent serves which channel."""
+    body = without_none(channel=channel, canaryPercent=percent, reason=reason)
+    return RequestParts(agent_id, body={"version": version, "transition": transition, **body})
 
 
-@operation("GET /v1/host/moot/tools", host.Tools)
-def tools(*, connect: bool = False) -> Sent:
-    """The tools there are, and which agents may use them; ``connect`` asks servers, too."""
-    return Sent(query={"connect": connect}, seconds=60.0 if connect else 0.0)
+@operation("GET /v1/host/moot/tools", host.ToolList)
+def list_tools(*, connect: bool = False) -> RequestParts:
+    """List the tools and the agents that may use them; ``connect`` also queries MCP servers."""
+    return RequestParts(query={"connect": connect}, seconds=60.0 if connect else 0.0)
 
 
 # -- memory --------------------------------------------------------------------------------------
 
 
-@operation("GET /v1/host/moot/memory", host.MemoryRefs)
-def memories() -> Sent:
-    """The memories there are."""
-    return Sent()
+@operation("GET /v1/host/moot/memory", host.MemoryList)
+def list_memories() -> RequestParts:
+    """List the memories."""
+    return RequestParts()
 
 
-@operation("GET /v1/host/moot/memory", host.MemoryEntries)
-def entries(
+@operation("GET /v1/host/moot/memory", host.MemoryEntryList)
+def list_memory_entries(
     ref: str,
     *,
     id: str | None = None,
@@ -138,28 +144,28 @@ def entries(
     limit: int | None = None,
     run_id: str | None = None,
     at: int | None = None,
-) -> Sent:
-    """The entries of a memory, or as a run sees it, or saw it before one of its events."""
+) -> RequestParts:
+    """List the entries of a memory: now, as a run sees them, or before an event of that run."""
     query = {"ref": ref, "id": id, "tag": tag, "limit": limit, "runId": run_id, "at": at}
-    return Sent(query=query)
+    return RequestParts(query=query)
 
 
-@operation("DELETE /v1/host/moot/memory", host.Forgotten)
-def forget(ref: str, *, id: str | None = None) -> Sent:
-    """Forget an entry, or all of a memory, for good."""
-    return Sent(query={"ref": ref, "id": id})
+@operation("DELETE /v1/host/moot/memory", host.MemoryErasure)
+def forget_memory(ref: str, *, id: str | None = None) -> RequestParts:
+    """Erase an entry, or a whole memory."""
+    return RequestParts(query={"ref": ref, "id": id})
 
 
 # -- keys ----------------------------------------------------------------------------------------
 
 
-@operation("GET /v1/host/moot/keys", host.Keys)
-def keys() -> Sent:
-    """The keys; never their secrets."""
-    return Sent()
+@operation("GET /v1/host/moot/keys", host.KeyList)
+def list_keys() -> RequestParts:
+    """List the keys, never their secrets."""
+    return RequestParts()
 
 
-@operation("POST /v1/host/moot/keys", host.NewKey, Again.ONCE)
+@operation("POST /v1/host/moot/keys", host.NewKey, Retry.ONCE)
 def create_key(
     name: str,
     *,
@@ -169,54 +175,54 @@ def create_key(
     admin: bool = False,
     test: bool = False,
     seconds: int | None = None,
-) -> Sent:
-    """Make a key. Its secret is shown once, and so is asked for once."""
-    kept = None if scopes is None else list(scopes)
-    body = given(scopes=kept, tenant=tenant, expires_in_s=seconds)
+) -> RequestParts:
+    """Create a key. Only this answer contains its secret."""
+    scope_names = None if scopes is None else list(scopes)
+    body = without_none(scopes=scope_names, tenant=tenant, expires_in_s=seconds)
     flags = {"as": list(speaks_as), "admin": admin, "test": test}
-    return Sent(body={"name": name, **flags, **body})
+    return RequestParts(body={"name": name, **flags, **body})
 
 
-@silent("DELETE /v1/host/moot/keys/{key_id}")
-def revoke_key(key_id: str) -> Sent:
-    """Revoke a key; whatever it has opened ends."""
-    return Sent(key_id)
+@operation_without_answer("DELETE /v1/host/moot/keys/{key_id}")
+def revoke_key(key_id: str) -> RequestParts:
+    """Revoke a key. Its open streams end."""
+    return RequestParts(key_id)
 
 
 # -- the host ------------------------------------------------------------------------------------
 
 
 @operation("GET /.well-known/openwop", dict)
-def discovery() -> Sent:
-    """What this host can do."""
-    return Sent()
+def get_discovery() -> RequestParts:
+    """Get the capabilities of this host."""
+    return RequestParts()
 
 
 @operation("GET /v1/openapi.json", dict)
-def openapi() -> Sent:
-    """The API as an OpenAPI document."""
-    return Sent()
+def get_openapi() -> RequestParts:
+    """Get the API as an OpenAPI document."""
+    return RequestParts()
 
 
 @operation("GET /healthz", host.Health)
-def health() -> Sent:
-    """Is the server alive?"""
-    return Sent()
+def get_health() -> RequestParts:
+    """Check that the server is alive."""
+    return RequestParts()
 
 
 @operation("GET /readyz", host.Health)
-def ready() -> Sent:
-    """Does its store answer?"""
-    return Sent()
+def get_readiness() -> RequestParts:
+    """Check that the store answers."""
+    return RequestParts()
 
 
 @operation("GET /metrics", str)
-def metrics() -> Sent:
-    """Metrics in Prometheus' text format."""
-    return Sent(accept="text/plain")
+def get_metrics() -> RequestParts:
+    """Get metrics in Prometheus' text format."""
+    return RequestParts(accept="text/plain")
 
 
-@operation("GET /", host.Index)
-def index() -> Sent:
-    """Where things are."""
-    return Sent()
+@operation("GET /", host.HostIndex)
+def get_index() -> RequestParts:
+    """Get the links to the parts of the API."""
+    return RequestParts()

@@ -1,19 +1,26 @@
-"""Councils and threads: every call there is."""
+"""Operations on threads and councils."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
-from moot.client.http.operation import Again, Sent, given, operation, silent, sometimes
+from moot.client.http.operation import (
+    RequestParts,
+    Retry,
+    operation,
+    operation_with_optional_answer,
+    operation_without_answer,
+    without_none,
+)
 from moot.client.operations.runs import SSE
 from moot.wire import threads
-from moot.wire.runs import Data
+from moot.wire.runs import JsonObject
 
-Format = Literal["md", "html", "json", "bundle"]
+ExportFormat = Literal["md", "html", "json", "bundle"]
 CONTROLS = "POST /v1/host/moot/threads/{thread_id}/controls"
 
 
-class Led(TypedDict, total=False):
-    """How a council is led; with a moderator, a policy or a budget the host gives the floor."""
+class CouncilOptions(TypedDict, total=False):
+    """Options of a council. With a moderator, policy or budget the host leads it."""
 
     title: str | None
     moderator: str | None
@@ -22,8 +29,8 @@ class Led(TypedDict, total=False):
     open: bool
 
 
-@operation("POST /v1/host/moot/councils", threads.Convened)
-def convene(
+@operation("POST /v1/host/moot/councils", threads.ConvenedCouncil)
+def convene_council(
     question: str,
     participants: Sequence[str | Mapping[str, Any]] = (),
     *,
@@ -32,15 +39,15 @@ def convene(
     policy: Mapping[str, Any] | None = None,
     budget: Mapping[str, Any] | None = None,
     open: bool = False,
-) -> Sent:
-    """Convene a council. With a moderator, a policy or a budget the host gives the floor."""
-    body = given(title=title, moderator=moderator, policy=policy, budget=budget)
+) -> RequestParts:
+    """Convene a council. With a moderator, policy or budget the host leads it."""
+    body = without_none(title=title, moderator=moderator, policy=policy, budget=budget)
     roster = {"participants": list(participants), "open": open}
-    return Sent(body={"question": question, **roster, **body})
+    return RequestParts(body={"question": question, **roster, **body})
 
 
-@operation("GET /v1/host/moot/threads", threads.ThreadPage)
-def list_(
+@operation("GET /v1/host/moot/threads", threads.ThreadList)
+def list_threads(
     *,
     limit: int | None = None,
     cursor: str | None = None,
@@ -48,242 +55,265 @@ def list_(
     archived: bool | None = None,
     about: bool | None = None,
     order: Literal["newest", "active"] | None = None,
-) -> Sent:
-    """Threads, newest first, or those that were used last; with ``archived`` those that were put
-    away, with ``about`` also who takes part and what was said last."""
+) -> RequestParts:
+    """List threads, newest or most recently used first.
+
+    ``archived`` lists archived threads; ``about`` adds participants and the last turn.
+    """
     query = {"limit": limit, "cursor": cursor, "prefix": prefix, "archived": archived}
-    return Sent(query={**query, "about": about, "order": order})
+    return RequestParts(query={**query, "about": about, "order": order})
 
 
 @operation("POST /v1/host/moot/threads", threads.ThreadView)
-def begin(
+def begin_thread(
     title: str,
     participants: Sequence[str | Mapping[str, Any]] = (),
     *,
     opening: str | None = None,
     policy: Mapping[str, Any] | None = None,
-) -> Sent:
-    """Begin a thread; whoever is named may take part from the beginning."""
+) -> RequestParts:
+    """Begin a thread with these participants."""
     body = {"title": title, "participants": list(participants)}
-    return Sent(body={**body, **given(opening=opening, policy=policy)})
+    return RequestParts(body={**body, **without_none(opening=opening, policy=policy)})
 
 
 @operation("GET /v1/host/moot/threads/{thread_id}", threads.ThreadView)
-def get(thread_id: str) -> Sent:
-    """A thread: who takes part, and how it is steered."""
-    return Sent(thread_id)
+def get_thread(thread_id: str) -> RequestParts:
+    """Get a thread with its participants and controls."""
+    return RequestParts(thread_id)
 
 
 @operation(CONTROLS, threads.ThreadView)
-def control(thread_id: str, content: Mapping[str, Any], *, sender: str | None = None) -> Sent:
-    """Steer a thread, as docs/councils.md has it: mute, pause, prod, invite."""
-    return Sent(thread_id, body={"content": dict(content), **given(**{"from": sender})})
+def control_thread(
+    thread_id: str, content: Mapping[str, Any], *, sender: str | None = None
+) -> RequestParts:
+    """Send a control: mute, pause, prod or invite (docs/councils.md)."""
+    return RequestParts(
+        thread_id, body={"content": dict(content), **without_none(**{"from": sender})}
+    )
 
 
 @operation(CONTROLS, threads.ThreadView)
-def mute(thread_id: str, *names: str, seconds: int | None = None) -> Sent:
-    """Their turns are refused, for so long or until they are unmuted."""
+def mute_participants(thread_id: str, *names: str, seconds: int | None = None) -> RequestParts:
+    """Mute participants, for ``seconds`` or until they are unmuted."""
     content: Any = list(names) if seconds is None else {"targets": list(names), "seconds": seconds}
-    return Sent(thread_id, body={"content": {"mute": content}})
+    return RequestParts(thread_id, body={"content": {"mute": content}})
 
 
 @operation(CONTROLS, threads.ThreadView)
-def unmute(thread_id: str, *names: str) -> Sent:
-    """They may speak again."""
-    return Sent(thread_id, body={"content": {"unmute": list(names)}})
+def unmute_participants(thread_id: str, *names: str) -> RequestParts:
+    """Let muted participants speak again."""
+    return RequestParts(thread_id, body={"content": {"unmute": list(names)}})
 
 
 @operation(CONTROLS, threads.ThreadView)
-def pause(thread_id: str) -> Sent:
-    """Only people speak."""
-    return Sent(thread_id, body={"content": {"pause": {"on": True}}})
+def pause_thread(thread_id: str) -> RequestParts:
+    """Pause the thread, so that only people speak."""
+    return RequestParts(thread_id, body={"content": {"pause": {"on": True}}})
 
 
 @operation(CONTROLS, threads.ThreadView)
-def resume(thread_id: str) -> Sent:
-    """Agents speak again."""
-    return Sent(thread_id, body={"content": {"pause": {"on": False}}})
+def resume_thread(thread_id: str) -> RequestParts:
+    """Resume the thread, so that agents speak again."""
+    return RequestParts(thread_id, body={"content": {"pause": {"on": False}}})
 
 
 @operation(CONTROLS, threads.ThreadView)
-def prod(thread_id: str, *names: str) -> Sent:
-    """Ask them to speak once."""
-    return Sent(thread_id, body={"content": {"prod": list(names)}})
+def prod_participants(thread_id: str, *names: str) -> RequestParts:
+    """Ask participants to speak once."""
+    return RequestParts(thread_id, body={"content": {"prod": list(names)}})
 
 
 @operation(CONTROLS, threads.ThreadView)
-def invite(thread_id: str, name: str, *, profile: Mapping[str, Any] | None = None) -> Sent:
-    """Into an open roster only."""
-    who = {"participant_id": name, **given(profile=profile)}
-    return Sent(thread_id, body={"content": {"invite": who}})
+def invite_participant(
+    thread_id: str, name: str, *, profile: Mapping[str, Any] | None = None
+) -> RequestParts:
+    """Invite a participant. The roster must be open."""
+    participant = {"participant_id": name, **without_none(profile=profile)}
+    return RequestParts(thread_id, body={"content": {"invite": participant}})
 
 
 @operation(CONTROLS, threads.ThreadView)
-def uninvite(thread_id: str, name: str) -> Sent:
-    """Out of an open roster."""
-    return Sent(thread_id, body={"content": {"uninvite": {"participant_id": name}}})
+def uninvite_participant(thread_id: str, name: str) -> RequestParts:
+    """Remove a participant from an open roster."""
+    return RequestParts(thread_id, body={"content": {"uninvite": {"participant_id": name}}})
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}:close", threads.ThreadView)
-def close(
+def close_thread(
     thread_id: str,
     decision: str | Mapping[str, Any] | None = None,
     *,
     outcome: Any = None,
     turn: Mapping[str, Any] | None = None,
     vote: bool | None = None,
-) -> Sent:
-    """Close a thread, with a decision or without; ``turn`` is the last word. With ``vote`` the
-    members vote on the decision first, and it is closed when they have."""
-    return Sent(thread_id, body=given(decision=decision, outcome=outcome, turn=turn, vote=vote))
+) -> RequestParts:
+    """Close a thread, with or without a decision; ``turn`` is its last turn.
+
+    With ``vote`` the members vote on the decision first, and the thread closes after the vote.
+    """
+    return RequestParts(
+        thread_id, body=without_none(decision=decision, outcome=outcome, turn=turn, vote=vote)
+    )
 
 
-@operation("GET /v1/host/moot/threads/{thread_id}/events", threads.ThreadEvents)
-def events(
+@operation("GET /v1/host/moot/threads/{thread_id}/events", threads.ThreadEventList)
+def list_thread_events(
     thread_id: str,
     *,
     after: int | None = None,
     before: int | None = None,
     limit: int | None = None,
-) -> Sent:
-    """What was said and done, controls in sentences and how to take them back; from a sequence on,
-    or the newest ``before`` one."""
-    return Sent(thread_id, query={"after": after, "before": before, "limit": limit})
+) -> RequestParts:
+    """List events after a sequence, or the newest ones ``before`` a sequence.
+
+    Controls come as sentences, together with the controls that undo them.
+    """
+    return RequestParts(thread_id, query={"after": after, "before": before, "limit": limit})
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}:rename", threads.ThreadView)
-def rename(thread_id: str, title: str) -> Sent:
-    """Give it another name."""
-    return Sent(thread_id, body={"title": title})
+def rename_thread(thread_id: str, title: str) -> RequestParts:
+    """Rename a thread."""
+    return RequestParts(thread_id, body={"title": title})
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}/links", threads.Linked)
-def link(thread_id: str, other: str) -> Sent:
-    """Point to another thread that is there."""
-    return Sent(thread_id, body={"thread": other})
+@operation("POST /v1/host/moot/threads/{thread_id}/links", threads.LinkedThread)
+def link_thread(thread_id: str, other: str) -> RequestParts:
+    """Link another thread."""
+    return RequestParts(thread_id, body={"thread": other})
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}/links", threads.Linked)
-def side(
+@operation("POST /v1/host/moot/threads/{thread_id}/links", threads.LinkedThread)
+def begin_side_thread(
     thread_id: str,
     title: str,
     participants: Sequence[str | Mapping[str, Any]] = (),
     *,
     opening: str | None = None,
-) -> Sent:
-    """Begin a side thread; when it is closed, what came of it is told here."""
+) -> RequestParts:
+    """Begin a side thread. When it closes, the host posts its result here."""
     body = {"title": title, "participants": list(participants)}
-    return Sent(thread_id, body={**body, **given(opening=opening)})
+    return RequestParts(thread_id, body={**body, **without_none(opening=opening)})
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}:archive", threads.ThreadView)
-def archive(thread_id: str) -> Sent:
-    """Put it away: lists leave it out."""
-    return Sent(thread_id)
+def archive_thread(thread_id: str) -> RequestParts:
+    """Archive a thread, so that lists leave it out."""
+    return RequestParts(thread_id)
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}:unarchive", threads.ThreadView)
-def unarchive(thread_id: str) -> Sent:
-    """Take it out again."""
-    return Sent(thread_id)
+def unarchive_thread(thread_id: str) -> RequestParts:
+    """Take a thread out of the archive."""
+    return RequestParts(thread_id)
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}:reopen", threads.ThreadView)
-def reopen(thread_id: str, *, note: str | None = None) -> Sent:
-    """Go on with a closed thread in a new one that has its history."""
-    return Sent(thread_id, body=given(note=note))
+def reopen_thread(thread_id: str, *, note: str | None = None) -> RequestParts:
+    """Continue a closed thread in a new one with the same history."""
+    return RequestParts(thread_id, body=without_none(note=note))
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}/join", threads.JoinToken, Again.ONCE)
-def join(
+@operation("POST /v1/host/moot/threads/{thread_id}/join", threads.JoinToken, Retry.ONCE)
+def create_join_key(
     thread_id: str,
     name: str,
     *,
     seconds: int | None = None,
     profile: Mapping[str, Any] | None = None,
     seat: str | None = None,
-) -> Sent:
-    """Make a key for one participant of one thread. It is shown once, and so is asked for once.
-    ``seat``: only while that is his."""
-    more = given(expiresInSeconds=seconds, profile=profile, seat=seat)
-    return Sent(thread_id, body={"as": name, **more})
+) -> RequestParts:
+    """Create a key for one participant of one thread. Only this answer contains it.
+
+    With ``seat``, the server creates the key only if that seat holds the name.
+    """
+    more = without_none(expiresInSeconds=seconds, profile=profile, seat=seat)
+    return RequestParts(thread_id, body={"as": name, **more})
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}/seats", threads.Seat)
-def take_seat(thread_id: str, name: str, seat: str, *, replace: bool | None = None) -> Sent:
-    """Be the one program that has a name: ``seat`` is its own random word for that. Refused with
-    ``seat_taken`` while another one is here, unless it takes its place."""
-    return Sent(thread_id, body={"as": name, "seat": seat, **given(replace=replace)})
+@operation("POST /v1/host/moot/threads/{thread_id}/seats", threads.SeatView)
+def take_seat(thread_id: str, name: str, seat: str, *, replace: bool | None = None) -> RequestParts:
+    """Claim a participant's name for this program; ``seat`` is the program's random token.
+
+    The server refuses with ``seat_taken`` while another program holds the name, unless
+    ``replace`` is set.
+    """
+    return RequestParts(thread_id, body={"as": name, "seat": seat, **without_none(replace=replace)})
 
 
-@silent("DELETE /v1/host/moot/threads/{thread_id}/seats/{seat}")
-def leave_seat(thread_id: str, seat: str) -> Sent:
-    """Have the name no longer."""
-    return Sent(thread_id, seat)
+@operation_without_answer("DELETE /v1/host/moot/threads/{thread_id}/seats/{seat}")
+def leave_seat(thread_id: str, seat: str) -> RequestParts:
+    """Give up the claim to a name."""
+    return RequestParts(thread_id, seat)
 
 
-@sometimes("GET /v1/host/moot/threads/{thread_id}/next", threads.Due)
-def next_(
+@operation_with_optional_answer("GET /v1/host/moot/threads/{thread_id}/next", threads.DueRequest)
+def next_request(
     thread_id: str, *, after: int | None = None, wait: int = 30, name: str | None = None
-) -> Sent:
-    """The next thing a participant is asked; None when nothing comes in time. Without ``after``
-    what is not answered yet, with it what comes after that."""
+) -> RequestParts:
+    """Get the next request to a participant; None when none comes in time.
+
+    Without ``after``, get the first unanswered one, else the first one after that sequence.
+    """
     query = {"after": after, "wait": wait, "as": name}
-    return Sent(thread_id, query=query, seconds=float(wait))
+    return RequestParts(thread_id, query=query, seconds=float(wait))
 
 
 @operation("GET /v1/host/moot/threads/{thread_id}/export", bytes)
-def export(thread_id: str, form: Format = "md") -> Sent:
-    """The minutes of a thread, or with ``bundle`` all of it as one file."""
-    return Sent(thread_id, query={"format": form}, accept="*/*", seconds=60.0)
+def export_thread(thread_id: str, form: ExportFormat = "md") -> RequestParts:
+    """Export the minutes of a thread, or with ``bundle`` the whole thread as one file."""
+    return RequestParts(thread_id, query={"format": form}, accept="*/*", seconds=60.0)
 
 
-@operation("GET /v1/host/moot/threads/{thread_id}/export", threads.Minutes)
-def minutes(thread_id: str) -> Sent:
-    """The minutes as data: question, roster, decision, and every turn."""
-    return Sent(thread_id, query={"format": "json"})
+@operation("GET /v1/host/moot/threads/{thread_id}/export", threads.MinutesView)
+def get_minutes(thread_id: str) -> RequestParts:
+    """Get the minutes as data: question, roster, decision and all turns."""
+    return RequestParts(thread_id, query={"format": "json"})
 
 
-@operation("POST /v1/host/moot/threads:import", threads.Imported)
-def import_(bundle: bytes) -> Sent:
-    """Take in a thread that was exported elsewhere."""
-    return Sent(body=bundle, seconds=60.0)
+@operation("POST /v1/host/moot/threads:import", threads.ImportedThread)
+def import_thread(bundle: bytes) -> RequestParts:
+    """Import a thread that was exported as a bundle."""
+    return RequestParts(body=bundle, seconds=60.0)
 
 
 @operation("GET /v1/host/moot/threads/{thread_id}/stream", bytes)
-def stream(thread_id: str) -> Sent:
-    """The thread as it happens, with the words being spoken."""
-    return Sent(thread_id, accept=SSE)
+def stream_thread(thread_id: str) -> RequestParts:
+    """Stream a thread, including the words of speech in progress."""
+    return RequestParts(thread_id, accept=SSE)
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}/speech", threads.Begun, Again.ONCE)
-def begin_speech(thread_id: str, *, speaker: str | None = None, to: str | None = None) -> Sent:
-    """Begin to speak: listeners see who."""
-    return Sent(thread_id, body=given(speakerId=speaker, to=to))
+@operation("POST /v1/host/moot/threads/{thread_id}/speech", threads.StartedSpeech, Retry.ONCE)
+def begin_speech(
+    thread_id: str, *, speaker: str | None = None, to: str | None = None
+) -> RequestParts:
+    """Announce a speech; listeners see the speaker."""
+    return RequestParts(thread_id, body=without_none(speakerId=speaker, to=to))
 
 
-@silent("POST /v1/host/moot/threads/{thread_id}/speech/{speech_id}", Again.ONCE)
-def say_words(thread_id: str, speech_id: str, words: str) -> Sent:
-    """Words of a turn under way; they are not kept."""
-    return Sent(thread_id, speech_id, body={"delta": words})
+@operation_without_answer("POST /v1/host/moot/threads/{thread_id}/speech/{speech_id}", Retry.ONCE)
+def say_words(thread_id: str, speech_id: str, words: str) -> RequestParts:
+    """Send words of a speech; the log does not keep them."""
+    return RequestParts(thread_id, speech_id, body={"delta": words})
 
 
-@silent("DELETE /v1/host/moot/threads/{thread_id}/speech/{speech_id}", Again.ONCE)
-def stop_speech(thread_id: str, speech_id: str) -> Sent:
+@operation_without_answer("DELETE /v1/host/moot/threads/{thread_id}/speech/{speech_id}", Retry.ONCE)
+def stop_speech(thread_id: str, speech_id: str) -> RequestParts:
     """Stop speaking without taking a turn."""
-    return Sent(thread_id, speech_id)
+    return RequestParts(thread_id, speech_id)
 
 
-def turn(
+def exchange_value(
     content: Any,
     to: str | None = None,
     speaker: str | None = None,
     speech_id: str | None = None,
-) -> Data:
-    """A turn as the conversation takes it; without a speaker, that of the person of the key."""
-    who = {"role": "user"} if speaker is None else {"role": "agent", "speakerId": speaker}
+) -> JsonObject:
+    """Return the value that adds a turn; without a speaker it is the person of the key."""
+    author = {"role": "user"} if speaker is None else {"role": "agent", "speakerId": speaker}
     if speaker is not None and (speaker == "user" or speaker.startswith("user:")):
-        who = {"role": "user", "from": speaker}
+        author = {"role": "user", "from": speaker}
     meta = None if speech_id is None else {"speechId": speech_id}
-    said = {**who, "content": content, **given(to=to, meta=meta)}
-    return {"operation": "exchange", "turn": said}
+    turn = {**author, "content": content, **without_none(to=to, meta=meta)}
+    return {"operation": "exchange", "turn": turn}

@@ -1,1 +1,1 @@
-"""nodes."""
+"""Node types that only a conformance suite uses."""

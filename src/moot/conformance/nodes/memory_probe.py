@@ -1,5 +1,7 @@
-"""What a test suite tries memory with: ``core.identity`` with a ``memoryAction``. It uses the same
-memory as any node; not registered in normal running."""
+"""core.identity with a ``memoryAction``: probes memory for a suite.
+
+It uses the same memory as every node. Normal hosts do not register it.
+"""
 
 from typing import Any
 
@@ -9,8 +11,8 @@ from msgspec.structs import replace
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
-from moot.core.workflows.node_types import Completed, Kind, NodeType
-from moot.engine.nodes import identity
+from moot.core.workflows.node_types import Completed, NodeKind, NodeType
+from moot.engine.nodes.control_nodes import IDENTITY_NODE
 
 HOUR_MS = 3_600_000
 
@@ -22,13 +24,13 @@ async def _write_then_read(ctx: Any) -> Completed:
     return _variable("memoryReadback", to_builtins(entry))
 
 
-async def _cross_tenant(ctx: Any) -> Completed:
-    found = await ctx.memory.list(ctx.config.get("probeMemoryRef", ""))
-    return _variable("crossTenantProbe", [to_builtins(entry) for entry in found])
+async def _probe_other_tenant(ctx: Any) -> Completed:
+    entries = await ctx.memory.list(ctx.config.get("probeMemoryRef", ""))
+    return _variable("crossTenantProbe", [to_builtins(entry) for entry in entries])
 
 
-async def _redaction(ctx: Any) -> Completed:
-    """The value of a test secret follows from its name. From here on it is a secret of the run."""
+async def _probe_redaction(ctx: Any) -> Completed:
+    """Write a test secret to memory. Its value follows from its name and is sealed first."""
     name = str(ctx.config.get("byokSecretId", ""))
     value = derived_id("test-secret-", name)
     payload = {"level": "info", "message": f"Test secret {name} is used.", "nodeId": ctx.node_id}
@@ -38,14 +40,14 @@ async def _redaction(ctx: Any) -> Completed:
     return _variable("memoryReadback", to_builtins(await ctx.memory.get(written.id)))
 
 
-async def _expiry(ctx: Any) -> Completed:
+async def _probe_expiry(ctx: Any) -> Completed:
     for name, end in (("past", ctx.now() - HOUR_MS), ("future", ctx.now() + HOUR_MS)):
         try:
             await ctx.memory.put(f"It is {name}.", memory_id=name, expires_at=iso(end * 1000))
         except BadRequest as refusal:
             await ctx.log("info", refusal.message)
-    found = await ctx.memory.list()
-    return _variable("memoryList", [to_builtins(entry) for entry in found])
+    entries = await ctx.memory.list()
+    return _variable("memoryList", [to_builtins(entry) for entry in entries])
 
 
 def _variable(name: str, value: Any) -> Completed:
@@ -54,13 +56,13 @@ def _variable(name: str, value: Any) -> Completed:
 
 ACTIONS = {
     "write-then-read": _write_then_read,
-    "cross-tenant-probe": _cross_tenant,
-    "redaction-probe": _redaction,
-    "ttl-probe": _expiry,
+    "cross-tenant-probe": _probe_other_tenant,
+    "redaction-probe": _probe_redaction,
+    "ttl-probe": _probe_expiry,
 }
 
 
-async def _act(ctx: Any) -> Completed:
+async def _run_probe(ctx: Any) -> Completed:
     return await ACTIONS[ctx.config["memoryAction"]](ctx)
 
 
@@ -70,11 +72,11 @@ def _check(config: dict[str, Any]) -> str | None:
     return f"config.memoryAction must be one of {', '.join(ACTIONS)}"
 
 
-PROBE = NodeType(type_id="core.identity", kind=Kind.ACTIVITY, activity=_act, check=_check)
+PROBE = NodeType(type_id="core.identity", kind=NodeKind.ACTIVITY, activity=_run_probe, check=_check)
 
 
-def _instead(node: Any) -> NodeType | None:
+def _probe_type(node: Any) -> NodeType | None:
     return PROBE if "memoryAction" in node.config else None
 
 
-IDENTITY = replace(identity.TYPE, instead=_instead)
+IDENTITY = replace(IDENTITY_NODE, instead=_probe_type)

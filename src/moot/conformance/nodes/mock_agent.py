@@ -1,5 +1,6 @@
-"""core.conformance.mock-agent: says what its config tells it to, through the same doors as every
-agent. For workflows of a test suite only.
+"""core.conformance.mock-agent: an agent that follows its config.
+
+It reports like every agent. Only workflows of a conformance suite may use it.
 """
 
 from typing import Annotated, Any
@@ -7,65 +8,65 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.core.workflows.node_types import Completed, Kind, NodeType, Outcome
+from moot.core.workflows.node_types import Completed, NodeKind, NodeType, Outcome
 from moot.engine.nodes.context import NodeContext
 
 AgentId = Annotated[str, Meta(min_length=3, max_length=256)]
 Whole = Annotated[int, Meta(ge=0)]
 Confidence = Annotated[float, Meta(ge=0, le=1)]
 
-STUB = "The mock agent thought about what it was told to."
+DEFAULT_THOUGHT = "The mock agent thought about what it was told to."
 
 
-class Closed(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A field nobody knows is a mistake."""
+class MockScriptPart(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A part of the script. Unknown fields are errors."""
 
 
-class Reasoning(Closed, frozen=True):
+class MockReasoning(MockScriptPart, frozen=True):
     summary: str
     trace: str | UnsetType = UNSET
     token_count: Whole | UnsetType = UNSET
     stream_chunks: list[str] | UnsetType = UNSET
 
 
-class Problem(Closed, frozen=True):
+class MockToolError(MockScriptPart, frozen=True):
     error: Annotated[str, Meta(min_length=1)]
     message: Annotated[str, Meta(min_length=1)]
     details: dict[str, Any] = {}
 
 
-class ToolUse(Closed, frozen=True):
+class MockToolUse(MockScriptPart, frozen=True):
     tool_id: Annotated[str, Meta(min_length=1)]
     arguments: Any = UNSET
     result: Any = UNSET
-    error: Problem | UnsetType = UNSET
+    error: MockToolError | UnsetType = UNSET
     duration_ms: Whole | None = None
 
 
-class Handoff(Closed, frozen=True):
+class MockHandoff(MockScriptPart, frozen=True):
     to_agent_id: AgentId
     reason: str | None = None
     context: Any = UNSET
 
 
-class Decision(Closed, frozen=True):
+class MockDecision(MockScriptPart, frozen=True):
     decision: Any
     confidence: Confidence | None = None
     reasoning: str | UnsetType = UNSET
 
 
-class Script(Closed, frozen=True):
+class MockAgentScript(MockScriptPart, frozen=True):
     agent_id: AgentId | UnsetType = UNSET
-    mock_reasoning: bool | Reasoning = False
-    mock_tool_calls: list[ToolUse] = []
-    mock_handoff: Handoff | UnsetType = UNSET
-    mock_decision: Decision | UnsetType = UNSET
+    mock_reasoning: bool | MockReasoning = False
+    mock_tool_calls: list[MockToolUse] = []
+    mock_handoff: MockHandoff | UnsetType = UNSET
+    mock_decision: MockDecision | UnsetType = UNSET
     mock_confidence: Confidence | None = None
 
 
-def check(config: dict[str, Any]) -> str | None:
+def check_script(config: dict[str, Any]) -> str | None:
     try:
-        script = msgspec.convert(config, Script)
+        script = msgspec.convert(config, MockAgentScript)
     except msgspec.ValidationError as error:
         return str(error)
     for use in script.mock_tool_calls:
@@ -75,7 +76,7 @@ def check(config: dict[str, Any]) -> str | None:
 
 
 async def _perform(ctx: NodeContext) -> Outcome:
-    script = msgspec.convert(ctx.config, Script)
+    script = msgspec.convert(ctx.config, MockAgentScript)
     if script.agent_id is not UNSET:
         ctx.agent.speak_as(script.agent_id)
     elif ctx.agent.agent_id == f"host:agent:{ctx.node_id}":
@@ -83,34 +84,38 @@ async def _perform(ctx: NodeContext) -> Outcome:
     if script.mock_reasoning:
         await _think(ctx, script.mock_reasoning)
     for use in script.mock_tool_calls:
-        await _use(ctx, use)
+        await _use_tool(ctx, use)
     if script.mock_handoff is not UNSET:
-        given = script.mock_handoff
-        more = {} if given.context is UNSET else {"context": given.context}
-        await ctx.agent.handoff(given.to_agent_id, given.reason, **more)
+        handoff = script.mock_handoff
+        more = {} if handoff.context is UNSET else {"context": handoff.context}
+        await ctx.agent.handoff(handoff.to_agent_id, handoff.reason, **more)
     return await _decide(ctx, script)
 
 
-async def _think(ctx: NodeContext, told: bool | Reasoning) -> None:
-    if not isinstance(told, Reasoning):
-        await ctx.agent.reasoned(STUB)
+async def _think(ctx: NodeContext, reasoning: bool | MockReasoning) -> None:
+    if not isinstance(reasoning, MockReasoning):
+        await ctx.agent.reasoned(DEFAULT_THOUGHT)
         return
-    more: dict[str, Any] = {"summary": told.summary}
-    if told.token_count is not UNSET:
-        more["tokenCount"] = told.token_count
-    if told.stream_chunks is UNSET:
-        whole = told.trace if told.trace is not UNSET and ctx.agent.verbosity == "full" else None
-        await ctx.agent.reasoned(whole or told.summary, **more)
+    more: dict[str, Any] = {"summary": reasoning.summary}
+    if reasoning.token_count is not UNSET:
+        more["tokenCount"] = reasoning.token_count
+    if reasoning.stream_chunks is UNSET:
+        whole = (
+            reasoning.trace
+            if reasoning.trace is not UNSET and ctx.agent.verbosity == "full"
+            else None
+        )
+        await ctx.agent.reasoned(whole or reasoning.summary, **more)
         return
     thought = ctx.agent.thinking(**more)
-    for chunk in told.stream_chunks:
+    for chunk in reasoning.stream_chunks:
         await thought.add(chunk)
     await thought.close()
 
 
-async def _use(ctx: NodeContext, use: ToolUse) -> None:
-    given = () if use.arguments is UNSET else (use.arguments,)
-    call = await ctx.agent.tool_called(use.tool_id, *given)
+async def _use_tool(ctx: NodeContext, use: MockToolUse) -> None:
+    arguments = () if use.arguments is UNSET else (use.arguments,)
+    call = await ctx.agent.tool_called(use.tool_id, *arguments)
     if use.error is UNSET:
         await call.returned(use.result, use.duration_ms)
     else:
@@ -118,23 +123,23 @@ async def _use(ctx: NodeContext, use: ToolUse) -> None:
         await call.failed(problem.error, problem.message, use.duration_ms, **problem.details)
 
 
-async def _decide(ctx: NodeContext, script: Script) -> Outcome:
+async def _decide(ctx: NodeContext, script: MockAgentScript) -> Outcome:
     if script.mock_decision is not UNSET:
-        told = script.mock_decision
-        more = {} if told.reasoning is UNSET else {"reasoning": told.reasoning}
+        scripted = script.mock_decision
+        more = {} if scripted.reasoning is UNSET else {"reasoning": scripted.reasoning}
         return Completed(
-            {"decision": await ctx.agent.decided(told.decision, told.confidence, **more)}
+            {"decision": await ctx.agent.decided(scripted.decision, scripted.confidence, **more)}
         )
     if script.mock_confidence is not None:
-        found = await ctx.agent.decided({"kind": "mock"}, script.mock_confidence)
-        return Completed({"decision": found})
+        decision = await ctx.agent.decided({"kind": "mock"}, script.mock_confidence)
+        return Completed({"decision": decision})
     return Completed()
 
 
 TYPE = NodeType(
     type_id="core.conformance.mock-agent",
-    kind=Kind.ACTIVITY,
+    kind=NodeKind.ACTIVITY,
     activity=_perform,
-    check=check,
+    check=check_script,
     only_in="conformance-",
 )

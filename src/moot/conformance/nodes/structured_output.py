@@ -1,7 +1,7 @@
-"""core.ai.structuredOutput: a model call whose answer is JSON of a given shape.
+"""core.ai.structuredOutput: a model call that must answer in JSON.
 
-An answer that is cut off or does not fit is asked for again, within a bound; a refusal is final,
-for to look for words that the model does not refuse would be to talk it out of it.
+The node asks again, a few times, when an answer is cut off or does not fit. A refusal is final:
+rewording the prompt would mean to argue the model out of it.
 """
 
 from typing import Annotated, Any, Literal
@@ -9,20 +9,20 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.conformance.mock_model import Programs
+from moot.conformance.mock_model import MockPrograms
 from moot.core.agents import refusals
-from moot.core.agents.model_key import ModelRequest, model_key, request_of
+from moot.core.agents.model_key import SemanticRequest, model_key, parse_semantic_request
 from moot.core.errors import BadRequest
 from moot.core.json import schema
-from moot.core.workflows.node_types import Completed, Failed, Kind, NodeError, NodeType, Outcome
+from moot.core.workflows.node_types import Completed, Failed, NodeError, NodeKind, NodeType, Outcome
 from moot.engine.nodes.context import NodeContext
-from moot.engine.nodes.inputs import refused
+from moot.engine.nodes.inputs import permanent_failure
 
-#: model calls of one attempt of the node
+#: Model calls of one attempt.
 MOST_CALLS = 3
 TRUNCATED = frozenset({"max_tokens", "length"})
 
-#: why an answer cannot be taken -> what is said of it, without a word of the answer
+#: Reason -> message without any text of the answer.
 PROBLEMS = {
     "truncation": "The answer was cut off.",
     "parse-error": "The answer is not JSON.",
@@ -31,14 +31,18 @@ PROBLEMS = {
 CORRECTION = "Answer with JSON that fits the schema, and with nothing else."
 
 
-class Config(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class StructuredOutputConfig(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """The config of the node."""
+
     provider: Literal["mock"]
     model: Annotated[str, Meta(min_length=1)]
     output_schema: dict[str, Any]
     messages: list[dict[str, Any]] | UnsetType = UNSET
     prompt: str | UnsetType = UNSET
     max_tokens: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
-    #: of the protocol's fixtures; how often is asked again is the host's bound
+    #: From the protocol's fixtures. The host ignores it and uses its own limit.
     retry_on_invalid_json: Annotated[int, Meta(ge=0)] = 0
     temperature: Any = UNSET
     top_p: Any = UNSET
@@ -50,16 +54,16 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
     provider_options: Any = UNSET
 
 
-#: fields of the config that go into the request as they are
-PASSED = (
+#: Config fields that go into the request unchanged.
+PASSED_FIELDS = (
     "temperature", "topP", "topK", "seed", "stop", "tools", "safetySettings", "providerOptions"
 )  # fmt: skip
 
 
-def check(config: dict[str, Any]) -> str | None:
+def check_config(config: dict[str, Any]) -> str | None:
     try:
-        found = msgspec.convert(config, Config)
-        schema.check(found.output_schema)
+        parsed = msgspec.convert(config, StructuredOutputConfig)
+        schema.check_schema(parsed.output_schema)
     except msgspec.ValidationError as error:
         return str(error)
     except schema.SchemaError as error:
@@ -67,82 +71,88 @@ def check(config: dict[str, Any]) -> str | None:
     return None
 
 
-def first_request(config: dict[str, Any], inputs: dict[str, Any]) -> ModelRequest:
-    """Raises BadRequest when there is nothing that could be asked."""
-    given = {**config, **inputs}
-    messages = given.get("messages")
-    if messages is None and isinstance(given.get("prompt"), str):
-        messages = [{"role": "user", "content": given["prompt"]}]
+def first_request(config: dict[str, Any], inputs: dict[str, Any]) -> SemanticRequest:
+    """Return the first model request.
+
+    Raise BadRequest when there is neither a message nor a prompt.
+    """
+    fields = {**config, **inputs}
+    messages = fields.get("messages")
+    if messages is None and isinstance(fields.get("prompt"), str):
+        messages = [{"role": "user", "content": fields["prompt"]}]
     if not messages:
         raise BadRequest("A model is asked with messages or a prompt.")
-    asked = {name: config[name] for name in PASSED if name in config}
-    asked |= {"provider": config["provider"], "model": config["model"], "messages": messages}
-    asked["responseFormat"] = {"type": "json", "schema": config["outputSchema"]}
+    request = {name: config[name] for name in PASSED_FIELDS if name in config}
+    request |= {"provider": config["provider"], "model": config["model"], "messages": messages}
+    request["responseFormat"] = {"type": "json", "schema": config["outputSchema"]}
     if "maxTokens" in config:
-        asked["maxOutputTokens"] = config["maxTokens"]
-    return request_of(asked)
+        request["maxOutputTokens"] = config["maxTokens"]
+    return parse_semantic_request(request)
 
 
-class _Talk:
-    """One attempt of the node: a few calls at most."""
+class _StructuredCall:
+    """One attempt of the node: a few model calls at most."""
 
-    def __init__(self, ctx: NodeContext, programs: Programs, request: ModelRequest) -> None:
+    def __init__(self, ctx: NodeContext, programs: MockPrograms, request: SemanticRequest) -> None:
         self._ctx, self._programs, self._request = ctx, programs, request
         self._schema: dict[str, Any] = ctx.config["outputSchema"]
 
-    async def hold(self) -> Outcome:
+    async def run(self) -> Outcome:
         reason = ""
         for number in range(1, MOST_CALLS + 1):
             if reason:
-                await self._again(number, reason)
+                await self._retry(number, reason)
             answer = await self._ctx.effect(model_key(self._request), self._call)
-            if refusals.kind_of(answer) == "refusal":
+            if refusals.answer_kind(answer) == "refusal":
                 return self._refusal(answer)
             reason, value = self._read(answer)
             if not reason:
                 return Completed({"output": value})
             if reason == "truncation":
-                payload = {**self._named(), "stopReason": answer["stopReason"]}
+                payload = {**self._model_fields(), "stopReason": answer["stopReason"]}
                 await self._ctx.agent.noted("envelope.truncated", payload)
         return self._exhausted(reason)
 
     async def _call(self, invocation_id: str) -> dict[str, Any]:
-        """What the model says; of a refusal only what may be told goes any further."""
+        """Return the model's answer.
+
+        Of a refusal, pass on only its text without echoes of the prompt.
+        """
         ctx = self._ctx
-        said = self._programs.answer(ctx.tenant, ctx.node_id, self._schema)
-        if "refusalText" not in said and refusals.kind_of(said) == "valid":
-            return said
-        asked = [m.content for m in self._request.messages if isinstance(m.content, str)]
-        text = refusals.without_echo(said.get("refusalText", ""), asked)
-        return {"stopReason": said["stopReason"], "refusalText": text}
+        answer = self._programs.answer(ctx.tenant, ctx.node_id, self._schema)
+        if "refusalText" not in answer and refusals.answer_kind(answer) == "valid":
+            return answer
+        prompts = [m.content for m in self._request.messages if isinstance(m.content, str)]
+        text = refusals.remove_echo(answer.get("refusalText", ""), prompts)
+        return {"stopReason": answer["stopReason"], "refusalText": text}
 
     def _read(self, answer: dict[str, Any]) -> tuple[str, Any]:
-        """Why the answer cannot be taken, or "" and its value."""
+        """Return why the answer is unusable, or "" and its value."""
         if answer["stopReason"] in TRUNCATED:
             return "truncation", None
         try:
             value = msgspec.json.decode(answer["content"])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return "parse-error", None
-        return ("schema-violation" if schema.problems(self._schema, value) else ""), value
+        return ("schema-violation" if schema.schema_problems(self._schema, value) else ""), value
 
-    async def _again(self, number: int, reason: str) -> None:
-        """A longer answer where one was cut off; a word of correction where one did not fit."""
-        said = {"nodeId": self._ctx.node_id, "attempt": number, "reason": reason}
+    async def _retry(self, number: int, reason: str) -> None:
+        """Prepare the next call: a higher token limit after a cut, a correction after a misfit."""
+        payload = {"nodeId": self._ctx.node_id, "attempt": number, "reason": reason}
         await self._ctx.agent.noted(
-            "envelope.retry.attempted", {**said, "previousError": PROBLEMS[reason]}
+            "envelope.retry.attempted", {**payload, "previousError": PROBLEMS[reason]}
         )
-        asked = msgspec.to_builtins(self._request)
+        request = msgspec.to_builtins(self._request)
         if reason == "truncation":
-            if "maxOutputTokens" in asked:
-                asked["maxOutputTokens"] *= 2
+            if "maxOutputTokens" in request:
+                request["maxOutputTokens"] *= 2
         else:
-            asked["messages"].append({"role": "user", "content": CORRECTION})
-        self._request = request_of(asked)
+            request["messages"].append({"role": "user", "content": CORRECTION})
+        self._request = parse_semantic_request(request)
 
-    def _named(self) -> dict[str, Any]:
-        asked = self._request
-        return {"nodeId": self._ctx.node_id, "provider": asked.provider, "model": asked.model}
+    def _model_fields(self) -> dict[str, Any]:
+        request = self._request
+        return {"nodeId": self._ctx.node_id, "provider": request.provider, "model": request.model}
 
     def _refusal(self, answer: dict[str, Any]) -> Failed:
         error = NodeError(
@@ -150,8 +160,8 @@ class _Talk:
             message="The model refused to answer.",
             retryable=False,
         )
-        said = {**self._named(), "refusalText": answer.get("refusalText") or None}
-        return Failed(error, because=(("envelope.refusal", said),))
+        payload = {**self._model_fields(), "refusalText": answer.get("refusalText") or None}
+        return Failed(error, because=(("envelope.refusal", payload),))
 
     def _exhausted(self, reason: str) -> Failed:
         node_id = self._ctx.node_id
@@ -163,24 +173,24 @@ class _Talk:
         )
         given_up = {"nodeId": node_id, "totalAttempts": MOST_CALLS, "finalReason": reason}
         cap = {"kind": "schema", "limit": MOST_CALLS, "observed": MOST_CALLS, "nodeId": node_id}
-        told = {**given_up, "finalError": PROBLEMS[reason]}
-        return Failed(error, because=(("envelope.retry.exhausted", told), ("cap.breached", cap)))
+        payload = {**given_up, "finalError": PROBLEMS[reason]}
+        return Failed(error, because=(("envelope.retry.exhausted", payload), ("cap.breached", cap)))
 
 
-def type_with(programs: Programs) -> NodeType:
-    """The node type of a server whose mock model is told what to say in these."""
+def structured_output_type(programs: MockPrograms) -> NodeType:
+    """Return the node type of a server whose mock model follows these programs."""
 
     async def call_model(ctx: NodeContext) -> Outcome:
         try:
             request = first_request(ctx.config, ctx.inputs)
         except BadRequest as refusal:
-            return refused(refusal.code, refusal.message)
-        return await _Talk(ctx, programs, request).hold()
+            return permanent_failure(refusal.code, refusal.message)
+        return await _StructuredCall(ctx, programs, request).run()
 
     return NodeType(
         type_id="core.ai.structuredOutput",
-        kind=Kind.ACTIVITY,
+        kind=NodeKind.ACTIVITY,
         activity=call_model,
-        check=check,
+        check=check_config,
         rehearsed=programs.next,
     )

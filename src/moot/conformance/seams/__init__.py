@@ -1,1 +1,1 @@
-"""seams."""
+"""Handlers of the test seams; each one calls the real engine."""

@@ -1,4 +1,4 @@
-"""Seams for agents of a host under trial: a real agent on the demo model, really asked."""
+"""Seams ``agents/*``: ask a real agent, promote a real deployment."""
 
 from typing import Literal
 
@@ -7,12 +7,12 @@ from msgspec import Struct
 from moot.agents.definitions.manifest import Agent
 from moot.api.agents import deployments
 from moot.api.http.request import Reply, Request
-from moot.core.agents.deployments import STABLE, Change
+from moot.core.agents.deployments import STABLE, DeploymentChange
 from moot.core.runs.start import StartRun
 
-#: who is asked when a suite names nobody
+#: The agent that is asked by default.
 NAME = "conformance"
-#: the agent that the fixture of channels is about
+#: The agent of the fixture about channels.
 CHANNEL_AGENT = "core.conformance.channel-agent"
 
 
@@ -20,7 +20,7 @@ class LiveInvoke(Struct, frozen=True):
     source: Literal["run-api"] = "run-api"
 
 
-class Transition(Struct, frozen=True, rename="camel"):
+class DeploymentTransition(Struct, frozen=True, rename="camel"):
     scenario: Literal["promote"] = "promote"
     agent_id: str = CHANNEL_AGENT
     channel: str = STABLE
@@ -43,29 +43,29 @@ async def live_invoke(request: Request) -> Reply:
     return Reply({"runId": run.run_id})
 
 
-async def transition(request: Request) -> Reply:
-    """The newest version, promoted until it serves the channel."""
-    asked = await request.read(Transition)
+async def transition_deployment(request: Request) -> Reply:
+    """Promote the newest version until it serves the channel."""
+    body = await request.read(DeploymentTransition)
     services, tenant = request.services, request.caller.tenant
-    agent = await services.agents.named(tenant, asked.agent_id)
+    agent = await services.agents.named(tenant, body.agent_id)
     if agent is None:
-        agent = stand_in(asked.agent_id)
+        agent = stand_in_agent(body.agent_id)
         await services.agents.put(tenant, agent, by="conformance")
     version = agent.version
-    found = await services.deployments.of(tenant, agent)
+    deployment = await services.deployments.of(tenant, agent)
     for _ in range(4):
-        if asked.channel in found.of(version).channels:
+        if body.channel in deployment.of(version).channels:
             break
-        last = found.of(version).state in ("staged", "paused", "active")
-        change = Change(
-            version=version, transition="promote", channel=asked.channel if last else None
+        last = deployment.of(version).state in ("staged", "paused", "active")
+        change = DeploymentChange(
+            version=version, transition="promote", channel=body.channel if last else None
         )
-        found, _ = await deployments.applied(request, agent.manifest_id, change)
-    return Reply(deployments.shown(found, version))
+        deployment, _ = await deployments.apply_change(request, agent.manifest_id, change)
+    return Reply(deployments.deployment_view(deployment, version))
 
 
-def stand_in(agent_id: str) -> Agent:
-    """An agent for an id that a suite names."""
+def stand_in_agent(agent_id: str) -> Agent:
+    """Return an agent for an id that a suite names."""
     name = agent_id.removeprefix("host:").rpartition(".")[2]
     manifest = None if agent_id.startswith("host:") else agent_id
     return Agent(name=name, prompt="You stand in for an agent of a test.", manifest=manifest)

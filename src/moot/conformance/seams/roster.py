@@ -1,4 +1,4 @@
-"""Seams for standing agents of a host under trial: a real member, really woken."""
+"""Seam ``roster/fire``: start a workflow of a real standing agent."""
 
 from contextlib import suppress
 from typing import Annotated, Any
@@ -7,79 +7,85 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from moot.agents.definitions.manifest import Agent
-from moot.agents.roster.members import AgentRef, Entry, Hired, Owner, Seat, nobody
+from moot.agents.roster.members import (
+    MemberAgentRef,
+    MemberEntry,
+    MemberOwner,
+    MemberRecord,
+    MemberVersion,
+    new_member_guard,
+)
 from moot.api.http.request import Reply, Request
 from moot.api.roster import routes
-from moot.api.roster.views import offered
-from moot.conformance.seams.standing_agents import ITEM, woken
+from moot.api.roster.views import check_roster_offered
+from moot.conformance.seams.sources import ITEM, deliver_by_source
 from moot.core.errors import BadRequest, Conflict
 from moot.core.errors.triggers import Overtaken
-from moot.triggers.start_run import Order
+from moot.triggers.start_run import RunOrder
 
-#: who is woken when a suite names nobody, whose instance that is, and what it does
+#: The default member, its agent and its workflow.
 NAME, AGENT, FLOW = "host:conformance-sally", "conformance-clerk", "conformance-noop"
 
-ALIASES = tuple(
+ROSTER_ALIASES = tuple(
     replace(row, path=row.path.replace("/moot/", "/sample/"), hidden=True)
-    for row in routes.ENDPOINTS
+    for row in routes.ROSTER_ENDPOINTS
     if row.path.startswith(routes.HOST)
 )
 
 
-class Fire(Struct, frozen=True, kw_only=True, rename="camel"):
+class RosterFire(Struct, frozen=True, kw_only=True, rename="camel"):
     trigger_source: Annotated[str, Meta(min_length=1, max_length=64)]
     roster_id: str | None = None
     workflow_id: str | None = None
-    #: it comes through a subscription, as a delivery of its own; everything does here. Fields of
-    #: an object are those of the item
+    #: Every fire is a delivery of a subscription here. An object holds the fields of the item.
     as_work_item: bool | dict[str, Any] = False
 
 
-async def fire(request: Request) -> Reply:
-    offered(request)
-    asked = await request.read(Fire)
+async def fire_member(request: Request) -> Reply:
+    check_roster_offered(request)
+    body = await request.read(RosterFire)
     services, tenant = request.services, request.caller.tenant
-    seat = await _somebody(request, asked.roster_id)
-    workflows = (asked.workflow_id,) if asked.workflow_id else seat.entry.workflows
+    member = await _find_or_hire(request, body.roster_id)
+    workflows = (body.workflow_id,) if body.workflow_id else member.entry.workflows
     if not workflows:
-        raise BadRequest(f"{seat.entry.roster_id} has no workflows.", field="rosterId")
-    order = Order(
+        raise BadRequest(f"{member.entry.roster_id} has no workflows.", field="rosterId")
+    order = RunOrder(
         tenant=tenant,
         workflow_id=workflows[0],
-        source=asked.trigger_source,
+        source=body.trigger_source,
         principal=request.caller.id,
-        roster_id=seat.entry.roster_id,
+        roster_id=member.entry.roster_id,
     )
-    await services.triggers.firing.drawn(order)
-    item = asked.as_work_item if isinstance(asked.as_work_item, dict) else ITEM
-    row = await woken(request, order.source, order.workflow_id, order.roster_id, item)
+    await services.triggers.run_starter.drawn(order)
+    item = body.as_work_item if isinstance(body.as_work_item, dict) else ITEM
+    row = await deliver_by_source(request, order.source, order.workflow_id, order.roster_id, item)
     if row.run_id is None:
-        raise Conflict(f"No run was begun: {row.reason}", rosterId=seat.entry.roster_id)
-    said = {"runId": row.run_id, "rosterId": seat.entry.roster_id}
-    return Reply({**said, "triggerSubscriptionId": row.subscription})
+        raise Conflict(f"No run was begun: {row.reason}", rosterId=member.entry.roster_id)
+    answer = {"runId": row.run_id, "rosterId": member.entry.roster_id}
+    return Reply({**answer, "triggerSubscriptionId": row.subscription})
 
 
-async def _somebody(request: Request, name: str | None) -> Seat:
+async def _find_or_hire(request: Request, name: str | None) -> MemberVersion:
     services, tenant = request.services, request.caller.tenant
     if name is not None:
         return await services.roster.must_find(tenant, name)
-    found = await services.roster.find(tenant, NAME)
-    if found is not None:
-        return found
+    member = await services.roster.find(tenant, NAME)
+    if member is not None:
+        return member
     agent = Agent(name=AGENT, role="tester", prompt="You are asked by a test suite. Be brief.")
     await services.agents.put(tenant, agent, by="conformance")
-    entry = Entry(
+    entry = MemberEntry(
         roster_id=NAME,
         persona="Sally",
-        agent_ref=AgentRef(agent_id=agent.manifest_id),
-        owner=Owner(tenant_id=tenant),
+        agent_ref=MemberAgentRef(agent_id=agent.manifest_id),
+        owner=MemberOwner(tenant_id=tenant),
         workflows=(FLOW,),
     )
-    hired = Hired(entry=entry, did="hired", hired_at=services.clock.millis())
-    known = await services.roster.history(tenant, NAME)
-    guard = nobody(tenant, NAME)
-    guard = replace(guard, revision=known[0].revision) if known else guard
-    if not known or known[0].gone:
-        with suppress(Overtaken):  # another call has hired it meanwhile
-            await services.roster.put(tenant, hired, "conformance", guard)
+    record = MemberRecord(entry=entry, did="hired", hired_at=services.clock.millis())
+    versions = await services.roster.history(tenant, NAME)
+    guard = new_member_guard(tenant, NAME)
+    guard = replace(guard, revision=versions[0].revision) if versions else guard
+    if not versions or versions[0].gone:
+        with suppress(Overtaken):  # another call added it meanwhile
+            await services.roster.put(tenant, record, "conformance", guard)
     return await services.roster.must_find(tenant, NAME)

@@ -1,4 +1,4 @@
-"""Seams for supervisors and attested children of a host under trial: real workflows, really run."""
+"""Seams ``agentloop/run`` and ``subrun/attest``: supervisors and children."""
 
 from typing import Annotated, Any
 
@@ -8,27 +8,27 @@ from moot.api.http.request import Reply, Request, encode
 from moot.core.commands import CancelRun
 from moot.core.errors import Unavailable
 from moot.core.events import Event
-from moot.core.json.canonical import digest
-from moot.core.runs.answers import Answer
+from moot.core.json.canonical import canonical_digest
+from moot.core.runs.answers import GateAnswer
 from moot.core.runs.start import StartRun
 from moot.core.speaker import Speaker
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
-from moot.core.workflows.node_types import ATTESTED
+from moot.core.workflows.node_types import ATTESTATION
 
 MOST_TURNS = 100
-#: looks at a run that neither ends nor asks
+#: Seconds to wait for a run that neither ends nor asks.
 PATIENCE = 100
 PREFIX = "conformance-seam"
-#: how sure a supervisor is of a decision that a person shall look at
+#: Confidence of a decision that a person must review.
 UNSURE = 0.3
 
 Turn = Annotated[int, Meta(ge=1, le=MOST_TURNS)]
 
 
-class Loop(Struct, frozen=True, rename="camel"):
-    """A workspace is not offered: when it would be written to does not matter."""
+class AgentLoop(Struct, frozen=True, rename="camel"):
+    """A loop of turns. This host has no workspace, so ``workspaceWriteAtTurn`` is ignored."""
 
     turns: Turn = 1
     suspend_at_turn: Turn | None = None
@@ -36,7 +36,7 @@ class Loop(Struct, frozen=True, rename="camel"):
     workspace_write_at_turn: Turn | None = None
 
 
-class Attested(Struct, frozen=True, rename="camel"):
+class ChildAttestation(Struct, frozen=True, rename="camel"):
     child_outputs: Annotated[dict[str, Any], Meta(max_length=100)]
     output_attestation: dict[str, Any] = {}
     approval_action: str | None = None
@@ -61,7 +61,7 @@ def _node(name: str, type_id: str, config: dict[str, Any]) -> dict[str, Any]:
 WORKER = _workflow(f"{PREFIX}-worker", [_node("work", "core.noop", {})])
 
 
-async def _begun(request: Request, body: dict[str, Any], inputs: dict[str, Any]) -> str:
+async def _start_workflow(request: Request, body: dict[str, Any], inputs: dict[str, Any]) -> str:
     services, tenant = request.services, request.caller.tenant
     for each in (WORKER, body):
         flow = await services.host.flows.register(tenant, encode(each))
@@ -76,8 +76,8 @@ async def _begun(request: Request, body: dict[str, Any], inputs: dict[str, Any])
     return (await services.host.create(flow, command)).run_id
 
 
-async def _settled(request: Request, run_id: str) -> Run:
-    """The run once it has ended or asks somebody."""
+async def _wait_until_settled(request: Request, run_id: str) -> Run:
+    """Return the run once it has ended or asks a question."""
     host, tenant = request.services.host, request.caller.tenant
     reader = host.hub.subscribe(run_id)
     try:
@@ -93,20 +93,20 @@ async def _settled(request: Request, run_id: str) -> Run:
     raise Unavailable("The run takes too long.")
 
 
-async def _answered(request: Request, run_id: str, node_id: str, value: dict[str, Any]) -> Run:
+async def _answer_run(request: Request, run_id: str, node_id: str, value: dict[str, Any]) -> Run:
     services, who = request.services, Speaker(request.caller.id, admin=True)
-    given = Answer(node_id=node_id, value=value, who=who, at=services.clock.millis())
-    await services.host.handle(request.caller.tenant, run_id, given)
-    return await _settled(request, run_id)
+    command = GateAnswer(node_id=node_id, value=value, who=who, at=services.clock.millis())
+    await services.host.handle(request.caller.tenant, run_id, command)
+    return await _wait_until_settled(request, run_id)
 
 
-async def _given_up(request: Request, run_id: str) -> Run:
-    """What nobody answers is not left behind."""
+async def _cancel_run(request: Request, run_id: str) -> Run:
+    """Cancel a run that waits for an answer, so that none is left behind."""
     command = CancelRun(request.services.clock.millis(), "nobody-answered")
     return await request.services.host.handle(request.caller.tenant, run_id, command)
 
 
-async def _log(request: Request, run_id: str) -> list[Event]:
+async def _read_log(request: Request, run_id: str) -> list[Event]:
     host = request.services.host
     return await host.runs.log(await host.view(request.caller.tenant, run_id))
 
@@ -114,44 +114,44 @@ async def _log(request: Request, run_id: str) -> list[Event]:
 # -- a loop of turns -----------------------------------------------------------------------------
 
 
-async def loop(request: Request) -> Reply:
-    asked = await request.read(Loop)
-    run_id = await _begun(request, _loop_of(asked), {})
-    run, resumed = await _settled(request, run_id), False
-    if run.interrupts and asked.resume:
-        run, resumed = await _answered(request, run_id, "dispatch", {"action": "accept"}), True
+async def run_agent_loop(request: Request) -> Reply:
+    body = await request.read(AgentLoop)
+    run_id = await _start_workflow(request, _loop_workflow(body), {})
+    run, resumed = await _wait_until_settled(request, run_id), False
+    if run.interrupts and body.resume:
+        run, resumed = await _answer_run(request, run_id, "dispatch", {"action": "accept"}), True
     if not run.terminal:
-        await _given_up(request, run_id)
-    log = await _log(request, run_id)
-    body: dict[str, Any] = {"decisions": [event.payload for event in log if _decides(event)]}
+        await _cancel_run(request, run_id)
+    log = await _read_log(request, run_id)
+    answer: dict[str, Any] = {"decisions": [event.payload for event in log if _is_decision(event)]}
     if resumed:
-        body["resumedIteration"] = _resumed_at(log)
-    return Reply(body)
+        answer["resumedIteration"] = _resumed_turn(log)
+    return Reply(answer)
 
 
-def _loop_of(asked: Loop) -> dict[str, Any]:
-    """Each turn but the last hands work to the worker."""
+def _loop_workflow(body: AgentLoop) -> dict[str, Any]:
+    """Return a supervisor that dispatches to the worker in each turn but the last."""
     plan: list[dict[str, Any]] = [
-        {"kind": "next-worker", "nextWorkerIds": [WORKER["id"]]} for _ in range(asked.turns - 1)
+        {"kind": "next-worker", "nextWorkerIds": [WORKER["id"]]} for _ in range(body.turns - 1)
     ]
     plan.append({"kind": "terminate", "reason": "goal-reached"})
-    suspends = asked.suspend_at_turn or 0
-    if 0 < suspends <= asked.turns:
+    suspends = body.suspend_at_turn or 0
+    if 0 < suspends <= body.turns:
         plan[suspends - 1]["confidence"] = UNSURE
     nodes = [_node("supervisor", SUPERVISOR, {"plan": plan}), _node("dispatch", DISPATCH, {})]
-    name = f"{PREFIX}-loop-{asked.turns}-{suspends}"
+    name = f"{PREFIX}-loop-{body.turns}-{suspends}"
     return _workflow(name, nodes, ("supervisor", "dispatch"), ("dispatch", "supervisor"))
 
 
-def _decides(event: Event) -> bool:
+def _is_decision(event: Event) -> bool:
     return event.type == "runOrchestrator.decided"
 
 
-def _resumed_at(log: list[Event]) -> int:
-    """The turn that was under way when the run went on."""
+def _resumed_turn(log: list[Event]) -> int:
+    """Return the turn that was under way when the run resumed."""
     turn = 0
     for event in log:
-        if _decides(event):
+        if _is_decision(event):
             turn = event.payload["iteration"]
         elif event.type == "node.resumed":
             break
@@ -161,43 +161,48 @@ def _resumed_at(log: list[Event]) -> int:
 # -- an attested child ---------------------------------------------------------------------------
 
 
-async def attest(request: Request) -> Reply:
-    asked = await request.read(Attested)
-    given = {f"given:{name}": value for name, value in asked.child_outputs.items()}
-    run_id = await _begun(request, _attesting(asked), given)
-    run = await _settled(request, run_id)
-    if run.interrupts and asked.approval_action is not None:
-        value: dict[str, Any] = {"action": asked.approval_action}
-        if asked.approval_action == "edit-accept":
-            edited = asked.edited_artifact_data
-            value["editedArtifactData"] = asked.child_outputs if edited is UNSET else edited
-        run = await _answered(request, run_id, "sub", value)
+async def attest_child(request: Request) -> Reply:
+    body = await request.read(ChildAttestation)
+    inputs = {f"given:{name}": value for name, value in body.child_outputs.items()}
+    run_id = await _start_workflow(request, _attestation_workflow(body), inputs)
+    run = await _wait_until_settled(request, run_id)
+    if run.interrupts and body.approval_action is not None:
+        value: dict[str, Any] = {"action": body.approval_action}
+        if body.approval_action == "edit-accept":
+            edited = body.edited_artifact_data
+            value["editedArtifactData"] = body.child_outputs if edited is UNSET else edited
+        run = await _answer_run(request, run_id, "sub", value)
     if not run.terminal:
-        run = await _given_up(request, run_id)
-    log = await _log(request, run_id)
+        run = await _cancel_run(request, run_id)
+    log = await _read_log(request, run_id)
     outputs = run.nodes["sub"].outputs or {}
     merged = run.status is Status.COMPLETED and outputs.get("merged", True)
-    body = {"attestation": outputs.get("attestation", {}), "harvestedEvent": _harvested(log)}
+    answer = {
+        "attestation": outputs.get("attestation", {}),
+        "harvestedEvent": _harvest_payload(log),
+    }
     if merged:
-        kept = {name: run.variables[name] for name in asked.child_outputs if name in run.variables}
-        body["mergedValues"] = kept
-    return Reply({**body, "merged": merged})
+        merged_values = {
+            name: run.variables[name] for name in body.child_outputs if name in run.variables
+        }
+        answer["mergedValues"] = merged_values
+    return Reply({**answer, "merged": merged})
 
 
-def _attesting(asked: Attested) -> dict[str, Any]:
-    """The child is handed what it shall give back, under the same names."""
-    names = list(asked.child_outputs)
+def _attestation_workflow(body: ChildAttestation) -> dict[str, Any]:
+    """Return a workflow whose child returns what it was handed, under the same names."""
+    names = list(body.child_outputs)
     config = {
         "workflowId": WORKER["id"],
         "inputMapping": {name: f"given:{name}" for name in names},
         "outputMapping": {name: name for name in names},
         "onChildFailure": "absorb",
-        ATTESTED: asked.output_attestation,
+        ATTESTATION: body.output_attestation,
     }
-    name = f"{PREFIX}-attest-{digest(config)[:20]}"
+    name = f"{PREFIX}-attest-{canonical_digest(config)[:20]}"
     return _workflow(name, [_node("sub", "core.subWorkflow", config)])
 
 
-def _harvested(log: list[Event]) -> dict[str, Any] | None:
+def _harvest_payload(log: list[Event]) -> dict[str, Any] | None:
     phases = [event.payload for event in log if event.type == "core.workflowChain.event"]
-    return next((said for said in phases if said["phase"] == "output.harvested"), None)
+    return next((payload for payload in phases if payload["phase"] == "output.harvested"), None)

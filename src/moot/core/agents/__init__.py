@@ -1,1 +1,1 @@
-"""agents."""
+"""Decide about agents in a run: their events, deployments and model keys."""

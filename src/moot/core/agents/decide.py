@@ -1,140 +1,159 @@
-"""What the doings of agents cause: each is said once, the work passes from one to the next, and a
-decision that its agent is not sure of waits for a person.
+"""Turn the reports of agents into events.
+
+Each report is recorded once. A decision below the confidence threshold waits for a person.
 """
 
 from typing import Any
 
 from msgspec.structs import replace
 
-from moot.core.agents import tool_approval
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
+from moot.core.ids import derived_id
 from moot.core.interrupts import decide, escalations
 from moot.core.runs import nodes
-from moot.core.runs.handles import worker
+from moot.core.runs.handles import node_agent
 from moot.core.runs.nodes import Emit
 from moot.core.state.agents import (
-    ASKED,
-    CALLED,
-    DECIDED,
-    DELTA,
-    DONE,
+    AGENT_DECIDED,
     HANDLERS,
     HANDOFF,
-    INVOKED,
+    INVOCATION_COMPLETED,
+    INVOCATION_STARTED,
     REASONED,
-    RETURNED,
-    bound,
+    REASONING_DELTA,
+    TOOL_CALLED,
+    TOOL_RETURNED,
+    version_key,
 )
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
+from moot.core.state.tool_requests import TOOL_ASKED, TOOL_CALL, abbreviate_arguments
 from moot.core.workflows.definition import SUPERVISOR
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
+from moot.core.workflows.node_types import GateSpec
 
-#: of one attempt: calls that have not come back, and decisions
+#: limits of one attempt: open tool calls, and decisions
 MOST_CALLS = 256
 MOST_DECISIONS = 256
 
-#: what an attempt says once
-TOLD = frozenset({*HANDLERS, ASKED})
-#: questions about tools are counted from here, those about decisions from 0
-TOOLS_FROM = 1000
+#: events that an attempt records once
+ONCE_EVENTS = frozenset({*HANDLERS, TOOL_ASKED})
+#: numbers of questions about tools begin here, those of questions about decisions at 0
+TOOL_QUESTIONS_FROM = 1000
 
-PINNED = frozenset({"node.started", "node.completed"})
+ATTRIBUTED_EVENTS = frozenset({"node.started", "node.completed"})
 
 
-def emit(run: Run, flow: Flow, said: Emit) -> list[NewEvent]:
-    """Facts a node reports while it works. What the agent of the attempt has said before, ahead of
-    a crash or of a question, is not said again."""
-    state = nodes.at_work(run, said.node_id, said.attempt)
-    if state is None or not any(event.type in TOLD for event in said.events):
-        return nodes.emit(run, flow, said)
-    fresh = tuple(new for event in said.events if (new := _fresh(state, event)) is not None)
-    found = nodes.emit(run, flow, replace(said, events=fresh))
+def emit_agent_events(run: Run, flow: Flow, command: Emit) -> list[NewEvent]:
+    """Return the facts that a node reports while it works.
+
+    What the agent reported in this attempt before a crash or a question is not recorded again.
+    """
+    state = nodes.running_attempt(run, command.node_id, command.attempt)
+    if state is None or not any(event.type in ONCE_EVENTS for event in command.events):
+        return nodes.emit_events(run, flow, command)
+    fresh = tuple(new for event in command.events if (new := _new_event(state, event)) is not None)
+    events = nodes.emit_events(run, flow, replace(command, events=fresh))
     for event in fresh:
-        if event.type == ASKED:
-            return [*found, *_permission(run, flow, said, event)]
-    if flow.nodes[said.node_id].type.type_id == SUPERVISOR:
-        return found  # what it is not sure of is held back with its turn
+        if event.type == TOOL_ASKED:
+            return [*events, *_ask_about_tool(run, flow, command, event)]
+    if flow.nodes[command.node_id].type.type_id == SUPERVISOR:
+        return events  # an unsure decision is held back with its turn
     for event in fresh:
-        told = event.payload
-        if event.type == DECIDED and escalations.is_unsure(
-            run, told.get("confidence"), told.get("threshold")
+        payload = event.payload
+        if event.type == AGENT_DECIDED and escalations.is_unsure(
+            run, payload.get("confidence"), payload.get("threshold")
         ):
-            return [*found, *_question(run, flow, said, event)]
-    return found
+            return [*events, *_ask_about_decision(run, flow, command, event)]
+    return events
 
 
-def _fresh(state: NodeState, event: NewEvent) -> NewEvent | None:
-    """The event as it is recorded, or None when it has been. A command may be decided again, so
-    the event itself stays as it is. Raises BadRequest for what cannot come now."""
-    if event.type not in TOLD:
+def _new_event(state: NodeState, event: NewEvent) -> NewEvent | None:
+    """Return the event to record, or None when it is already recorded.
+
+    A command may be decided again, so the event itself is not changed. Raise BadRequest for an
+    event that cannot come now.
+    """
+    if event.type not in ONCE_EVENTS:
         return event
     nth: int = (event.hints or {}).get("nth", 0)
-    if event.type == DELTA:
-        told = nth != state.said.get(REASONED, 0)
-        told = told or event.payload["sequence"] < state.said.get(DELTA, 0)
-        return None if told else replace(event, hints=None)
-    if event.type == RETURNED:
-        return _come_back(state, event, nth)
-    if event.type == CALLED and len(state.calls) >= MOST_CALLS:
+    if event.type == REASONING_DELTA:
+        recorded = nth != state.said.get(REASONED, 0)
+        recorded = recorded or event.payload["sequence"] < state.said.get(REASONING_DELTA, 0)
+        return None if recorded else replace(event, hints=None)
+    if event.type == TOOL_RETURNED:
+        return _tool_result(state, event, nth)
+    if event.type == TOOL_CALLED and len(state.calls) >= MOST_CALLS:
         raise BadRequest(f"No more than {MOST_CALLS} tool calls can be open.")
-    if event.type in (DECIDED, ASKED) and nth >= MOST_DECISIONS:
+    if event.type in (AGENT_DECIDED, TOOL_ASKED) and nth >= MOST_DECISIONS:
         raise BadRequest(f"An attempt may decide or ask {MOST_DECISIONS} times.")
     return None if nth < state.said.get(event.type, 0) else replace(event, hints=None)
 
 
-def _come_back(state: NodeState, event: NewEvent, nth: int) -> NewEvent | None:
-    """What a tool gives is caused by its call."""
+def _tool_result(state: NodeState, event: NewEvent, nth: int) -> NewEvent | None:
+    """Return a tool's result with its call as the cause."""
     call = state.calls.get(event.payload["callId"])
     if call is not None:
         return replace(event, hints=None, cause=call)
-    if nth >= state.said.get(CALLED, 0):
+    if nth >= state.said.get(TOOL_CALLED, 0):
         raise BadRequest("No such tool was called.", callId=event.payload["callId"])
     return None
 
 
-def _question(run: Run, flow: Flow, said: Emit, event: NewEvent) -> list[NewEvent]:
-    told = event.payload
-    spec = escalations.held(
-        run, told["agentId"], told["confidence"], told["decision"], told.get("threshold")
+def _ask_about_decision(run: Run, flow: Flow, command: Emit, event: NewEvent) -> list[NewEvent]:
+    payload = event.payload
+    spec = escalations.low_confidence_gate(
+        run,
+        payload["agentId"],
+        payload["confidence"],
+        payload["decision"],
+        payload.get("threshold"),
     )
-    number = run.nodes[said.node_id].said.get(DECIDED, 0)
-    asked = decide.request(run, flow, flow.nodes[said.node_id], spec, said.at, number)
-    asked[0].cause = None  # the decision, just before
-    return asked
+    number = run.nodes[command.node_id].said.get(AGENT_DECIDED, 0)
+    events = decide.request_interrupt(
+        run, flow, flow.nodes[command.node_id], spec, command.at, number
+    )
+    events[0].cause = None  # caused by the decision just before
+    return events
 
 
-def _permission(run: Run, flow: Flow, said: Emit, event: NewEvent) -> list[NewEvent]:
-    """The question whether a tool may be used so."""
-    number = TOOLS_FROM + run.nodes[said.node_id].said.get(ASKED, 0)
-    spec = tool_approval.wanted(run, said.node_id, event.payload, number)
-    asked = decide.request(run, flow, flow.nodes[said.node_id], spec, said.at, number)
-    asked[0].cause = None  # the wish, just before
-    return asked
+def _ask_about_tool(run: Run, flow: Flow, command: Emit, event: NewEvent) -> list[NewEvent]:
+    """Ask a person whether the agent may use a tool with these inputs."""
+    number = TOOL_QUESTIONS_FROM + run.nodes[command.node_id].said.get(TOOL_ASKED, 0)
+    spec = tool_approval_gate(run, command.node_id, event.payload, number)
+    events = decide.request_interrupt(
+        run, flow, flow.nodes[command.node_id], spec, command.at, number
+    )
+    events[0].cause = None  # caused by the request just before
+    return events
 
 
-def attributed(run: Run, flow: Flow, events: list[NewEvent]) -> list[NewEvent]:
-    """Starts and ends of pinned nodes name their agent; when the work passes to another agent, that
-    is said first."""
-    found: list[NewEvent] = []
+def attribute_agents(run: Run, flow: Flow, events: list[NewEvent]) -> list[NewEvent]:
+    """Name the agent in starts and ends of its nodes.
+
+    When the work passes to another agent, a handoff event comes first.
+    """
+    attributed: list[NewEvent] = []
     holder = run.agent
     for event in events:
-        agent = worker(run, flow, event.node_id or "") if event.type in PINNED else None
+        agent = (
+            node_agent(run, flow, event.node_id or "") if event.type in ATTRIBUTED_EVENTS else None
+        )
         if agent is not None:
             event.payload["agent"] = agent
-            if event.type == "node.started" and _takes_over(run, event):
+            if event.type == "node.started" and _is_new_turn(run, event):
                 if holder is not None and holder["agentId"] != agent["agentId"]:
-                    found.append(_passed(event, holder["agentId"], agent["agentId"]))
+                    attributed.append(_handoff_event(event, holder["agentId"], agent["agentId"]))
                 holder = agent
-        found += _bracketed(run, flow, event, agent)
-    return found
+        attributed += _with_invocation(run, flow, event, agent)
+    return attributed
 
 
-def _bracketed(
+def _with_invocation(
     run: Run, flow: Flow, event: NewEvent, agent: dict[str, Any] | None
 ) -> list[NewEvent]:
-    """A pure node whose agent is bound by channel says which version serves; nobody is asked."""
+    """Add the invocation events of a pure node whose agent is bound by channel."""
     channel = (agent or {}).get("channel")
     version = _version(run, agent["agentId"], channel) if agent and channel else None
     if agent is None or version is None or flow.nodes[str(event.node_id)].type.instant is None:
@@ -146,7 +165,7 @@ def _bracketed(
     }
     if event.type == "node.completed":
         done = {**named, "outcome": "completed"}
-        return [NewEvent(DONE, done, event.node_id, cause=event.cause), event]
+        return [NewEvent(INVOCATION_COMPLETED, done, event.node_id, cause=event.cause), event]
     began = {
         **named,
         "source": "workflow-node",
@@ -155,19 +174,35 @@ def _bracketed(
         "toolSurfaceCount": 0,
         "memoryBound": False,
     }
-    return [event, NewEvent(INVOKED, began, event.node_id)]
+    return [event, NewEvent(INVOCATION_STARTED, began, event.node_id)]
 
 
 def _version(run: Run, agent_id: str, channel: str) -> str | None:
     member = run.members.get(agent_id)
-    return member.version if member is not None else run.versions.get(bound(agent_id, channel))
+    return (
+        member.version if member is not None else run.versions.get(version_key(agent_id, channel))
+    )
 
 
-def _takes_over(run: Run, event: NewEvent) -> bool:
-    """An attempt that is made again is nobody's turn; a loop that comes round is."""
+def _is_new_turn(run: Run, event: NewEvent) -> bool:
+    """Return whether the node starts for the first time, or again in a loop's next round."""
     return event.node_id not in run.nodes or "again" in (event.hints or {})
 
 
-def _passed(start: NewEvent, holder: str, taker: str) -> NewEvent:
+def _handoff_event(start: NewEvent, holder: str, taker: str) -> NewEvent:
     payload = {"fromAgentId": holder, "toAgentId": taker}
     return NewEvent(HANDOFF, payload, start.node_id, cause=start.cause)
+
+
+def tool_approval_gate(run: Run, node_id: str, payload: dict[str, Any], number: int) -> GateSpec:
+    """Return the approval that a node waits for. ``payload`` is that of ``moot.tool.asked``."""
+    agent, tool = payload.get("agentId", "an agent"), payload.get("toolName", "")
+    data = {
+        "artifactId": derived_id("art_", run.run_id, node_id, str(number)),
+        "artifactType": TOOL_CALL,
+        "artifactData": {"toolName": tool, "inputs": payload.get("inputs", {})},
+        "title": f"Let {agent} use {tool}?",
+        "description": abbreviate_arguments(payload.get("inputs", {})),
+        "actions": ["accept", "reject"],
+    }
+    return GateSpec(kind="approval", data=data)

@@ -1,7 +1,6 @@
-"""Which version of an agent serves whom: states of versions, channels, shares of runs.
+"""Decide which version of an agent serves which runs.
 
-Pure. A change is decided on what there is, gives what there is then, and the events that tell of
-it; or it is refused.
+Pure. A change returns the new deployment and its events, or is refused.
 """
 
 import hashlib
@@ -13,271 +12,311 @@ from msgspec.structs import replace
 
 from moot.core.errors import BadRequest, Conflict
 
-State = Literal["draft", "test", "staged", "active", "paused", "deprecated", "rolled-back"]
-STATES: tuple[State, ...] = (
+VersionState = Literal["draft", "test", "staged", "active", "paused", "deprecated", "rolled-back"]
+STATES: tuple[VersionState, ...] = (
     "draft", "test", "staged", "active", "paused", "deprecated", "rolled-back"
 )  # fmt: skip
 
-#: where a version may go from each state by being promoted
-PROMOTED: dict[State, State] = {
+#: the state after a promotion, by the state before it
+NEXT_STATE: dict[VersionState, VersionState] = {
     "draft": "test", "test": "staged", "staged": "active", "paused": "active"
 }  # fmt: skip
 
 STABLE, LATEST = "stable", "latest"
-#: channels that versions are bound to; ``latest`` is the newest active one without being bound
-BOUND = (STABLE, "canary")
-CHANNELS = (*BOUND, LATEST)
+#: channels that a version can be bound to; ``latest`` is always the newest active version
+BINDABLE_CHANNELS = (STABLE, "canary")
+CHANNELS = (*BINDABLE_CHANNELS, LATEST)
 
 Percent = Annotated[int, Meta(ge=0, le=100)]
 Version = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
-class Change(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What is asked for, as the protocol has it."""
+class DeploymentChange(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """A requested change, as the protocol defines it."""
 
     version: Version
     transition: Literal["promote", "pause", "deprecate", "rollback", "adjust-canary"]
-    to_state: State | None = None
+    to_state: VersionState | None = None
     channel: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
     canary_percent: Percent | None = None
     eval_run_id: Annotated[str, Meta(min_length=1)] | None = None
     reason: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
 
 
-class Deployed(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One version."""
+class DeployedVersion(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One version of an agent."""
 
     version: str
-    state: State = "draft"
+    state: VersionState = "draft"
     channels: tuple[str, ...] = ()
     canary_percent: int = 100
     rollback_pointer: str | None = None
     eval_run_id: str | None = None
 
 
-class Deployment(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The versions of one agent, in the order they were first promoted."""
+class AgentDeployment(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The versions of one agent, in the order in which they were first promoted."""
 
     agent_id: str
-    versions: dict[str, Deployed] = {}
+    versions: dict[str, DeployedVersion] = {}
 
-    def of(self, version: str) -> Deployed:
-        return self.versions.get(version) or Deployed(version=version)
+    def of(self, version: str) -> DeployedVersion:
+        return self.versions.get(version) or DeployedVersion(version=version)
 
-    def put(self, *changed: Deployed) -> "Deployment":
+    def with_versions(self, *changed: DeployedVersion) -> "AgentDeployment":
         return replace(self, versions={**self.versions, **{each.version: each for each in changed}})
 
-    def serving(self, channel: str) -> list[Deployed]:
-        """The active versions of a channel, those that get a share of the runs first."""
-        found = [
+    def serving(self, channel: str) -> list[DeployedVersion]:
+        """Return the active versions of a channel; those with a share of the runs come first."""
+        active = [
             each
             for each in self.versions.values()
             if each.state == "active" and (channel == LATEST or channel in each.channels)
         ]
         if channel == LATEST:
-            return found[-1:]
-        return sorted(found, key=lambda each: each.canary_percent)
+            return active[-1:]
+        return sorted(active, key=lambda each: each.canary_percent)
 
 
-Told = tuple[str, dict[str, Any]]
+#: type and payload
+DeploymentEvent = tuple[str, dict[str, Any]]
 
 
-def changed(found: Deployment, asked: Change) -> tuple[Deployment, list[Told]]:
-    """What there is then, and what is told of it. Raises Conflict or BadRequest."""
-    if asked.channel is not None and asked.channel not in BOUND:
+def change_deployment(
+    deployment: AgentDeployment, change: DeploymentChange
+) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+    """Return the new deployment and its events. Raise Conflict or BadRequest."""
+    if change.channel is not None and change.channel not in BINDABLE_CHANNELS:
         raise BadRequest(
-            f"'{asked.channel}' is no channel to bind a version to; use {', '.join(BOUND)}.",
+            f"'{change.channel}' is no channel to bind a version to;"
+            f" use {', '.join(BINDABLE_CHANNELS)}.",
             field="channel",
         )
-    return CHANGES[asked.transition](found, found.of(asked.version), asked)
+    return TRANSITIONS[change.transition](deployment, deployment.of(change.version), change)
 
 
-def _promote(found: Deployment, mine: Deployed, asked: Change) -> tuple[Deployment, list[Told]]:
-    binds = mine.state == "active" and asked.channel is not None
-    target = mine.state if binds else PROMOTED.get(mine.state)
-    if target is None or asked.to_state not in (None, target):
-        raise _illegal(mine, asked.to_state or "the next state")
-    mine = replace(mine, state=target, eval_run_id=asked.eval_run_id or mine.eval_run_id)
-    told: dict[str, Any] = {"toVersion": mine.version, "toState": target}
+def _promote(
+    deployment: AgentDeployment, version: DeployedVersion, change: DeploymentChange
+) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+    rebinds = version.state == "active" and change.channel is not None
+    target = version.state if rebinds else NEXT_STATE.get(version.state)
+    if target is None or change.to_state not in (None, target):
+        raise _illegal_transition(version, change.to_state or "the next state")
+    version = replace(version, state=target, eval_run_id=change.eval_run_id or version.eval_run_id)
+    payload: dict[str, Any] = {"toVersion": version.version, "toState": target}
     if target != "active":
-        if asked.canary_percent is not None or asked.channel is not None:
+        if change.canary_percent is not None or change.channel is not None:
             raise BadRequest("Only an active version serves a channel.", field="channel")
-        return found.put(mine), [_told("promoted", found, told)]
-    channel = asked.channel or (mine.channels[0] if mine.channels else STABLE)
-    before = [each for each in found.serving(channel) if each.version != mine.version]
-    percent = 100 if asked.canary_percent is None else asked.canary_percent
-    mine = replace(
-        mine,
-        channels=tuple(dict.fromkeys((*mine.channels, channel))),
+        return deployment.with_versions(version), [
+            _deployment_event("promoted", deployment, payload)
+        ]
+    channel = change.channel or (version.channels[0] if version.channels else STABLE)
+    before = [each for each in deployment.serving(channel) if each.version != version.version]
+    percent = 100 if change.canary_percent is None else change.canary_percent
+    version = replace(
+        version,
+        channels=tuple(dict.fromkeys((*version.channels, channel))),
         canary_percent=percent,
-        rollback_pointer=before[-1].version if before else mine.rollback_pointer,
+        rollback_pointer=before[-1].version if before else version.rollback_pointer,
     )
-    told |= {"channel": channel, "canaryPercent": percent}
+    payload |= {"channel": channel, "canaryPercent": percent}
     if before:
-        told["fromVersion"] = before[-1].version
-    if mine.eval_run_id is not None:
-        told["evalRunId"] = mine.eval_run_id
-    return _shared(found.put(mine), mine, (channel,)), [_told("promoted", found, told)]
+        payload["fromVersion"] = before[-1].version
+    if version.eval_run_id is not None:
+        payload["evalRunId"] = version.eval_run_id
+    return _share_channels(deployment.with_versions(version), version, (channel,)), [
+        _deployment_event("promoted", deployment, payload)
+    ]
 
 
-def _shared(found: Deployment, mine: Deployed, channels: tuple[str, ...]) -> Deployment:
-    """A version that gets every run takes the channel from the others; shares add up to all."""
+def _share_channels(
+    deployment: AgentDeployment, version: DeployedVersion, channels: tuple[str, ...]
+) -> AgentDeployment:
+    """Take a channel from the others when this version gets every run.
+
+    Raise Conflict when the shares would exceed all runs.
+    """
     for channel in channels:
-        others = [each for each in found.serving(channel) if each.version != mine.version]
-        if mine.canary_percent == 100:
+        others = [each for each in deployment.serving(channel) if each.version != version.version]
+        if version.canary_percent == 100:
             whole = [each for each in others if each.canary_percent == 100]
-            found = found.put(*(_without(each, channel) for each in whole))
+            deployment = deployment.with_versions(
+                *(_leave_channel(each, channel) for each in whole)
+            )
             continue
-        parts = sum(each.canary_percent for each in others if each.canary_percent < 100)
-        if parts + mine.canary_percent > 100:
+        shared = sum(each.canary_percent for each in others if each.canary_percent < 100)
+        if shared + version.canary_percent > 100:
             raise Conflict(f"More than all runs of '{channel}' would be shared out.")
-    return found
+    return deployment
 
 
-def _without(mine: Deployed, channel: str) -> Deployed:
-    return replace(mine, channels=tuple(each for each in mine.channels if each != channel))
+def _leave_channel(version: DeployedVersion, channel: str) -> DeployedVersion:
+    return replace(version, channels=tuple(each for each in version.channels if each != channel))
 
 
-def _pause(found: Deployment, mine: Deployed, asked: Change) -> tuple[Deployment, list[Told]]:
-    return _moved(found, mine, asked, "paused", mine.channels)
+def _pause(
+    deployment: AgentDeployment, version: DeployedVersion, change: DeploymentChange
+) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+    return _change_state(deployment, version, change, "paused", version.channels)
 
 
-def _deprecate(found: Deployment, mine: Deployed, asked: Change) -> tuple[Deployment, list[Told]]:
-    return _moved(found, mine, asked, "deprecated", ())
+def _deprecate(
+    deployment: AgentDeployment, version: DeployedVersion, change: DeploymentChange
+) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+    return _change_state(deployment, version, change, "deprecated", ())
 
 
-def _moved(
-    found: Deployment, mine: Deployed, asked: Change, state: State, channels: tuple[str, ...]
-) -> tuple[Deployment, list[Told]]:
-    if mine.state != "active" or asked.to_state not in (None, state):
-        raise _illegal(mine, asked.to_state or state)
-    told = {"version": mine.version, "fromState": mine.state, "toState": state}
-    moved = replace(mine, state=state, channels=channels)
-    return found.put(moved), [_told("state.changed", found, told)]
+def _change_state(
+    deployment: AgentDeployment,
+    version: DeployedVersion,
+    change: DeploymentChange,
+    state: VersionState,
+    channels: tuple[str, ...],
+) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+    if version.state != "active" or change.to_state not in (None, state):
+        raise _illegal_transition(version, change.to_state or state)
+    payload = {"version": version.version, "fromState": version.state, "toState": state}
+    moved = replace(version, state=state, channels=channels)
+    return deployment.with_versions(moved), [
+        _deployment_event("state.changed", deployment, payload)
+    ]
 
 
-def _rollback(found: Deployment, mine: Deployed, asked: Change) -> tuple[Deployment, list[Told]]:
-    pointer = mine.rollback_pointer
-    if mine.state != "active" or asked.to_state not in (None, "rolled-back"):
-        raise _illegal(mine, "rolled-back")
+def _rollback(
+    deployment: AgentDeployment, version: DeployedVersion, change: DeploymentChange
+) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+    pointer = version.rollback_pointer
+    if version.state != "active" or change.to_state not in (None, "rolled-back"):
+        raise _illegal_transition(version, "rolled-back")
     if pointer is None:
         raise Conflict(
-            f"Version {mine.version} took nobody's place; there is nothing to go back to.",
-            version=mine.version,
+            f"Version {version.version} took nobody's place; there is nothing to go back to.",
+            version=version.version,
         )
-    back = found.of(pointer)
-    channels = tuple(dict.fromkeys((*back.channels, *mine.channels)))
-    back = replace(back, state="active", channels=channels, canary_percent=100)
-    gone = replace(mine, state="rolled-back", channels=())
-    told: dict[str, Any] = {
-        "fromVersion": mine.version,
+    previous = deployment.of(pointer)
+    channels = tuple(dict.fromkeys((*previous.channels, *version.channels)))
+    previous = replace(previous, state="active", channels=channels, canary_percent=100)
+    rolled_back = replace(version, state="rolled-back", channels=())
+    payload: dict[str, Any] = {
+        "fromVersion": version.version,
         "toVersion": pointer,
         "rollbackPointer": pointer,
     }
-    if asked.reason is not None:
-        told["reason"] = asked.reason
-    return _shared(found.put(gone, back), back, channels), [_told("rolled-back", found, told)]
+    if change.reason is not None:
+        payload["reason"] = change.reason
+    return _share_channels(deployment.with_versions(rolled_back, previous), previous, channels), [
+        _deployment_event("rolled-back", deployment, payload)
+    ]
 
 
-def _adjust(found: Deployment, mine: Deployed, asked: Change) -> tuple[Deployment, list[Told]]:
-    if asked.canary_percent is None:
+def _adjust_canary(
+    deployment: AgentDeployment, version: DeployedVersion, change: DeploymentChange
+) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+    if change.canary_percent is None:
         raise BadRequest("canaryPercent says which share of the runs.", field="canaryPercent")
-    if mine.state != "active" or not mine.channels:
-        raise Conflict(f"Version {mine.version} serves no channel.", version=mine.version)
-    told = {
-        "version": mine.version,
-        "fromPercent": mine.canary_percent,
-        "toPercent": asked.canary_percent,
+    if version.state != "active" or not version.channels:
+        raise Conflict(f"Version {version.version} serves no channel.", version=version.version)
+    payload = {
+        "version": version.version,
+        "fromPercent": version.canary_percent,
+        "toPercent": change.canary_percent,
     }
-    mine = replace(mine, canary_percent=asked.canary_percent)
+    version = replace(version, canary_percent=change.canary_percent)
     return (
-        _shared(found.put(mine), mine, mine.channels),
-        [_told("canary.adjusted", found, told)],
+        _share_channels(deployment.with_versions(version), version, version.channels),
+        [_deployment_event("canary.adjusted", deployment, payload)],
     )
 
 
-CHANGES = {
+TRANSITIONS = {
     "promote": _promote,
     "pause": _pause,
     "deprecate": _deprecate,
     "rollback": _rollback,
-    "adjust-canary": _adjust,
+    "adjust-canary": _adjust_canary,
 }
 
 
-def _told(what: str, found: Deployment, payload: dict[str, Any]) -> Told:
-    return f"deployment.{what}", {"agentId": found.agent_id, **payload}
+def _deployment_event(
+    name: str, deployment: AgentDeployment, payload: dict[str, Any]
+) -> DeploymentEvent:
+    return f"deployment.{name}", {"agentId": deployment.agent_id, **payload}
 
 
-class _Event(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class _DeploymentPayload(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
     agent_id: Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-class _Promoted(_Event, frozen=True, kw_only=True):
+class _PromotedPayload(_DeploymentPayload, frozen=True, kw_only=True):
     to_version: Version
-    to_state: State
+    to_state: VersionState
     channel: str | None = None
     canary_percent: Percent | None = None
     from_version: Version | None = None
     eval_run_id: str | None = None
 
 
-class _Moved(_Event, frozen=True, kw_only=True):
+class _StateChangedPayload(_DeploymentPayload, frozen=True, kw_only=True):
     version: Version
-    from_state: State
-    to_state: State
+    from_state: VersionState
+    to_state: VersionState
 
 
-class _RolledBack(_Event, frozen=True, kw_only=True):
+class _RolledBackPayload(_DeploymentPayload, frozen=True, kw_only=True):
     from_version: Version
     to_version: Version
     rollback_pointer: Version
     reason: str | None = None
 
 
-class _Adjusted(_Event, frozen=True, kw_only=True):
+class _CanaryAdjustedPayload(_DeploymentPayload, frozen=True, kw_only=True):
     version: Version
     from_percent: Percent
     to_percent: Percent
 
 
-#: everything that a change of versions is told by
-EVENTS: dict[str, type[_Event]] = {
-    "deployment.promoted": _Promoted,
-    "deployment.state.changed": _Moved,
-    "deployment.rolled-back": _RolledBack,
-    "deployment.canary.adjusted": _Adjusted,
+#: event type -> its payload
+EVENT_PAYLOADS: dict[str, type[_DeploymentPayload]] = {
+    "deployment.promoted": _PromotedPayload,
+    "deployment.state.changed": _StateChangedPayload,
+    "deployment.rolled-back": _RolledBackPayload,
+    "deployment.canary.adjusted": _CanaryAdjustedPayload,
 }
 
 
-def checked(told: Any) -> list[Told]:
-    """The events of a change. Raises BadRequest when it is anything else: what is told is believed
-    by whoever reads the log."""
-    found: list[Told] = []
-    for type_, payload in msgspec.convert(told, list[tuple[str, dict[str, Any]]]):
-        if type_ not in EVENTS:
+def check_deployment_events(raw: Any) -> list[DeploymentEvent]:
+    """Return the events of a change. Raise BadRequest when they are anything else."""
+    events: list[DeploymentEvent] = []
+    for type_, payload in msgspec.convert(raw, list[tuple[str, dict[str, Any]]]):
+        if type_ not in EVENT_PAYLOADS:
             raise BadRequest(f"'{type_[:64]}' tells of no deployment.", type=type_[:64])
-        msgspec.convert(payload, EVENTS[type_])
-        found.append((type_, payload))
-    return found
+        msgspec.convert(payload, EVENT_PAYLOADS[type_])
+        events.append((type_, payload))
+    return events
 
 
-def _illegal(mine: Deployed, wanted: str) -> Conflict:
+def _illegal_transition(version: DeployedVersion, target: str) -> Conflict:
     return Conflict(
-        f"Version {mine.version} is {mine.state} and cannot go to {wanted} from there.",
-        version=mine.version,
-        state=mine.state,
+        f"Version {version.version} is {version.state} and cannot go to {target} from there.",
+        version=version.version,
+        state=version.state,
     )
 
 
-def drawn(found: Deployment, channel: str, run_id: str) -> str | None:
-    """The version that serves a run of this channel, or None. A run draws once: what it draws
-    follows from its id, which nobody chooses."""
-    serving = found.serving(channel)
+def draw_version(deployment: AgentDeployment, channel: str, run_id: str) -> str | None:
+    """Return the version that serves a run of this channel, or None.
+
+    The run's id decides, so that a run always draws the same version.
+    """
+    serving = deployment.serving(channel)
     if not serving:
         return None
-    lot = hashlib.sha256(f"{run_id}\n{found.agent_id}\n{channel}".encode()).digest()
-    share = int.from_bytes(lot[:8], "big") % 100
+    digest = hashlib.sha256(f"{run_id}\n{deployment.agent_id}\n{channel}".encode()).digest()
+    share = int.from_bytes(digest[:8], "big") % 100
     for each in serving:
         if each.canary_percent == 100:
             break

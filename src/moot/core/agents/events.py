@@ -1,6 +1,4 @@
-"""What agents say of themselves, as it may be recorded: checked, cut to its measure, and without
-anything that must not be shown.
-"""
+"""Build the events that agents report: checked, shortened and without secrets."""
 
 from math import isfinite
 from typing import Any
@@ -9,55 +7,63 @@ from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.json import canonical
 from moot.core.secrets import MASK
-from moot.core.state.agents import ASKED, CALLED, DECIDED, DELTA, HANDOFF, REASONED, RETURNED
+from moot.core.state.agents import (
+    AGENT_DECIDED,
+    HANDOFF,
+    REASONED,
+    REASONING_DELTA,
+    TOOL_CALLED,
+    TOOL_RETURNED,
+)
+from moot.core.state.tool_requests import TOOL_ASKED
 
 VERBOSITIES = ("summary", "full", "off")
-VERBOSITY = "summary"
+DEFAULT_VERBOSITY = "summary"
 
-#: how much of a train of thought is kept, in tokens: of a summary, and of a whole one
+#: how much reasoning is recorded, in tokens: in a summary, and in full
 TOKEN_LIMIT = 512
 FULL_LIMIT = 65_536
-#: nobody here knows how a model counts; four characters are a token
-CHARACTERS_OF_A_TOKEN = 4
+#: an estimate, since each model counts tokens differently
+CHARACTERS_PER_TOKEN = 4
 
 
-def verbosity_of(configurable: dict[str, Any]) -> str:
-    """How much of its reasoning a run wants to be kept."""
-    asked = configurable.get("reasoningVerbosity")
-    return asked if asked in VERBOSITIES else VERBOSITY
+def reasoning_verbosity(configurable: dict[str, Any]) -> str:
+    """Return how much of its reasoning a run records."""
+    verbosity = configurable.get("reasoningVerbosity")
+    return verbosity if verbosity in VERBOSITIES else DEFAULT_VERBOSITY
 
 
-def check_id(agent_id: str) -> str:
+def check_agent_id(agent_id: str) -> str:
     if not 3 <= len(agent_id) <= 256:
         raise BadRequest("An agent's id has 3 to 256 characters.", agentId=agent_id[:256])
     return agent_id
 
 
-class Block:
-    """One train of thought, told in pieces: together they are the whole of it.
+class ReasoningBlock:
+    """One train of thought, recorded in pieces that add up to the whole.
 
     No piece shows a secret, nor a part that could become one with the next piece.
     """
 
     def __init__(self, verbosity: str, secrets: list[str]) -> None:
         limits = {"summary": TOKEN_LIMIT, "full": FULL_LIMIT, "off": 0}
-        self._room = limits[verbosity] * CHARACTERS_OF_A_TOKEN
+        self._room = limits[verbosity] * CHARACTERS_PER_TOKEN
         self._secrets = [secret for secret in secrets if secret]
-        self._held = ""
+        self._pending = ""
         self.whole = ""
 
     def add(self, piece: str) -> str:
-        """What of the piece, and of what was held back, may be told now."""
-        held = self._held + piece
-        spans = _spans(held, self._secrets)
-        until = _safe(held, spans, self._secrets)
-        self._held = held[until:]
-        return self._keep(_masked(held[:until], [span for span in spans if span[1] <= until]))
+        """Return what can be recorded now of this piece and the pending text."""
+        text = self._pending + piece
+        spans = _spans(text, self._secrets)
+        until = _safe_length(text, spans, self._secrets)
+        self._pending = text[until:]
+        return self._keep(_mask_spans(text[:until], [span for span in spans if span[1] <= until]))
 
     def close(self) -> str:
-        """The rest. ``whole`` is complete now."""
-        held, self._held = self._held, ""
-        return self._keep(_masked(held, _spans(held, self._secrets)))
+        """Return the rest. ``whole`` is complete afterwards."""
+        rest, self._pending = self._pending, ""
+        return self._keep(_mask_spans(rest, _spans(rest, self._secrets)))
 
     def _keep(self, text: str) -> str:
         piece = text[: self._room]
@@ -67,15 +73,15 @@ class Block:
 
 
 def _spans(text: str, secrets: list[str]) -> list[tuple[int, int]]:
-    """Where secrets stand, those that touch as one, in order."""
-    found = []
+    """Return the positions of secrets in order, with overlapping ones merged."""
+    spans = []
     for secret in secrets:
         at = text.find(secret)
         while at >= 0:
-            found.append((at, at + len(secret)))
+            spans.append((at, at + len(secret)))
             at = text.find(secret, at + 1)
     merged: list[tuple[int, int]] = []
-    for start, end in sorted(found):
+    for start, end in sorted(spans):
         if merged and start < merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
@@ -83,8 +89,8 @@ def _spans(text: str, secrets: list[str]) -> list[tuple[int, int]]:
     return merged
 
 
-def _safe(text: str, spans: list[tuple[int, int]], secrets: list[str]) -> int:
-    """How far the text can be told: what follows may be the beginning of a secret."""
+def _safe_length(text: str, spans: list[tuple[int, int]], secrets: list[str]) -> int:
+    """Return how much of the text cannot be the beginning of a secret."""
     longest = max(map(len, secrets), default=0)
     until = len(text)
     for start in range(max(0, len(text) - longest + 1), len(text)):
@@ -97,7 +103,7 @@ def _safe(text: str, spans: list[tuple[int, int]], secrets: list[str]) -> int:
     return until
 
 
-def _masked(text: str, spans: list[tuple[int, int]]) -> str:
+def _mask_spans(text: str, spans: list[tuple[int, int]]) -> str:
     pieces, after = [], 0
     for start, end in spans:
         pieces += [text[after:start], MASK]
@@ -105,20 +111,24 @@ def _masked(text: str, spans: list[tuple[int, int]]) -> str:
     return "".join([*pieces, text[after:]])
 
 
-def delta(node_id: str, agent_id: str, piece: str, block: int, number: int, how: str) -> NewEvent:
+def reasoning_delta_event(
+    node_id: str, agent_id: str, piece: str, block: int, number: int, how: str
+) -> NewEvent:
     payload = {"agentId": agent_id, "delta": piece, "sequence": number, "verbosity": how}
-    return NewEvent(DELTA, payload, node_id, hints={"nth": block})
+    return NewEvent(REASONING_DELTA, payload, node_id, hints={"nth": block})
 
 
-def reasoned(node_id: str, agent_id: str, text: str, block: int, how: str, **more: Any) -> NewEvent:
+def reasoning_event(
+    node_id: str, agent_id: str, text: str, block: int, how: str, **more: Any
+) -> NewEvent:
     payload = {**more, "agentId": agent_id, "reasoning": text, "verbosity": how}
     return NewEvent(REASONED, payload, node_id, hints={"nth": block})
 
 
-def called(
-    node_id: str, agent_id: str, tool: str, call: tuple[int, str], given: list[Any], **more: Any
+def tool_called_event(
+    node_id: str, agent_id: str, tool: str, call: tuple[int, str], arguments: list[Any], **more: Any
 ) -> NewEvent:
-    """``given`` holds the arguments, if there are any; what is secret has been taken out."""
+    """``arguments`` has the arguments as its only item, if any. The caller has removed secrets."""
     if not tool:
         raise BadRequest("A tool has a name.", agentId=agent_id)
     payload: dict[str, Any] = {
@@ -128,26 +138,28 @@ def called(
         "callId": call[1],
         **more,
     }
-    if given:
-        payload |= {"inputs": given[0], "argsHash": canonical.digest(given[0])}
-    return NewEvent(CALLED, payload, node_id, hints={"nth": call[0]})
+    if arguments:
+        payload |= {"inputs": arguments[0], "argsHash": canonical.canonical_digest(arguments[0])}
+    return NewEvent(TOOL_CALLED, payload, node_id, hints={"nth": call[0]})
 
 
-def asked(node_id: str, agent_id: str, tool: str, given: dict[str, Any], nth: int) -> NewEvent:
-    """A tool that a person has to agree to; what is secret has been taken out of ``given``."""
+def tool_asked_event(
+    node_id: str, agent_id: str, tool: str, arguments: dict[str, Any], nth: int
+) -> NewEvent:
+    """Request a person's approval of a tool. The caller has removed secrets from ``arguments``."""
     payload = {
         "agentId": agent_id,
         "toolName": tool,
-        "inputs": given,
-        "argsHash": canonical.digest(given),
+        "inputs": arguments,
+        "argsHash": canonical.canonical_digest(arguments),
     }
-    return NewEvent(ASKED, payload, node_id, hints={"nth": nth})
+    return NewEvent(TOOL_ASKED, payload, node_id, hints={"nth": nth})
 
 
-def returned(
+def tool_returned_event(
     node_id: str, agent_id: str, tool: str, call: tuple[int, str], outcome: dict[str, Any]
 ) -> NewEvent:
-    """``outcome`` is {outcome} or {error: {code, message}}, and durationMs where it is known."""
+    """``outcome`` is {outcome} or {error: {code, message}}, with durationMs where it is known."""
     if ("outcome" in outcome) == ("error" in outcome):
         raise BadRequest("A tool gives an outcome or an error.", callId=call[1])
     payload = {
@@ -158,7 +170,7 @@ def returned(
         "status": _status(outcome),
         **outcome,
     }
-    return NewEvent(RETURNED, payload, node_id, hints={"nth": call[0]})
+    return NewEvent(TOOL_RETURNED, payload, node_id, hints={"nth": call[0]})
 
 
 def _status(outcome: dict[str, Any]) -> str:
@@ -168,18 +180,20 @@ def _status(outcome: dict[str, Any]) -> str:
     return code if code in ("forbidden", "rate_limited") else "error"
 
 
-def handoff(node_id: str, from_agent: str, to_agent: str, nth: int, **more: Any) -> NewEvent:
-    payload = {**more, "fromAgentId": from_agent, "toAgentId": check_id(to_agent)}
+def agent_handoff_event(
+    node_id: str, from_agent: str, to_agent: str, nth: int, **more: Any
+) -> NewEvent:
+    payload = {**more, "fromAgentId": from_agent, "toAgentId": check_agent_id(to_agent)}
     return NewEvent(HANDOFF, payload, node_id, hints={"nth": nth})
 
 
-def decided(
+def decision_event(
     node_id: str, agent_id: str, decision: Any, confidence: float | None, nth: int, **more: Any
 ) -> NewEvent:
-    """A confidence that is no number says nothing; one that is beyond 0 to 1 is refused."""
+    """Leave out a confidence that is not finite. Raise BadRequest for one outside 0 to 1."""
     payload: dict[str, Any] = {**more, "agentId": agent_id, "decision": decision}
     if confidence is not None and isfinite(confidence):
         if not 0 <= confidence <= 1:
             raise BadRequest("confidence must be 0 to 1.", confidence=confidence)
         payload["confidence"] = confidence
-    return NewEvent(DECIDED, payload, node_id, hints={"nth": nth})
+    return NewEvent(AGENT_DECIDED, payload, node_id, hints={"nth": nth})

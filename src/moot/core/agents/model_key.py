@@ -1,7 +1,7 @@
-"""The name of a model call: the same request has the same key on every host.
+"""Compute the key of a model call: the same request has it on every host.
 
-What can change the answer is in it, what only carries the request is not. The key says nothing
-about who asked: whoever keeps answers by it keeps them apart by tenant.
+The key covers all that can change the answer and nothing that only carries the request. It does not
+name the caller, so a store of answers must separate tenants itself.
 """
 
 from collections.abc import Mapping
@@ -11,51 +11,51 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from moot.core.errors import BadRequest
-from moot.core.json.canonical import canonical, code_units, digest
+from moot.core.json.canonical import canonical_bytes, canonical_digest, code_unit_key
 
 RECIPE = "openwop-semantic-request-v2"
 
-#: fields that say how a request travels, who sent it or how it is counted
-TRANSPORT = frozenset({
+#: fields about the transport, the caller or the accounting of a request
+TRANSPORT_FIELDS = frozenset({
     "apiKey", "attempt", "credentialRef", "headers", "idempotencyKey", "maxRetries", "metadata",
     "nodeId", "requestId", "retries", "runId", "stream", "tenant", "tenantId", "timeout",
     "timeoutMs", "traceId", "traceparent", "tracestate", "user",
 })  # fmt: skip
 
 
-class Closed(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What a model is told has no room for what nobody knows."""
+class SemanticPart(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A part of a request to a model; unknown fields are errors."""
 
 
-class Message(Closed, frozen=True):
+class SemanticMessage(SemanticPart, frozen=True):
     role: Literal["system", "user", "assistant", "tool"]
     content: str | list[Any]
     name: str | UnsetType = UNSET
     tool_call_id: str | UnsetType = UNSET
 
 
-class Tool(Closed, frozen=True):
+class SemanticTool(SemanticPart, frozen=True):
     name: str
     parameters: Any = UNSET
     description: str | UnsetType = UNSET
 
 
-class ResponseFormat(Closed, frozen=True):
+class SemanticResponseFormat(SemanticPart, frozen=True):
     type: Literal["text", "json", "tool_call"]
     schema: Any = UNSET
 
 
-class ModelRequest(Closed, frozen=True):
-    """Everything about a call that can change its answer; what is absent is UNSET, never null."""
+class SemanticRequest(SemanticPart, frozen=True):
+    """Everything about a call that can change its answer. Absent fields are UNSET, never null."""
 
     provider: str
     model: str
-    messages: list[Message]
-    tools: list[Tool] | UnsetType = UNSET
+    messages: list[SemanticMessage]
+    tools: list[SemanticTool] | UnsetType = UNSET
     temperature: float | UnsetType = UNSET
     top_p: float | UnsetType = UNSET
     top_k: float | UnsetType = UNSET
-    response_format: ResponseFormat | UnsetType = UNSET
+    response_format: SemanticResponseFormat | UnsetType = UNSET
     max_output_tokens: int | UnsetType = UNSET
     stop: list[str] | UnsetType = UNSET
     seed: int | UnsetType = UNSET
@@ -63,21 +63,21 @@ class ModelRequest(Closed, frozen=True):
     provider_options: dict[str, Any] | UnsetType = UNSET
 
 
-KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(ModelRequest))
+REQUEST_FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(SemanticRequest))
 
 
-def request_of(given: Mapping[str, Any]) -> ModelRequest:
-    """The request in what a caller gives. An option nobody knows is one of the provider's.
+def parse_semantic_request(fields_by_name: Mapping[str, Any]) -> SemanticRequest:
+    """Return the request; unknown options become options of the provider.
 
-    Raises BadRequest when it is none.
+    Raise BadRequest when it is not a request.
     """
     fields: dict[str, Any] = {}
     options: dict[str, Any] = {}
-    provider = _lowered(given.get("provider"))
-    for name, value in given.items():
-        if value is None or name in TRANSPORT or name.startswith("x-"):
+    provider = _lower_ascii(fields_by_name.get("provider"))
+    for name, value in fields_by_name.items():
+        if value is None or name in TRANSPORT_FIELDS or name.startswith("x-"):
             continue
-        if name in KNOWN:
+        if name in REQUEST_FIELDS:
             fields[name] = value
         else:
             options[f"vendor.{provider}.{name}"] = value
@@ -87,40 +87,40 @@ def request_of(given: Mapping[str, Any]) -> ModelRequest:
     if isinstance(fields.get("stop"), str):
         fields["stop"] = [fields["stop"]]
     try:
-        return msgspec.convert({**fields, "provider": provider}, ModelRequest)
+        return msgspec.convert({**fields, "provider": provider}, SemanticRequest)
     except msgspec.ValidationError as error:
         raise BadRequest(f"This cannot be asked of a model: {error}") from None
 
 
-def semantic(request: ModelRequest) -> dict[str, Any]:
-    """The request as the recipe arranges it."""
-    said = msgspec.to_builtins(request)
-    said["provider"] = _lowered(said["provider"])
-    if not said.get("tools"):
-        said.pop("tools", None)
+def arrange_request(request: SemanticRequest) -> dict[str, Any]:
+    """Return the request in the order and form of the recipe."""
+    body = msgspec.to_builtins(request)
+    body["provider"] = _lower_ascii(body["provider"])
+    if not body.get("tools"):
+        body.pop("tools", None)
     else:
-        said["tools"] = _in_order(said["tools"])
+        body["tools"] = _sort_tools(body["tools"])
     outside = ("provider", "model", "providerOptions")
-    around = {name: said.pop(name) for name in outside if name in said}
-    return {"recipe": RECIPE, **around, "request": said}
+    around = {name: body.pop(name) for name in outside if name in body}
+    return {"recipe": RECIPE, **around, "request": body}
 
 
-def _in_order(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """By name; only tools of one name are told apart by the rest, which is long."""
-    named = sorted(tools, key=lambda tool: code_units(tool["name"]))
-    if len({tool["name"] for tool in named}) == len(named):
-        return named
-    return sorted(named, key=lambda tool: (code_units(tool["name"]), canonical(tool)))
+def _sort_tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Sort by name. Only tools of one name need their canonical bytes, which are long."""
+    ordered = sorted(tools, key=lambda tool: code_unit_key(tool["name"]))
+    if len({tool["name"] for tool in ordered}) == len(ordered):
+        return ordered
+    return sorted(ordered, key=lambda tool: (code_unit_key(tool["name"]), canonical_bytes(tool)))
 
 
-def model_key(request: ModelRequest) -> str:
-    """64 hexadecimal digits. Raises BadRequest for what JSON has no one spelling for."""
+def model_key(request: SemanticRequest) -> str:
+    """Return 64 hexadecimal digits. Raise BadRequest for values that JSON cannot express."""
     try:
-        return digest(semantic(request))
+        return canonical_digest(arrange_request(request))
     except ValueError as error:
         raise BadRequest(f"The request has no key: {error}") from None
 
 
-def _lowered(provider: Any) -> Any:
-    """Only A to Z have one lower case everywhere."""
+def _lower_ascii(provider: Any) -> Any:
+    """Lower A to Z only; other letters have no common lower case."""
     return provider.encode().lower().decode() if isinstance(provider, str) else provider

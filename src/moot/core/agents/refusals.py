@@ -1,6 +1,4 @@
-"""When a model refuses: what may be told of it, and what a replay makes of one that comes where
-there was none, or stays out where there was one.
-"""
+"""Handle a model's refusal, and a replay that diverges from it."""
 
 from typing import Any
 
@@ -9,38 +7,40 @@ from moot.core.runs import finish
 from moot.core.secrets import MASK
 from moot.core.state.run import Run
 
-#: why a model stopped, where it would not answer
-REFUSED = frozenset({"safety", "refusal", "content_filter"})
+#: the stop reasons that mean a refusal
+REFUSAL_REASONS = frozenset({"safety", "refusal", "content_filter"})
 
-CODE = "replay_diverged_at_refusal"
+DIVERGED_CODE = "replay_diverged_at_refusal"
 
-#: by what the model gave the replay
+#: the message by the kind of answer that the replay got
 MESSAGES = {
     "refusal": "The model answered the source and refused to answer the replay.",
     "valid": "The model refused to answer the source and answered the replay.",
 }
 
-#: so many characters in a row that stand in the question, too, are an echo of it
-ECHO = 12
+#: a run of this many characters that is also in the question counts as an echo
+ECHO_LENGTH = 12
 LONGEST_TEXT = 2000
 
 
-def kind_of(answer: dict[str, Any]) -> str:
-    """What a model's answer is to a replay: ``refusal``, or else ``valid``."""
-    refused = answer.get("stopReason") in REFUSED or answer.get("refusalText") is not None
+def answer_kind(answer: dict[str, Any]) -> str:
+    """Return ``refusal`` or ``valid``."""
+    refused = answer.get("stopReason") in REFUSAL_REASONS or answer.get("refusalText") is not None
     return "refusal" if refused else "valid"
 
 
-def without_echo(text: str, questions: list[str]) -> str:
-    """The words of a refusal without what it repeats of the questions."""
+def remove_echo(text: str, questions: list[str]) -> str:
+    """Mask the parts of a refusal that repeat the questions."""
     text = text[:LONGEST_TEXT]
-    asked = {
-        question[at : at + ECHO] for question in questions for at in range(len(question) - ECHO + 1)
+    echoes = {
+        question[at : at + ECHO_LENGTH]
+        for question in questions
+        for at in range(len(question) - ECHO_LENGTH + 1)
     }
     hidden: set[int] = set()
-    for at in range(len(text) - ECHO + 1):
-        if text[at : at + ECHO] in asked:
-            hidden.update(range(at, at + ECHO))
+    for at in range(len(text) - ECHO_LENGTH + 1):
+        if text[at : at + ECHO_LENGTH] in echoes:
+            hidden.update(range(at, at + ECHO_LENGTH))
     pieces = []
     for at, letter in enumerate(text):
         if at not in hidden:
@@ -50,11 +50,13 @@ def without_echo(text: str, questions: list[str]) -> str:
     return "".join(pieces)
 
 
-def diverged(run: Run, event: Event, again: dict[str, Any], at: int) -> list[NewEvent]:
-    """The end of a replay whose model answered otherwise than the recorded event says; nothing
-    when both are of one kind."""
-    original, now = kind_of(event.payload.get("result") or {}), kind_of(again)
-    if original == now:
+def end_diverged_replay(run: Run, event: Event, answer: dict[str, Any], at: int) -> list[NewEvent]:
+    """End a replay whose model refused where the source's did not, or the reverse.
+
+    Return nothing when both answers are of one kind.
+    """
+    original, replayed = answer_kind(event.payload.get("result") or {}), answer_kind(answer)
+    if original == replayed:
         return []
     payload = {
         "sourceRunId": event.run_id,
@@ -62,25 +64,25 @@ def diverged(run: Run, event: Event, again: dict[str, Any], at: int) -> list[New
         "originalEventId": event.event_id,
         "nodeId": str(event.node_id),
         "originalEnvelopeKind": original,
-        "replayEnvelopeKind": now,
+        "replayEnvelopeKind": replayed,
     }
-    if now == "refusal" and again.get("refusalText"):
-        payload["refusalReason"] = again["refusalText"]
-    return end_of(run, payload, at)
+    if replayed == "refusal" and answer.get("refusalText"):
+        payload["refusalReason"] = answer["refusalText"]
+    return divergence_events(run, payload, at)
 
 
-def end_of(run: Run, payload: dict[str, Any], at: int) -> list[NewEvent]:
-    """What is told of the difference, and the end it brings."""
-    told = ("atSequence", "nodeId", "originalEnvelopeKind", "replayEnvelopeKind")
+def divergence_events(run: Run, payload: dict[str, Any], at: int) -> list[NewEvent]:
+    """Record the divergence and fail the run."""
+    keys = ("atSequence", "nodeId", "originalEnvelopeKind", "replayEnvelopeKind")
     error = {
-        "code": CODE,
+        "code": DIVERGED_CODE,
         "message": MESSAGES[payload["replayEnvelopeKind"]],
-        "details": {name: payload[name] for name in told},
+        "details": {name: payload[name] for name in keys},
     }
     node_id = payload["nodeId"]
     end = {"error": error, "failedNodeId": node_id, "durationMs": max(0, at - run.started_at)}
     return [
         NewEvent("replay.divergedAtRefusal", payload, node_id),
-        *finish.stop_active(run, CODE),
+        *finish.cancel_active_nodes(run, DIVERGED_CODE),
         NewEvent("run.failed", end),
     ]

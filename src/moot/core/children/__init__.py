@@ -1,1 +1,1 @@
-"""children."""
+"""Decide about child runs: dispatch, tree limits, attestation, peers."""

@@ -1,190 +1,198 @@
-"""A child whose outputs are attested: a checksum over them, and a person before they are merged.
+"""Attest the outputs of a child: checksum them and have a person accept them.
 
-Nothing is merged without an acceptance. A refusal, a wait that ran out, a cancelled run leave the
-parent as it was.
+Nothing is merged without an acceptance. A rejection, a timeout or a cancelled run leaves the parent
+unchanged.
 """
 
 from typing import Any
 
 from moot.core.children import decide, handoff
-from moot.core.children.decide import next_child
+from moot.core.children.decide import child_spec
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
-from moot.core.interrupts.decide import request
-from moot.core.json.canonical import digest
-from moot.core.runs.advance import failed
-from moot.core.runs.child_outputs import ChildEnded, harvest_of, hidden_in, mapped
-from moot.core.runs.nodes import finish, variable_events
+from moot.core.interrupts.decide import request_interrupt
+from moot.core.json.canonical import canonical_digest
+from moot.core.runs.advance import node_completed_event, node_failed_event
+from moot.core.runs.child_outputs import ChildEnded, collect_outputs, map_outputs, sensitive_outputs
+from moot.core.runs.nodes import finish_attempt, variable_events
 from moot.core.runs.readiness import PortProblem
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
-from moot.core.workflows.graph import Flow, FlowNode
-from moot.core.workflows.node_types import ATTESTED, ChildSpec, Failed, GateSpec, NodeError
+from moot.core.workflows.flow import Flow, FlowNode
+from moot.core.workflows.node_types import ATTESTATION, ChildSpec, Failed, GateSpec, NodeError
 
 ALGORITHM = "sha256"
 OUTPUTS = "sub-run-outputs"
 
 
-def attests(node: FlowNode) -> bool:
-    return node.type.attests and bool(node.definition.config.get(ATTESTED))
+def is_attested(node: FlowNode) -> bool:
+    return node.type.attests and bool(node.definition.config.get(ATTESTATION))
 
 
-def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
-    """Counts once, and only for the attempt that waits for it."""
+def end_attested_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
+    """Decide the end of an attested child, once, for the attempt that waits for it."""
     state, node = run.nodes.get(ended.node_id), flow.nodes[ended.node_id]
-    at_work = state is not None and state.status is NodeStatus.RUNNING
-    if not run.going or state is None or not at_work or state.child != ended.child_run:
+    running = state is not None and state.status is NodeStatus.RUNNING
+    if not run.going or state is None or not running or state.child != ended.child_run:
         return []
     try:
-        spec = next_child(run, node, ended.at, ended.sealed, state.children - 1)
+        spec = child_spec(run, node, ended.at, ended.sealed, state.children - 1)
     except PortProblem as problem:
-        return finish(run, flow, node.id, state.attempt, Failed(problem.error), ended.at)
+        return finish_attempt(run, flow, node.id, state.attempt, Failed(problem.error), ended.at)
     assert spec is not None
-    step = _ended(run, node, state, spec, ended)
-    step.hints = {"runs": ended.runs}
+    event = _ended_event(run, node, state, spec, ended)
+    event.hints = {"runs": ended.runs}
     if ended.status == "completed":
-        return _completed(run, flow, node, spec, ended, step)
+        return _complete_child(run, flow, node, spec, ended, event)
     if spec.absorb:
         outputs = {"childRunId": ended.child_run, "childStatus": ended.status, "childOutputs": {}}
-        return [step, _done(node, state, outputs, ended.at)]
-    failure = decide.failure_of(ended)
-    return [step, *finish(run, flow, node.id, state.attempt, failure, ended.at)]
+        return [event, node_completed_event(node, state, outputs, ended.at)]
+    failure = decide.child_failure(ended)
+    return [event, *finish_attempt(run, flow, node.id, state.attempt, failure, ended.at)]
 
 
-def _ended(
+def _ended_event(
     run: Run, node: FlowNode, state: NodeState, spec: ChildSpec, ended: ChildEnded
 ) -> NewEvent:
-    more = handoff.why(ended.status, ended.error)
+    more = handoff.failure_details(ended.status, ended.error)
     phase = handoff.ENDS[ended.status]
-    return handoff.step(run, node.id, phase, spec.workflow_id, state.link, ended.child_run, **more)
+    return handoff.handoff_event(
+        run, node.id, phase, spec.workflow_id, state.link, ended.child_run, **more
+    )
 
 
-def _completed(
-    run: Run, flow: Flow, node: FlowNode, spec: ChildSpec, ended: ChildEnded, step: NewEvent
+def _complete_child(
+    run: Run, flow: Flow, node: FlowNode, spec: ChildSpec, ended: ChildEnded, event: NewEvent
 ) -> list[NewEvent]:
-    """Merged at once, or kept until a person has looked at it."""
+    """Merge the outputs at once, or hold them until a person has answered."""
     assert spec.attest is not None
-    state, harvest = run.nodes[node.id], harvest_of(spec, ended)
-    hidden = hidden_in(flow, spec.collect) & set(harvest)
-    held: dict[str, Any] = {
+    state, harvest = run.nodes[node.id], collect_outputs(spec, ended)
+    hidden = sensitive_outputs(flow, spec.collect) & set(harvest)
+    record: dict[str, Any] = {
         "child": ended.child_run,
         "workflow": spec.workflow_id,
         "harvest": {key: None if key in hidden else value for key, value in harvest.items()},
     }
     if spec.attest.checksum:
         try:
-            held["checksum"] = digest(harvest)
+            record["checksum"] = canonical_digest(harvest)
         except ValueError as problem:
-            return [step, _failed(node, state, "output_not_json", str(problem))]
+            return [event, _failed_event(node, state, "output_not_json", str(problem))]
     if not spec.attest.require_approval:
         try:
-            merged = _merged(run, flow, node, held, harvest, run.next_sequence, ended.at)
-        except BadRequest as refusal:  # the parent has no place for what it is given
-            return [step, _failed(node, state, refusal.code, refusal.message)]
-        return [step, *merged]
-    step.hints = {"held": held, "runs": ended.runs}
+            merged = _merge_outputs(run, flow, node, record, harvest, run.next_sequence, ended.at)
+        except BadRequest as refusal:  # the parent has no variable for an output
+            return [event, _failed_event(node, state, refusal.code, refusal.message)]
+        return [event, *merged]
+    event.hints = {"held": record, "runs": ended.runs}
     if hidden:
-        step.sealed = {_place(ended.child_run, key): harvest[key] for key in hidden}
-    gate = _question(run, state, held, spec.attest.timeout_ms)
-    return [step, *request(run, flow, node, gate, ended.at)]
+        event.sealed = {_sealed_key(ended.child_run, key): harvest[key] for key in hidden}
+    gate = _question(run, state, record, spec.attest.timeout_ms)
+    return [event, *request_interrupt(run, flow, node, gate, ended.at)]
 
 
-def _question(run: Run, state: NodeState, held: dict[str, Any], timeout_ms: int | None) -> GateSpec:
-    about = f"Run {held['child']} of {held['workflow']} has completed."
-    if "checksum" in held:
-        about += f" {ALGORITHM} of its outputs: {held['checksum']}"
+def _question(
+    run: Run, state: NodeState, record: dict[str, Any], timeout_ms: int | None
+) -> GateSpec:
+    description = f"Run {record['child']} of {record['workflow']} has completed."
+    if "checksum" in record:
+        description += f" {ALGORITHM} of its outputs: {record['checksum']}"
     data = {
-        "artifactId": derived_id("art_", run.run_id, held["child"]),
+        "artifactId": derived_id("art_", run.run_id, record["child"]),
         "artifactType": OUTPUTS,
-        "artifactData": held["harvest"],
-        "title": f"Merge the outputs of {held['workflow']}?",
-        "description": about,
+        "artifactData": record["harvest"],
+        "title": f"Merge the outputs of {record['workflow']}?",
+        "description": description,
         "actions": ["accept", "reject", "edit-accept", "ask"],
     }
     return GateSpec(kind="approval", data=data, timeout_ms=timeout_ms)
 
 
-def settle(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -> list[NewEvent]:
-    """A person has answered, or nobody did in time."""
+def settle_attestation(
+    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
+) -> list[NewEvent]:
+    """Merge or reject the held outputs after a person's answer or a timeout."""
     state, node = run.nodes[node_id], flow.nodes[node_id]
     if not run.going or state.status is not NodeStatus.RUNNING or state.held is None:
         return []
-    held, value = state.held, state.answer[0] if state.answer else {}
+    record, value = state.held, state.answer[0] if state.answer else {}
     action = value.get("action") if isinstance(value, dict) else None
     if action not in ("accept", "edit-accept"):
-        return [_refused(node, state, action, at)]
+        return [_rejection_event(node, state, action, at)]
     harvest = {
-        key: sealed.get(_place(held["child"], key), shown) for key, shown in held["harvest"].items()
+        key: sealed.get(_sealed_key(record["child"], key), visible)
+        for key, visible in record["harvest"].items()
     }
     if action == "edit-accept":
         harvest = value["editedArtifactData"]
     try:
-        return _merged(run, flow, node, {**held, "action": action}, harvest, state.link, at)
+        return _merge_outputs(
+            run, flow, node, {**record, "action": action}, harvest, state.link, at
+        )
     except BadRequest as refusal:
-        return [_failed(node, state, refusal.code, refusal.message)]
+        return [_failed_event(node, state, refusal.code, refusal.message)]
 
 
-def _failed(node: FlowNode, state: NodeState, code: str, message: str) -> NewEvent:
-    return failed(node, NodeError(code=code, message=message, retryable=False), state.attempt)
+def _failed_event(node: FlowNode, state: NodeState, code: str, message: str) -> NewEvent:
+    return node_failed_event(
+        node, NodeError(code=code, message=message, retryable=False), state.attempt
+    )
 
 
-def _refused(node: FlowNode, state: NodeState, action: str | None, at: int) -> NewEvent:
-    """Nothing flows back; what that means is what a failed child means."""
+def _rejection_event(node: FlowNode, state: NodeState, action: str | None, at: int) -> NewEvent:
+    """Merge nothing and treat the rejection as a failed child."""
     assert state.held is not None
     if node.definition.config.get("onChildFailure") == "absorb":
-        told = {"childRunId": state.held["child"], "childStatus": "completed", "merged": False}
-        return _done(node, state, {**told, **_attestation(state.held), "childOutputs": {}}, at)
+        outputs = {"childRunId": state.held["child"], "childStatus": "completed", "merged": False}
+        return node_completed_event(
+            node, state, {**outputs, **_attestation(state.held), "childOutputs": {}}, at
+        )
     if action == "timeout":
-        return _failed(node, state, "interrupt_timeout", "Nobody accepted the outputs in time.")
-    return _failed(node, state, "approval_rejected", "A person rejected the outputs of the child.")
+        return _failed_event(
+            node, state, "interrupt_timeout", "Nobody accepted the outputs in time."
+        )
+    return _failed_event(
+        node, state, "approval_rejected", "A person rejected the outputs of the child."
+    )
 
 
-def _merged(
+def _merge_outputs(
     run: Run,
     flow: Flow,
     node: FlowNode,
-    held: dict[str, Any],
+    record: dict[str, Any],
     harvest: dict[str, Any],
     cause: int,
     at: int,
 ) -> list[NewEvent]:
-    """``cause`` is where the end of the child stands. Raises BadRequest."""
+    """Set the parent's variables. ``cause`` is the child's end. Raise BadRequest."""
     collect: dict[str, str] = node.definition.config.get("outputMapping", {})
-    found = mapped(collect, harvest)
-    events = variable_events(run, flow, found, node.id, cause)
-    told = _attestation(held)
+    values = map_outputs(collect, harvest)
+    events = variable_events(run, flow, values, node.id, cause)
+    attestation = _attestation(record)
     if collect:
-        place = (held["workflow"], cause, held["child"])
-        more = {"harvestedKeys": list(found), **told}
-        events.append(handoff.step(run, node.id, "output.harvested", *place, **more))
-    hidden = hidden_in(flow, collect)
+        place = (record["workflow"], cause, record["child"])
+        more = {"harvestedKeys": list(values), **attestation}
+        events.append(handoff.handoff_event(run, node.id, "output.harvested", *place, **more))
+    hidden = sensitive_outputs(flow, collect)
     outputs = {
-        "childRunId": held["child"],
+        "childRunId": record["child"],
         "childStatus": "completed",
         "childOutputs": {key: value for key, value in harvest.items() if key not in hidden},
-        **told,
-        **({"merged": True, "action": held["action"]} if "action" in held else {}),
+        **attestation,
+        **({"merged": True, "action": record["action"]} if "action" in record else {}),
     }
-    return [*events, _done(node, run.nodes[node.id], outputs, at)]
+    return [*events, node_completed_event(node, run.nodes[node.id], outputs, at)]
 
 
-def _attestation(held: dict[str, Any]) -> dict[str, Any]:
-    """It is about what the child gave, whatever a person has made of it."""
-    if "checksum" not in held:
+def _attestation(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the checksum of the child's own outputs, also when a person edited them."""
+    if "checksum" not in record:
         return {}
-    return {"attestation": {"checksum": held["checksum"], "algorithm": ALGORITHM}}
+    return {"attestation": {"checksum": record["checksum"], "algorithm": ALGORITHM}}
 
 
-def _done(node: FlowNode, state: NodeState, outputs: dict[str, Any], at: int) -> NewEvent:
-    payload = {
-        "nodeId": node.id,
-        "outputs": outputs,
-        "durationMs": max(0, at - state.started_at),
-    }
-    return NewEvent("node.completed", payload, node.id, cause=state.started_seq)
-
-
-def _place(child: str, key: str) -> str:
+def _sealed_key(child: str, key: str) -> str:
     return f"held:{child}:{key}"

@@ -1,6 +1,6 @@
-"""The handoff of work from a planner to a worker, as one table of transitions.
+"""Hand work from a supervisor to a worker, as a table of transitions.
 
-Each transition that happens is an event, caused by the one before it; the first by the decision.
+Each transition is an event, caused by the one before it. The decision causes the first one.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ ENDS = {
 }
 
 
-def step(
+def handoff_event(
     run: Run,
     node_id: str,
     phase: str,
@@ -41,49 +41,54 @@ def step(
     return NewEvent("core.workflowChain.event", {**payload, **more}, node_id, cause=cause)
 
 
-def dispatched(
+def dispatched_event(
     node_id: str, child: str, worker: str, cause: int, hints: dict[str, Any]
 ) -> NewEvent:
-    """The child is there. That it runs again says the same; only here there are such hints."""
+    """Record that the child exists. Only this first such event of a child has hints."""
     payload = {"childRunId": child, "childWorkflowId": worker, "childStatus": "running"}
     return NewEvent("node.dispatched", payload, node_id, cause=cause, hints=hints)
 
 
-def begun(
+def worker_begun_events(
     run: Run, node_id: str, worker: str, child: str, first: int, hints: dict[str, Any]
 ) -> list[NewEvent]:
-    """The child exists with this decision. ``first`` is where these events come to stand;
-    ``hints`` say which worker it is and how many runs it may lead to."""
+    """Begin a worker's child run with this decision.
+
+    ``first`` is the sequence of the first event. ``hints`` hold the worker's number and its share
+    of the run tree.
+    """
     assert run.orchestrator is not None
     decided = run.orchestrator.decided_seq
     return [
-        step(run, node_id, "dispatch.began", worker, decided),
-        dispatched(node_id, child, worker, decided, hints),
-        step(run, node_id, "dispatch.succeeded", worker, first, child),
+        handoff_event(run, node_id, "dispatch.began", worker, decided),
+        dispatched_event(node_id, child, worker, decided, hints),
+        handoff_event(run, node_id, "dispatch.succeeded", worker, first, child),
     ]
 
 
-def refused(
+def worker_refused_events(
     run: Run, node_id: str, worker: str, error: dict[str, Any], first: int
 ) -> list[NewEvent]:
-    """There is no child: nothing follows for this worker."""
+    """Record that a worker could not be started."""
     assert run.orchestrator is not None
     return [
-        step(run, node_id, "dispatch.began", worker, run.orchestrator.decided_seq),
-        step(run, node_id, "dispatch.failed", worker, first, error=error),
+        handoff_event(run, node_id, "dispatch.began", worker, run.orchestrator.decided_seq),
+        handoff_event(run, node_id, "dispatch.failed", worker, first, error=error),
     ]
 
 
-def ended(
+def worker_ended_event(
     run: Run, node_id: str, worker: str, child: str, status: str, error: dict[str, Any] | None
 ) -> NewEvent:
     assert run.orchestrator is not None
     cause = run.orchestrator.links.get(child, run.orchestrator.decided_seq)
-    return step(run, node_id, ENDS[status], worker, cause, child, **why(status, error))
+    return handoff_event(
+        run, node_id, ENDS[status], worker, cause, child, **failure_details(status, error)
+    )
 
 
-def why(status: str, error: dict[str, Any] | None) -> dict[str, Any]:
-    """What the end of a child says besides, when it did not end well."""
+def failure_details(status: str, error: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the error to add to the end of a child that did not complete."""
     if status == "completed":
         return {}
     inner = error or {}
@@ -91,7 +96,7 @@ def why(status: str, error: dict[str, Any] | None) -> dict[str, Any]:
     return {"error": {"code": str(code), "message": str(message)}}
 
 
-def harvested(
+def harvested_event(
     run: Run, node_id: str, worker: str, child: str, keys: list[str], cause: int
 ) -> NewEvent:
-    return step(run, node_id, "output.harvested", worker, cause, child, harvestedKeys=keys)
+    return handoff_event(run, node_id, "output.harvested", worker, cause, child, harvestedKeys=keys)

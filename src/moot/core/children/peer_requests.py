@@ -1,4 +1,4 @@
-"""Handing work to another host: what is recorded before it is asked."""
+"""Record requests to other hosts for child runs, before they are sent."""
 
 from typing import Any
 
@@ -11,24 +11,24 @@ from moot.core.state import remote_children
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.workflows import peer_ids
-from moot.core.workflows.graph import FlowNode
+from moot.core.workflows.flow import FlowNode
 from moot.core.workflows.node_types import ChildSpec, NodeError
 
 
-def asked(
+def peer_request_event(
     run: Run, node: FlowNode, state: NodeState, spec: ChildSpec, tree: int, worker: int | None
 ) -> NewEvent:
-    """That the other host is going to be asked, with everything it is asked for.
+    """Record that another host will be asked for a child, with all that it needs.
 
-    The name it goes by stays the same however often it is asked, so that it begins one run.
+    The id of the request stays the same on every try, so that the other host begins one run.
     """
-    away = peer_ids.parted(spec.workflow_id)
-    assert away is not None
+    target = peer_ids.split_peer_id(spec.workflow_id)
+    assert target is not None
     parts = (run.tenant, run.run_id, node.id, str(state.started_seq), str(state.children))
     payload = {
         "askId": derived_id("ask_", *parts),
-        "peer": away[0],
-        "workflowId": away[1],
+        "peer": target[0],
+        "workflowId": target[1],
         "parentRunId": run.run_id,
         "cause": "core.dispatch" if node.type.dispatches else "core.subWorkflow",
     }
@@ -41,24 +41,24 @@ def asked(
     return NewEvent("moot.peer.asked", payload, node.id, cause=cause, hints=hints)
 
 
-def others(run: Run) -> list[str]:
-    """The names of children elsewhere that another run has asked for, and this one waits for."""
+def inherited_requests(run: Run) -> list[str]:
+    """Return the requests that another run made and this one waits for."""
     if run.terminal:
         return []
-    waited = {
+    awaited = {
         name
         for node_id in run.active
         for name in (run.nodes[node_id].child, *run.nodes[node_id].living)
     }
     return [
         name
-        for name, each in run.abroad.items()
-        if each.owner != run.run_id and (name in waited or each.child in waited)
+        for name, request in run.abroad.items()
+        if request.owner != run.run_id and (name in awaited or request.child in awaited)
     ]
 
 
-def anew(run: Run, former: str, asked: Event) -> NewEvent:
-    """A branch asks for a child of its own as its source ``asked``, under a name of its own."""
+def fork_request_event(run: Run, former: str, request: Event) -> NewEvent:
+    """Ask for a child of the fork's own, with the contents of the source's request."""
     entry = run.abroad[former]
     payload = {
         "askId": derived_id("ask_", run.tenant, run.run_id, "fork", former),
@@ -68,14 +68,14 @@ def anew(run: Run, former: str, asked: Event) -> NewEvent:
         "parentRunId": run.run_id,
         "cause": entry.cause,
     }
-    hints = asked.hints if asked.hints is not UNSET else {}
+    hints = request.hints if request.hints is not UNSET else {}
     return NewEvent(
-        remote_children.ASKED_ANEW, payload, entry.node_id, cause=asked.sequence, hints=hints
+        remote_children.ASKED_ANEW, payload, entry.node_id, cause=request.sequence, hints=hints
     )
 
 
-def withheld(names: tuple[str, ...]) -> NodeError:
-    """What a workflow calls sensitive does not leave this host."""
+def secret_withheld_error(names: tuple[str, ...]) -> NodeError:
+    """Return the error for sensitive values, which never leave this host."""
     return NodeError(
         code="peer_secret_withheld",
         message=f"'{names[0]}' is sensitive and is not sent to another host; map something else.",
@@ -84,22 +84,22 @@ def withheld(names: tuple[str, ...]) -> NodeError:
     )
 
 
-def child_id(run: Run, *parts: str) -> str:
-    """The id of a child that begins here, other than any that another host has chosen."""
-    name, taken = derived_id("run_", run.run_id, *parts), remote_children.names(run)
+def new_child_id(run: Run, *parts: str) -> str:
+    """Return the id of a child on this host, different from all that other hosts chose."""
+    name, taken = derived_id("run_", run.run_id, *parts), remote_children.remote_names(run)
     while name in taken:
         name = derived_id("run_", run.run_id, *parts, name)
     return name
 
 
-def begins_here(new: NewEvent) -> bool:
-    """Whether a dispatch begins a child run on this host, in the same commit."""
+def is_local_dispatch(new: NewEvent) -> bool:
+    """Return whether a dispatch begins a child run on this host, in the same commit."""
     return "tree" in (new.hints or {})
 
 
-def nobody(workflow_id: str) -> NodeError:
-    """There is nobody of this name to hand work to."""
-    if peer_ids.is_away(workflow_id):
+def unknown_worker_error(workflow_id: str) -> NodeError:
+    """Return the error for a workflow or peer that does not exist."""
+    if peer_ids.is_peer_id(workflow_id):
         unknown = PeerUnknown(workflow_id)
         return NodeError(code=unknown.code, message=unknown.message, retryable=False)
     message = f"There is no workflow '{workflow_id}' to hand work to."

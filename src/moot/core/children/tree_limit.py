@@ -1,64 +1,74 @@
-"""How many runs a run may still lead to: what it was given, less what its children used or hold.
+"""Limit how many runs a run's tree may have.
 
-A child is lent a share when it begins, and what it did not use is there again when it ends, so that
-a loop of small workers goes on for long and a tree that grows for ever does not.
+A child is lent a share when it begins and gives back what it did not use when it ends. So a loop of
+small workers can run for long, and a tree cannot grow forever.
 """
 
-from moot.core.runs.child_outputs import Seen
+from moot.core.runs.child_outputs import ChildReport
 from moot.core.state import remote_children
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NODE_TERMINAL
-from moot.core.state.supervisor import lent
-from moot.core.workflows.graph import Flow
-from moot.core.workflows.node_types import Kind, NodeError
+from moot.core.state.supervisor import count_lent_runs
+from moot.core.workflows.flow import Flow
+from moot.core.workflows.node_types import NodeError, NodeKind
 
-#: the right that starting a run takes
-START = "runs:create"
+#: the scope that a run needs to start a child
+START_RIGHT = "runs:create"
 
-USUAL = 1000
+DEFAULT_TREE = 1000
 
-#: a child elsewhere is lent this part of its share: a host that does not say how much of it was
-#: used has used it all
-PART_ABROAD = 16
-
-
-UNSEEN = Seen()
+#: a child on another host is lent its share divided by this, because a host that does not report
+#: its use counts as having used all of it
+REMOTE_DIVISOR = 16
 
 
-def last_seen(run: Run, state: NodeState, seen: dict[str, Seen], child: str) -> Seen:
-    """What is known of a child that is given up: one elsewhere may have used all it was lent."""
-    if child in seen or child not in remote_children.names(run):
-        return seen.get(child, UNSEEN)
-    return Seen(None, max(1, state.lent.get(child, 1)))
+NO_REPORT = ChildReport()
 
 
-def share(run: Run, flow: Flow, node_id: str, waiting: int = 1, away: bool = False) -> int:
-    """What the next child of a node is lent. ``waiting`` is how many it is yet to start, this one
-    among them; nodes that have not come to start any keep a share each."""
-    free = run.limits.get("tree", USUAL) - 1 - run.spent - lent(run)
+def last_report(
+    run: Run, state: NodeState, reports: dict[str, ChildReport], child: str
+) -> ChildReport:
+    """Return the last report of a child that the parent gives up.
+
+    One on another host without a report counts as having used all that it was lent.
+    """
+    if child in reports or child not in remote_children.remote_names(run):
+        return reports.get(child, NO_REPORT)
+    return ChildReport(None, max(1, state.lent.get(child, 1)))
+
+
+def next_share(run: Run, flow: Flow, node_id: str, waiting: int = 1, away: bool = False) -> int:
+    """Return the share to lend to the next child of a node.
+
+    ``waiting`` is how many children the node has yet to start, this one included. Every other node
+    that has not started its child keeps a share.
+    """
+    free = run.limits.get("tree", DEFAULT_TREE) - 1 - run.spent - count_lent_runs(run)
     others = sum(
-        node.type.kind is Kind.CHILD and name != node_id and _to_come(run.nodes.get(name))
+        node.type.kind is NodeKind.CHILD
+        and name != node_id
+        and _is_yet_to_start(run.nodes.get(name))
         for name, node in flow.nodes.items()
     )
-    found = free // (waiting + others)
-    return max(1, found // PART_ABROAD) if away and found > 0 else found
+    share = free // (waiting + others)
+    return max(1, share // REMOTE_DIVISOR) if away and share > 0 else share
 
 
-def _to_come(state: NodeState | None) -> bool:
+def _is_yet_to_start(state: NodeState | None) -> bool:
     if state is None:
         return True
     return state.status not in NODE_TERMINAL and state.child is None and not state.living
 
 
-def refusal(run: Run, free: int) -> NodeError | None:
-    """Why the run may have no further child, if it may not."""
+def child_refusal(run: Run, free: int) -> NodeError | None:
+    """Return why the run may start no further child, or None when it may."""
     most = run.limits.get("depth", 16)
-    if not run.may(START):
+    if not run.may(START_RIGHT):
         return NodeError(
             code="forbidden",
-            message=f"The run was started without the right {START}; it may start no other.",
-            details={"scopeRequired": START},
+            message=f"The run was started without the right {START_RIGHT}; it may start no other.",
+            details={"scopeRequired": START_RIGHT},
             retryable=False,
         )
     if run.depth + 1 > most:

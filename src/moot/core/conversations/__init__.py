@@ -1,1 +1,1 @@
-"""conversations."""
+"""Decide the turns of a conversation, from its opening to its close."""

@@ -1,69 +1,75 @@
-"""Whom an address means, by id, nickname or role; and what is said to who is not there."""
+"""Resolve addresses to participants, and warn about addresses that match none."""
 
 from typing import Any
 
 from moot.core.conversations import turns
-from moot.core.conversations.participants import RESERVED
+from moot.core.conversations.participants import RESERVED_NAMES
 from moot.core.state.conversation import Conversation
 from moot.core.text import mentions
 from moot.core.text.names import full_name, is_person
 
-#: names that a warning tells
-MOST_NAMES = 12
+#: participants that a warning lists at most
+MAX_LISTED_NAMES = 12
 
 Turn = dict[str, Any]
 Profiles = dict[str, dict[str, Any]]
 
 
-def meant(to: str, people: Profiles) -> list[str]:
-    """Those who go by such an address; an id before all else."""
+def resolve_address(to: str, profiles: Profiles) -> list[str]:
+    """Return the participants with this id, nickname or role. An id wins over the others."""
     name = full_name(to)
-    if name in people:
+    if name in profiles:
         return [name]
-    return mentions.meant(to.removeprefix("host:"), people)[0]
+    return mentions.match_mention(to.removeprefix("host:"), profiles)[0]
 
 
-def addressed(turn: Turn, people: Profiles) -> Turn:
-    """The turn, to the one member its address means; else as it was said."""
+def resolve_recipient(turn: Turn, profiles: Profiles) -> Turn:
+    """Replace the address of a turn by the one participant it means, if it means one."""
     to = turn.get("to")
     if not isinstance(to, str) or is_person(to):
         return turn
-    found = meant(to, people)
-    return {**turn, "to": found[0]} if len(found) == 1 else turn
+    names = resolve_address(to, profiles)
+    return {**turn, "to": names[0]} if len(names) == 1 else turn
 
 
-def warning(talk: Conversation, to: str | None, content: Any) -> str | None:
-    """What was said to nobody, for who said it: it stands in the log, and wakes no one."""
-    people, everybody = turns.people(talk), turns.everybody(talk)
-    if not people and not (talk.floor is not None and talk.floor.threaded):
-        return None  # whoever likes takes part here: nobody knows who is there
+def recipient_warning(conversation: Conversation, to: str | None, content: Any) -> str | None:
+    """Return a warning for the sender of a turn that is addressed to no participant."""
+    agents, participants = (
+        turns.agent_profiles(conversation),
+        turns.participant_profiles(conversation),
+    )
+    if not agents and not (conversation.floor is not None and conversation.floor.threaded):
+        return None  # anyone may speak here, so no list of participants exists
     if to is not None and to != "all":
-        return None if is_person(to) else _address(to, people, everybody)
-    strange = [word for word in mentions.unknown(content, everybody) if not _is_nobodys(word)]
-    return _nobody([f"@{word}" for word in strange], people) if strange else None
+        return None if is_person(to) else _address_warning(to, agents, participants)
+    unknown = [
+        word
+        for word in mentions.unknown_mentions(content, participants)
+        if not _is_never_unknown(word)
+    ]
+    return _unknown_names_text([f"@{word}" for word in unknown], agents) if unknown else None
 
 
-def _address(to: str, people: Profiles, everybody: Profiles) -> str | None:
-    found = meant(to, everybody)
-    if len(found) > 1:
-        return f"Several could be meant by {to[:64]}: {_listed(found)}. Name one."
-    return None if found else _nobody([to.removeprefix("host:")], people)
+def _address_warning(to: str, agents: Profiles, participants: Profiles) -> str | None:
+    names = resolve_address(to, participants)
+    if len(names) > 1:
+        return f"Several could be meant by {to[:64]}: {_join_names(names)}. Name one."
+    return None if names else _unknown_names_text([to.removeprefix("host:")], agents)
 
 
-def _is_nobodys(word: str) -> bool:
-    return word.casefold() in RESERVED or is_person(word)
+def _is_never_unknown(word: str) -> bool:
+    return word.casefold() in RESERVED_NAMES or is_person(word)
 
 
-def _nobody(words: list[str], people: Profiles) -> str:
-    called = " or ".join(word[:64] for word in words[:MOST_NAMES])
-    return f"Nobody here is called {called}; {there(people)}."
+def _unknown_names_text(words: list[str], agents: Profiles) -> str:
+    unknown = " or ".join(word[:64] for word in words[:MAX_LISTED_NAMES])
+    return f"Nobody here is called {unknown}; {participants_clause(agents)}."
 
 
-def there(people: Profiles | list[str]) -> str:
-    """``there are ada, bo``"""
-    return f"there are {_listed(list(people))}" if people else "nobody takes part yet"
+def participants_clause(agents: Profiles | list[str]) -> str:
+    return f"there are {_join_names(list(agents))}" if agents else "nobody takes part yet"
 
 
-def _listed(names: list[str]) -> str:
-    more = ", …" if len(names) > MOST_NAMES else ""
-    return ", ".join(name.removeprefix("host:") for name in names[:MOST_NAMES]) + more
+def _join_names(names: list[str]) -> str:
+    ellipsis = ", …" if len(names) > MAX_LISTED_NAMES else ""
+    return ", ".join(name.removeprefix("host:") for name in names[:MAX_LISTED_NAMES]) + ellipsis

@@ -1,128 +1,150 @@
-"""What an answer does to a conversation: a turn, or its close."""
+"""Decide what an answer does to a conversation: a turn, or its close."""
 
 from typing import Any
 
 from msgspec import Struct
 
-from moot.core.conversations import addressing, decisions, joining, turns
+from moot.core.conversations import addressing, decisions, joining, opening, turns
 from moot.core.errors import BadRequest, Forbidden, MootError, NotFound
 from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
-from moot.core.json import schema as schemas
-from moot.core.runs.answers import Answer, completed, ended
+from moot.core.json.schema import schema_problems
+from moot.core.runs.answers import GateAnswer, end_interrupt, gate_completed_event
 from moot.core.state import tasks
 from moot.core.state.conversation import Conversation
 from moot.core.state.run import Run
 from moot.core.text.names import full_name
-from moot.core.workflows.graph import Flow, FlowNode
+from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import ConversationSpec
 
 OPERATIONS = ("exchange", "close")
 
 
-class _Said(Struct, frozen=True):
-    """An answer to a conversation, taken apart."""
+class _ConversationAnswer(Struct, frozen=True):
+    """The parts of an answer to a conversation."""
 
     operation: str
     turn: Any = None
     outcome: Any = None
-    #: the outcome was called a decision: it must be one
+    #: the caller sent the outcome as a decision, so it must be a valid one
     decided: bool = False
 
 
-def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
-    """A turn never resumes the node; only a close does."""
-    found = turns.must_be_open(run.conversations.get(node.id), run, node.id)
-    said = _said(given.value)
-    _refuse_foreign(found, given.value)
-    if said.operation == "close":
-        _check_whose_end(found, given)
-        _check_outcome(run, node, said.outcome)
-        agents = () if given.who.speaks_for_people else given.who.names
-        decisions.check(said.outcome, found, said.decided, agents)
-        final = _final_turn(found, said.turn, given)
-        closed = turns.closed(found, node, final, said.outcome)
-        return closing(run, flow, node, found, closed, given)
-    turn = turns.turn_of(found, said.turn, given.who, given.at)
-    people = turns.everybody(found)
-    turn = addressing.addressed(tasks.check(found.tasks, people, turn), people)
-    return [*_comes_in(found, turn, given), *taken(run, flow, node, found, turn, given)]
+def answer_conversation(run: Run, flow: Flow, node: FlowNode, answer: GateAnswer) -> list[NewEvent]:
+    """Record a turn or close the conversation. Only a close resumes the node."""
+    conversation = turns.require_open(run.conversations.get(node.id), run, node.id)
+    parsed = _parse_answer(answer.value)
+    _check_conversation_id(conversation, answer.value)
+    if parsed.operation == "close":
+        _check_closer(conversation, answer)
+        _check_outcome(run, node, parsed.outcome)
+        names = () if answer.who.speaks_for_people else answer.who.names
+        decisions.check_decision(parsed.outcome, conversation, parsed.decided, names)
+        final_turn = _final_turn(conversation, parsed.turn, answer)
+        closed_event = turns.closed_event(conversation, node, final_turn, parsed.outcome)
+        return close_conversation(run, flow, node, conversation, closed_event, answer)
+    turn = turns.build_turn(conversation, parsed.turn, answer.who, answer.at)
+    profiles = turns.participant_profiles(conversation)
+    turn = addressing.resolve_recipient(
+        tasks.check_task_turn(conversation.tasks, profiles, turn), profiles
+    )
+    return [
+        *_join_by_speaking(conversation, turn, answer),
+        *record_turn(run, flow, node, conversation, turn, answer),
+    ]
 
 
-def _comes_in(found: Conversation, turn: dict[str, Any], given: Answer) -> list[NewEvent]:
-    """Who may speak without having been invited takes part from here on."""
-    name = turn["from"]
-    if turn["role"] != "agent" or not joining.needs_seat(found, full_name(name)):
-        return []
-    outside = given.who.joins == "outside"
-    return [joining.welcome(found, joining.named(name, "from"), {}, name, outside)]
-
-
-def taken(
-    run: Run, flow: Flow, node: FlowNode, found: Conversation, turn: dict[str, Any], given: Answer
+def _join_by_speaking(
+    conversation: Conversation, turn: dict[str, Any], answer: GateAnswer
 ) -> list[NewEvent]:
-    """A turn that may be said; the last one of a conversation that has so many closes it."""
-    events = turns.exchanged(run, flow, node, found, turn, given.at)
-    limit = close_after(node)
+    """Add a speaker that may join without an invitation."""
+    name = turn["from"]
+    if turn["role"] != "agent" or not joining.needs_invitation(conversation, full_name(name)):
+        return []
+    outside = answer.who.joins == "outside"
+    return [
+        joining.joined_event(
+            conversation, joining.parse_participant_name(name, "from"), {}, name, outside
+        )
+    ]
+
+
+def record_turn(
+    run: Run,
+    flow: Flow,
+    node: FlowNode,
+    conversation: Conversation,
+    turn: dict[str, Any],
+    answer: GateAnswer,
+) -> list[NewEvent]:
+    """Record a turn that passed its checks, and close the conversation after its last turn."""
+    events = turns.turn_events(run, flow, node, conversation, turn, answer.at)
+    limit = closing_turn_count(node)
     if limit is not None and turn["turnIndex"] >= limit:
-        final = turns.system_turn(found, "All turns have been taken.", given.at, ahead=2)
-        closed = turns.closed(found, node, final, turn["content"], run.next_sequence)
-        events += closing(run, flow, node, found, closed, given)
+        final_turn = turns.system_turn(
+            conversation, "All turns have been taken.", answer.at, ahead=2
+        )
+        closed_event = turns.closed_event(
+            conversation, node, final_turn, turn["content"], run.next_sequence
+        )
+        events += close_conversation(run, flow, node, conversation, closed_event, answer)
     return events
 
 
-def _refuse_foreign(found: Conversation, value: dict[str, Any]) -> None:
+def _check_conversation_id(conversation: Conversation, value: dict[str, Any]) -> None:
     turn = value.get("turn")
-    for place in (value, turn if isinstance(turn, dict) else {}):
-        named = place.get("conversationId", found.conversation_id)
-        if named != found.conversation_id:
-            raise NotFound("There is no such conversation here.", conversationId=str(named)[:256])
+    for body in (value, turn if isinstance(turn, dict) else {}):
+        conversation_id = body.get("conversationId", conversation.conversation_id)
+        if conversation_id != conversation.conversation_id:
+            raise NotFound(
+                "There is no such conversation here.", conversationId=str(conversation_id)[:256]
+            )
 
 
 def _check_outcome(run: Run, node: FlowNode, outcome: Any) -> None:
     schema = run.interrupts[node.id].data.get("outcomeSchema")
-    if schema is not None and (problems := schemas.problems(schema, outcome)):
-        raise BadRequest(f"The outcome does not fit: {problems[0]}", fields=problems)
+    if schema is not None and (mistakes := schema_problems(schema, outcome)):
+        raise BadRequest(f"The outcome does not fit: {mistakes[0]}", fields=mistakes)
 
 
-def close_after(node: FlowNode) -> int | None:
+def closing_turn_count(node: FlowNode) -> int | None:
     if node.type.dispatches:
-        return 1  # a supervisor's question has one answer
+        return 1  # a supervisor's question takes one answer
     config = node.definition.config
     return int(config.get("turnCount", 1)) if config.get("lifecycle") else None
 
 
-def _said(value: Any) -> _Said:
-    """``{operation, turn, outcome}``; a bare turn is an exchange; a decision is an outcome."""
+def _parse_answer(value: Any) -> _ConversationAnswer:
+    """Parse ``{operation, turn, outcome}``, a bare turn, or a close with a decision."""
     if not isinstance(value, dict):
         raise BadRequest("Answer with {operation, turn} or with a turn.", field="resumeValue")
     if "operation" not in value and "turn" not in value:
-        return _Said("exchange", value)
+        return _ConversationAnswer("exchange", value)
     operation = value.get("operation", "exchange")
     if operation not in OPERATIONS:
         raise BadRequest(f"operation must be one of {', '.join(OPERATIONS)}.", field="operation")
-    decided = value.get("decision")
-    if decided is not None and operation == "close":
+    decision = value.get("decision")
+    if decision is not None and operation == "close":
         if value.get("outcome") is not None:
             raise BadRequest("A close has a decision or another outcome.", field="outcome")
-        outcome = {"text": decided} if isinstance(decided, str) else decided
-        return _Said(operation, value.get("turn"), outcome, decided=True)
-    return _Said(operation, value.get("turn"), value.get("outcome"))
+        outcome = {"text": decision} if isinstance(decision, str) else decision
+        return _ConversationAnswer(operation, value.get("turn"), outcome, decided=True)
+    return _ConversationAnswer(operation, value.get("turn"), value.get("outcome"))
 
 
-def _final_turn(found: Conversation, said: Any, given: Answer) -> dict[str, Any]:
-    if said is not None:
-        return turns.turn_of(found, said, given.who, given.at)
-    _check_may_close(found, given)
-    text = f"{given.who.person} closed the conversation."
-    turn = turns.system_turn(found, text, given.at)
-    turn["via"] = given.who.principal
+def _final_turn(conversation: Conversation, body: Any, answer: GateAnswer) -> dict[str, Any]:
+    if body is not None:
+        return turns.build_turn(conversation, body, answer.who, answer.at)
+    _check_may_close(conversation, answer)
+    text = f"{answer.who.person} closed the conversation."
+    turn = turns.system_turn(conversation, text, answer.at)
+    turn["via"] = answer.who.principal
     return turn
 
 
-def _check_whose_end(found: Conversation, given: Answer) -> None:
-    """A led conversation ends as its policy says, whichever way it is asked for."""
-    floor, who = found.floor, given.who
+def _check_closer(conversation: Conversation, answer: GateAnswer) -> None:
+    """Raise Forbidden when the policy of a council does not let this speaker close it."""
+    floor, who = conversation.floor, answer.who
     if floor is None or who.speaks_for_people:
         return
     if floor.policy.close != "moderator" or floor.policy.moderator not in who.names:
@@ -133,95 +155,111 @@ def _check_whose_end(found: Conversation, given: Answer) -> None:
         )
 
 
-def _check_may_close(found: Conversation, given: Answer) -> None:
-    """A person may; an agent may who could also say so."""
-    who = given.who
+def _check_may_close(conversation: Conversation, answer: GateAnswer) -> None:
+    """Raise when neither a person nor any agent of the key may speak now."""
+    who = answer.who
     if who.speaks_for_people:
         return
-    agents = who.names
+    names = who.names
     refusals = []
-    for name in agents:
+    for name in names:
         try:
-            said = {"role": "agent", "speakerId": name}
-            turns.floor(found, said, who, given.at)
+            turn = {"role": "agent", "speakerId": name}
+            turns.check_speaker(conversation, turn, who, answer.at)
         except MootError as refusal:
             refusals.append(refusal)
-    if len(refusals) == len(agents):
+    if len(refusals) == len(names):
         raise refusals[0]
 
 
-def closing(
-    run: Run, flow: Flow, node: FlowNode, found: Conversation, closed: NewEvent, given: Answer
+def close_conversation(
+    run: Run,
+    flow: Flow,
+    node: FlowNode,
+    conversation: Conversation,
+    closed_event: NewEvent,
+    answer: GateAnswer,
 ) -> list[NewEvent]:
-    outcome, final = closed.payload["outcome"], closed.payload["finalTurn"]
-    outputs = turns.outputs(found, closed.payload["turnIndex"], outcome)
+    outcome, final_turn = closed_event.payload["outcome"], closed_event.payload["finalTurn"]
+    outputs = turns.conversation_outputs(conversation, closed_event.payload["turnIndex"], outcome)
     return [
-        closed,
-        *turns.own_echo(run, flow, node, final, given.at),
-        *ended(node, run.interrupts[node.id], given, outcome, []),
-        completed(run, node, outputs, given.at),
+        closed_event,
+        *turns.try_echo_turn(run, flow, node, final_turn, answer.at),
+        *end_interrupt(node, run.interrupts[node.id], answer, outcome, []),
+        gate_completed_event(run, node, outputs, answer.at),
     ]
 
 
-def opened(run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec, at: int) -> list[NewEvent]:
-    """The first turn, and who is invited from the beginning."""
-    event = turns.opened(run, node, spec, at)
-    turn = event.payload["initialTurn"]
-    said = turns.own_echo(run, flow, node, turn, turn["ts"])
-    return [event, *said, *turns.joined(run, node, spec), *turns.led(run, node, spec)]
-
-
-def by_itself(
+def open_conversation(
     run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec, at: int
 ) -> list[NewEvent]:
-    """A host under trial talks to itself: no person, no model, and nothing of this run or this
-    hour in what is said, so that a replay says the same."""
-    said, turn = _mocked(run, flow, node, spec)
-    name = derived_id("int_", run.run_id, node.id, str(run.nodes[node.id].attempt))
+    """Return the opening turn, the invited members and the policy of a council."""
+    event = opening.opened_event(run, node, spec, at)
+    turn = event.payload["initialTurn"]
+    echoes = turns.try_echo_turn(run, flow, node, turn, turn["ts"])
+    return [
+        event,
+        *echoes,
+        *opening.join_initial_members(run, node, spec),
+        *opening.set_initial_policy(run, node, spec),
+    ]
+
+
+def mock_conversation(
+    run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec, at: int
+) -> list[NewEvent]:
+    """Play a conversation with fixed turns, for a host under test.
+
+    The turns depend on neither the run nor the time, so a replay gives the same ones.
+    """
+    events, turn = _mock_turns(run, flow, node, spec)
+    interrupt_id = derived_id("int_", run.run_id, node.id, str(run.nodes[node.id].attempt))
     outcome = turn["content"]
     resolved = {
         "nodeId": node.id,
-        "interruptId": name,
+        "interruptId": interrupt_id,
         "kind": "conversation.exchange",
         "resumeValue": outcome,
         "resolvedAt": iso(at * 1000),
         "resolvedBy": "mock",
     }
-    resumed = {"nodeId": node.id, "interruptId": name, "resumeValue": outcome}
+    resumed = {"nodeId": node.id, "interruptId": interrupt_id, "resumeValue": outcome}
     outputs = {"outcome": outcome, "turnCount": turn["turnIndex"]}
     return [
-        *said,
+        *events,
         NewEvent("interrupt.resolved", resolved, node.id, cause=run.next_sequence),
         NewEvent("node.resumed", resumed, node.id),
-        completed(run, node, outputs, at),
+        gate_completed_event(run, node, outputs, at),
     ]
 
 
-def _mocked(
+def _mock_turns(
     run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec
 ) -> tuple[list[NewEvent], dict[str, Any]]:
-    """Pairs of a user's and an agent's turn, and the close; the final turn besides."""
-    name = turns.conversation_id(run, node.id, run.nodes[node.id].attempt)
+    """Return pairs of a user's and an agent's turn with the close, and the final turn."""
+    conversation_id = turns.conversation_id(run, node.id, run.nodes[node.id].attempt)
     speaker = spec.participants[0]["agentId"] if spec.participants else spec.owner or "host:mock"
     events: list[NewEvent] = []
-    last = run.next_sequence + 2  # asked, suspended, opened: the same decision
-    first = last + len(opened(run, flow, node, spec, 0))
+    last = run.next_sequence + 2  # requested, suspended, opened: three events of the same decision
+    first = last + len(open_conversation(run, flow, node, spec, 0))
     for index in range(1, 2 * (spec.mock_turns or 1) + 1):
-        person = index % 2 == 1
-        role, who = ("user", "user") if person else ("agent", speaker)
-        turn = turns.new_turn(name, index, role, who, f"mock turn {index}", index, spec.group_id)
-        payload = {"conversationId": name, "turnIndex": index, "turn": turn}
-        here = first + len(events)
+        is_user = index % 2 == 1
+        role, sender = ("user", "user") if is_user else ("agent", speaker)
+        turn = turns.new_turn(
+            conversation_id, index, role, sender, f"mock turn {index}", index, spec.group_id
+        )
+        payload = {"conversationId": conversation_id, "turnIndex": index, "turn": turn}
+        sequence = first + len(events)
         events.append(NewEvent("conversation.exchanged", payload, node.id, cause=last))
-        events += turns.echo(run, flow, node, turn, index)
-        last = here
+        events += turns.echo_turn(run, flow, node, turn, index)
+        last = sequence
     index = 2 * (spec.mock_turns or 1) + 1
-    final = turns.new_turn(name, index, "system", "system", "mock close", index)
+    final_turn = turns.new_turn(conversation_id, index, "system", "system", "mock close", index)
     payload = {
-        "conversationId": name,
+        "conversationId": conversation_id,
         "turnIndex": index,
-        "finalTurn": final,
+        "finalTurn": final_turn,
         "outcome": "mock close",
     }
     events.append(NewEvent("conversation.closed", payload, node.id, cause=last))
-    return [*events, *turns.own_echo(run, flow, node, final, index)], final
+    return [*events, *turns.try_echo_turn(run, flow, node, final_turn, index)], final_turn

@@ -1,10 +1,10 @@
-"""Who comes in: invited by somebody who takes part, or by speaking where the host trusts that."""
+"""Let participants join a conversation, by invitation or by speaking."""
 
 from typing import Any
 
 import msgspec
 
-from moot.core.conversations.participants import MOST_PARTICIPANTS, RESERVED, is_agents
+from moot.core.conversations.participants import MOST_PARTICIPANTS, RESERVED_NAMES, is_agent_name
 from moot.core.conversations.turn_schema import LONGEST_NAME
 from moot.core.errors import BadRequest, ParticipantNotInvited, RosterClosed, RosterFull
 from moot.core.errors.threads import NameTaken
@@ -14,130 +14,151 @@ from moot.core.state.conversation import Conversation
 from moot.core.text.confusables import skeleton
 from moot.core.text.names import full_name, is_name, is_person
 
-#: bytes of all that is known of somebody
-LARGEST = 4096
+#: bytes of a participant's whole profile
+MAX_PROFILE_BYTES = 4096
 
 
-def named(asked: Any, word: str) -> str:
-    """``{"participant_id": "id"}`` or a bare id."""
-    name = asked.get("participant_id") if isinstance(asked, dict) else asked
-    if not is_guest(name):
+def parse_participant_name(value: Any, field: str) -> str:
+    """Return the full name in ``{"participant_id": "id"}`` or in a bare id."""
+    name = value.get("participant_id") if isinstance(value, dict) else value
+    if not is_participant_name(name):
         raise BadRequest(
-            f"{word} needs a participant_id: a name without blanks that is nobody else's.",
-            field=f"{word}.participant_id",
+            f"{field} needs a participant_id: a name without blanks that is nobody else's.",
+            field=f"{field}.participant_id",
         )
     return full_name(str(name))
 
 
-def check(name: Any, field: str) -> None:
-    """Raises for a name that nobody may go by: the host's own, a word for everybody, or one that
-    cannot be told from others."""
-    if not is_guest(name):
+def check_participant_name(name: Any, field: str) -> None:
+    """Raise BadRequest for a reserved name, or one that looks like another."""
+    if not is_participant_name(name):
         raise BadRequest(
             "Nobody goes by this name: it is the host's own, means everybody, or cannot be seen."
             " Take another one, without blanks.",
             field=field,
-            reserved=sorted(RESERVED),
+            reserved=sorted(RESERVED_NAMES),
         )
 
 
-def is_guest(name: Any) -> bool:
-    """Whether somebody may go by it."""
+def is_participant_name(name: Any) -> bool:
     if not isinstance(name, str) or not name:
         return False
     if is_person(name):
         return len(name) <= LONGEST_NAME and is_name(name) and name != "user:"
-    return is_agents(full_name(name))
+    return is_agent_name(full_name(name))
 
 
-def not_invited(talk: Conversation, name: str) -> ParticipantNotInvited:
-    """Somebody who takes no part, and how that is changed."""
-    short, place = name.removeprefix("host:"), talk.conversation_id.partition(":")[0]
-    out = f"A person invites him: moot thread invite {place} {short}"
-    if talk.roster is not None:
-        out = "Its roster is closed: fork it with the new member."
+def not_invited_error(conversation: Conversation, name: str) -> ParticipantNotInvited:
+    """Return the error for a speaker outside the conversation, with the way to invite it."""
+    short, thread = name.removeprefix("host:"), conversation.conversation_id.partition(":")[0]
+    advice = f"A person invites him: moot thread invite {thread} {short}"
+    if conversation.roster is not None:
+        advice = "Its roster is closed: fork it with the new member."
     return ParticipantNotInvited(
-        f"{short} takes no part in this conversation. {out}",
+        f"{short} takes no part in this conversation. {advice}",
         speakerId=name,
-        conversationId=talk.conversation_id,
-        roster=sorted(talk.roster if talk.roster is not None else talk.state.members),
+        conversationId=conversation.conversation_id,
+        roster=sorted(
+            conversation.roster if conversation.roster is not None else conversation.state.members
+        ),
     )
 
 
-def needs_seat(talk: Conversation, name: str) -> bool:
-    """Whether an agent must come in first: the roster is open, and it is not there."""
-    return talk.roster is None and talk.state.by_invitation and name not in talk.state.members
+def needs_invitation(conversation: Conversation, name: str) -> bool:
+    """Return whether an agent must be invited first: the roster is open and does not have it."""
+    return (
+        conversation.roster is None
+        and conversation.state.by_invitation
+        and name not in conversation.state.members
+    )
 
 
-def comes_in(talk: Conversation, name: str, joins: str | None) -> bool:
-    """Whether an agent takes part from its first word on: the host trusts that, and nobody has
-    sent it away."""
-    return joins is not None and needs_seat(talk, name) and name not in talk.state.away
+def can_join_by_speaking(conversation: Conversation, name: str, joins: str | None) -> bool:
+    """Return whether an agent joins with its first turn.
+
+    The host must trust its key, and no person may have removed the agent.
+    """
+    return (
+        joins is not None
+        and needs_invitation(conversation, name)
+        and name not in conversation.state.away
+    )
 
 
-def welcome(
-    talk: Conversation, name: str, profile: Any, by: str, outside: bool = False
+def joined_event(
+    conversation: Conversation, name: str, profile: Any, by: str, outside: bool = False
 ) -> NewEvent:
-    """The event of somebody's coming in, from the next turn on. ``outside``: the host does not
-    speak for him."""
-    closed = talk.roster is not None and name not in map(full_name, talk.roster)
-    if closed and not is_person(name):
+    """Return the event that adds a participant from the next turn on.
+
+    Raise RosterClosed, RosterFull, NameTaken or BadRequest. ``outside`` means that the host does
+    not speak for it.
+    """
+    is_closed = conversation.roster is not None and name not in map(full_name, conversation.roster)
+    if is_closed and not is_person(name):
         raise RosterClosed(
             "The roster of this conversation is closed; fork it with the new member instead.",
             participant=name,
-            roster=talk.roster,
+            roster=conversation.roster,
         )
-    if name not in talk.state.members:
-        check_alike(talk, name, name, by)
-    if name not in talk.state.members and len(talk.state.members) >= MOST_PARTICIPANTS:
+    members = conversation.state.members
+    if name not in members:
+        check_distinct_name(conversation, name, name, by)
+    if name not in members and len(members) >= MOST_PARTICIPANTS:
         raise RosterFull(
             f"At most {MOST_PARTICIPANTS} participants can be invited.",
             maxParticipants=MOST_PARTICIPANTS,
         )
     profile = profile if isinstance(profile, dict) else {}
-    before = talk.state.members.get(name)
-    if len(msgspec.json.encode({**(before.profile if before else {}), **profile})) > LARGEST:
+    member = members.get(name)
+    merged = {**(member.profile if member else {}), **profile}
+    if len(msgspec.json.encode(merged)) > MAX_PROFILE_BYTES:
         raise BadRequest(
-            f"A profile has at most {LARGEST} bytes in all.",
+            f"A profile has at most {MAX_PROFILE_BYTES} bytes in all.",
             field="invite.profile",
-            maxBytes=LARGEST,
+            maxBytes=MAX_PROFILE_BYTES,
         )
     payload = {
-        "conversationId": talk.conversation_id,
+        "conversationId": conversation.conversation_id,
         "participantId": name,
         "profile": profile,
         "by": by,
-        "fromTurn": talk.turns + 1,
+        "fromTurn": conversation.turns + 1,
     }
     if outside:
         payload["outside"] = True
-    if before is not None:
-        payload["changed"] = True  # who is there stays: only what is known of him is new
-    return NewEvent("moot.participant.joined", payload, talk.node_id, cause=talk.last_seq)
+    if member is not None:
+        payload["changed"] = True  # the participant stays; only its profile changes
+    return NewEvent(
+        "moot.participant.joined", payload, conversation.node_id, cause=conversation.last_seq
+    )
 
 
-def check_alike(talk: Conversation, word: str, name: str, by: str) -> None:
-    """Raises where the word, by which somebody is to be called, reads as the name of another who
-    is there. People may name an agent as a person is called, and agents may not."""
-    members = {*talk.state.members, *(talk.roster or ())} - {name}
-    others = {each: each.removeprefix("host:") for each in members}
+def check_distinct_name(conversation: Conversation, word: str, name: str, by: str) -> None:
+    """Raise NameTaken when the word reads like the name of another participant.
+
+    A person may give an agent a person's name; an agent may not.
+    """
+    members = {*conversation.state.members, *(conversation.roster or ())} - {name}
+    others = {member: member.removeprefix("host:") for member in members}
     if not is_person(by) and not is_person(word):
-        others |= _people(talk, name)
-    _refuse_alike(others, word, name)
+        others |= _other_people(conversation, name)
+    _check_distinct(others, word, name)
 
 
-def check_role(talk: Conversation, word: str, name: str) -> None:
-    """Raises where what somebody is or does reads as the name of a person who is there."""
-    _refuse_alike(_people(talk, name), word, name)
+def check_distinct_role(conversation: Conversation, word: str, name: str) -> None:
+    """Raise NameTaken when a role reads like the name of a person in the conversation."""
+    _check_distinct(_other_people(conversation, name), word, name)
 
 
-def _people(talk: Conversation, name: str) -> dict[str, str]:
-    others = [each for each in thread_controls.people_of(talk.state) if each != name]
-    return {each: each.removeprefix("user:") for each in others}
+def _other_people(conversation: Conversation, name: str) -> dict[str, str]:
+    others = [
+        person for person in thread_controls.people_present(conversation.state) if person != name
+    ]
+    return {person: person.removeprefix("user:") for person in others}
 
 
-def _refuse_alike(others: dict[str, str], word: str, name: str) -> None:
-    """``others``: who is there -> how that reads."""
+def _check_distinct(others: dict[str, str], word: str, name: str) -> None:
+    """Compare the word with the others, a map of names to what people read."""
     shape = skeleton(word.removeprefix("host:"))
     for each, reads in others.items():
         if skeleton(reads) == shape:

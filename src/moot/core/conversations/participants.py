@@ -1,4 +1,4 @@
-"""Who takes part from the beginning: a closed roster, or those who are invited."""
+"""Check the names and the list of participants a conversation begins with."""
 
 from typing import Annotated, Any
 
@@ -12,31 +12,34 @@ from moot.core.text.names import is_name
 
 MOST_PARTICIPANTS = 32
 
-#: the host's own names, words that mean everybody, and what people are called
-RESERVED = frozenset({"moot", "system", "all", "everyone", "here", "user", "you"})
-#: how these look; ``a11`` is as good a name as any
-_SHAPES = frozenset(skeleton(word) for word in RESERVED if word != "all")
+#: names of the host, words that mean everybody, and words for people
+RESERVED_NAMES = frozenset({"moot", "system", "all", "everyone", "here", "user", "you"})
+#: shapes of these names; ``a11`` looks like ``all`` and is allowed
+_SHAPES = frozenset(skeleton(word) for word in RESERVED_NAMES if word != "all")
 
 
 def is_reserved(word: str) -> bool:
-    """Whether it is such a word, or could be taken for one."""
-    return word.casefold() in RESERVED or skeleton(word) in _SHAPES
+    """Return whether the word is a reserved name or looks like one."""
+    return word.casefold() in RESERVED_NAMES or skeleton(word) in _SHAPES
 
 
-def is_agents(name: str) -> bool:
-    """Whether an agent may go by this full name: it can be seen, and reads as nobody else's.
-    ``host:user:eve`` would be told as the person ``user:eve``."""
+def is_agent_name(name: str) -> bool:
+    """Return whether an agent may use this full name.
+
+    It must be visible and read like no person's name: ``host:user:eve`` would appear as
+    ``user:eve``.
+    """
     kind, _, rest = name.rpartition(":")
     if not 1 <= len(name) <= LONGEST_NAME or not is_name(name) or not rest:
         return False
-    first = name.partition(":")[0]
-    person = ":" in name and skeleton(first) == skeleton("user")
-    return not person and not is_reserved(rest) and not kind.startswith("host:")
+    prefix = name.partition(":")[0]
+    is_person_like = ":" in name and skeleton(prefix) == skeleton("user")
+    return not is_person_like and not is_reserved(rest) and not kind.startswith("host:")
 
 
 def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
-    """Raises when a closed roster is not one: two or more members, each once, not too many."""
-    if not isinstance(participants, list) or not all(_member(item) for item in participants):
+    """Raise when a closed roster has fewer than two members, too many, or one twice."""
+    if not isinstance(participants, list) or not all(_is_member(item) for item in participants):
         raise BadRequest("participants must be a list of {agentId}.", field="participants")
     names = [item["agentId"] for item in participants]
     if len(names) < 2:
@@ -52,16 +55,16 @@ def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
 
 
 def check_invited(members: Any, most: int = MOST_PARTICIPANTS) -> list[dict[str, Any]]:
-    """Those invited at the beginning: none is as good as some, but each once."""
-    if not isinstance(members, list) or not all(_member(item) for item in members):
+    """Raise BadRequest when the invited members are too many, or one is there twice."""
+    if not isinstance(members, list) or not all(_is_member(item) for item in members):
         raise BadRequest("invited must be a list of {agentId}.", field="invited")
     if len({item["agentId"] for item in members}) < len(members) or len(members) > most:
         raise BadRequest(f"At most {most} are invited, each once.", field="invited")
     return members
 
 
-class AgentRef(Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A member of a roster, as the protocol writes it. Versions by channel are not offered here."""
+class RosterAgentRef(Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A member of a roster, as the protocol writes it. Versions by channel are not supported."""
 
     agent_id: Annotated[str, Meta(min_length=3, max_length=LONGEST_NAME)]
     name: Annotated[str, Meta(max_length=LONGEST_NAME)] | UnsetType = UNSET
@@ -71,10 +74,10 @@ class AgentRef(Struct, kw_only=True, rename="camel", forbid_unknown_fields=True)
     source_manifest_id: Annotated[str, Meta(max_length=LONGEST_NAME)] | UnsetType = UNSET
 
 
-def _member(item: Any) -> bool:
-    """An agent that can speak: no person, and a name without blanks."""
+def _is_member(item: Any) -> bool:
+    """Return whether the item names an agent that can speak."""
     try:
-        found = msgspec.convert(item, AgentRef)
+        ref = msgspec.convert(item, RosterAgentRef)
     except msgspec.ValidationError:
         return False
-    return is_agents(found.agent_id)
+    return is_agent_name(ref.agent_id)

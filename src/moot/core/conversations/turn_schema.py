@@ -1,4 +1,4 @@
-"""What a turn looks like, before it is asked who says it."""
+"""Check the fields of a turn before the host checks its speaker."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,44 +10,43 @@ from moot.core.state.conversation import Conversation
 
 LONGEST_NAME = 256
 ROLES = ("user", "agent", "system")
-#: the last millisecond that has a name: the year 9999
+#: the last millisecond of the year 9999
 LATEST = 253_402_300_799_999
-#: what a turn may name, besides what it says
-NAMES = ("messageId", "from", "to", "speakerId", "groupId")
-#: what is told of a turn that only the host knows: what it sums up, who has changed it, what came
-#: of the conversation that it ends
-OF_HOST = ("summary", "edited_by", "editedBy", "outcome")
+#: fields of a turn that hold a name
+NAME_FIELDS = ("messageId", "from", "to", "speakerId", "groupId")
+#: metadata that only the host writes: summaries, edits, and the outcome of a close
+HOST_META = ("summary", "edited_by", "editedBy", "outcome")
 
 
-class _Model(Struct, forbid_unknown_fields=True):
+class _TurnModel(Struct, forbid_unknown_fields=True):
     provider: str
     model: str
 
 
-class AgentRef(Struct, rename="camel"):
-    """What a turn may say about the agent that produced it; more is carried along."""
+class TurnAgentRef(Struct, rename="camel"):
+    """The agent that produced a turn. Other fields are stored unchanged."""
 
     agent_id: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
     agent_sharing: Literal["isolated", "shared", "shared:%shared%"] | UnsetType = UNSET
     memory_ref: str | UnsetType = UNSET
-    model: _Model | UnsetType = UNSET
+    model: _TurnModel | UnsetType = UNSET
 
 
-def check(talk: Conversation, said: Any, own: bool = False) -> None:
-    """Raises BadRequest when it is not one. ``own``: the host says it for a member."""
-    if not isinstance(said, dict) or "content" not in said:
+def check_turn_schema(conversation: Conversation, turn: Any, own: bool = False) -> None:
+    """Raise BadRequest for a malformed turn. ``own`` means that the host speaks for a member."""
+    if not isinstance(turn, dict) or "content" not in turn:
         raise BadRequest("A turn is an object with content.", field="turn.content")
-    role = said.get("role", "user")
+    role = turn.get("role", "user")
     if role not in ROLES:
         raise BadRequest(f"role must be one of {', '.join(ROLES)}.", field="turn.role")
-    for key in NAMES:
-        if key in said:
-            _check_name(key, said[key])
-    if "ts" in said and (type(said["ts"]) is not int or not 0 <= said["ts"] <= LATEST):
+    for key in NAME_FIELDS:
+        if key in turn:
+            _check_name(key, turn[key])
+    if "ts" in turn and (type(turn["ts"]) is not int or not 0 <= turn["ts"] <= LATEST):
         raise BadRequest("ts must be milliseconds since the epoch.", field="turn.ts")
-    _check_names(talk, said, own)
-    if "turnIndex" in said:
-        _check_index(talk, said["turnIndex"])
+    _check_names(conversation, turn, own)
+    if "turnIndex" in turn:
+        _check_index(conversation, turn["turnIndex"])
     if role == "system":
         raise BadRequest("System turns are written by the host.", field="turn.role")
 
@@ -57,48 +56,51 @@ def _check_name(key: str, value: Any) -> None:
         raise BadRequest(f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}")
 
 
-def _check_index(talk: Conversation, index: Any) -> None:
-    if index != talk.turns + 1 or isinstance(index, bool):
+def _check_index(conversation: Conversation, index: Any) -> None:
+    if index != conversation.turns + 1 or isinstance(index, bool):
         raise BadRequest(
-            f"The next turn has index {talk.turns + 1}; leave turnIndex out.",
+            f"The next turn has index {conversation.turns + 1}; leave turnIndex out.",
             field="turn.turnIndex",
-            expected=talk.turns + 1,
+            expected=conversation.turns + 1,
         )
 
 
 def _check_meta(meta: Any) -> None:
-    """What the host tells of a turn is not for others to say; what a turn replies to is a place in
-    the log, or the id of an event."""
+    """Raise for metadata that only the host writes, and for a malformed ``replyTo``."""
     if not isinstance(meta, dict):
         return
-    if taken := [key for key in OF_HOST if key in meta]:
-        raise BadRequest(f"{taken[0]} is written by the host: leave it out.", field="turn.meta")
+    if reserved := [key for key in HOST_META if key in meta]:
+        raise BadRequest(f"{reserved[0]} is written by the host: leave it out.", field="turn.meta")
     reply = meta.get("replyTo")
-    place = type(reply) is int and reply >= 0
-    if reply is not None and not place and not (isinstance(reply, str) and 1 <= len(reply) <= 256):
+    is_sequence = type(reply) is int and reply >= 0
+    if (
+        reply is not None
+        and not is_sequence
+        and not (isinstance(reply, str) and 1 <= len(reply) <= 256)
+    ):
         raise BadRequest("replyTo is the id of an event.", field="turn.meta.replyTo")
 
 
-def _check_names(talk: Conversation, said: dict[str, Any], own: bool) -> None:
-    """Message ids of the host's own naming are the host's; an agent is described as published."""
-    if "messageId" in said:
-        prefix = f"{talk.conversation_id}:"
-        expected = f"{prefix}{talk.turns + 1}:{said.get('role', 'user')}"
-        if said["messageId"].startswith(prefix) and said["messageId"] != expected:
+def _check_names(conversation: Conversation, turn: dict[str, Any], own: bool) -> None:
+    """Raise when a turn takes a message id of the host, or describes another agent."""
+    if "messageId" in turn:
+        prefix = f"{conversation.conversation_id}:"
+        expected = f"{prefix}{conversation.turns + 1}:{turn.get('role', 'user')}"
+        if turn["messageId"].startswith(prefix) and turn["messageId"] != expected:
             raise BadRequest(f"This turn would be {expected}.", field="turn.messageId")
     if not own:
-        _check_meta(said.get("meta"))
-    if "agent" not in said:
+        _check_meta(turn.get("meta"))
+    if "agent" not in turn:
         return
-    if said.get("role", "user") != "agent":
+    if turn.get("role", "user") != "agent":
         raise BadRequest("A person's turn is no agent's: leave agent out.", field="turn.agent")
     try:
-        ref = msgspec.convert(said["agent"], AgentRef)
+        ref = msgspec.convert(turn["agent"], TurnAgentRef)
     except msgspec.ValidationError as error:
         raise BadRequest(f"agent does not fit: {error}", field="turn.agent") from None
-    speaker, named = said.get("speakerId"), ref.agent_id
-    others = {*(talk.roster or ()), *talk.state.members} - {speaker}
-    # by an id of this host, whether that one is here or not, an agent names itself alone
+    speaker, named = turn.get("speakerId"), ref.agent_id
+    others = {*(conversation.roster or ()), *conversation.state.members} - {speaker}
+    # an id of this host must be the speaker's own, even if that agent is not here
     foreign = named is not UNSET and named.startswith("host:") and named != speaker
     if named in others or foreign:
         raise BadRequest("agent is somebody else than the speaker.", field="turn.agent")

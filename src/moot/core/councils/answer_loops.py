@@ -1,28 +1,43 @@
-"""Stop agents that only answer one another."""
+"""Limits on agents that only answer each other.
 
-from moot.core.councils.steps import Step
-from moot.core.state.agent_chain import LIMITS, Chain
-from moot.core.state.floor import Floor, pair
+In a council the floor counts, in other conversations the chain of agent turns does. A person's turn
+lifts the stop.
+"""
+
+from moot.core.councils.steps import CouncilStep
+from moot.core.state.agent_chain import CHAIN_LIMITS, AgentChain
+from moot.core.state.floor import Floor, FloorRequest, pair_key
 
 
-def chain_stop(chain: Chain | None) -> Step | None:
-    """The stop, while it has not been told."""
+def chain_stop(chain: AgentChain | None) -> CouncilStep | None:
+    """Return the stop of a chain that is over its limit, until the log records it."""
     if chain is None or chain.over is None or chain.stopped:
         return None
-    limit = LIMITS.pair if chain.over == "pair" else LIMITS.consecutive
-    return Step(stop=chain.over, limit=limit, observed=chain.seen)
+    limit = CHAIN_LIMITS.pair if chain.over == "pair" else CHAIN_LIMITS.consecutive
+    return CouncilStep(stop=chain.over, limit=limit, observed=chain.seen)
 
 
-def chain_limit(chain: Chain | None) -> str | None:
-    """The limit that was reached."""
+def chain_limit(chain: AgentChain | None) -> str | None:
+    """Return the name of the limit that the chain has reached."""
     return None if chain is None else chain.over
 
 
-def is_chain_held(chain: Chain | None, sequence: int) -> bool:
-    """Whether what an agent asked there waits for a person's word."""
+def is_chain_held(chain: AgentChain | None, sequence: int) -> bool:
+    """Return whether a request at this sequence waits until a person lets the agents continue."""
     return chain is not None and chain.over is not None and sequence >= chain.since
 
 
-def pair_stop(floor: Floor, name: str, by: str) -> Step | None:
-    seen, limit = floor.pairs.get(pair(name, by), 0), floor.policy.limits.pair
-    return Step(stop="pair", limit=limit, observed=seen) if seen > limit else None
+def pair_stop(floor: Floor, name: str, by: str) -> CouncilStep | None:
+    count, limit = floor.pairs.get(pair_key(name, by), 0), floor.policy.limits.pair
+    return CouncilStep(stop="pair", limit=limit, observed=count) if count > limit else None
+
+
+def loop_stop(floor: Floor, name: str, request: FloorRequest) -> CouncilStep | None:
+    """Return the stop if this request continues a loop of agents. A person's request never does."""
+    if request.by is None:
+        return None
+    streak, limit = floor.streak, floor.policy.limits.consecutive
+    streak_stop = (
+        CouncilStep(stop="consecutive", limit=limit, observed=streak) if streak >= limit else None
+    )
+    return pair_stop(floor, name, request.by) or streak_stop

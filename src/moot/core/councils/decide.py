@@ -1,7 +1,6 @@
-"""A led conversation goes on: the floor is given, members answer, or are passed over.
+"""Decide the commands of a council: advance it, end an invitation, record reports.
 
-Whatever a member does with the floor, the wake it had ends exactly once; an answer to a wake that
-is over causes nothing.
+Each invitation ends exactly once. An answer to an invitation that has ended causes nothing.
 """
 
 from typing import Any
@@ -9,372 +8,227 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core.conversations.decide import talk as take_turn
-from moot.core.conversations.decisions import carried
-from moot.core.conversations.turns import HOST as HOST
-from moot.core.conversations.turns import system_turn
-from moot.core.councils import floor_events, mention_question
-from moot.core.councils.next_step import step
-from moot.core.councils.steps import Step
+from moot.core.conversations.decide import answer_conversation
+from moot.core.conversations.turns import HOST
+from moot.core.councils import host_messages, invitations
+from moot.core.councils.host_messages import (
+    CONTINUE_HINT,
+    FAILURE_TEXTS,
+    STOP_TEXTS,
+    busiest_pair,
+    display_name,
+    host_turn_event,
+)
+from moot.core.councils.invitations import InvitationEnded, invitation_answered, open_invitation
+from moot.core.councils.mutes import hold_turn
+from moot.core.councils.next_speaker import next_step
+from moot.core.councils.steps import CouncilStep
+from moot.core.councils.votes import close_with_votes
 from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.errors.models import DailyBudgetUsedUp
 from moot.core.events import NewEvent
-from moot.core.runs.answers import Answer
+from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state import agents
 from moot.core.state.conversation import Conversation
-from moot.core.state.floor import DAY, NATURAL, NOBODY, PAIR, RUNWAY, SPOKEN, SYNTHESIS, Floor, Wake
+from moot.core.state.floor import DAY_BUDGET, NATURAL_STOPS, SPOKEN_TASKS, Invitation
 from moot.core.state.run import Run
-from moot.core.state.usage import ABANDONED
-from moot.core.text.names import full_name
-from moot.core.workflows.graph import Flow, FlowNode
+from moot.core.state.usage import EFFECT_ABANDONED
+from moot.core.workflows.flow import Flow, FlowNode
 
 
-class Participate(Struct, frozen=True):
-    """Give the floor to whoever is next."""
+class AdvanceCouncil(Struct, frozen=True):
+    """Take the next step of the council, if one is due."""
 
     node_id: str
     at: int
 
 
-class WakeEnded(Struct, frozen=True, kw_only=True):
-    """What a member did with the floor: ``content`` is a turn, ``answer`` what else was asked."""
-
-    node_id: str
-    wake_id: str
-    at: int
-    #: spoke, answered, passed, failed or refused
-    outcome: str
-    content: Any = None
-    to: str | None = None
-    answer: dict[str, Any] | None = None
-    usage: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
-    #: what is told about the turn beside its words
-    meta: dict[str, Any] | None = None
-    agent: dict[str, Any] | None = None
-    #: what else is recorded with it
-    facts: tuple[NewEvent, ...] = ()
-
-
-class WakeReport(Struct, frozen=True):
-    """Facts while a member is at work on its answer."""
+class InvitationReport(Struct, frozen=True):
+    """Events that a member reports while it works on its answer."""
 
     node_id: str
     wake_id: str
     events: tuple[NewEvent, ...]
     at: int
-    #: the caller relies on them: refuse when the wake is over
+    #: the caller relies on these events: refuse when the invitation has ended
     required: bool = False
 
 
-def participate(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
-    talk = run.conversations.get(node_id)
-    found = step(talk, at) if talk is not None and run.going else None
-    if talk is None or found is None:
+def advance_council(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
+    conversation = run.conversations.get(node_id)
+    step = next_step(conversation, at) if conversation is not None and run.going else None
+    if conversation is None or step is None:
         return []
-    if found.stop is not None:
-        return _stop(flow.nodes[node_id], talk, found, at)
-    if talk.floor is None:
+    if step.stop is not None:
+        return _stop(flow.nodes[node_id], conversation, step, at)
+    if conversation.floor is None:
         return []
-    if found.close:
-        return _close(run, flow, flow.nodes[node_id], talk, talk.floor, at)
-    decided = floor_events.decided(run, node_id, talk, found)
-    if not found.unclear:
-        return [decided]
-    asked = said_by_host(
-        flow.nodes[node_id], talk, mention_question.question(talk, found.unclear), at
+    if step.close:
+        return close_with_votes(
+            run, flow, flow.nodes[node_id], conversation, conversation.floor, at
+        )
+    invited = invitations.invitations_event(run, node_id, conversation, step)
+    if not step.unclear:
+        return [invited]
+    question = host_turn_event(
+        flow.nodes[node_id],
+        conversation,
+        host_messages.mention_question(conversation, step.unclear),
+        at,
     )
-    asked.payload["turn"]["meta"] = {"replyTo": talk.turn_seq}
-    if talk.floor.unclear_to:
-        asked.payload["turn"]["to"] = talk.floor.unclear_to
-    return [decided, asked]
+    question.payload["turn"]["meta"] = {"replyTo": conversation.turn_seq}
+    if conversation.floor.unclear_to:
+        question.payload["turn"]["to"] = conversation.floor.unclear_to
+    return [invited, question]
 
 
-#: stops in words, where their name says too little, and how a person undoes any of them
-STOPS = {
-    PAIR: "{who} have answered one another {times}",
-    NOBODY: "nobody-answered, everybody who was asked failed, declined or was silent",
-    SYNTHESIS: "synthesis, the moderator did not sum up",
-    RUNWAY: "ttl reached its limit",
-}
-GO_ON = "A person can let it go on: /continue."
-
-
-def _stop(node: FlowNode, talk: Conversation, found: Step, at: int) -> list[NewEvent]:
-    payload: dict[str, Any] = {"conversationId": talk.conversation_id, "reason": found.stop}
-    if found.limit is not None:
-        payload["limit"] = found.limit
-    if found.observed is not None:
-        payload["observed"] = round(found.observed, 6)
-    events = [NewEvent("moot.participation.stopped", payload, node.id, cause=talk.turn_seq)]
-    if found.stop not in NATURAL:
-        why = STOPS.get(str(found.stop), "{stop} reached its limit of {limit:g}")
-        times = "once" if found.limit == 1 else f"{found.limit} times"
-        why = why.format(stop=found.stop, limit=found.limit, who=_pair(talk), times=times)
-        text = f"Stopped: {why}. {GO_ON}"
-        events.append(said_by_host(node, talk, text, at))
+def _stop(node: FlowNode, conversation: Conversation, step: CouncilStep, at: int) -> list[NewEvent]:
+    payload: dict[str, Any] = {"conversationId": conversation.conversation_id, "reason": step.stop}
+    if step.limit is not None:
+        payload["limit"] = step.limit
+    if step.observed is not None:
+        payload["observed"] = round(step.observed, 6)
+    events = [NewEvent("moot.participation.stopped", payload, node.id, cause=conversation.turn_seq)]
+    if step.stop not in NATURAL_STOPS:
+        sentence = STOP_TEXTS.get(str(step.stop), "{stop} reached its limit of {limit:g}")
+        times = "once" if step.limit == 1 else f"{step.limit} times"
+        sentence = sentence.format(
+            stop=step.stop, limit=step.limit, who=busiest_pair(conversation), times=times
+        )
+        text = f"Stopped: {sentence}. {CONTINUE_HINT}"
+        events.append(host_turn_event(node, conversation, text, at))
     return events
 
 
-def _pair(talk: Conversation) -> str:
-    """Who have asked one another most often."""
-    held = talk.floor if talk.floor is not None else talk.chain
-    pairs = held.pairs if held is not None else {}
-    most = max(pairs, key=lambda each: pairs[each], default="")
-    return " and ".join(called(talk, name) for name in most.split("|")) or "two agents"
-
-
-def said_by_host(
-    node: FlowNode, talk: Conversation, text: str, at: int, ahead: int = 1
-) -> NewEvent:
-    turn = system_turn(talk, text, at, ahead)
-    payload = {
-        "conversationId": talk.conversation_id,
-        "turnIndex": turn["turnIndex"],
-        "turn": turn,
-    }
-    return NewEvent("conversation.exchanged", payload, node.id, cause=talk.turn_seq)
-
-
-def _close(
-    run: Run, flow: Flow, node: FlowNode, talk: Conversation, floor: Floor, at: int
-) -> list[NewEvent]:
-    """It ends with what was decided, and who was against it: by the moderator, or in the name of
-    the person who asked for the vote."""
-    votes = [
-        {"by": name, "vote": str(said.get("vote", "abstain")), "reason": str(said["reason"])}
-        if said.get("reason")
-        else {"by": name, "vote": str(said.get("vote", "abstain"))}
-        for name, said in floor.votes.items()
-    ]
-    # a person may decide against the votes, and says so
-    rejected = floor.closer is None and floor.policy.vote and not carried(votes)
-    text = f"Not adopted: {floor.proposal}" if rejected else floor.proposal
-    decision: dict[str, Any] = {"text": text, "votes": votes}
-    if rejected:
-        decision["adopted"] = False
-    decision["dissent"] = [
-        {"by": vote["by"], "text": vote.get("reason", "votes no")}
-        for vote in votes
-        if vote["vote"] == "no"
-    ]
-    if floor.proposed_in:
-        decision["citedTurns"] = [floor.proposed_in]
-    value: dict[str, Any] = {"operation": "close", "decision": decision}
-    if floor.closer is not None:
-        who = Speaker(HOST, (floor.closer, *floor.votes), admin=True)
-    else:
-        moderator = str(floor.policy.moderator)
-        said = text if rejected else f"Decided: {text}"
-        value["turn"] = {"role": "agent", "speakerId": moderator, "content": said}
-        who = Speaker(HOST, (moderator, *floor.votes), admin=True)
-    try:
-        return take_turn(run, flow, node, Answer(node_id=node.id, value=value, who=who, at=at))
-    except MootError as refusal:  # the moderator is muted, or the outcome must be another one
-        return _not_closed(node, talk, refusal, at)
-
-
-def _not_closed(node: FlowNode, talk: Conversation, refusal: MootError, at: int) -> list[NewEvent]:
-    """It rests until a person closes it, or lets it go on."""
-    error = {"code": refusal.code, "message": refusal.message}
-    payload = {"conversationId": talk.conversation_id, "reason": "close", "error": error}
-    text = f"It could not be closed: {refusal.message} A person can close it, or /continue."
-    return [
-        NewEvent("moot.participation.stopped", payload, node.id, cause=talk.turn_seq),
-        said_by_host(node, talk, text, at),
-    ]
-
-
-def wake_ended(run: Run, flow: Flow, given: WakeEnded) -> list[NewEvent]:
-    talk = run.conversations.get(given.node_id)
-    wake = _open_wake(run, talk, given.wake_id)
-    if talk is None or wake is None:
+def finish_invitation(run: Run, flow: Flow, ending: InvitationEnded) -> list[NewEvent]:
+    conversation = run.conversations.get(ending.node_id)
+    invitation = open_invitation(run, conversation, ending.wake_id)
+    if conversation is None or invitation is None:
         return []
-    node = flow.nodes[given.node_id]
-    facts = _fresh(talk, wake, given.wake_id, given.facts)
-    return [*facts, *_ending(run, flow, node, talk, wake, replace(given, facts=tuple(facts)))]
+    node = flow.nodes[ending.node_id]
+    facts = _new_events(conversation, invitation, ending.wake_id, ending.facts)
+    return [
+        *facts,
+        *_end_with_answer(
+            run, flow, node, conversation, invitation, replace(ending, facts=tuple(facts))
+        ),
+    ]
 
 
-def _ending(
-    run: Run, flow: Flow, node: FlowNode, talk: Conversation, wake: Wake, given: WakeEnded
+def _end_with_answer(
+    run: Run,
+    flow: Flow,
+    node: FlowNode,
+    conversation: Conversation,
+    invitation: Invitation,
+    ending: InvitationEnded,
 ) -> list[NewEvent]:
-    if given.outcome != "spoke" or wake.task not in SPOKEN:
-        return _without_turn(node, talk, wake, given)
-    said: dict[str, Any] = {
+    if ending.outcome != "spoke" or invitation.task not in SPOKEN_TASKS:
+        return _end_without_turn(node, conversation, invitation, ending)
+    turn: dict[str, Any] = {
         "role": "agent",
-        "speakerId": wake.agent,
-        "content": given.content,
+        "speakerId": invitation.agent,
+        "content": ending.content,
     }
     for key in ("to", "meta", "agent"):
-        if getattr(given, key) is not None:
-            said[key] = getattr(given, key)
-    if more := floor_events.about(talk, wake):
-        said["meta"] = {**said.get("meta", {}), **more}
-    who = Speaker(HOST, (wake.agent,))
-    answer = Answer(node_id=node.id, value={"turn": said}, who=who, at=given.at)
+        if getattr(ending, key) is not None:
+            turn[key] = getattr(ending, key)
+    if meta := invitations.turn_meta(conversation, invitation):
+        turn["meta"] = {**turn.get("meta", {}), **meta}
+    speaker = Speaker(HOST, (invitation.agent,))
+    answer = GateAnswer(node_id=node.id, value={"turn": turn}, who=speaker, at=ending.at)
     try:
-        turns = take_turn(run, flow, node, answer)
+        events = answer_conversation(run, flow, node, answer)
     except (ParticipantMuted, ThreadPaused) as refusal:
-        place = str(run.next_sequence + len(given.facts))
-        held = {"held": place, "turn": said, "reason": refusal.code}
-        return _held(node, talk, wake, given, held)
+        held_id = str(run.next_sequence + len(ending.facts))
+        held_turn = {"held": held_id, "turn": turn, "reason": refusal.code}
+        return hold_turn(node, conversation, invitation, ending, held_turn)
     except MootError as refusal:
         error = {"code": refusal.code, "message": refusal.message}
-        return _without_turn(node, talk, wake, _failed(given, error))
-    return [answered(node, talk, wake, given, "spoke"), *turns]
+        return _end_without_turn(node, conversation, invitation, _as_failed(ending, error))
+    return [invitation_answered(node, conversation, invitation, ending, "spoke"), *events]
 
 
-def _failed(given: WakeEnded, error: dict[str, Any]) -> WakeEnded:
-    return WakeEnded(
-        node_id=given.node_id, wake_id=given.wake_id, at=given.at, outcome="failed",
-        usage=given.usage, error=error,
+def _as_failed(ending: InvitationEnded, error: dict[str, Any]) -> InvitationEnded:
+    return InvitationEnded(
+        node_id=ending.node_id, wake_id=ending.wake_id, at=ending.at, outcome="failed",
+        usage=ending.usage, error=error,
     )  # fmt: skip
 
 
-def _open_wake(run: Run, talk: Conversation | None, wake_id: str) -> Wake | None:
-    if talk is None or talk.floor is None or not talk.open or not run.going:
-        return None
-    return talk.floor.wakes.get(wake_id)
-
-
-def answered(
-    node: FlowNode, talk: Conversation, wake: Wake, given: WakeEnded, outcome: str
-) -> NewEvent:
-    payload: dict[str, Any] = {
-        "conversationId": talk.conversation_id,
-        "wakeId": given.wake_id,
-        "agentId": wake.agent,
-        "task": wake.task,
-        "outcome": outcome,
-    }
-    for key in ("answer", "usage", "error"):
-        if getattr(given, key) is not None:
-            payload[key] = getattr(given, key)
-    return NewEvent("moot.participation.answered", payload, node.id, cause=wake.seq)
-
-
-#: what the host says of a member that had the floor and did not speak
-EXCUSES = {
-    "failed": "{name} could not answer: {why}",
-    "refused": "{name} declined to answer.",
-}
-
-
-def _without_turn(
-    node: FlowNode, talk: Conversation, wake: Wake, given: WakeEnded
+def _end_without_turn(
+    node: FlowNode, conversation: Conversation, invitation: Invitation, ending: InvitationEnded
 ) -> list[NewEvent]:
-    events = [answered(node, talk, wake, given, given.outcome)]
-    if (given.error or {}).get("code") == DailyBudgetUsedUp.code:
-        payload = {"conversationId": talk.conversation_id, "reason": DAY}
-        events.append(NewEvent("moot.participation.stopped", payload, node.id, cause=talk.turn_seq))
-    excuse = EXCUSES.get(given.outcome)
-    if excuse is not None:
-        why = str((given.error or {}).get("message", "no reason was given"))[:500]
-        text = excuse.format(name=called(talk, wake.agent), why=why)
-        events.append(said_by_host(node, talk, text, given.at))
+    events = [invitation_answered(node, conversation, invitation, ending, ending.outcome)]
+    if (ending.error or {}).get("code") == DailyBudgetUsedUp.code:
+        payload = {"conversationId": conversation.conversation_id, "reason": DAY_BUDGET}
+        events.append(
+            NewEvent("moot.participation.stopped", payload, node.id, cause=conversation.turn_seq)
+        )
+    template = FAILURE_TEXTS.get(ending.outcome)
+    if template is not None:
+        reason = str((ending.error or {}).get("message", "no reason was given"))[:500]
+        text = template.format(name=display_name(conversation, invitation.agent), why=reason)
+        events.append(host_turn_event(node, conversation, text, ending.at))
     return events
 
 
-def called(talk: Conversation, name: str) -> str:
-    """How people call a member."""
-    member = talk.floor.members.get(name) if talk.floor is not None else None
-    profile = member.profile if member is not None else {}
-    return str(profile.get("name") or name.rpartition(":")[2])
-
-
-def _held(
-    node: FlowNode, talk: Conversation, wake: Wake, given: WakeEnded, held: dict[str, Any]
-) -> list[NewEvent]:
-    """It was finished when its speaker might not speak any more: a person lets it in or not."""
-    payload = {"conversationId": talk.conversation_id, "wakeId": given.wake_id, **held}
-    return [
-        NewEvent("moot.turn.held", payload, node.id, cause=wake.seq),
-        answered(node, talk, wake, given, "held"),
-    ]
-
-
-def report(run: Run, flow: Flow, given: WakeReport) -> list[NewEvent]:
-    talk = run.conversations.get(given.node_id)
-    wake = _open_wake(run, talk, given.wake_id)
-    if talk is None or wake is None:
-        if given.required:
+def record_report(run: Run, flow: Flow, report: InvitationReport) -> list[NewEvent]:
+    conversation = run.conversations.get(report.node_id)
+    invitation = open_invitation(run, conversation, report.wake_id)
+    if conversation is None or invitation is None:
+        if report.required:
             raise Conflict("The member no longer has the floor.", runId=run.run_id)
-        return _owed(run, talk, given)
-    return _fresh(talk, wake, given.wake_id, given.events)
+        return _abandoned_cost(run, conversation, report)
+    return _new_events(conversation, invitation, report.wake_id, report.events)
 
 
-def _owed(run: Run, talk: Conversation | None, given: WakeReport) -> list[NewEvent]:
-    """Whoever has lost the floor may still tell what its last call has cost."""
-    floor = talk.floor if talk is not None and talk.open and run.going else None
-    gone = floor.unpaid.get(given.wake_id) if floor is not None else None
-    if gone is None:
-        return []
-    told = [event for event in given.events if event.type == ABANDONED]
-    return [replace(event, cause=gone.seq) for event in told[:1]]
-
-
-def _caused(event: NewEvent, wake: Wake) -> NewEvent:
-    """What a member does is caused by its having the floor, unless it says otherwise."""
-    return event if event.cause is not None else replace(event, cause=wake.seq)
-
-
-def _fresh(
-    talk: Conversation, wake: Wake, wake_id: str, events: tuple[NewEvent, ...]
+def _abandoned_cost(
+    run: Run, conversation: Conversation | None, report: InvitationReport
 ) -> list[NewEvent]:
-    """What has not been recorded yet: work that a crash cut short is lived again."""
-    found = (_once(talk, wake, wake_id, event) for event in events)
-    return [_caused(event, wake) for event in found if event is not None]
+    """Return the cost of a member's last call after the member has lost the floor."""
+    floor = (
+        conversation.floor if conversation is not None and conversation.open and run.going else None
+    )
+    unpaid = floor.unpaid.get(report.wake_id) if floor is not None else None
+    if unpaid is None:
+        return []
+    costs = [event for event in report.events if event.type == EFFECT_ABANDONED]
+    return [replace(event, cause=unpaid.seq) for event in costs[:1]]
 
 
-def _once(talk: Conversation, wake: Wake, wake_id: str, event: NewEvent) -> NewEvent | None:
-    """The event as it is recorded, or None when it has been. A command may be decided again, so
-    the event itself stays as it is."""
+def _with_cause(event: NewEvent, invitation: Invitation) -> NewEvent:
+    """Name the invitation as the cause of an event that names none."""
+    return event if event.cause is not None else replace(event, cause=invitation.seq)
+
+
+def _new_events(
+    conversation: Conversation, invitation: Invitation, wake_id: str, events: tuple[NewEvent, ...]
+) -> list[NewEvent]:
+    """Return the events that are not in the log yet. A member repeats its work after a crash."""
+    new_events = (_new_event(conversation, invitation, wake_id, event) for event in events)
+    return [_with_cause(event, invitation) for event in new_events if event is not None]
+
+
+def _new_event(
+    conversation: Conversation, invitation: Invitation, wake_id: str, event: NewEvent
+) -> NewEvent | None:
+    """Return the event to record, or None when the log has it.
+
+    The event itself is not changed, because a command may be decided again.
+    """
     if event.type == "moot.tool.asked":
-        known = talk.floor is not None and event.payload.get("askId") in talk.floor.asks
-        payload = {"conversationId": talk.conversation_id, **event.payload}
-        return None if known else replace(event, payload=payload)
+        recorded = (
+            conversation.floor is not None and event.payload.get("askId") in conversation.floor.asks
+        )
+        payload = {"conversationId": conversation.conversation_id, **event.payload}
+        return None if recorded else replace(event, payload=payload)
     if event.type not in agents.HANDLERS:
         return event
     nth: int = (event.hints or {}).get("nth", 0)
-    mine = replace(event, hints={"wake": wake_id})
-    if event.type == agents.RETURNED:
-        call = wake.calls.get(event.payload["callId"])
-        return None if call is None else replace(mine, cause=call)
-    return None if nth < wake.said.get(event.type, 0) else mine
-
-
-def taken(run: Run, node: FlowNode, said: list[NewEvent], at: int) -> list[NewEvent]:
-    """What a turn from outside does to those who have the floor: its own wake is answered; a
-    person who interrupts takes it from everybody."""
-    talk, first = run.conversations[node.id], said[0]
-    floor, turn = talk.floor, first.payload.get("turn")
-    if floor is None or not floor.wakes or turn is None:
-        return []
-    ends: list[tuple[str, str]] = []
-    meta = turn.get("meta")
-    interrupts = floor.policy.interject == "interrupt" or (
-        isinstance(meta, dict) and meta.get("interrupt") is True
-    )
-    for wake_id, wake in floor.wakes.items():
-        if turn["role"] == "agent" and wake.agent == full_name(turn["from"]):
-            ends.append((wake_id, "spoke"))
-        elif turn["role"] == "user" and interrupts and wake.task == "speak":
-            ends.append((wake_id, "superseded"))
-    return [_over(node, talk, wake_id, at, outcome) for wake_id, outcome in ends]
-
-
-def unasked(node: FlowNode, talk: Conversation, at: int) -> list[NewEvent]:
-    """Whoever speaks may finish; what else members were asked is asked no longer."""
-    wakes = talk.floor.wakes if talk.floor is not None else {}
-    return [
-        _over(node, talk, wake_id, at, "superseded")
-        for wake_id, wake in wakes.items()
-        if wake.task != "speak"
-    ]
-
-
-def _over(node: FlowNode, talk: Conversation, wake_id: str, at: int, outcome: str) -> NewEvent:
-    assert talk.floor is not None
-    given = WakeEnded(node_id=node.id, wake_id=wake_id, at=at, outcome=outcome)
-    return answered(node, talk, talk.floor.wakes[wake_id], given, outcome)
+    hinted = replace(event, hints={"wake": wake_id})
+    if event.type == agents.TOOL_RETURNED:
+        call = invitation.calls.get(event.payload["callId"])
+        return None if call is None else replace(hinted, cause=call)
+    return None if nth < invitation.said.get(event.type, 0) else hinted

@@ -1,33 +1,33 @@
-"""What comes next in a conversation that the host leads."""
+"""The next step of a council: invitations, skipped members, or a stop."""
 
 from msgspec import Struct
 
-from moot.core.state.floor import Task
+from moot.core.state.floor import InvitationTask
 
 
-class Give(Struct, frozen=True, omit_defaults=True):
-    """Wake one member for a task."""
+class PlannedInvitation(Struct, frozen=True, omit_defaults=True):
+    """An invitation to one member that the log does not hold yet."""
 
     agent: str
-    task: Task
+    task: InvitationTask
     why: str
     blind: int | None = None
-    #: turns to sum up
+    #: first and last turn to sum up
     of: tuple[int, int] | None = None
-    #: where the turn stands that is to be answered, and whether that is a task
+    #: sequence of the turn to answer, and whether that turn is a task
     reply: int | None = None
     result: bool = False
 
 
-class Step(Struct, frozen=True, kw_only=True):
-    """What comes next: members are woken, some are passed by, or it stops."""
+class CouncilStep(Struct, frozen=True, kw_only=True):
+    """The invitations to send next, or the reason to stop or close."""
 
-    wakes: tuple[Give, ...] = ()
-    #: member -> why it is not given the floor
+    wakes: tuple[PlannedInvitation, ...] = ()
+    #: skipped member -> reason
     skipped: dict[str, str] = {}
-    #: member outside -> why it is called
+    #: called member outside the host -> reason
     called: dict[str, str] = {}
-    #: word of a person -> whom it could mean; nobody in particular where it means everybody
+    #: a word after an @ -> the members it could mean; empty when it means all members
     unclear: dict[str, list[str]] = {}
     round: int = 1
     phase: str = "talk"

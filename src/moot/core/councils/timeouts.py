@@ -1,64 +1,59 @@
-"""What time does to members: who has the floor and is not heard is passed over, or has more time;
-who was asked for while he was muted is asked when that is over."""
+"""Take the floor from members that stay silent too long."""
 
-from moot.core.councils.decide import HOST, WakeEnded, answered, called, said_by_host
+from moot.core.councils.host_messages import display_name, host_turn_event
+from moot.core.councils.invitations import InvitationEnded, invitation_answered
 from moot.core.events import NewEvent
-from moot.core.state import put_off_requests
 from moot.core.state.conversation import Conversation
-from moot.core.state.usage import HEARD
-from moot.core.workflows.graph import FlowNode
+from moot.core.state.usage import PARTICIPATION_HEARD
+from moot.core.workflows.flow import FlowNode
 
 
-def silent(node: FlowNode, talk: Conversation, at: int, heard: dict[str, int]) -> list[NewEvent]:
-    """Members that have had the floor for too long without a word are passed over. Who was heard
-    meanwhile, or has not come to its turn yet, has more time, and that is recorded."""
-    floor = talk.floor
-    if floor is None or not talk.open:
+def time_out_members(
+    node: FlowNode, conversation: Conversation, at: int, silence: dict[str, int]
+) -> list[NewEvent]:
+    """Pass over the members that are silent for longer than the limit.
+
+    A member that the host heard from within the limit gets more time, and an event records that.
+    ``silence`` maps invitations to milliseconds of silence.
+    """
+    floor = conversation.floor
+    if floor is None or not conversation.open:
         return []
     limit = floor.policy.limits.silence * 1000
-    late = [name for name, wake in floor.wakes.items() if at >= wake.due]
-    alive = [name for name in late if heard.get(name, limit) < limit]
-    said = [
+    late = [name for name, invitation in floor.wakes.items() if at >= invitation.due]
+    alive = [name for name in late if silence.get(name, limit) < limit]
+    extensions = [
         NewEvent(
-            HEARD,
+            PARTICIPATION_HEARD,
             {
-                "conversationId": talk.conversation_id,
+                "conversationId": conversation.conversation_id,
                 "wakeId": name,
                 "agentId": floor.wakes[name].agent,
-                "silentMs": max(0, heard[name]),
+                "silentMs": max(0, silence[name]),
             },
             node.id,
             cause=floor.wakes[name].seq,
         )
         for name in alive
     ]
-    return said + passed_over(node, talk, [name for name in late if name not in alive], at)
+    return extensions + pass_over(
+        node, conversation, [name for name in late if name not in alive], at
+    )
 
 
-def passed_over(node: FlowNode, talk: Conversation, late: list[str], at: int) -> list[NewEvent]:
-    """The floor is taken from these wakes."""
+def pass_over(
+    node: FlowNode, conversation: Conversation, late: list[str], at: int
+) -> list[NewEvent]:
+    """End these invitations, with a sentence of the host for each."""
     events: list[NewEvent] = []
-    floor = talk.floor
+    floor = conversation.floor
     for ahead, wake_id in enumerate(late, start=1):
         assert floor is not None
-        wake = floor.wakes[wake_id]
-        given = WakeEnded(node_id=node.id, wake_id=wake_id, at=at, outcome="silent")
-        events.append(answered(node, talk, wake, given, "silent"))
+        invitation = floor.wakes[wake_id]
+        ending = InvitationEnded(node_id=node.id, wake_id=wake_id, at=at, outcome="silent")
+        events.append(invitation_answered(node, conversation, invitation, ending, "silent"))
         seconds = floor.policy.limits.silence
-        text = f"{called(talk, wake.agent)} was silent for {seconds} s and is passed over."
-        events.append(said_by_host(node, talk, text, at, ahead))
+        name = display_name(conversation, invitation.agent)
+        text = f"{name} was silent for {seconds} s and is passed over."
+        events.append(host_turn_event(node, conversation, text, at, ahead))
     return events
-
-
-def unmuted(node: FlowNode, talk: Conversation, at: int) -> list[NewEvent]:
-    """The host says that a mute is over where somebody's being asked waits for that. Any other one
-    is over without a word."""
-    names = [name for name, until in put_off_requests.due(talk).items() if until <= at]
-    payload = {
-        "conversationId": talk.conversation_id,
-        "from": "system",
-        "content": {"unmute": [name.removeprefix("host:") for name in names]},
-        "via": HOST,
-    }
-    event = NewEvent("moot.thread.control", payload, node.id, cause=talk.last_seq)
-    return [event] if names else []

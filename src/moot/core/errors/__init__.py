@@ -1,4 +1,4 @@
-"""Every refusal the host can give. The class is the code; the HTTP layer only copies it.
+"""All errors of the host. Each class has its code; the HTTP layer only copies it.
 
 MootError
 ├── BadRequest                  400  validation_error
@@ -66,11 +66,11 @@ from typing import Any, ClassVar
 
 
 class MootError(Exception):
-    """A refusal: a code, a sentence, a way out. Nothing was changed."""
+    """A refusal with a code, a sentence and a way out. The host has changed nothing."""
 
     code: ClassVar[str] = "internal_error"
     status: ClassVar[int] = 500
-    #: the same request may well be taken later
+    #: the same request may succeed later
     passing: ClassVar[bool] = False
 
     def __init__(self, message: str, **details: Any) -> None:
@@ -78,7 +78,7 @@ class MootError(Exception):
         self.message = message
         self.details = details
 
-    #: seconds for the Retry-After header, where the refusal is about time
+    #: seconds for the Retry-After header, if waiting helps
     retry_after: int | None = None
 
 
@@ -89,11 +89,11 @@ class BadRequest(MootError):
 class UnsupportedStreamMode(BadRequest):
     code = "unsupported_stream_mode"
 
-    def __init__(self, asked: str, supported: list[str]) -> None:
+    def __init__(self, mode: str, supported: list[str]) -> None:
         super().__init__(
-            f"'{asked}' is not a stream mode; use one of {', '.join(supported)}, or a comma list"
+            f"'{mode}' is not a stream mode; use one of {', '.join(supported)}, or a comma list"
             " without 'values'.",
-            requested=asked,
+            requested=mode,
             supported=supported,
         )
 
@@ -237,7 +237,7 @@ class EngineVersionMismatch(Conflict):
 
 
 class InterruptAlreadyResolved(Conflict):
-    """Somebody else was first; the details name the winner."""
+    """Another answer came first; the details name its author."""
 
     code = "interrupt_already_resolved"
 
@@ -259,7 +259,7 @@ class ThreadPaused(Conflict):
 
 
 class RunPaused(Conflict):
-    """The first event after a pause is its end."""
+    """The request needs a run that is not paused."""
 
     passing = True
 
@@ -276,7 +276,7 @@ class RosterFull(Conflict):
 
 
 class SequenceConflict(Conflict):
-    """The rows do not continue the run's log; nothing of the batch was written."""
+    """The batch does not continue the run's log; the store wrote nothing of it."""
 
     code = "sequence_conflict"
 
@@ -313,7 +313,7 @@ class NoActiveDeployment(Unprocessable):
 
 
 class MemorySnapshotUnavailable(Unprocessable):
-    """What the run remembered then was forgotten since."""
+    """The memory that the source run saw is no longer stored."""
 
     code = "replay_memory_snapshot_unavailable"
 
@@ -333,7 +333,7 @@ class InterruptCancelled(Unprocessable):
 
 
 class SecretGone(Unprocessable):
-    """A branch would have to go on with a mask in the place of a secret."""
+    """A fork needs a secret of its source that is no longer stored."""
 
     code = "fork_secret_gone"
 
@@ -349,11 +349,11 @@ class ReplayDivergedAtRefusal(Unprocessable):
 
 
 class CouncilRefusal(Unprocessable):
-    """A turn or roster that the conversation does not allow; nothing was consumed."""
+    """The conversation does not allow the turn or the roster; the host changed nothing."""
 
 
 class SpeakerMissing(Unprocessable):
-    """The same code in every dialect."""
+    """The turn names no speaker. The code is the same in every dialect."""
 
 
 class SpeakerNotParticipant(CouncilRefusal):
@@ -396,4 +396,4 @@ class Unavailable(MootError):
 
 
 class StorageFailed(Unavailable):
-    """The disk refused the commit; nothing of it was kept."""
+    """The disk refused the commit; nothing of it was written."""

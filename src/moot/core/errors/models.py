@@ -1,4 +1,4 @@
-"""What a model can answer with besides words. A refusal to answer is not here: it is an answer.
+"""Errors of model calls. A model's refusal to answer is an answer, not an error.
 
 ModelError                      502  model_error
 ├── ModelNotConfigured          422  model_not_configured (nothing was called)
@@ -23,13 +23,13 @@ from moot.core.errors import MootError
 
 
 class ModelError(MootError):
-    """A call of a model that gave no answer; ``passing`` says whether trying again may help."""
+    """A model call without an answer; ``passing`` means that a retry may help."""
 
     code, status = "model_error", 502
 
     def __init__(self, message: str, wait_s: float | None = None, **details: Any) -> None:
         super().__init__(message, **details)
-        #: how long the provider asks to be left alone
+        #: seconds that the provider asks to wait
         self.wait_s = wait_s
         if wait_s is not None:
             self.retry_after = max(1, math.ceil(wait_s))

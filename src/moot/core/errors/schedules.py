@@ -1,10 +1,10 @@
-"""Refusals of schedules: which field, why, and what to write instead."""
+"""Errors of schedules: the field, the reason and a suggestion."""
 
 from moot.core.errors import BadRequest, Conflict
 
 
 class ScheduleRefused(BadRequest):
-    """A field of a schedule cannot be meant as it stands."""
+    """A field of a schedule is not valid."""
 
     def __init__(self, field: str, message: str, suggestion: str | None = None) -> None:
         hint = f" Did you mean '{suggestion}'?" if suggestion else ""
@@ -24,7 +24,7 @@ class ScheduleHorizonExceeded(BadRequest):
 
 
 class ScheduleOff(Conflict):
-    """Nothing is started by hand, either."""
+    """The schedule is paused or off; the host does not start it by hand, either."""
 
     def __init__(self, schedule_id: str, reason: str) -> None:
         way = "resume it" if reason == "paused" else "switch it on, and its member"

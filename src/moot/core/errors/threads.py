@@ -1,4 +1,4 @@
-"""Refusals of threads.
+"""Errors of threads.
 
 Conflict                        409
 ├── NameTaken                        name_taken

@@ -1,14 +1,14 @@
-"""Refusals of what wakes standing agents: rosters, schedules, subscriptions, deliveries."""
+"""Errors of standing agents, subscriptions, queues and deliveries."""
 
 from collections.abc import Iterable
 
 from moot.core.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthenticated
 from moot.core.events import iso
-from moot.core.text.nearest import nearest
+from moot.core.text.nearest import nearest_word
 
 
 class Overtaken(Conflict):
-    """What a batch was decided on has changed meanwhile; nothing of it was written."""
+    """The state behind a batch has changed meanwhile; the store wrote nothing of it."""
 
     code = "overtaken"
 
@@ -29,7 +29,7 @@ class MemberOffDuty(Conflict):
 
 
 class MemberGone(MemberOffDuty):
-    """Nobody of that name is here, or not any more: off duty until somebody is."""
+    """No member has this name, or it was dismissed; its work rests until there is one."""
 
     def __init__(self, roster_id: str) -> None:
         Conflict.__init__(
@@ -45,12 +45,12 @@ class NotInPortfolio(Conflict):
     code = "workflow_not_in_portfolio"
 
     def __init__(self, roster_id: str, workflow_id: str, portfolio: Iterable[str] = ()) -> None:
-        said: dict[str, str] = {"rosterId": roster_id, "workflowId": workflow_id}
-        meant = nearest(workflow_id, portfolio)
-        hint = "" if meant is None else f" Did you mean '{meant}'?"
+        details: dict[str, str] = {"rosterId": roster_id, "workflowId": workflow_id}
+        suggestion = nearest_word(workflow_id, portfolio)
+        hint = "" if suggestion is None else f" Did you mean '{suggestion}'?"
         super().__init__(
             f"{workflow_id} is none of the workflows of {roster_id}; add it to them first.{hint}",
-            **said | ({} if meant is None else {"suggestion": meant}),
+            **details | ({} if suggestion is None else {"suggestion": suggestion}),
         )
 
 

@@ -1,1 +1,1 @@
-"""interrupts."""
+"""Decide interrupts: questions, their answers, deadlines and the inbox."""

@@ -1,4 +1,4 @@
-"""Approvals: one answer or a quorum of them, by whoever is eligible, recorded with their names."""
+"""Answer approvals: check who may vote, count the votes, finish the gate."""
 
 from typing import Any, Literal
 
@@ -8,30 +8,35 @@ from msgspec import Struct
 from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.events import NewEvent, iso
 from moot.core.runs import child_outputs
-from moot.core.runs.answers import Answer, completed, ended, failed
+from moot.core.runs.answers import (
+    GateAnswer,
+    end_interrupt,
+    gate_completed_event,
+    gate_failed_event,
+)
 from moot.core.speaker import Speaker
-from moot.core.state.conversation import Interrupt
+from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
 from moot.core.text.names import is_person
-from moot.core.workflows.graph import Flow, FlowNode
-from moot.core.workflows.node_types import GateSpec, Kind, NodeError
-from moot.core.workflows.supervisor_orders import order_of
+from moot.core.workflows.flow import Flow, FlowNode
+from moot.core.workflows.node_types import GateSpec, NodeError, NodeKind
+from moot.core.workflows.supervisor_decisions import parse_decision
 
 ACTIONS = ("accept", "reject", "refine", "edit-accept", "ask")
 
-#: of one gate, the oldest make room
+#: questions that one gate keeps; the oldest are dropped
 MOST_QUESTIONS = 100
 
-#: what older callers send instead of an action
+#: decisions of older callers -> actions
 LEGACY = {"approved": "accept", "rejected": "reject"}
 
 
-def requested(node: FlowNode, spec: GateSpec, name: str) -> NewEvent:
-    """The older request event, whose list of actions knows ``edit`` only."""
+def approval_requested_event(node: FlowNode, spec: GateSpec, interrupt_id: str) -> NewEvent:
+    """Return the older request event, whose actions have ``edit`` for ``edit-accept``."""
     data = spec.data
     payload: dict[str, Any] = {
         "nodeId": node.id,
-        "interruptId": name,
+        "interruptId": interrupt_id,
         "artifactId": data["artifactId"],
         "artifactType": data["artifactType"],
         "title": data["title"],
@@ -43,72 +48,86 @@ def requested(node: FlowNode, spec: GateSpec, name: str) -> NewEvent:
     return NewEvent("approval.requested", payload, node.id)
 
 
-def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer) -> list[NewEvent]:
-    value = _answer_of(given.value, found.data["actions"])
+def answer_approval(
+    run: Run, flow: Flow, node: FlowNode, interrupt: Interrupt, answer: GateAnswer
+) -> list[NewEvent]:
+    value = _parse_answer(answer.value, interrupt.data["actions"])
     if value["action"] == "edit-accept":
         _check_edit(flow, node, value["editedArtifactData"])
-    if given.interrupt_id is not None and _needed(found) > 1:
+    if answer.interrupt_id is not None and _required_votes(interrupt) > 1:
         raise Forbidden("A vote of several is given with a key, not by link.")
-    by = _voter(value, given.who)
-    overrides = _overrides(value, given.who)
-    if not overrides:
-        _check_eligible(found.data, by, given.who)
+    voter = _voter(value, answer.who)
+    is_override = _is_override(value, answer.who)
+    if not is_override:
+        _check_eligible(interrupt.data, voter, answer.who)
     if value["action"] == "ask":
-        return [_question(node, found, value, given)]
+        return [_question_event(node, interrupt, value, answer)]
     events: list[NewEvent] = []
-    if overrides:
-        payload = {"gateId": node.id, "principal": _own(given.who), "reason": value["reason"]}
-        events.append(NewEvent("approval.overridden", payload, node.id, cause=found.seq))
+    if is_override:
+        payload = {
+            "gateId": node.id,
+            "principal": _voter_of_key(answer.who),
+            "reason": value["reason"],
+        }
+        events.append(NewEvent("approval.overridden", payload, node.id, cause=interrupt.seq))
     if value["action"] != "refine":
-        said, reached = _vote(node, found, (by, given.who.principal), value, overrides)
-        events += said
-        if reached is None:
+        vote_events, result = _cast_vote(
+            node, interrupt, (voter, answer.who.principal), value, is_override
+        )
+        events += vote_events
+        if result is None:
             return events
-        value = reached
-    over = ended(node, found, given, value, [received(node.id, value, by, given.at)])
-    if node.type.kind is not Kind.GATE:
-        return [*events, *over]  # the node goes on by itself, with the answer
-    return [*events, *over, approved(run, flow, node, value, given.at)]
+        value = result
+    end_events = end_interrupt(
+        node, interrupt, answer, value, [approval_received_event(node.id, value, voter, answer.at)]
+    )
+    if node.type.kind is not NodeKind.GATE:
+        return [*events, *end_events]  # the node itself continues with the answer
+    return [*events, *end_events, finish_approval(run, flow, node, value, answer.at)]
 
 
-def _needed(found: Interrupt) -> int:
-    return int(found.data.get("requiredApprovals", 1))
+def _required_votes(interrupt: Interrupt) -> int:
+    return int(interrupt.data.get("requiredApprovals", 1))
 
 
-def _vote(
+def _cast_vote(
     node: FlowNode,
-    found: Interrupt,
-    who: tuple[str, str],
+    interrupt: Interrupt,
+    voter_and_key: tuple[str, str],
     value: dict[str, Any],
-    overrides: bool,
+    is_override: bool,
 ) -> tuple[list[NewEvent], dict[str, Any] | None]:
-    """What a vote records, and the answer all votes come to, if they do."""
-    by, action = who[0], value["action"]
-    if found.votes.get(by) == action and not overrides:
-        return [], None  # said already
-    votes = {**found.votes, by: action}
-    reached = outcome_of(found.data, votes)
-    if overrides and found.data.get("overrideBypassesQuorum") is True:
-        reached = action
-    events = [_voted(node.id, who, value, found, votes)] if _needed(found) > 1 else []
-    if reached is None:
+    """Return the events of a vote, and the answer of the gate once the votes decide it."""
+    voter, action = voter_and_key[0], value["action"]
+    if interrupt.votes.get(voter) == action and not is_override:
+        return [], None  # a repeated vote
+    votes = {**interrupt.votes, voter: action}
+    result = count_votes(interrupt.data, votes)
+    if is_override and interrupt.data.get("overrideBypassesQuorum") is True:
+        result = action
+    events = (
+        [_vote_event(node.id, voter_and_key, value, interrupt, votes)]
+        if _required_votes(interrupt) > 1
+        else []
+    )
+    if result is None:
         return events, None
-    value = {**value, "action": reached if reached == "reject" else action}
-    edits = {name: edit for name, edit in found.edits.items() if name != by}
+    value = {**value, "action": result if result == "reject" else action}
+    edits = {name: edit for name, edit in interrupt.edits.items() if name != voter}
     if value["action"] == "accept" and edits:
         value |= {"action": "edit-accept", "editedArtifactData": [*edits.values()][-1]}
     return events, value
 
 
-def _answer_of(value: Any, actions: list[str]) -> dict[str, Any]:
-    """The answer in today's form. Raises BadRequest when it is none, or not allowed here."""
+def _parse_answer(value: Any, actions: list[str]) -> dict[str, Any]:
+    """Return the answer in its current form. Raise BadRequest when the gate does not take it."""
     if not isinstance(value, dict):
         raise BadRequest(
             "An approval is answered with an object: {action, …}.", field="resumeValue"
         )
     answer = dict(value)
-    older = answer.get("decision")
-    if "action" not in answer and isinstance(older, str) and older in LEGACY:
+    legacy = answer.get("decision")
+    if "action" not in answer and isinstance(legacy, str) and legacy in LEGACY:
         answer["action"] = LEGACY[answer.pop("decision")]
         if answer["action"] == "reject" and answer.get("feedback"):
             answer["action"] = "refine"
@@ -124,15 +143,15 @@ def _answer_of(value: Any, actions: list[str]) -> dict[str, Any]:
 
 
 def _check_edit(flow: Flow, node: FlowNode, edited: Any) -> None:
-    """What the node could not go on with is refused while somebody can still mend it."""
+    """Raise when the node could not continue with the edited artifact."""
     if node.type.dispatches:
-        order_of(edited)
-    elif node.type.kind is Kind.CHILD:
-        child_outputs.check_edit(flow, node, edited)
+        parse_decision(edited)
+    elif node.type.kind is NodeKind.CHILD:
+        child_outputs.check_edited_outputs(flow, node, edited)
 
 
-class _Feedback(Struct, rename="camel"):
-    """What is to be refined; the protocol says the types."""
+class _RefineFeedback(Struct, rename="camel"):
+    """The feedback of a refinement, with the types of the protocol."""
 
     scope: Literal["whole", "section", "items"]
     section_path: str = ""
@@ -147,7 +166,7 @@ def _check_parts(answer: dict[str, Any]) -> None:
             raise BadRequest(f"{key} must be a text.", field=key)
     if answer["action"] == "refine" or "refineFeedback" in answer:
         try:
-            msgspec.convert(answer.get("refineFeedback"), _Feedback)
+            msgspec.convert(answer.get("refineFeedback"), _RefineFeedback)
         except msgspec.ValidationError as error:
             raise BadRequest(
                 "To refine, say what: refineFeedback {scope: whole|section|items, text}."
@@ -164,36 +183,36 @@ def _check_parts(answer: dict[str, Any]) -> None:
         raise BadRequest("To ask, send the question.", field="question")
 
 
-def _check_eligible(data: dict[str, Any], by: str, who: Speaker) -> None:
-    """The host decides who may approve, before the engine sees the value."""
+def _check_eligible(data: dict[str, Any], voter: str, key_holder: Speaker) -> None:
+    """Raise Forbidden when the voter may not approve. Agents must be on the list of approvers."""
     groups = [f"group:{name}" for name in data.get("approverGroupRefs", [])]
     roles = [f"role:{name}" for name in data.get("approverRoleRefs", [])]
-    listed = [*data.get("approversList", []), *groups, *roles]
-    if not listed and not who.speaks_for_people:
+    approvers = [*data.get("approversList", []), *groups, *roles]
+    if not approvers and not key_holder.speaks_for_people:
         raise Forbidden("This gate waits for a person; it names no agent that may pass it.")
-    if listed and not {by, who.principal, *who.names}.intersection(listed):
-        way_out = " Override it: {override: true, reason}." if who.admin else ""
+    if approvers and not {voter, key_holder.principal, *key_holder.names}.intersection(approvers):
+        way_out = " Override it: {override: true, reason}." if key_holder.admin else ""
         raise Forbidden(
-            f"You are not among the approvers of this gate.{way_out}", approversList=listed
+            f"You are not among the approvers of this gate.{way_out}", approversList=approvers
         )
 
 
-def _overrides(value: dict[str, Any], who: Speaker) -> bool:
-    """An administrator may set aside who is to approve, and says why."""
+def _is_override(value: dict[str, Any], key_holder: Speaker) -> bool:
+    """Return whether an administrator overrides the list of approvers. A reason is required."""
     if value.get("override") is not True:
         return False
-    if not who.admin:
+    if not key_holder.admin:
         raise Forbidden("Only an administrator's key overrides a gate.")
     if not isinstance(value.get("reason"), str) or not value["reason"]:
         raise BadRequest("To override, say why: reason.", field="reason")
     return True
 
 
-def received(node_id: str, answer: dict[str, Any], by: str, at: int) -> NewEvent:
+def approval_received_event(node_id: str, answer: dict[str, Any], voter: str, at: int) -> NewEvent:
     payload: dict[str, Any] = {
         "nodeId": node_id,
         "action": answer["action"],
-        "decidedBy": by,
+        "decidedBy": voter,
         "decidedAt": iso(at * 1000),
     }
     for key in ("comment", "feedback", "refineFeedback", "editedArtifactData"):
@@ -202,86 +221,93 @@ def received(node_id: str, answer: dict[str, Any], by: str, at: int) -> NewEvent
     return NewEvent("approval.received", payload, node_id)
 
 
-def _voter(value: dict[str, Any], who: Speaker) -> str:
-    """Whose vote it is: a person's, whatever key it came by. Only an administrator's key may vote
-    in another's name."""
+def _voter(value: dict[str, Any], key_holder: Speaker) -> str:
+    """Return the person whose vote it is. Only an administrator may vote for another person."""
     named = value.get("voter")
     if not isinstance(named, str) or not named:
-        return _own(who)
-    if not who.admin and named != _own(who):
-        raise NotYourName(named, [_own(who)])
+        return _voter_of_key(key_holder)
+    if not key_holder.admin and named != _voter_of_key(key_holder):
+        raise NotYourName(named, [_voter_of_key(key_holder)])
     return named
 
 
-def _own(who: Speaker) -> str:
-    """The person a key is bound to, else the key itself: one key has one vote."""
-    return next((name for name in who.names if is_person(name)), who.principal)
+def _voter_of_key(key_holder: Speaker) -> str:
+    """Return the person of a key, else the key itself, so that one key has one vote."""
+    return next((name for name in key_holder.names if is_person(name)), key_holder.principal)
 
 
-def outcome_of(data: dict[str, Any], votes: dict[str, str]) -> str | None:
-    """What the votes so far come to: accept, reject, or nothing yet."""
-    needed = int(data.get("requiredApprovals", 1))
+def count_votes(data: dict[str, Any], votes: dict[str, str]) -> str | None:
+    """Return ``accept``, ``reject``, or None while the votes decide nothing."""
+    accepts_needed = int(data.get("requiredApprovals", 1))
     accepts = sum(action in ("accept", "edit-accept") for action in votes.values())
     rejects = sum(action == "reject" for action in votes.values())
-    veto = 1 if data.get("rejectionPolicy", "single-veto") == "single-veto" else needed // 2 + 1
-    if rejects >= veto:
+    rejects_needed = (
+        1
+        if data.get("rejectionPolicy", "single-veto") == "single-veto"
+        else accepts_needed // 2 + 1
+    )
+    if rejects >= rejects_needed:
         return "reject"
-    return "accept" if accepts >= needed else None
+    return "accept" if accepts >= accepts_needed else None
 
 
-def _voted(
+def _vote_event(
     node_id: str,
-    who: tuple[str, str],
+    voter_and_key: tuple[str, str],
     value: dict[str, Any],
-    found: Interrupt,
+    interrupt: Interrupt,
     votes: dict[str, str],
 ) -> NewEvent:
-    """One vote of a quorum, recorded with its name and the key it came by."""
-    by, via = who
+    """Return the event of one vote of a quorum, with its voter and key."""
+    voter, principal = voter_and_key
     if value["action"] == "reject":
-        payload: dict[str, Any] = {"gateId": node_id, "principal": by, "via": via}
+        payload: dict[str, Any] = {"gateId": node_id, "principal": voter, "via": principal}
         if isinstance(value.get("comment"), str):
             payload["reason"] = value["comment"]
-        return NewEvent("moot.approval.rejected", payload, node_id, cause=found.seq)
+        return NewEvent("moot.approval.rejected", payload, node_id, cause=interrupt.seq)
     granted = sum(action in ("accept", "edit-accept") for action in votes.values())
-    progress = {"granted": granted, "required": int(found.data.get("requiredApprovals", 1))}
-    payload = {"gateId": node_id, "principal": by, "via": via, "quorumProgress": progress}
+    progress = {"granted": granted, "required": int(interrupt.data.get("requiredApprovals", 1))}
+    payload = {"gateId": node_id, "principal": voter, "via": principal, "quorumProgress": progress}
     for key in ("comment", "editedArtifactData"):
         if key in value:
             payload[key] = value[key]
-    return NewEvent("moot.approval.granted", payload, node_id, cause=found.seq)
+    return NewEvent("moot.approval.granted", payload, node_id, cause=interrupt.seq)
 
 
-def _question(node: FlowNode, found: Interrupt, value: dict[str, Any], given: Answer) -> NewEvent:
-    """A question does not end the wait; it is kept beside the gate."""
+def _question_event(
+    node: FlowNode, interrupt: Interrupt, value: dict[str, Any], answer: GateAnswer
+) -> NewEvent:
+    """Record a question about the artifact. The gate stays open."""
     entry = {
         "question": value.get("question", value.get("comment")),
-        "askedBy": given.who.principal,
-        "timestamp": iso(given.at * 1000),
+        "askedBy": answer.who.principal,
+        "timestamp": iso(answer.at * 1000),
     }
     payload = {
         "channel": f"_askExchanges:{node.id}",
         "value": entry,
         "reducer": "append",
-        "writtenAt": iso(given.at * 1000),
+        "writtenAt": iso(answer.at * 1000),
         "nodeId": node.id,
     }
     hints = {"maxSize": MOST_QUESTIONS}
-    return NewEvent("channel.written", payload, node.id, cause=found.seq, hints=hints)
+    return NewEvent("channel.written", payload, node.id, cause=interrupt.seq, hints=hints)
 
 
-def approved(run: Run, flow: Flow, node: FlowNode, value: dict[str, Any], at: int) -> NewEvent:
-    """What is no acceptance ends the node badly unless an edge takes it."""
+def finish_approval(
+    run: Run, flow: Flow, node: FlowNode, value: dict[str, Any], at: int
+) -> NewEvent:
+    """Complete the node, or fail it when no edge takes a rejection or refinement."""
     action = value["action"]
     if action in ("reject", "refine") and not _has_port(flow, node, action):
         message = value.get("comment") or value.get("feedback") or "The approval was rejected."
         error = NodeError(code="approval_rejected", message=str(message), retryable=False)
-        return failed(run, node, error)
+        return gate_failed_event(run, node, error)
     outputs = {"action": action, action: value}
     for key in ("editedArtifactData", "refineFeedback", "comment"):
         if key in value:
             outputs[key] = value[key]
-    return completed(run, node, outputs, at)
+    return gate_completed_event(run, node, outputs, at)
 
 
 def _has_port(flow: Flow, node: FlowNode, port: str) -> bool:

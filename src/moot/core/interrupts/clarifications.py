@@ -1,40 +1,55 @@
-"""Clarifications: a list of questions, answered together."""
+"""Ask and answer clarifications: a list of questions, answered together."""
 
 from typing import Any
 
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
-from moot.core.json.schema import problems
-from moot.core.runs.answers import Answer, completed, ended
-from moot.core.state.conversation import Interrupt
+from moot.core.json.schema import schema_problems
+from moot.core.runs.answers import GateAnswer, end_interrupt, gate_completed_event
+from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
-from moot.core.workflows.graph import Flow, FlowNode
+from moot.core.workflows.flow import Flow, FlowNode
+from moot.core.workflows.node_types import GateSpec
 
 
-def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer) -> list[NewEvent]:
-    answers = _answers_of(given.value, found.data["questions"])
-    payload = {"nodeId": node.id, "answers": answers, "answeredBy": given.who.principal}
-    said = [NewEvent("clarification.resolved", payload, node.id)]
-    over = ended(node, found, given, {"answers": answers}, said)
-    return [*over, completed(run, node, {"answers": answers, **answers}, given.at)]
+def clarification_requested_event(node: FlowNode, spec: GateSpec, interrupt_id: str) -> NewEvent:
+    questions = spec.data["questions"]
+    payload = {"nodeId": node.id, "interruptId": interrupt_id, "questions": questions}
+    return NewEvent("clarification.requested", payload, node.id)
 
 
-def _answers_of(value: Any, questions: list[dict[str, Any]]) -> dict[str, Any]:
-    """Answers by question id; both spellings are taken. Every question must be answered."""
-    given = value.get("answers") if isinstance(value, dict) else None
-    if isinstance(given, list):
-        given = {
+def answer_clarification(
+    run: Run, flow: Flow, node: FlowNode, interrupt: Interrupt, answer: GateAnswer
+) -> list[NewEvent]:
+    answers = _parse_answers(answer.value, interrupt.data["questions"])
+    payload = {"nodeId": node.id, "answers": answers, "answeredBy": answer.who.principal}
+    events = [NewEvent("clarification.resolved", payload, node.id)]
+    end_events = end_interrupt(node, interrupt, answer, {"answers": answers}, events)
+    return [
+        *end_events,
+        gate_completed_event(run, node, {"answers": answers, **answers}, answer.at),
+    ]
+
+
+def _parse_answers(value: Any, questions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the answers by question id, from a map or a list.
+
+    Raise BadRequest when an answer is missing or does not fit its schema.
+    """
+    answers = value.get("answers") if isinstance(value, dict) else None
+    if isinstance(answers, list):
+        answers = {
             item["id"]: item["answer"]
-            for item in given
+            for item in answers
             if isinstance(item, dict) and isinstance(item.get("id"), str) and "answer" in item
         }
-    if not isinstance(given, dict):
+    if not isinstance(answers, dict):
         raise BadRequest("Answer with {answers: {<question id>: …}}.", field="answers")
-    missing = [question["id"] for question in questions if question["id"] not in given]
+    missing = [question["id"] for question in questions if question["id"] not in answers]
     if missing:
         raise BadRequest(f"Not answered: {', '.join(missing)}.", field="answers", missing=missing)
     for question in questions:
         schema = question.get("schema")
-        if schema and (found := problems(schema, given[question["id"]])):
-            raise BadRequest(f"Answer '{question['id']}': {found[0]}", fields=found)
-    return {str(key): answer for key, answer in given.items()}
+        if schema and (mistakes := schema_problems(schema, answers[question["id"]])):
+            raise BadRequest(f"Answer '{question['id']}': {mistakes[0]}", fields=mistakes)
+    return {str(key): answer for key, answer in answers.items()}

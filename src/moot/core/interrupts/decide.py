@@ -1,15 +1,15 @@
-"""Interrupts: one suspension of a node until somebody answers.
+"""Suspend a node with an interrupt, and resume it with the answer.
 
-A suspension is recorded before anybody is asked. An answer, what it means, and the node's going on
-are one decision, so that a crash cannot come between them.
+The suspension is recorded before the question is sent. An answer and the end of the suspension are
+one decision, so a crash cannot separate them.
 """
 
 from typing import Any
 
 from msgspec import UNSET
 
-from moot.core.conversations import decide, turns
-from moot.core.councils.decide import taken
+from moot.core.conversations import decide
+from moot.core.councils.invitations import end_invitations_for_turn
 from moot.core.errors import (
     BadRequest,
     Conflict,
@@ -26,145 +26,153 @@ from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
 from moot.core.interrupts import approvals, clarifications, escalations
 from moot.core.json import schema
-from moot.core.runs.answers import Answer, completed, ended, failed
-from moot.core.runs.nodes import finish
-from moot.core.runs.readiness import PortProblem, call_of, same
-from moot.core.state.conversation import Interrupt
+from moot.core.runs.answers import GateAnswer, end_interrupt, gate_completed_event
+from moot.core.runs.nodes import finish_attempt
+from moot.core.runs.readiness import PortProblem, build_node_call, is_same_json
+from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
 from moot.core.workflows.definition import SUPERVISOR
-from moot.core.workflows.graph import Flow, FlowNode
-from moot.core.workflows.node_types import Failed, GateSpec, NodeError, raised
-from moot.core.workflows.supervisor_orders import order_of
+from moot.core.workflows.flow import Flow, FlowNode
+from moot.core.workflows.node_types import Failed, GateSpec, NodeError, error_from_exception
+from moot.core.workflows.supervisor_decisions import parse_decision
 
 AUTH_REQUIRED = "openwop-interrupt-auth-required"
 
 
-def begin(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -> list[NewEvent]:
-    """A gate has started: ask, and wait. A gate that cannot ask fails."""
+def begin_gate(
+    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
+) -> list[NewEvent]:
+    """Ask the question of a gate that has started. The node fails when the gate cannot ask."""
     node, state = flow.nodes[node_id], run.nodes[node_id]
     if not run.going or state.status is not NodeStatus.RUNNING:
         return []
     assert node.type.gate is not None
     try:
-        spec = node.type.gate(call_of(run, node, at, sealed, state.attempt))
+        spec = node.type.gate(build_node_call(run, node, at, sealed, state.attempt))
     except PortProblem as problem:
-        return finish(run, flow, node_id, state.attempt, Failed(problem.error), at)
+        return finish_attempt(run, flow, node_id, state.attempt, Failed(problem.error), at)
     except MootError as refusal:
         error = NodeError(
             code=refusal.code, message=refusal.message, details=refusal.details, retryable=False
         )
-        return finish(run, flow, node_id, state.attempt, Failed(error), at)
-    except Exception as error:  # whatever a node type raises is the node's problem
-        return finish(run, flow, node_id, state.attempt, Failed(raised(error)), at)
+        return finish_attempt(run, flow, node_id, state.attempt, Failed(error), at)
+    except Exception as error:  # an error of the node type fails the node
+        return finish_attempt(
+            run, flow, node_id, state.attempt, Failed(error_from_exception(error)), at
+        )
     if mistake := node.type.check and node.type.check(node.definition.config):
-        # taken when the run began, and refused today: nobody could ever answer
+        # the config was valid when the run began and no longer is
         refused = NodeError(code=BadRequest.code, message=mistake, retryable=False)
-        return finish(run, flow, node_id, state.attempt, Failed(refused), at)
-    events = request(run, flow, node, spec, at)
+        return finish_attempt(run, flow, node_id, state.attempt, Failed(refused), at)
+    events = request_interrupt(run, flow, node, spec, at)
     if spec.conversation is not None and spec.conversation.mock_turns is not None:
-        events += decide.by_itself(run, flow, node, spec.conversation, at)
+        events += decide.mock_conversation(run, flow, node, spec.conversation, at)
     return events
 
 
-def request(
+def request_interrupt(
     run: Run, flow: Flow, node: FlowNode, spec: GateSpec, at: int, number: int = 0
 ) -> list[NewEvent]:
-    """The node waits from here on. ``number`` tells questions of one attempt apart."""
+    """Suspend the node with a question. ``number`` distinguishes questions of one attempt."""
     state = run.nodes[node.id]
-    place = (run.run_id, node.id, str(state.attempt), *([str(number)] if number else []))
-    name = derived_id("int_", *place)
-    asked: dict[str, Any] = {
+    key_parts = (run.run_id, node.id, str(state.attempt), *([str(number)] if number else []))
+    interrupt_id = derived_id("int_", *key_parts)
+    requested: dict[str, Any] = {
         "kind": spec.kind,
-        "key": ":".join(place),
+        "key": ":".join(key_parts),
         "data": spec.data,
     }
-    waits: dict[str, Any] = {
+    suspended: dict[str, Any] = {
         "nodeId": node.id,
-        "interruptId": name,
+        "interruptId": interrupt_id,
         "kind": spec.kind,
-        "key": asked["key"],
+        "key": requested["key"],
     }
     if spec.resume_schema is not None:
-        asked["resumeSchema"] = spec.resume_schema
+        requested["resumeSchema"] = spec.resume_schema
     if spec.timeout_ms is not None:
-        asked["timeoutMs"] = spec.timeout_ms
-        waits["dueAt"] = iso((at + spec.timeout_ms) * 1000)
+        requested["timeoutMs"] = spec.timeout_ms
+        suspended["dueAt"] = iso((at + spec.timeout_ms) * 1000)
     if spec.profile is not None:
-        waits["profile"] = spec.profile
+        suspended["profile"] = spec.profile
     if spec.escalation is not None:
-        waits["escalationKind"] = spec.escalation
+        suspended["escalationKind"] = spec.escalation
     if spec.conversation is not None:
-        waits["reason"] = "conversation-input"
+        suspended["reason"] = "conversation-input"
     if spec.kind == "low-confidence":
-        waits["reason"] = "low-confidence"
-        waits |= {key: spec.data[key] for key in ("agentId", "threshold", "observed")}
+        suspended["reason"] = "low-confidence"
+        suspended |= {key: spec.data[key] for key in ("agentId", "threshold", "observed")}
     return [
-        NewEvent("interrupt.requested", asked, node.id, cause=state.started_seq),
-        NewEvent("node.suspended", waits, node.id),
-        *_announced(run, flow, node, spec, name, at),
+        NewEvent("interrupt.requested", requested, node.id, cause=state.started_seq),
+        NewEvent("node.suspended", suspended, node.id),
+        *_kind_events(run, flow, node, spec, interrupt_id, at),
     ]
 
 
-def _announced(
-    run: Run, flow: Flow, node: FlowNode, spec: GateSpec, name: str, at: int
+def _kind_events(
+    run: Run, flow: Flow, node: FlowNode, spec: GateSpec, interrupt_id: str, at: int
 ) -> list[NewEvent]:
-    """What else each kind says when it begins to wait."""
+    """Return the events that this kind of interrupt adds to the suspension."""
     if spec.kind == "approval":
-        return [approvals.requested(node, spec, name)]
+        return [approvals.approval_requested_event(node, spec, interrupt_id)]
     if spec.kind == "clarification":
-        payload = {"nodeId": node.id, "interruptId": name, "questions": spec.data["questions"]}
-        return [NewEvent("clarification.requested", payload, node.id)]
+        return [clarifications.clarification_requested_event(node, spec, interrupt_id)]
     if spec.conversation is not None:
-        return decide.opened(run, flow, node, spec.conversation, at)
+        return decide.open_conversation(run, flow, node, spec.conversation, at)
     return []
 
 
-def answer(run: Run, flow: Flow, given: Answer) -> list[NewEvent]:
-    """What an answer causes. Exactly one ends the wait; who comes later learns who did."""
-    found = _open_interrupt(run, given)
-    node = flow.nodes[given.node_id]
-    if given.interrupt_id is not None and found.profile == AUTH_REQUIRED:
+def answer_interrupt(run: Run, flow: Flow, answer: GateAnswer) -> list[NewEvent]:
+    """Return the events of an answer. Exactly one answer ends an interrupt.
+
+    A later answer gets an error that names the first one.
+    """
+    interrupt = _open_interrupt(run, answer)
+    node = flow.nodes[answer.node_id]
+    if answer.interrupt_id is not None and interrupt.profile == AUTH_REQUIRED:
         raise Forbidden("This gate takes answers with a key only, not by link.")
-    if found.resume_schema is not None and (
-        problems := schema.problems(found.resume_schema, given.value)
+    if interrupt.resume_schema is not None and (
+        problems := schema.schema_problems(interrupt.resume_schema, answer.value)
     ):
         raise BadRequest(f"The answer does not fit: {problems[0]}", fields=problems)
-    if found.kind.startswith("conversation."):
-        events = decide.talk(run, flow, node, given)
-        return [*taken(run, node, events, given.at), *events]
-    return ANSWERS.get(found.kind, _custom)(run, flow, node, found, given)
+    if interrupt.kind.startswith("conversation."):
+        events = decide.answer_conversation(run, flow, node, answer)
+        return [*end_invitations_for_turn(run, node, events, answer.at), *events]
+    return ANSWER_HANDLERS.get(interrupt.kind, _answer_custom)(run, flow, node, interrupt, answer)
 
 
-def _open_interrupt(run: Run, given: Answer) -> Interrupt:
-    found = run.interrupts.get(given.node_id)
-    if found is None or given.interrupt_id not in (None, found.interrupt_id):
-        raise too_late(run, given.node_id)
-    refuse_paused(run)
+def _open_interrupt(run: Run, answer: GateAnswer) -> Interrupt:
+    interrupt = run.interrupts.get(answer.node_id)
+    if interrupt is None or answer.interrupt_id not in (None, interrupt.interrupt_id):
+        raise too_late_error(run, answer.node_id)
+    check_not_paused(run)
     if run.replayed:
         raise Conflict("A replay only says again what was recorded.", runId=run.run_id)
-    if found.due is not None and given.at >= found.due:
+    if interrupt.due is not None and answer.at >= interrupt.due:
         raise InterruptAlreadyResolved(
-            "It ran out of time.", runId=run.run_id, nodeId=given.node_id, reason="timeout"
+            "It ran out of time.", runId=run.run_id, nodeId=answer.node_id, reason="timeout"
         )
-    return found
+    return interrupt
 
 
-def refuse_paused(run: Run) -> None:
+def check_not_paused(run: Run) -> None:
     if run.status is Status.PAUSED:
         raise RunPaused(run.run_id)
 
 
-def too_late(run: Run, node_id: str) -> MootError:
-    winner = run.answered.get(node_id)
-    if winner is not None:
-        details = {"resolvedAt": iso(winner.at * 1000)}
-        if winner.by:
-            details["resolvedBy"] = winner.by
-        if winner.action is not None:
-            details["action"] = winner.action
-        happened = f"Already answered by {winner.by}." if winner.by else "It ran out of time."
-        return InterruptAlreadyResolved(happened, runId=run.run_id, nodeId=node_id, **details)
+def too_late_error(run: Run, node_id: str) -> MootError:
+    first_answer = run.answered.get(node_id)
+    if first_answer is not None:
+        details = {"resolvedAt": iso(first_answer.at * 1000)}
+        if first_answer.by:
+            details["resolvedBy"] = first_answer.by
+        if first_answer.action is not None:
+            details["action"] = first_answer.action
+        message = (
+            f"Already answered by {first_answer.by}." if first_answer.by else "It ran out of time."
+        )
+        return InterruptAlreadyResolved(message, runId=run.run_id, nodeId=node_id, **details)
     state = run.nodes.get(node_id)
     if run.status is Status.CANCELLED and state is not None:
         if run.with_parent:
@@ -177,87 +185,56 @@ def too_late(run: Run, node_id: str) -> MootError:
     return InterruptNotFound(run.run_id, node_id)
 
 
-def _external(
-    run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer
+def _answer_external_event(
+    run: Run, flow: Flow, node: FlowNode, interrupt: Interrupt, answer: GateAnswer
 ) -> list[NewEvent]:
-    wanted = found.data["correlation"]
-    if not isinstance(given.value, dict):
+    correlation = interrupt.data["correlation"]
+    if not isinstance(answer.value, dict):
         raise BadRequest("An external event is an object.", field="resumeValue")
-    wrong = [key for key, value in wanted.items() if not same(given.value.get(key, UNSET), value)]
-    if wrong:
+    mismatched = [
+        key
+        for key, value in correlation.items()
+        if not is_same_json(answer.value.get(key, UNSET), value)
+    ]
+    if mismatched:
         raise CorrelationMismatch(
-            f"The event does not match in {', '.join(wrong)}.", mismatched=wrong
+            f"The event does not match in {', '.join(mismatched)}.", mismatched=mismatched
         )
-    outputs = {"event": given.value, **given.value}
+    outputs = {"event": answer.value, **answer.value}
     return [
-        *ended(node, found, given, given.value, []),
-        completed(run, node, outputs, given.at),
+        *end_interrupt(node, interrupt, answer, answer.value, []),
+        gate_completed_event(run, node, outputs, answer.at),
     ]
 
 
-def _custom(
-    run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer
+def _answer_custom(
+    run: Run, flow: Flow, node: FlowNode, interrupt: Interrupt, answer: GateAnswer
 ) -> list[NewEvent]:
-    outputs = given.value if isinstance(given.value, dict) else {"value": given.value}
+    outputs = answer.value if isinstance(answer.value, dict) else {"value": answer.value}
     return [
-        *ended(node, found, given, given.value, []),
-        completed(run, node, outputs, given.at),
+        *end_interrupt(node, interrupt, answer, answer.value, []),
+        gate_completed_event(run, node, outputs, answer.at),
     ]
 
 
-def _ratified(
-    run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer
+def _answer_escalation(
+    run: Run, flow: Flow, node: FlowNode, interrupt: Interrupt, answer: GateAnswer
 ) -> list[NewEvent]:
-    """The node goes on with what a person has made of its decision; of a supervisor, what is none
-    is refused."""
-    if not given.who.speaks_for_people:  # else whoever was not sure would be asked by itself
+    """Resume the node with the decision that a person accepted, edited or rejected."""
+    if not answer.who.speaks_for_people:  # otherwise an unsure agent could confirm its own decision
         raise Forbidden("This waits for a person; no agent passes it.")
-    decision = escalations.ratified(given.value, found.data.get("decision"))
+    decision = escalations.parse_ratification(answer.value, interrupt.data.get("decision"))
     if decision is not None and node.type.type_id == SUPERVISOR:
-        order_of(decision)
+        parse_decision(decision)
     value: dict[str, Any] = {"action": "reject"}
-    if decision is not None:  # it stays the decision of who wanted to take it
-        value = {"action": "accept", "decision": decision, "agentId": found.data.get("agentId")}
-    return ended(node, found, given, value, [])
+    if decision is not None:  # the decision keeps the agent that proposed it
+        value = {"action": "accept", "decision": decision, "agentId": interrupt.data.get("agentId")}
+    return end_interrupt(node, interrupt, answer, value, [])
 
 
-ANSWERS = {
-    "approval": approvals.answer,
-    "clarification": clarifications.answer,
-    "low-confidence": _ratified,
-    "external-event": _external,
+ANSWER_HANDLERS = {
+    "approval": approvals.answer_approval,
+    "clarification": clarifications.answer_clarification,
+    "low-confidence": _answer_escalation,
+    "external-event": _answer_external_event,
 }
-
-
-def expired(run: Run, flow: Flow, node: FlowNode, found: Interrupt, at: int) -> list[NewEvent]:
-    """Nobody answered in time. Nothing is ever approved by waiting."""
-    resolved = {
-        "nodeId": node.id,
-        "interruptId": found.interrupt_id,
-        "kind": found.kind,
-        "resolvedAt": iso(at * 1000),
-        "outcome": "rejected",
-        "reason": "timeout",
-    }
-    events = []
-    talk = run.conversations.get(node.id)
-    if found.kind.startswith("conversation.") and talk is not None and talk.open:
-        turn = turns.system_turn(talk, "The conversation timed out.", at)
-        events.append(turns.closed(talk, node, turn, None))
-        events += turns.own_echo(run, flow, node, turn, at)
-    events.append(NewEvent("interrupt.resolved", resolved, node.id, cause=found.seq))
-    if found.kind == "approval":
-        payload = {"nodeId": node.id, "action": "timeout", "decidedAt": iso(at * 1000)}
-        events.append(NewEvent("approval.received", payload, node.id))
-    if found.kind == "approval" and node.type.attests:  # it goes on without what it asked about
-        resumed = {"nodeId": node.id, "interruptId": found.interrupt_id}
-        value = {"action": "timeout"}
-        return [*events, NewEvent("node.resumed", {**resumed, "resumeValue": value}, node.id)]
-    if node.definition.config.get("onTimeout") == "complete" and found.kind != "approval":
-        events.append(completed(run, node, {"outcome": None, "timedOut": True}, at))
-    else:
-        error = NodeError(
-            code="interrupt_timeout", message="Nobody answered in time.", retryable=False
-        )
-        events.append(failed(run, node, error))
-    return events

@@ -1,8 +1,8 @@
-"""Decisions that nobody is sure enough of wait for a person.
+"""Escalate decisions with low confidence to a person.
 
-There are two measures. A supervisor that is itself unsure (below 0.7) has its decision held back;
-it becomes one when a person ratifies it. A decision that says of itself that it is weak (below
-0.5) is recorded, and not carried out before a person has agreed.
+A supervisor below the threshold (0.7) has its decision held until a person ratifies it. A decision
+that states a confidence below the floor (0.5) is recorded, but not carried out before a person
+approves it.
 """
 
 from math import isfinite
@@ -13,17 +13,17 @@ from moot.core.events import NewEvent
 from moot.core.ids import derived_id
 from moot.core.state.run import Run
 from moot.core.state.supervisor import DECISION
-from moot.core.workflows.graph import FlowNode
+from moot.core.workflows.flow import FlowNode
 from moot.core.workflows.node_types import GateSpec, NodeError
 
 FLOOR = 0.5
 THRESHOLD = 0.7
-#: the kind of question that asks for it
-INTERRUPT = "approval"
+#: the kind of interrupt that asks for the approval
+ESCALATION_KIND = "approval"
 
 
 class DecisionRejected(Exception):
-    """A person has looked at an unsure decision and does not want it."""
+    """A person has rejected an unsure decision."""
 
     error = NodeError(
         code="decision_rejected", message="A person rejected the decision.", retryable=False
@@ -31,24 +31,28 @@ class DecisionRejected(Exception):
 
 
 def is_unsure(run: Run, confidence: Any, usual: Any = None) -> bool:
-    """Below the threshold; equal goes on, and so does what is no number. ``usual`` is the
-    threshold of the agent itself."""
-    threshold = threshold_of(run.configurable, usual)
+    """Return whether the confidence is below the threshold.
+
+    A confidence that is not a number passes. ``usual`` is the threshold of the agent.
+    """
+    threshold = escalation_threshold(run.configurable, usual)
     number = isinstance(confidence, (int, float)) and not isinstance(confidence, bool)
     return number and isfinite(confidence) and confidence < threshold
 
 
-def threshold_of(configurable: dict[str, Any], usual: Any = None) -> float:
-    """What the run asks for, else what the agent itself wants, else the usual."""
-    asked = configurable.get("escalationThreshold", THRESHOLD if usual is None else usual)
-    return float(asked) if isinstance(asked, (int, float)) else THRESHOLD
+def escalation_threshold(configurable: dict[str, Any], usual: Any = None) -> float:
+    """Return the threshold of the run, else of the agent, else the default."""
+    threshold = configurable.get("escalationThreshold", THRESHOLD if usual is None else usual)
+    return float(threshold) if isinstance(threshold, (int, float)) else THRESHOLD
 
 
-def held(run: Run, agent_id: str, observed: float, decision: Any, usual: Any = None) -> GateSpec:
-    """The question whether a decision shall be one."""
+def low_confidence_gate(
+    run: Run, agent_id: str, observed: float, decision: Any, usual: Any = None
+) -> GateSpec:
+    """Return the question whether to take a decision."""
     data = {
         "agentId": agent_id,
-        "threshold": threshold_of(run.configurable, usual),
+        "threshold": escalation_threshold(run.configurable, usual),
         "observed": observed,
         "decision": decision,
     }
@@ -56,16 +60,16 @@ def held(run: Run, agent_id: str, observed: float, decision: Any, usual: Any = N
 
 
 def is_weak(run: Run) -> bool:
-    """Whether the newest decision says of itself that it must not be carried out unseen."""
-    found = run.orchestrator
-    if found is None:
+    """Return whether the newest decision states a confidence below the floor."""
+    orchestrator = run.orchestrator
+    if orchestrator is None:
         return False
-    confidence = found.decision.get("confidence")
+    confidence = orchestrator.decision.get("confidence")
     return confidence is not None and confidence < FLOOR
 
 
-def escalated(run: Run, node: FlowNode) -> tuple[NewEvent, GateSpec]:
-    """The event that says so, and the approval that is asked for."""
+def escalate_decision(run: Run, node: FlowNode) -> tuple[NewEvent, GateSpec]:
+    """Return the event of the escalation, and the approval it asks for."""
     assert run.orchestrator is not None
     decision = run.orchestrator.decision
     payload: dict[str, Any] = {
@@ -84,7 +88,7 @@ def escalated(run: Run, node: FlowNode) -> tuple[NewEvent, GateSpec]:
         cause=run.orchestrator.decided_seq,
     )
     spec = GateSpec(
-        kind=INTERRUPT,
+        kind=ESCALATION_KIND,
         data={
             "artifactId": derived_id("art_", run.run_id, str(run.orchestrator.decided_seq)),
             "artifactType": DECISION,
@@ -96,10 +100,10 @@ def escalated(run: Run, node: FlowNode) -> tuple[NewEvent, GateSpec]:
     return event, spec
 
 
-def ratified(value: Any, decision: Any) -> Any:
-    """What a person has made of a held decision; None when it shall be none.
+def parse_ratification(value: Any, decision: Any) -> Any:
+    """Return the decision that a person accepted or edited, or None for a rejection.
 
-    Raises BadRequest when the answer is neither.
+    Raise BadRequest when the answer is none of these.
     """
     if not isinstance(value, dict):
         raise BadRequest("Answer with {action: accept | reject | edit-accept}.", field="action")

@@ -1,7 +1,7 @@
-"""What waits for a person, given the state of a run.
+"""List the interrupts of a run that wait for a person.
 
-A row for each open question a person can answer; for a conversation only while a person is
-addressed. External events and idle conversations wait for nobody in particular.
+A conversation is listed only while a participant addresses a person. External events are never
+listed.
 """
 
 from typing import Any
@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from moot.core.ids import derived_id
 from moot.core.state import awaited_people
-from moot.core.state.conversation import Interrupt
+from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
 
-#: kinds of question -> the actions a person has, where the question does not name its own
+#: kind of interrupt -> its actions, when the question names none
 ACTIONS = {
     "clarification": ["answer"],
     "custom": ["answer"],
@@ -21,7 +21,9 @@ ACTIONS = {
 }
 
 
-class Item(Struct, frozen=True, kw_only=True):
+class InboxItem(Struct, frozen=True, kw_only=True):
+    """One interrupt that waits for a person."""
+
     id: str
     run_id: str
     node_id: str
@@ -33,99 +35,103 @@ class Item(Struct, frozen=True, kw_only=True):
     deadline: int | None = None
 
 
-def items(run: Run) -> list[Item]:
-    """Empty for a run that has ended: nobody needs to answer any more."""
+def inbox_items(run: Run) -> list[InboxItem]:
+    """Return the items of a run; a run that has ended has none."""
     if not run.interrupts or run.terminal or run.replayed:
         return []
-    found = []
-    for node_id, asked in run.interrupts.items():
-        if asked.kind == "external-event":
+    items = []
+    for node_id, interrupt in run.interrupts.items():
+        if interrupt.kind == "external-event":
             continue
-        item = _talk(run, node_id, asked) if _is_talk(asked) else question(run, node_id, asked)
+        item = (
+            _conversation_item(run, node_id, interrupt)
+            if _is_conversation(interrupt)
+            else question_item(run, node_id, interrupt)
+        )
         if item is not None:
-            found.append(item)
-        if _is_talk(asked):
-            found += _from_the_floor(run, node_id, asked)
-    return found
+            items.append(item)
+        if _is_conversation(interrupt):
+            items += _floor_items(run, node_id, interrupt)
+    return items
 
 
-def _from_the_floor(run: Run, node_id: str, asked: Interrupt) -> list[Item]:
-    """Turns that are held back, and tools that need a person's word."""
-    talk = run.conversations.get(node_id)
-    if talk is None or talk.floor is None or not talk.open:
+def _floor_items(run: Run, node_id: str, interrupt: Interrupt) -> list[InboxItem]:
+    """Return held turns and tool requests that wait for a person."""
+    conversation = run.conversations.get(node_id)
+    if conversation is None or conversation.floor is None or not conversation.open:
         return []
-    held = [
+    held_turns = [
         (f"held:{name}", "held-turn", f"{turn.get('speakerId', 'Somebody')} has a turn held back",
-         ["admit", "drop"], asked.requested_at)
-        for name, turn in talk.floor.held.items()
+         ["admit", "drop"], interrupt.requested_at)
+        for name, turn in conversation.floor.held.items()
     ]  # fmt: skip
-    tools = [
-        (f"tool:{name}", "tool", f"Let {ask.agent} use {ask.tool}?: {ask.given}", ["allow", "deny"],
-         ask.since)
-        for name, ask in talk.floor.asks.items()
-        if ask.allowed is None
+    tool_requests = [
+        (f"tool:{name}", "tool", f"Let {request.agent} use {request.tool}?: {request.given}",
+         ["allow", "deny"], request.since)
+        for name, request in conversation.floor.asks.items()
+        if request.allowed is None
     ]  # fmt: skip
     return [
-        Item(
-            id=f"{asked.interrupt_id}:{name}",
+        InboxItem(
+            id=f"{interrupt.interrupt_id}:{name}",
             run_id=run.run_id,
             node_id=node_id,
             kind=kind,
             question=text,
             actions=actions,
-            asked_by=talk.conversation_id,
+            asked_by=conversation.conversation_id,
             since=since,
         )
-        for name, kind, text, actions, since in [*held, *tools]
+        for name, kind, text, actions, since in [*held_turns, *tool_requests]
     ]
 
 
-def _is_talk(asked: Interrupt) -> bool:
-    return asked.kind.startswith("conversation.")
+def _is_conversation(interrupt: Interrupt) -> bool:
+    return interrupt.kind.startswith("conversation.")
 
 
-def _id(run: Run, asked: Interrupt) -> str:
-    """A question that a branch has from its source is put by both; they are two."""
-    if asked.seq >= run.inherited:
-        return asked.interrupt_id
-    return derived_id("int_", run.run_id, asked.interrupt_id)
+def _item_id(run: Run, interrupt: Interrupt) -> str:
+    """Return a different id in a fork, because its source asks the same question."""
+    if interrupt.seq >= run.inherited:
+        return interrupt.interrupt_id
+    return derived_id("int_", run.run_id, interrupt.interrupt_id)
 
 
-def question(run: Run, node_id: str, asked: Interrupt) -> Item:
-    return Item(
-        id=_id(run, asked),
+def question_item(run: Run, node_id: str, interrupt: Interrupt) -> InboxItem:
+    return InboxItem(
+        id=_item_id(run, interrupt),
         run_id=run.run_id,
         node_id=node_id,
-        kind=asked.kind,
-        question=_text(asked.data),
-        actions=list(asked.data.get("actions") or ACTIONS.get(asked.kind, ["answer"])),
+        kind=interrupt.kind,
+        question=_question_text(interrupt.data),
+        actions=list(interrupt.data.get("actions") or ACTIONS.get(interrupt.kind, ["answer"])),
         asked_by=f"{run.workflow_id}/{node_id}",
-        since=asked.requested_at,
-        deadline=asked.due,
+        since=interrupt.requested_at,
+        deadline=interrupt.due,
     )
 
 
-def _talk(run: Run, node_id: str, asked: Interrupt) -> Item | None:
-    talk = run.conversations.get(node_id)
-    if talk is None or not talk.open or not talk.asked:
+def _conversation_item(run: Run, node_id: str, interrupt: Interrupt) -> InboxItem | None:
+    conversation = run.conversations.get(node_id)
+    if conversation is None or not conversation.open or not conversation.asked:
         return None
-    turn, since = awaited_people.first(talk.asked)
-    return Item(
-        id=_id(run, asked),
+    turn, since = awaited_people.longest_awaited(conversation.asked)
+    return InboxItem(
+        id=_item_id(run, interrupt),
         run_id=run.run_id,
         node_id=node_id,
         kind="conversation",
-        question=f"{', '.join(talk.asked)}: asked in turn {turn}",
+        question=f"{', '.join(conversation.asked)}: asked in turn {turn}",
         actions=["answer"],
-        asked_by=talk.conversation_id,
+        asked_by=conversation.conversation_id,
         since=since,
-        deadline=asked.due,
+        deadline=interrupt.due,
     )
 
 
-def _text(data: dict[str, Any]) -> str:
+def _question_text(data: dict[str, Any]) -> str:
     if "questions" in data:
-        return " ".join(str(question.get("question", "")) for question in data["questions"])
+        return " ".join(str(each.get("question", "")) for each in data["questions"])
     names = ("title", "customKind", "prompt", "eventType")
     text = next((str(data[name]) for name in names if data.get(name)), "A question")
     return f"{text}: {data['description']}" if data.get("description") else text

@@ -1,1 +1,1 @@
-"""json."""
+"""Canonical JSON, and JSON Schema with bounded cost."""

@@ -1,7 +1,7 @@
-"""JSON with one spelling (RFC 8785): the same value has the same bytes wherever they are made.
+"""Write JSON in its one canonical form (RFC 8785).
 
-Keys stand in the order of their UTF-16 code units, numbers are written as the shortest decimal
-that names the same double, texts are left as they are: nothing is normalised.
+Keys are ordered by UTF-16 code units. Numbers are the shortest decimal that reads back as the same
+double. Texts are not normalised.
 """
 
 from hashlib import sha256
@@ -10,24 +10,24 @@ from typing import Any
 
 import msgspec
 
-#: beyond it not every whole number is a double
+#: above this, some whole numbers are not doubles
 LARGEST_WHOLE = 2**53
 
-#: escapes in a text exactly what RFC 8785 escapes, in the same way
+#: escapes a text exactly as RFC 8785 does
 _text = msgspec.json.Encoder().encode
-#: right for objects of nothing but texts, with keys whose order is the same by any count
+#: correct only for objects of texts whose keys are ASCII
 _texts = msgspec.json.Encoder(order="sorted").encode
 _TEXTS = {str}
 
 
-def canonical(value: Any) -> bytes:
-    """The bytes of a JSON value. Raises ValueError where JSON or UTF-8 cannot say it."""
+def canonical_bytes(value: Any) -> bytes:
+    """Return the bytes of a JSON value. Raise ValueError for one without a JSON form."""
     if isinstance(value, str):
         return _text(value)  # a lone surrogate is a ValueError here
     if isinstance(value, dict):
         return _object(value)
     if isinstance(value, (list, tuple)):
-        return b"[%b]" % b",".join([canonical(item) for item in value])
+        return b"[%b]" % b",".join([canonical_bytes(item) for item in value])
     if value is None or isinstance(value, bool):
         return {None: b"null", True: b"true", False: b"false"}[value]
     if isinstance(value, (int, float)):
@@ -35,13 +35,13 @@ def canonical(value: Any) -> bytes:
     raise ValueError(f"JSON cannot say a {type(value).__name__}.")
 
 
-def digest(value: Any) -> str:
-    """SHA-256 over the canonical bytes, in lower-case hexadecimal digits."""
-    return sha256(canonical(value)).hexdigest()
+def canonical_digest(value: Any) -> str:
+    """Return the SHA-256 of the canonical bytes as lower-case hexadecimal digits."""
+    return sha256(canonical_bytes(value)).hexdigest()
 
 
-def code_units(text: str) -> bytes:
-    """What texts are ordered by."""
+def code_unit_key(text: str) -> bytes:
+    """Return the sort key of a text."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
@@ -52,8 +52,10 @@ def _object(value: dict[Any, Any]) -> bytes:
         raise ValueError("The keys of a JSON object are texts.") from None
     if plain and set(map(type, value.values())) == _TEXTS:
         return _texts(value)
-    keys = sorted(value) if plain else sorted(value, key=code_units)
-    return b"{%b}" % b",".join([b"%b:%b" % (_text(key), canonical(value[key])) for key in keys])
+    keys = sorted(value) if plain else sorted(value, key=code_unit_key)
+    return b"{%b}" % b",".join(
+        [b"%b:%b" % (_text(key), canonical_bytes(value[key])) for key in keys]
+    )
 
 
 def _number(value: int | float) -> str:
@@ -69,8 +71,7 @@ def _number(value: int | float) -> str:
 
 
 def _double(value: float) -> str:
-    """The digits are the shortest that read back as the same double; only their place differs
-    from how Python writes them."""
+    """Write the shortest digits that read back as the same double, in RFC 8785's notation."""
     if value == 0:
         return "0"
     sign = "-" if value < 0 else ""
@@ -78,13 +79,13 @@ def _double(value: float) -> str:
     whole, _, fraction = mantissa.partition(".")
     fraction = "" if fraction == "0" else fraction
     digits = (whole + fraction).lstrip("0")
-    #: where the point stands, counted from the first digit
+    # the position of the decimal point, counted from the first digit
     point = len(digits) - len(fraction) + int(power or 0)
     digits = digits.rstrip("0")
-    return sign + _placed(digits, point)
+    return sign + _place_point(digits, point)
 
 
-def _placed(digits: str, point: int) -> str:
+def _place_point(digits: str, point: int) -> str:
     count = len(digits)
     if count <= point <= 21:
         return digits + "0" * (point - count)

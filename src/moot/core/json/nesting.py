@@ -1,11 +1,11 @@
-"""How deep JSON may be nested: what is taken in must be readable for ever, on any stack."""
+"""Limit the nesting of JSON, so that every reader's stack is deep enough."""
 
-DEEPEST = 64
+MAX_DEPTH = 64
 
 
-def too_deep(body: bytes) -> bool:
-    """Whether the JSON text is nested deeper than DEEPEST. It need not be well formed."""
-    if body.count(b"[") + body.count(b"{") <= DEEPEST:
+def is_too_deep(body: bytes) -> bool:
+    """Return whether a JSON text is nested deeper than MAX_DEPTH. It may be malformed."""
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
         return False
     depth = 0
     quoted = escaped = False
@@ -19,7 +19,7 @@ def too_deep(body: bytes) -> bool:
             quoted = True
         elif byte in b"[{":
             depth += 1
-            if depth > DEEPEST:
+            if depth > MAX_DEPTH:
                 return True
         elif byte in b"]}":
             depth -= 1

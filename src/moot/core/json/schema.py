@@ -1,7 +1,7 @@
-"""JSON Schema, where a workflow declares one. The validator is loaded when the first one is met.
+"""Validate values against a JSON Schema, with bounded work.
 
-Schemas and values come from outside, and checking does not let anything else happen meanwhile:
-so the work is weighed before it is done, and what would be too much is refused.
+Schemas and values come from outside, and validation blocks the event loop. So the cost is measured
+first, and too much work is refused. The validator library is loaded on first use.
 """
 
 import functools
@@ -11,23 +11,24 @@ from typing import Any
 
 import msgspec
 
-from moot.core.json.schema_cost import Weight, told_apart, weigh
-from moot.core.json.schema_refs import Unbounded
+from moot.core.json.schema_cost import SchemaCost, measure_cost, uniqueness_cost
+from moot.core.json.schema_refs import UnboundedSchema
 
 #: steps of about ten nanoseconds that one check may take
 MOST_WORK = 20_000_000
-#: applied subschemas times bytes: up to here every problem is made, up to the next the first one
+#: applied subschemas times bytes: up to the first limit all problems are listed, up to the second
+#: only the first problem
 ALL_PROBLEMS = 100_000
 FIRST_PROBLEM = 4_000_000
 MOST_PROBLEMS = 5
 LONGEST_TEXT = 300
 
-#: patterns that look around or back are tried step by step, up to a limit for each text
+#: patterns with look-around or back-references backtrack, up to this limit for each text
 BACKTRACKS = 10_000
-#: eighths of a step for each byte such a pattern is held against
+#: eighths of a step for each byte that such a pattern is tried on
 STEPWISE = 16_000
 
-#: large schemas make large validators: fewer of them are kept
+#: validators of larger schemas are large, so fewer of them are cached
 LARGE = 16_384
 
 TOO_LARGE = "the value: it is too large to be checked against its schema"
@@ -38,45 +39,48 @@ class SchemaError(Exception):
     """The schema itself cannot be used."""
 
 
-class _Compiled(msgspec.Struct, frozen=True):
+class _CompiledSchema(msgspec.Struct, frozen=True):
     validator: Any
-    weight: Weight
+    weight: SchemaCost
 
 
-def check(schema: dict[str, Any]) -> None:
-    """Raises SchemaError when the schema cannot be used."""
-    if isinstance(found := _compiled(schema), str):
-        raise SchemaError(found)
+def check_schema(schema: dict[str, Any]) -> None:
+    """Raise SchemaError when the schema cannot be used."""
+    if isinstance(compiled := _compile_cached(schema), str):
+        raise SchemaError(compiled)
 
 
-def problems(schema: dict[str, Any], value: Any) -> list[str]:
-    """The first things that are wrong with the value, each with its place; [] when it fits.
+def schema_problems(schema: dict[str, Any], value: Any) -> list[str]:
+    """Return the first problems of the value, each with its place; [] when it is valid.
 
-    With a schema that cannot be used nothing fits.
+    A schema that cannot be used is a problem, too.
     """
-    found = _compiled(schema)
-    if isinstance(found, str):
-        return [f"the schema cannot be used: {found}"]
+    compiled = _compile_cached(schema)
+    if isinstance(compiled, str):
+        return [f"the schema cannot be used: {compiled}"]
     body = msgspec.json.encode(value)
-    if found.weight.of(body) > MOST_WORK:
+    if compiled.weight.for_value(body) > MOST_WORK:
         return [TOO_LARGE]
-    if found.validator.is_valid(value):
+    if compiled.validator.is_valid(value):
         return []
-    errors = itertools.islice(_errors(found, value, len(body)), MOST_PROBLEMS)
+    errors = itertools.islice(_errors(compiled, value, len(body)), MOST_PROBLEMS)
     return [_problem(error) for error in errors] or [SOMEWHERE]
 
 
-def _errors(found: _Compiled, value: Any, size: int) -> Iterable[Any]:
-    """The validator makes all errors before it tells one, each with a copy of its part of the value
-    and, under anyOf and oneOf, with the errors of every branch."""
+def _errors(compiled: _CompiledSchema, value: Any, size: int) -> Iterable[Any]:
+    """Yield as many errors as are affordable.
+
+    The validator builds all errors before it yields one, each with a copy of its part of the value
+    and, under anyOf and oneOf, with the errors of every branch.
+    """
     import jsonschema_rs
 
-    most = found.weight.applied * size
+    most = compiled.weight.applied * size
     if most <= ALL_PROBLEMS:
-        yield from found.validator.iter_errors(value)
-    elif most <= FIRST_PROBLEM or not found.weight.branches:
+        yield from compiled.validator.iter_errors(value)
+    elif most <= FIRST_PROBLEM or not compiled.weight.branches:
         try:
-            found.validator.validate(value)
+            compiled.validator.validate(value)
         except jsonschema_rs.ValidationError as error:
             yield error
 
@@ -89,19 +93,19 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
 
-def _compiled(schema: dict[str, Any]) -> _Compiled | str:
+def _compile_cached(schema: dict[str, Any]) -> _CompiledSchema | str:
     body = msgspec.json.encode(schema, order="sorted")
     return _small(body) if len(body) <= LARGE else _large(body)
 
 
-def _compile(body: bytes) -> _Compiled | str:
-    """The validator, or why there is none; a refusal is remembered too."""
+def _compile(body: bytes) -> _CompiledSchema | str:
+    """Return the validator, or the reason for refusing the schema. Both are cached."""
     schema = msgspec.json.decode(body)
     try:
-        weight = weigh(schema)
-    except Unbounded as refusal:
+        weight = measure_cost(schema)
+    except UnboundedSchema as refusal:
         return _cut(str(refusal))
-    if told_apart(body) > MOST_WORK:
+    if uniqueness_cost(body) > MOST_WORK:
         return "it has too many long numbers"
     return _validator(schema, weight)
 
@@ -110,8 +114,8 @@ _small = functools.lru_cache(maxsize=512)(_compile)
 _large = functools.lru_cache(maxsize=16)(_compile)
 
 
-def _validator(schema: Any, weight: Weight) -> _Compiled | str:
-    """With patterns that take linear time, if there is a way to read them so."""
+def _validator(schema: Any, weight: SchemaCost) -> _CompiledSchema | str:
+    """Prefer an engine with linear time; fall back to one that backtracks."""
     import jsonschema_rs
 
     linear = jsonschema_rs.RegexOptions()
@@ -119,11 +123,11 @@ def _validator(schema: Any, weight: Weight) -> _Compiled | str:
     # offline: a reference must never make the host read a file or call an address
     build = functools.partial(jsonschema_rs.validator_for, schema, offline=True)
     try:
-        return _Compiled(build(pattern_options=linear), weight)
+        return _CompiledSchema(build(pattern_options=linear), weight)
     except ValueError:
         pass
     try:
         heavy = msgspec.structs.replace(weight, text=weight.patterns * STEPWISE)
-        return _Compiled(build(pattern_options=stepwise), heavy)
+        return _CompiledSchema(build(pattern_options=stepwise), heavy)
     except ValueError as error:
         return _cut(str(error).split("\n", 1)[0])

@@ -1,8 +1,7 @@
-"""How much work a JSON Schema can ask for, known before anything is validated.
+"""Measure the work of a JSON Schema before anything is validated.
 
-A schema is walked as a validator would walk it for the worst of all values: which subschemas are
-applied together to one place of a value, and which of them go on to one place below. What takes
-too many steps to find out is refused as well, so the walk itself is bounded.
+The walk follows the schema as a validator would for the worst value. It counts the subschemas that
+apply together to one place of a value and to the places below. The walk itself is bounded, too.
 """
 
 import re
@@ -12,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from moot.core.json.schema_parts import Part, parts_of, places
-from moot.core.json.schema_refs import Document, Unbounded
+from moot.core.json.schema_parts import SchemaPart, count_places, split_schema
+from moot.core.json.schema_refs import SchemaDocument, UnboundedSchema
 
 #: subschemas that may be applied to one place of a value
 MOST_APPLIED = 5000
@@ -22,7 +21,7 @@ MOST_SCHEMAS = 3000
 #: steps of the walk: some for every schema, and more for each object in it
 STEPS = 2000
 STEPS_EACH = 10
-#: schemas within schemas, all applied to the same place
+#: nesting of subschemas that apply to the same place
 DEEPEST = 100
 
 #: whole numbers that a float cannot tell apart: a validator compares each with each for uniqueItems
@@ -30,17 +29,17 @@ LONG_NUMBER = re.compile(rb"(?:^|[\[,:])-?\d{16,}(?=[,\]}]|$)")
 COMPARISON = 160
 
 APPLIED = "applied"
-#: looked at once more, to learn what it evaluated
+#: visited once more, to learn which parts were evaluated
 MARKED = "marked"
 
-#: how often subschemas are applied or marked, by their identity
+#: (subschema, role) -> how often it is applied or marked
 Reach = Counter[tuple[int, str]]
-#: the subschemas that meet at one place, with how often
+#: the subschemas that apply to one place, with their counts
 Meeting = frozenset[tuple[int, int]]
 
 
-class Weight(msgspec.Struct, frozen=True):
-    """The most that is done for one place of a value, in steps of about ten nanoseconds."""
+class SchemaCost(msgspec.Struct, frozen=True):
+    """The most work for one place of a value, in steps of about ten nanoseconds."""
 
     #: subschemas applied
     applied: int
@@ -53,47 +52,51 @@ class Weight(msgspec.Struct, frozen=True):
     #: whether one error can carry those of many branches
     branches: bool
 
-    def of(self, body: bytes) -> int:
-        """At least the steps that checking this JSON can take."""
-        work = self.steps * places(body) + self.text * len(body) // 8
-        return work + told_apart(body) if self.unique else work
+    def for_value(self, body: bytes) -> int:
+        """Return an upper bound of the steps that checking this JSON takes."""
+        work = self.steps * count_places(body) + self.text * len(body) // 8
+        return work + uniqueness_cost(body) if self.unique else work
 
 
-def told_apart(body: bytes) -> int:
-    """The most steps that finding equal values in this JSON can take."""
-    return COMPARISON * places(body) * len(LONG_NUMBER.findall(body))
+def uniqueness_cost(body: bytes) -> int:
+    """Return the most steps that finding equal values in this JSON can take."""
+    return COMPARISON * count_places(body) * len(LONG_NUMBER.findall(body))
 
 
-def weigh(schema: dict[str, Any]) -> Weight:
-    """Raises Unbounded when the work for one place has no bound, or one that is too high."""
+def measure_cost(schema: dict[str, Any]) -> SchemaCost:
+    """Raise UnboundedSchema when the work for one place is unbounded or too much."""
     return _Survey(schema).weight()
 
 
 class _Survey:
+    """A bounded walk over all subschemas that a value can meet."""
+
     def __init__(self, root: dict[str, Any]) -> None:
-        self._document = Document(root)
+        self._document = SchemaDocument(root)
         self._root = root
-        self._parts: dict[int, Part] = {}
+        self._parts: dict[int, SchemaPart] = {}
         self._reached: dict[int, tuple[Reach, Reach]] = {}
-        #: subschemas whose reach is being found out
+        #: subschemas that the walk is inside of
         self._open: set[int] = set()
         self._left = STEPS + STEPS_EACH * self._document.objects
 
-    def weight(self) -> Weight:
-        """Goes down from meeting to meeting until there is none that was not seen."""
+    def weight(self) -> SchemaCost:
+        """Follow the meetings downwards until all of them are visited."""
         waiting: list[Meeting] = [frozenset({(self._known(self._root), 1)})]
-        seen = set(waiting)
+        visited = set(waiting)
         most = [0, 0, 0, 0]
         while waiting:
             reach = self._together(waiting.pop())
             most = list(map(max, most, self._load(reach)))
-            fresh = [found for found in dict.fromkeys(self._below(reach)) if found not in seen]
-            seen.update(fresh)
+            fresh = [
+                meeting for meeting in dict.fromkeys(self._below(reach)) if meeting not in visited
+            ]
+            visited.update(fresh)
             waiting += fresh
         parts = self._parts.values()
         applied, steps, text, patterns = most
         unique, branches = any(x.unique for x in parts), any(x.branches for x in parts)
-        return Weight(applied, steps, text, patterns, unique, branches)
+        return SchemaCost(applied, steps, text, patterns, unique, branches)
 
     def _load(self, reach: Reach) -> tuple[int, int, int, int]:
         parts = [(self._parts[name], count) for (name, _), count in reach.items()]
@@ -108,40 +111,43 @@ class _Survey:
         name = id(schema)
         if name not in self._parts:
             if len(self._parts) >= MOST_SCHEMAS:
-                raise Unbounded(f"it has more than {MOST_SCHEMAS} subschemas")
-            self._parts[name] = parts_of(schema, self._document)
+                raise UnboundedSchema(f"it has more than {MOST_SCHEMAS} subschemas")
+            self._parts[name] = split_schema(schema, self._document)
         return name
 
     def _spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
-            raise Unbounded("its subschemas refer to each other in too many ways")
+            raise UnboundedSchema("its subschemas refer to each other in too many ways")
 
     def _together(self, meeting: Meeting) -> Reach:
-        found: Reach = Counter()
+        reach: Reach = Counter()
         for name, count in meeting:
             applied, _ = self._reach(name)
             self._spend(len(applied))
             for place, times in applied.items():
-                found[place] += times * count
-        if found.total() > MOST_APPLIED:
-            raise Unbounded(
+                reach[place] += times * count
+        if reach.total() > MOST_APPLIED:
+            raise UnboundedSchema(
                 "its subschemas are reached in more than one way and multiply: more than"
                 f" {MOST_APPLIED} would be applied to one place of a value"
             )
-        return found
+        return reach
 
     def _reach(self, name: int) -> tuple[Reach, Reach]:
-        """What is applied to a place with this subschema, and with learning what it evaluated.
+        """Return the subschemas applied at a place, and those applied when tracking evaluation.
 
-        To learn it, a validator asks every branch whether it fits, and then what it evaluated.
+        To track evaluation, a validator asks every branch whether it fits, and then what it
+        evaluated.
         """
         if name in self._reached:
             return self._reached[name]
         if name in self._open:
-            raise Unbounded("a $ref leads back to itself without going into the value")
+            raise UnboundedSchema("a $ref leads back to itself without going into the value")
         if len(self._open) >= DEEPEST:
-            raise Unbounded(f"more than {DEEPEST} subschemas refer to each other at one place")
+            raise UnboundedSchema(
+                f"more than {DEEPEST} subschemas refer to each other at one place"
+            )
         self._open.add(name)
         part = self._parts[name]
         applied: Reach = Counter({(name, APPLIED): 1})
@@ -156,15 +162,16 @@ class _Survey:
             applied.update(marked)
         self._open.remove(name)
         if applied.total() > MOST_APPLIED:
-            raise Unbounded(
+            raise UnboundedSchema(
                 f"more than {MOST_APPLIED} subschemas would be applied to one place of a value"
             )
         self._reached[name] = (applied, marked)
         return applied, marked
 
     def _below(self, reach: Reach) -> Iterable[Meeting]:
-        """The meetings at the places below: one for every name and number that is spelled out,
-        and one for all the others of each kind."""
+        """Return the meetings at the places below: one for every explicit key, and one for the
+        others of each kind.
+        """
         spelled: dict[tuple[str, str | int | None], Counter[int]] = {}
         wide: dict[str, list[tuple[int, Any, int]]] = {}
         for (name, role), count in reach.items():

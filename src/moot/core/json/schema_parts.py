@@ -1,13 +1,12 @@
-"""One schema, taken apart: what it applies to the same place, what to the places below, and what
-its own keywords cost."""
+"""Split a schema into the parts for this place and for the places below."""
 
 from collections.abc import Container
 from typing import Any, NamedTuple
 
 import msgspec
 
-from moot.core.json.schema_patterns import effort
-from moot.core.json.schema_refs import META_STEPS, Document, Unbounded, patterns_of
+from moot.core.json.schema_patterns import pattern_cost
+from moot.core.json.schema_refs import META_STEPS, SchemaDocument, UnboundedSchema, list_patterns
 
 #: keywords that hold schemas for the same place
 LISTS = ("allOf", "anyOf", "oneOf")
@@ -20,8 +19,8 @@ COMPARED = 32
 UNIQUE_STEPS = 8
 
 
-class Edge(NamedTuple):
-    """A schema for places below: for one key, or for all `but` some."""
+class SchemaEdge(NamedTuple):
+    """A schema for places below: for one key, or for all keys except ``but``."""
 
     kind: str
     key: str | int | None
@@ -29,11 +28,13 @@ class Edge(NamedTuple):
     schema: dict[str, Any]
 
 
-class Part(NamedTuple):
+class SchemaPart(NamedTuple):
+    """One schema's subschemas and the cost of its own keywords."""
+
     here: list[dict[str, Any]]
-    below: list[Edge]
-    #: those of `below` that are applied once more to learn what was evaluated
-    again: list[Edge]
+    below: list[SchemaEdge]
+    #: those of `below` that apply once more when evaluation is tracked
+    again: list[SchemaEdge]
     unevaluated: bool
     unique: bool
     branches: bool
@@ -42,17 +43,17 @@ class Part(NamedTuple):
     patterns: int
 
 
-def parts_of(schema: dict[str, Any], document: Document) -> Part:
-    """Raises Unbounded. Keywords of every draft count, whichever the schema says it is."""
-    here, steps = _referred(schema, document)
-    found = [schema.get(word) for word in SINGLE]
+def split_schema(schema: dict[str, Any], document: SchemaDocument) -> SchemaPart:
+    """Raise UnboundedSchema. Keywords of every draft count, whichever the schema declares."""
+    here, steps = _ref_targets(schema, document)
+    inner_schemas = [schema.get(word) for word in SINGLE]
     for word in LISTS:
-        found += _listed(schema, word)
+        inner_schemas += _list_at(schema, word)
     for word in BY_NAME:
-        found += _named(schema, word).values()
-    here += [inner for inner in found if isinstance(inner, dict)]
-    again, patterns = _again(schema), patterns_of(schema)
-    return Part(
+        inner_schemas += _mapping_at(schema, word).values()
+    here += [inner for inner in inner_schemas if isinstance(inner, dict)]
+    again, patterns = _unevaluated_edges(schema), list_patterns(schema)
+    return SchemaPart(
         here=here,
         below=[*_properties(schema), *_items(schema), *again],
         again=again,
@@ -60,84 +61,88 @@ def parts_of(schema: dict[str, Any], document: Document) -> Part:
         unique=bool(schema.get("uniqueItems")),
         branches="anyOf" in schema or "oneOf" in schema,
         steps=1 + steps + _own_steps(schema),
-        text=sum(map(effort, patterns)) + ("format" in schema),
+        text=sum(map(pattern_cost, patterns)) + ("format" in schema),
         patterns=len(patterns),
     )
 
 
-def _referred(schema: dict[str, Any], document: Document) -> tuple[list[dict[str, Any]], int]:
+def _ref_targets(
+    schema: dict[str, Any], document: SchemaDocument
+) -> tuple[list[dict[str, Any]], int]:
     for word in DYNAMIC:
         if word in schema:
-            raise Unbounded(f"{word} is not taken here; use $ref")
+            raise UnboundedSchema(f"{word} is not taken here; use $ref")
     ref = schema.get("$ref")
     if not isinstance(ref, str):
         return [], 0
-    found = document.targets(ref)
-    return ([], META_STEPS) if found is None else (list(found), 0)
+    targets = document.targets(ref)
+    return ([], META_STEPS) if targets is None else (list(targets), 0)
 
 
-def _properties(schema: dict[str, Any]) -> list[Edge]:
-    own = _named(schema, "properties")
-    found = [Edge("property", name, (), inner) for name, inner in own.items()]
-    found += [Edge("property", None, (), x) for x in _named(schema, "patternProperties").values()]
-    found.append(Edge("property", None, own.keys(), schema.get("additionalProperties", True)))
-    found.append(Edge("name", None, (), schema.get("propertyNames", True)))
-    return [edge for edge in found if isinstance(edge.schema, dict)]
+def _properties(schema: dict[str, Any]) -> list[SchemaEdge]:
+    own = _mapping_at(schema, "properties")
+    edges = [SchemaEdge("property", name, (), inner) for name, inner in own.items()]
+    edges += [
+        SchemaEdge("property", None, (), x)
+        for x in _mapping_at(schema, "patternProperties").values()
+    ]
+    edges.append(SchemaEdge("property", None, own.keys(), schema.get("additionalProperties", True)))
+    edges.append(SchemaEdge("name", None, (), schema.get("propertyNames", True)))
+    return [edge for edge in edges if isinstance(edge.schema, dict)]
 
 
-def _items(schema: dict[str, Any]) -> list[Edge]:
-    """A list of `items` is what older drafts call `prefixItems`."""
+def _items(schema: dict[str, Any]) -> list[SchemaEdge]:
+    """A list of `items` is the older form of `prefixItems`."""
     items = schema.get("items", True)
-    found: list[Edge] = []
+    edges: list[SchemaEdge] = []
     first = 0
     for word in ("prefixItems", "items"):
-        listed = _listed(schema, word)
-        found += [Edge("item", number, (), inner) for number, inner in enumerate(listed)]
+        listed = _list_at(schema, word)
+        edges += [SchemaEdge("item", number, (), inner) for number, inner in enumerate(listed)]
         first = max(first, len(listed))
-    found.append(Edge("item", None, range(len(_listed(schema, "prefixItems"))), items))
-    found.append(Edge("item", None, range(first), schema.get("additionalItems", True)))
-    return [edge for edge in found if isinstance(edge.schema, dict)]
+    edges.append(SchemaEdge("item", None, range(len(_list_at(schema, "prefixItems"))), items))
+    edges.append(SchemaEdge("item", None, range(first), schema.get("additionalItems", True)))
+    return [edge for edge in edges if isinstance(edge.schema, dict)]
 
 
-def _again(schema: dict[str, Any]) -> list[Edge]:
-    own = _named(schema, "properties").keys()
-    found = [
-        Edge("property", None, own, schema.get("unevaluatedProperties", True)),
-        Edge("item", None, (), schema.get("unevaluatedItems", True)),
-        Edge("item", None, (), schema.get("contains", True)),
+def _unevaluated_edges(schema: dict[str, Any]) -> list[SchemaEdge]:
+    own = _mapping_at(schema, "properties").keys()
+    edges = [
+        SchemaEdge("property", None, own, schema.get("unevaluatedProperties", True)),
+        SchemaEdge("item", None, (), schema.get("unevaluatedItems", True)),
+        SchemaEdge("item", None, (), schema.get("contains", True)),
     ]
-    return [edge for edge in found if isinstance(edge.schema, dict)]
+    return [edge for edge in edges if isinstance(edge.schema, dict)]
 
 
 def _own_steps(schema: dict[str, Any]) -> int:
-    needed = [schema.get("required"), *_named(schema, "dependentRequired").values()]
-    needed += _named(schema, "dependencies").values()
+    needed = [schema.get("required"), *_mapping_at(schema, "dependentRequired").values()]
+    needed += _mapping_at(schema, "dependencies").values()
     steps = sum(len(names) for names in needed if isinstance(names, list))
-    steps += sum(_compared(option) for option in _listed(schema, "enum"))
+    steps += sum(_comparison_cost(option) for option in _list_at(schema, "enum"))
     if "const" in schema:
-        steps += _compared(schema["const"])
+        steps += _comparison_cost(schema["const"])
     if "multipleOf" in schema:
         steps += COMPARED
     return steps + UNIQUE_STEPS * bool(schema.get("uniqueItems"))
 
 
-def _compared(option: Any) -> int:
+def _comparison_cost(option: Any) -> int:
     if not isinstance(option, dict | list):
         return 1
-    return COMPARED * places(msgspec.json.encode(option))
+    return COMPARED * count_places(msgspec.json.encode(option))
 
 
-def places(body: bytes) -> int:
-    """At least the number of values in a JSON text, and of names, which have schemas of their
-    own."""
+def count_places(body: bytes) -> int:
+    """Return an upper bound of the number of values and names in a JSON text."""
     return 1 + body.count(b",") + body.count(b"[") + body.count(b"{") + body.count(b":")
 
 
-def _named(schema: dict[str, Any], word: str) -> dict[str, Any]:
-    found = schema.get(word)
-    return found if isinstance(found, dict) else {}
+def _mapping_at(schema: dict[str, Any], word: str) -> dict[str, Any]:
+    value = schema.get(word)
+    return value if isinstance(value, dict) else {}
 
 
-def _listed(schema: dict[str, Any], word: str) -> list[Any]:
-    found = schema.get(word)
-    return found if isinstance(found, list) else []
+def _list_at(schema: dict[str, Any], word: str) -> list[Any]:
+    value = schema.get(word)
+    return value if isinstance(value, list) else []

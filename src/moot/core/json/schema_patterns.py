@@ -1,15 +1,15 @@
-"""How large a regular expression is when what it repeats is written out."""
+"""Measure the size of regular expressions with their repetitions expanded."""
 
 import re
 
 TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\{(\d{1,9})(?:,(\d{0,9}))?\}|.", re.DOTALL)
 
-#: up to here an engine keeps what it learned about a text; beyond, it tries everything at each byte
-KEPT = 64
+#: up to this size an engine caches its states; above, it tries everything at each byte
+CACHED_SIZE = 64
 
 
-def size(pattern: str) -> int:
-    """The number of single characters it can ask for."""
+def pattern_size(pattern: str) -> int:
+    """Return how many single characters the pattern can ask for."""
     groups = [0]
     last = 0
     for token in TOKEN.finditer(pattern):
@@ -29,7 +29,7 @@ def size(pattern: str) -> int:
     return sum(groups)
 
 
-def effort(pattern: str) -> int:
-    """Eighths of a step for each byte it is held against."""
-    found = 1 + size(pattern)
-    return found if found <= KEPT else 8 * found
+def pattern_cost(pattern: str) -> int:
+    """Return eighths of a step for each byte that the pattern is tried on."""
+    size = 1 + pattern_size(pattern)
+    return size if size <= CACHED_SIZE else 8 * size

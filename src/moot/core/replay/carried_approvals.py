@@ -1,57 +1,64 @@
-"""What a run goes on by: words of people that let it pass. Whoever takes its history over, in a
-fork or from another host, takes these over with it.
+"""Approvals of people that a run relies on. A fork or an import inherits them.
 
-Read from the state, not from the answers in the log: a log that others wrote may leave those out.
+They are read from the state, not from the answers in the log: an imported log may omit those.
 """
 
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
-from moot.core.workflows.graph import Flow, FlowNode
-from moot.core.workflows.node_types import Kind
+from moot.core.workflows.flow import Flow, FlowNode
+from moot.core.workflows.node_types import NodeKind
 
-CONVERSATION = "core.conversationGate"
-ASKING = frozenset({NodeStatus.RUNNING, NodeStatus.SUSPENDED})
+CONVERSATION_GATE = "core.conversationGate"
+OPEN_STATUSES = frozenset({NodeStatus.RUNNING, NodeStatus.SUSPENDED})
 
 
-def given(run: Run, flow: Flow) -> list[str]:
-    """Nodes at which somebody has let the run go on, or has begun to: gates that are behind it or
-    have votes, and agents that were allowed something they have not finished with."""
-    found = [node.id for node in flow.nodes.values() if _passed(run, flow, node)]
+def approved_nodes(run: Run, flow: Flow) -> list[str]:
+    """Return the nodes at which a person has approved something.
+
+    These are gates that the run has passed or that have votes, and agents at work with an answer.
+    """
+    node_ids = [node.id for node in flow.nodes.values() if _is_gate_passed(run, flow, node)]
     for node_id in run.active:
-        state, asked = run.nodes[node_id], run.interrupts.get(node_id)
-        if _allowed(state) or (asked is not None and asked.votes):
-            found.append(node_id)
-    return list(dict.fromkeys(found))
+        state, interrupt = run.nodes[node_id], run.interrupts.get(node_id)
+        if _has_ruling(state) or (interrupt is not None and interrupt.votes):
+            node_ids.append(node_id)
+    return list(dict.fromkeys(node_ids))
 
 
-def tools(run: Run) -> list[tuple[str, list[str]]]:
-    """Led conversations in which a person has agreed to the use of a tool -> what was asked. A
-    member that is done with it asks for it no longer."""
-    found = []
-    for node_id, talk in run.conversations.items():
-        asks = talk.floor.asks if talk.floor is not None and talk.open else {}
-        if names := [name for name, ask in asks.items() if ask.allowed is True]:
-            found.append((node_id, names))
-    return found
+def allowed_tools(run: Run) -> list[tuple[str, list[str]]]:
+    """Return (node, request ids) of councils in which a person has allowed a tool.
+
+    The request of a member that has finished is gone from the state.
+    """
+    allowed = []
+    for node_id, conversation in run.conversations.items():
+        requests = (
+            conversation.floor.asks if conversation.floor is not None and conversation.open else {}
+        )
+        if request_ids := [
+            request_id for request_id, request in requests.items() if request.allowed is True
+        ]:
+            allowed.append((node_id, request_ids))
+    return allowed
 
 
-def taken(run: Run, flow: Flow) -> bool:
-    """Whether anything of what comes next was allowed, or answered, by somebody."""
-    answered = any(last.by for last in run.answered.values())
-    return answered or bool(given(run, flow) or tools(run))
+def has_approvals(run: Run, flow: Flow) -> bool:
+    """Return whether the rest of the run relies on an approval or an answer of a person."""
+    is_answered = any(answer.by for answer in run.answered.values())
+    return is_answered or bool(approved_nodes(run, flow) or allowed_tools(run))
 
 
-def _allowed(state: NodeState) -> bool:
+def _has_ruling(state: NodeState) -> bool:
     return bool(state.rulings or state.answer)
 
 
-def _passed(run: Run, flow: Flow, node: FlowNode) -> bool:
-    """Also when what lies behind it has begun without it."""
-    if node.type.kind is not Kind.GATE or node.type.type_id == CONVERSATION:
+def _is_gate_passed(run: Run, flow: Flow, node: FlowNode) -> bool:
+    """Return whether the gate has ended, or a node behind it has begun."""
+    if node.type.kind is not NodeKind.GATE or node.type.type_id == CONVERSATION_GATE:
         return False
     state = run.nodes.get(node.id)
-    if state is not None and state.status not in ASKING:
+    if state is not None and state.status not in OPEN_STATUSES:
         return True
     behind, waiting = set[str](), list(node.targets)
     while waiting:

@@ -1,6 +1,6 @@
-"""Whether two events say the same, and how the ends of two runs differ.
+"""Compare two events, and the end states of two runs.
 
-What each run has of its own does not count: its clock, its ids, the ids made from them.
+Differences that each run has of its own do not count: its clock, its ids and derived ids.
 """
 
 import re
@@ -9,101 +9,104 @@ from typing import Any
 from msgspec import UnsetType
 
 from moot.core.events import Event, Payload
-from moot.core.state.lineage import PLACE
+from moot.core.replay.lineage import PLACE_FIELDS
 from moot.core.state.run import Run
 
-#: when something was, or how long it took, where the host says so
-CLOCKS = frozenset({"decidedAt", "dueAt", "durationMs", "resolvedAt", "writtenAt"})
-TURNS = ("turn", "initialTurn", "finalTurn")
-#: how long a model took, beside what it has used up
-TOOK = "milliseconds"
+#: times and durations that the host sets
+CLOCK_FIELDS = frozenset({"decidedAt", "dueAt", "durationMs", "resolvedAt", "writtenAt"})
+TURN_FIELDS = ("turn", "initialTurn", "finalTurn")
+#: the duration of a model call, in its usage
+MODEL_TIME = "milliseconds"
 
-#: what the host calls things, each run in its own way
-NAMES = frozenset({
+#: fields with names that the host makes, different in each run
+NAME_FIELDS = frozenset({
     "artifactId", "askId", "childRunId", "conversationId", "forkRunId", "interruptId",
     "invocationId", "key", "mergeOrder", "messageId", "parentRunId", "runId", "unsure",
 })  # fmt: skip
-MADE = re.compile(r"(int|art|ask|run|th)_[a-z2-7]{20}(:.+)?|[\w-]{43}", re.ASCII)
+HOST_NAME = re.compile(r"(int|art|ask|run|th)_[a-z2-7]{20}(:.+)?|[\w-]{43}", re.ASCII)
 
-#: what each run says of itself at its beginning
-OWN = frozenset({*PLACE, "forkedFrom", "memory"})
-
-
-#: two events, where each run has names of its own
-Runs = tuple[str, str] | None
+#: fields of a start that belong to one run only
+OWN_FIELDS = frozenset({*PLACE_FIELDS, "forkedFrom", "memory"})
 
 
-def same(a: Event, b: Event) -> bool:
-    """By type, node and what is said."""
-    return (a.type, a.node_id) == (b.type, b.node_id) and alike(
-        said(a.type, a.payload, a.hints), said(b.type, b.payload, b.hints), (a.run_id, b.run_id)
+#: ids of the two compared runs, when each has names of its own
+RunPair = tuple[str, str] | None
+
+
+def is_same_event(a: Event, b: Event) -> bool:
+    """Return whether type, node and payload are the same."""
+    return (a.type, a.node_id) == (b.type, b.node_id) and is_alike(
+        comparable_payload(a.type, a.payload, a.hints),
+        comparable_payload(b.type, b.payload, b.hints),
+        (a.run_id, b.run_id),
     )
 
 
-def said(type_: str, payload: Payload, hints: Payload | UnsetType | None) -> Payload:
-    """The payload without the host's clock and the place of a fork."""
-    without = CLOCKS | OWN if type_ == "run.started" else CLOCKS
-    found = {key: value for key, value in payload.items() if key not in without}
-    for key in TURNS:
-        if isinstance(found.get(key), dict):
-            said_then = {name: item for name, item in found[key].items() if name != "ts"}
-            found[key] = _untimed(said_then, "meta")
-    found = _untimed(found, "usage")
-    if isinstance(found.get("outputs"), dict):
-        found["outputs"] = _untimed(found["outputs"], "usage")
-    if type_ == "channel.written" and isinstance(found.get("value"), dict):
-        turn = isinstance(hints, dict) and bool(hints.get("turn"))
-        clocks = ("_ts", "timestamp") if turn else ("_ts",)
-        found["value"] = {key: item for key, item in found["value"].items() if key not in clocks}
-    return found
+def comparable_payload(type_: str, payload: Payload, hints: Payload | UnsetType | None) -> Payload:
+    """Return the payload without times of the host and without the place of a fork."""
+    without = CLOCK_FIELDS | OWN_FIELDS if type_ == "run.started" else CLOCK_FIELDS
+    compared = {key: value for key, value in payload.items() if key not in without}
+    for key in TURN_FIELDS:
+        if isinstance(compared.get(key), dict):
+            turn = {name: item for name, item in compared[key].items() if name != "ts"}
+            compared[key] = _without_model_time(turn, "meta")
+    compared = _without_model_time(compared, "usage")
+    if isinstance(compared.get("outputs"), dict):
+        compared["outputs"] = _without_model_time(compared["outputs"], "usage")
+    if type_ == "channel.written" and isinstance(compared.get("value"), dict):
+        is_turn = isinstance(hints, dict) and bool(hints.get("turn"))
+        clocks = ("_ts", "timestamp") if is_turn else ("_ts",)
+        compared["value"] = {
+            key: item for key, item in compared["value"].items() if key not in clocks
+        }
+    return compared
 
 
-def _untimed(said: Payload, part: str) -> Payload:
-    """Without the time that a model took, where what it has used up is told."""
-    used = said.get(part)
-    if not isinstance(used, dict) or not {TOOK, "inputTokens"} <= used.keys():
-        return said
-    return {**said, part: {name: item for name, item in used.items() if name != TOOK}}
+def _without_model_time(payload: Payload, part: str) -> Payload:
+    """Remove the duration of a model call from the usage in ``part``."""
+    usage = payload.get(part)
+    if not isinstance(usage, dict) or not {MODEL_TIME, "inputTokens"} <= usage.keys():
+        return payload
+    return {**payload, part: {name: item for name, item in usage.items() if name != MODEL_TIME}}
 
 
-def alike(left: Any, right: Any, runs: Runs) -> bool:
-    """Equal as JSON. With ``runs``, names that each of the two has made for itself are equal."""
+def is_alike(left: Any, right: Any, runs: RunPair) -> bool:
+    """Return whether both are equal as JSON. With ``runs``, names made by the host are equal."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(
-            alike(left[key], right[key], runs) or own_names(key, left[key], right[key], runs)
+            is_alike(left[key], right[key], runs) or are_own_names(key, left[key], right[key], runs)
             for key in left
         )
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(
-            alike(one, other, runs) for one, other in zip(left, right, strict=True)
+            is_alike(one, other, runs) for one, other in zip(left, right, strict=True)
         )
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     return bool(left == right)
 
 
-def own_names(key: str, left: Any, right: Any, runs: Runs) -> bool:
-    """Whether under this key each run has a name that it has made for itself."""
-    return (
-        runs is not None and key in NAMES and _made(left, runs[0]) and _made(right, runs[1])
-    )  # fmt: skip
+def are_own_names(key: str, left: Any, right: Any, runs: RunPair) -> bool:
+    """Return whether the host made both names under this key, each for its own run."""
+    if runs is None or key not in NAME_FIELDS:
+        return False
+    return _is_host_name(left, runs[0]) and _is_host_name(right, runs[1])
 
 
-def _made(name: Any, run_id: str) -> bool:
-    """Whether the host has made this name by itself."""
+def _is_host_name(name: Any, run_id: str) -> bool:
     if isinstance(name, list):
-        return all(_made(each, run_id) for each in name)
-    return isinstance(name, str) and (run_id in name or bool(MADE.fullmatch(name)))
+        return all(_is_host_name(each, run_id) for each in name)
+    return isinstance(name, str) and (run_id in name or bool(HOST_NAME.fullmatch(name)))
 
 
-def state_diff(a: Run, b: Run) -> dict[str, Any]:
-    """Where two runs stand, as far as they stand apart."""
-    found: dict[str, Any] = {}
+def diff_states(a: Run, b: Run) -> dict[str, Any]:
+    """Return the differences in status, variables and channels of two runs."""
+    differences: dict[str, Any] = {}
     if a.status != b.status:
-        found["status"] = {"a": a.status.value, "b": b.status.value}
+        differences["status"] = {"a": a.status.value, "b": b.status.value}
     for part in ("variables", "channels"):
         ours, theirs = getattr(a, part), getattr(b, part)
-        apart = {
+        changed = {
             name: {
                 **({"a": ours[name]} if name in ours else {}),
                 **({"b": theirs[name]} if name in theirs else {}),
@@ -111,6 +114,6 @@ def state_diff(a: Run, b: Run) -> dict[str, Any]:
             for name in sorted({*ours, *theirs})
             if name not in ours or name not in theirs or ours[name] != theirs[name]
         }
-        if apart:
-            found[part] = apart
-    return found
+        if changed:
+            differences[part] = changed
+    return differences

@@ -1,7 +1,6 @@
-"""What a fork may change in the history it continues: one event said otherwise, and by whom.
+"""Edits of a fork: replace one event of the history it continues.
 
-Nothing here is decided in a way of its own: an edited decision, answer or turn is decided by the
-code that decides a living one, and says who made it.
+The same code decides an edited decision, answer or turn as a live one. The event names its editor.
 """
 
 from typing import Annotated, Any
@@ -11,38 +10,40 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from moot.core.conversations import decide, turns
 from moot.core.errors import BadRequest, Unprocessable
 from moot.core.events import Event, NewEvent, event_id
-from moot.core.interrupts import decide as interrupts
+from moot.core.interrupts.decide import answer_interrupt
 from moot.core.json import schema
-from moot.core.runs.answers import Answer
+from moot.core.runs.answers import GateAnswer
 from moot.core.runs.nodes import variable_events
 from moot.core.runs.start import check_inputs
-from moot.core.secrets import masked
+from moot.core.secrets import mask_value
 from moot.core.state.conversation import Conversation
 from moot.core.state.run import Run
-from moot.core.supervisors.decide import finish
-from moot.core.workflows.definition import fits
-from moot.core.workflows.graph import Flow
+from moot.core.supervisors.decide import finish_supervisor
+from moot.core.workflows.definition import is_of_type
+from moot.core.workflows.flow import Flow
 from moot.core.workflows.node_types import Decided
-from moot.core.workflows.supervisor_orders import order_of
+from moot.core.workflows.supervisor_decisions import parse_decision
 
-#: events that an answer begins with
-ANSWERED = (
+#: first events of an answer
+ANSWER_EVENTS = (
     "interrupt.resolved", "approval.overridden", "moot.approval.granted", "moot.approval.rejected",
     "conversation.closed",
 )  # fmt: skip
-SPOKEN = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
+TURN_EVENTS = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
 
 MOST_ENTRIES = 256
 
 
 class TurnEdit(Struct, frozen=True, forbid_unknown_fields=True):
+    """The new content of a turn."""
+
     content: Any
 
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-class Edit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class ForkEdit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """At most one of ``inputs``, ``turn``, ``decision`` and ``answer``: they replace an event."""
 
     variables: Annotated[dict[Name, Any], Meta(max_length=MOST_ENTRIES)] = {}
@@ -63,8 +64,8 @@ class Edit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
         return [*self.replaces, *rest]
 
 
-def check(edit: Edit, from_seq: int, at: Event | None) -> None:
-    """Raises when the edit cannot be one of the event that stands at ``from_seq``."""
+def check_edit(edit: ForkEdit, from_seq: int, at: Event | None) -> None:
+    """Raise when the edit does not fit the event at ``from_seq``."""
     if len(edit.replaces) > 1:
         raise BadRequest(
             f"One event is replaced: {' or '.join(edit.replaces)}, not both.", field="edit"
@@ -73,97 +74,115 @@ def check(edit: Edit, from_seq: int, at: Event | None) -> None:
         raise Unprocessable(
             f"Inputs belong to the beginning: fork at 1, not at {from_seq}.", fromSeq=from_seq
         )
-    if edit.turn is not UNSET and (at is None or at.type not in SPOKEN):
-        raise misfit("turn", "a turn of a conversation", from_seq, at)
+    if edit.turn is not UNSET and (at is None or at.type not in TURN_EVENTS):
+        raise misfit_error("turn", "a turn of a conversation", from_seq, at)
     if edit.decision is not UNSET and (at is None or at.type != "runOrchestrator.decided"):
-        raise misfit("decision", "a supervisor's decision", from_seq, at)
-    if edit.answer is not UNSET and (at is None or at.type not in ANSWERED):
-        raise misfit("answer", "the answer to a question", from_seq, at)
+        raise misfit_error("decision", "a supervisor's decision", from_seq, at)
+    if edit.answer is not UNSET and (at is None or at.type not in ANSWER_EVENTS):
+        raise misfit_error("answer", "the answer to a question", from_seq, at)
 
 
-def misfit(edit: str, wanted: str, from_seq: int, at: Event | None) -> Unprocessable:
-    found = f"it is {at.type}" if at is not None else f"the run has {from_seq} events"
+def misfit_error(edit: str, wanted: str, from_seq: int, at: Event | None) -> Unprocessable:
+    actual = f"it is {at.type}" if at is not None else f"the run has {from_seq} events"
     return Unprocessable(
-        f"edit.{edit} needs {wanted} at event {from_seq}; {found}. Choose another fromSeq.",
+        f"edit.{edit} needs {wanted} at event {from_seq}; {actual}. Choose another fromSeq.",
         field=f"edit.{edit}",
         fromSeq=from_seq,
         **({"eventType": at.type} if at is not None else {}),
     )
 
 
-def changed_inputs(
-    flow: Flow, start: Event, sealed: dict[str, Any], given: dict[str, Any]
+def edit_inputs(
+    flow: Flow, start: Event, sealed: dict[str, Any], changed: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What of the beginning changes, and what is sealed then. Raises BadRequest."""
-    known = {name: sealed.get(f"var:{name}", v) for name, v in start.payload["inputs"].items()}
-    check_inputs(flow, {**known, **given})
-    hidden = {name for name in given if name in flow.sensitive or f"var:{name}" in sealed}
-    shown = {name: masked(flow.masking, v) if name in hidden else v for name, v in given.items()}
-    seen = {name: value for name, value in shown.items() if value is not UNSET}
+    """Return the changes to the run's start, and the secrets to seal. Raise BadRequest."""
+    inputs = {name: sealed.get(f"var:{name}", v) for name, v in start.payload["inputs"].items()}
+    check_inputs(flow, {**inputs, **changed})
+    secret = {name for name in changed if name in flow.sensitive or f"var:{name}" in sealed}
+    masked_values = {
+        name: mask_value(flow.masking, v) if name in secret else v for name, v in changed.items()
+    }
+    visible = {name: value for name, value in masked_values.items() if value is not UNSET}
     changes = {
-        part: {**start.payload.get(part, {}), **seen}
+        part: {**start.payload.get(part, {}), **visible}
         for part in ("inputs", "variables")
     }  # fmt: skip
-    return changes, {f"var:{name}": given[name] for name in hidden}
+    return changes, {f"var:{name}": changed[name] for name in secret}
 
 
-def changed_variables(run: Run, flow: Flow, given: dict[str, Any], by: str) -> list[NewEvent]:
-    """Set right at the fork, by whoever forks."""
+def edit_variables(run: Run, flow: Flow, changed: dict[str, Any], by: str) -> list[NewEvent]:
+    """Return the events that set variables at the fork, in the name of its creator."""
     types = {variable.name: variable.type for variable in flow.definition.variables}
     wrong = [
-        name for name, value in given.items() if name in types and not fits(types[name], value)
+        name
+        for name, value in changed.items()
+        if name in types and not is_of_type(types[name], value)
     ]
     if wrong:
         raise BadRequest(
             f"Variable '{wrong[0]}' must be a {types[wrong[0]]}.", field="edit.variables"
         )
-    events = variable_events(run, flow, given, None, None)
+    events = variable_events(run, flow, changed, None, None)
     for event in events:
         event.payload["by"] = by
     return events
 
 
-def decided(run: Run, flow: Flow, edit: Edit, at: Event, given: Answer) -> list[NewEvent]:
-    """What stands in the place of the event. ``given`` is by whom and when."""
+def decide_edit(
+    run: Run, flow: Flow, edit: ForkEdit, at: Event, editor: GateAnswer
+) -> list[NewEvent]:
+    """Return the events that replace the event ``at``. ``editor`` holds who edits, and when."""
     if edit.turn is not UNSET:
-        return _turn(run, flow, edit.turn.content, at, given)
+        return _decide_turn(run, flow, edit.turn.content, at, editor)
     if edit.decision is not UNSET:
-        return _decision(run, flow, edit.decision, at, given)
-    return interrupts.answer(run, flow, given)
+        return _decide_decision(run, flow, edit.decision, at, editor)
+    return answer_interrupt(run, flow, editor)
 
 
-def _turn(run: Run, flow: Flow, content: Any, at: Event, given: Answer) -> list[NewEvent]:
-    """The same speaker in the same place with other words, which say that they are not his own."""
-    node = flow.nodes[given.node_id]
-    talk = turns.must_be_open(run.conversations.get(node.id), run, node.id)
-    if talk.schema is not None and (found := schema.problems(talk.schema, content)):
-        raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)
-    turn = _edited(talk, at.payload[SPOKEN[at.type]], content, given)
+def _decide_turn(
+    run: Run, flow: Flow, content: Any, at: Event, editor: GateAnswer
+) -> list[NewEvent]:
+    """Replace the content of a turn; the turn keeps its speaker and names the editor."""
+    node = flow.nodes[editor.node_id]
+    conversation = turns.require_open(run.conversations.get(node.id), run, node.id)
+    if conversation.schema is not None and (
+        errors := schema.schema_problems(conversation.schema, content)
+    ):
+        raise BadRequest(f"The turn does not fit the conversation: {errors[0]}", fields=errors)
+    turn = _edited_turn(conversation, at.payload[TURN_EVENTS[at.type]], content, editor)
     turn["originalEventId"] = event_id(at.run_id, at.sequence)
     if at.type == "conversation.exchanged":
-        return decide.taken(run, flow, node, talk, turn, given)
-    closed = turns.closed(talk, node, turn, at.payload.get("outcome"))
-    return decide.closing(run, flow, node, talk, closed, given)
+        return decide.record_turn(run, flow, node, conversation, turn, editor)
+    event = turns.closed_event(conversation, node, turn, at.payload.get("outcome"))
+    return decide.close_conversation(run, flow, node, conversation, event, editor)
 
 
-def _edited(talk: Conversation, was: dict[str, Any], content: Any, given: Answer) -> dict[str, Any]:
-    index, role = was["turnIndex"], was["role"]
-    kept: dict[str, Any] = {
-        key: was[key] for key in ("to", "speakerId", "groupId", "agent") if key in was
+def _edited_turn(
+    conversation: Conversation, original: dict[str, Any], content: Any, editor: GateAnswer
+) -> dict[str, Any]:
+    index, role = original["turnIndex"], original["role"]
+    copied: dict[str, Any] = {
+        key: original[key] for key in ("to", "speakerId", "groupId", "agent") if key in original
     }
     turn = turns.new_turn(
-        talk.conversation_id, index, role, was["from"], content, given.at, talk.group_id
+        conversation.conversation_id,
+        index,
+        role,
+        original["from"],
+        content,
+        editor.at,
+        conversation.group_id,
     )
-    return {**turn, **kept, "via": given.who.principal, "editedBy": given.who.principal}
+    return {**turn, **copied, "via": editor.who.principal, "editedBy": editor.who.principal}
 
 
-def _decision(
-    run: Run, flow: Flow, decision: dict[str, Any], at: Event, given: Answer
+def _decide_decision(
+    run: Run, flow: Flow, decision: dict[str, Any], at: Event, editor: GateAnswer
 ) -> list[NewEvent]:
-    order_of(decision)  # or refuse
+    parse_decision(decision)  # raises when the decision is not valid
     outcome = Decided(agent_id=at.payload["agentId"], decision=decision, ratified=True)
-    attempt = run.nodes[given.node_id].attempt
-    events = finish(run, flow, given.node_id, attempt, outcome, given.at)
+    attempt = run.nodes[editor.node_id].attempt
+    events = finish_supervisor(run, flow, editor.node_id, attempt, outcome, editor.at)
     if not events:
         raise Unprocessable(
             f"The decision at event {at.sequence} is a person's; edit the answer before it.",
@@ -171,5 +190,5 @@ def _decision(
         )
     for event in events:
         if event.type == "runOrchestrator.decided":
-            event.hints = {**(event.hints or {}), "editedBy": given.who.principal}
+            event.hints = {**(event.hints or {}), "editedBy": editor.who.principal}
     return events

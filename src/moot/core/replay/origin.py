@@ -1,4 +1,4 @@
-"""Where a fork comes from, as its first event says it."""
+"""The origin of a fork, as its first event records it."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Struct
 
 
-class Origin(Struct, frozen=True, rename="camel"):
-    """The source, the first sequence that is not its history, how and why the fork was made."""
+class ForkOrigin(Struct, frozen=True, rename="camel"):
+    """The source of a fork, the first sequence of its own, its mode and a note."""
 
     source_run_id: str
     from_seq: int
@@ -15,9 +15,9 @@ class Origin(Struct, frozen=True, rename="camel"):
     note: str | None = None
 
 
-def origin(forked_from: Any) -> Origin | None:
-    """None for a run that is no fork, and for what nobody can read: a list must not fail by it."""
+def fork_origin(forked_from: Any) -> ForkOrigin | None:
+    """Return None for a run that is not a fork, and for a malformed origin. Never raise."""
     try:
-        return msgspec.convert(forked_from, Origin)
+        return msgspec.convert(forked_from, ForkOrigin)
     except msgspec.ValidationError:
         return None

@@ -1,1 +1,1 @@
-"""runs."""
+"""Decide how a run starts, advances and ends."""

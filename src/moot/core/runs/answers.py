@@ -1,4 +1,4 @@
-"""The end of a wait: who ended it, what the node goes on with."""
+"""End an interrupt with an answer and resume its node."""
 
 from typing import Any
 
@@ -6,44 +6,48 @@ from msgspec import Struct
 
 from moot.core.events import NewEvent, iso
 from moot.core.speaker import Speaker
-from moot.core.state.conversation import Interrupt
+from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
-from moot.core.workflows.graph import FlowNode
+from moot.core.workflows.flow import FlowNode
 from moot.core.workflows.node_types import NodeError
 
 
-class Answer(Struct, frozen=True, kw_only=True):
-    """Somebody answers an interrupt. Who it is comes from the key, never from the value."""
+class GateAnswer(Struct, frozen=True, kw_only=True):
+    """A person's or agent's answer to an interrupt. The key names the author, not the value."""
 
     node_id: str
     value: Any
     who: Speaker
     at: int
-    #: set when the answer came with a signed token: it is good for this interrupt only
+    #: set when the answer came with a signed token, which is valid for this interrupt only
     interrupt_id: str | None = None
 
 
-def ended(
-    node: FlowNode, found: Interrupt, given: Answer, value: Any, said: list[NewEvent]
+def end_interrupt(
+    node: FlowNode,
+    interrupt: Interrupt,
+    answer: GateAnswer,
+    value: Any,
+    events: list[NewEvent],
 ) -> list[NewEvent]:
-    """The wait is over: who ended it, what the kind says about it, the node goes on."""
+    """Resolve the interrupt, add the events of its kind and resume the node."""
     resolved = {
         "nodeId": node.id,
-        "interruptId": found.interrupt_id,
-        "kind": found.kind,
+        "interruptId": interrupt.interrupt_id,
+        "kind": interrupt.kind,
         "resumeValue": value,
-        "resolvedAt": iso(given.at * 1000),
-        "resolvedBy": given.who.principal,
+        "resolvedAt": iso(answer.at * 1000),
+        "resolvedBy": answer.who.principal,
     }
-    resumed = {"nodeId": node.id, "interruptId": found.interrupt_id, "resumeValue": value}
+    resumed = {"nodeId": node.id, "interruptId": interrupt.interrupt_id, "resumeValue": value}
     return [
-        NewEvent("interrupt.resolved", resolved, node.id, cause=found.seq),
-        *said,
+        NewEvent("interrupt.resolved", resolved, node.id, cause=interrupt.seq),
+        *events,
         NewEvent("node.resumed", resumed, node.id),
     ]
 
 
-def completed(run: Run, node: FlowNode, outputs: dict[str, Any], at: int) -> NewEvent:
+def gate_completed_event(run: Run, node: FlowNode, outputs: dict[str, Any], at: int) -> NewEvent:
     state = run.nodes[node.id]
     payload = {
         "nodeId": node.id,
@@ -51,12 +55,12 @@ def completed(run: Run, node: FlowNode, outputs: dict[str, Any], at: int) -> New
         "durationMs": max(0, at - state.started_at),
     }
     hints = None
-    if node.type.dispatches:  # its supervisor asked, and learns what was said
+    if node.type.dispatches:  # the supervisor that asked receives the answer
         hints = {"answer": outputs.get("outcome", outputs.get("answer"))}
     return NewEvent("node.completed", payload, node.id, hints=hints)
 
 
-def failed(run: Run, node: FlowNode, error: NodeError) -> NewEvent:
+def gate_failed_event(run: Run, node: FlowNode, error: NodeError) -> NewEvent:
     payload = {
         "nodeId": node.id,
         "error": error.as_payload(),

@@ -1,18 +1,17 @@
-"""What flows back from an attested child: which values, under which names, as edited."""
+"""Map the outputs of child runs to the parent's variables."""
 
 from typing import Any
 
 from msgspec import Struct
 
 from moot.core.errors import BadRequest
-from moot.core.workflows.definition import fits
-from moot.core.workflows.graph import Flow, FlowNode
+from moot.core.workflows.definition import is_of_type
+from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import ChildSpec
 
 
-class Seen(Struct, frozen=True):
-    """A child that its parent has not been told the end of: how it ended, if it has, and how many
-    runs it has led to, itself among them."""
+class ChildReport(Struct, frozen=True):
+    """A child's end, if it has ended, and the size of its run tree, itself included."""
 
     status: str | None = None
     runs: int = 1
@@ -29,38 +28,37 @@ class ChildEnded(Struct, frozen=True, kw_only=True):
     outputs: dict[str, Any] = {}
     error: dict[str, Any] | None = None
     sealed: dict[str, Any] = {}
-    #: how many runs it has led to, itself among them
+    #: the size of its run tree, itself included
     runs: int = 1
-    #: the children that live on as far as the parent knows
-    seen: dict[str, Seen] = {}
-    #: of a child on another host: the event there that ended it, and that host
+    #: the children that the parent still counts as living
+    seen: dict[str, ChildReport] = {}
+    #: for a child on another host: the event that ended it, and that host
     cause: str | None = None
     cause_host: str = ""
-    #: it is over for its parent, but may still be there
+    #: the parent is done with the child, but another host may still run it
     stop: bool = False
 
 
-def harvest_of(spec: ChildSpec, ended: ChildEnded) -> dict[str, Any]:
-    """By the child's own names: the variables that are mapped and set, or, where nothing is mapped,
-    the outputs of the run."""
+def collect_outputs(spec: ChildSpec, ended: ChildEnded) -> dict[str, Any]:
+    """Return the child's mapped variables under its own names, or its outputs without a mapping."""
     if not spec.collect:
         return ended.outputs
-    known = ended.variables
-    return {theirs: known[theirs] for theirs in spec.collect.values() if theirs in known}
+    variables = ended.variables
+    return {theirs: variables[theirs] for theirs in spec.collect.values() if theirs in variables}
 
 
-def mapped(collect: dict[str, str], harvest: dict[str, Any]) -> dict[str, Any]:
-    """The same by the parent's names."""
-    return {mine: harvest[theirs] for mine, theirs in collect.items() if theirs in harvest}
+def map_outputs(collect: dict[str, str], values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values under the parent's names; names that the child has not set are left out."""
+    return {mine: values[theirs] for mine, theirs in collect.items() if theirs in values}
 
 
-def hidden_in(flow: Flow, collect: dict[str, str]) -> set[str]:
-    """The child's names for what the parent keeps out of its log."""
+def sensitive_outputs(flow: Flow, collect: dict[str, str]) -> set[str]:
+    """Return the child's names of values that the parent keeps out of its log."""
     return {theirs for mine, theirs in collect.items() if mine in flow.sensitive}
 
 
-def check_edit(flow: Flow, node: FlowNode, edited: Any) -> None:
-    """Raises BadRequest when a person's version of the outputs could not be merged."""
+def check_edited_outputs(flow: Flow, node: FlowNode, edited: Any) -> None:
+    """Raise BadRequest when the outputs that a person edited cannot be merged."""
     if not isinstance(edited, dict):
         raise BadRequest("The outputs of a run are an object.", field="editedArtifactData")
     collect: dict[str, str] = node.definition.config.get("outputMapping", {})
@@ -72,8 +70,8 @@ def check_edit(flow: Flow, node: FlowNode, edited: Any) -> None:
             unknown=unknown,
         )
     types = {variable.name: variable.type for variable in flow.definition.variables}
-    for mine, value in mapped(collect, edited).items():
-        if mine in types and not fits(types[mine], value):
+    for mine, value in map_outputs(collect, edited).items():
+        if mine in types and not is_of_type(types[mine], value):
             raise BadRequest(
                 f"'{collect[mine]}' must be a {types[mine]}.", field="editedArtifactData"
             )

@@ -1,4 +1,4 @@
-"""What nodes cause: outcomes, reports on the way, timers, retries, ends of children."""
+"""Turn the outcomes and reports of nodes into events."""
 
 from typing import Any
 
@@ -7,30 +7,30 @@ from msgspec import UNSET, Struct
 from moot.core.errors import BadRequest, ChannelAccessDenied, Conflict, RunPaused
 from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
-from moot.core.json.schema import problems
-from moot.core.runs.advance import failed
-from moot.core.runs.readiness import PortProblem, call_of
-from moot.core.secrets import masked
+from moot.core.json.schema import schema_problems
+from moot.core.runs.advance import node_failed_event
+from moot.core.runs.readiness import PortProblem, build_node_call
+from moot.core.secrets import mask_value
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
 from moot.core.workflows import channels
-from moot.core.workflows.channels import Rule
-from moot.core.workflows.graph import Flow, FlowNode
+from moot.core.workflows.channels import ChannelRule
+from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import (
     ChannelWrite,
     Completed,
     Failed,
     NodeError,
     Outcome,
-    raised,
+    error_from_exception,
 )
 
 
 class Emit(Struct, frozen=True):
-    """Facts a running node reports before it is done.
+    """Facts that a running node reports before it is done.
 
-    Without ``required`` those of an attempt that is over are dropped, else they are refused.
+    When the attempt is over, the host drops them, or refuses them if ``required`` is set.
     """
 
     node_id: str
@@ -45,48 +45,50 @@ class Emit(Struct, frozen=True):
 REDUCERS = frozenset({"replace", "append", "merge", "counter", "votes", "feedback", "message"})
 
 
-def computed(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -> Outcome | None:
-    """The outcome of a pure node: it follows from the state."""
-    state = at_work(run, node_id, run.nodes[node_id].attempt)
+def compute_outcome(
+    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
+) -> Outcome | None:
+    """Return the outcome of a pure node, or None when it is not running."""
+    state = running_attempt(run, node_id, run.nodes[node_id].attempt)
     if state is None:
         return None
     node = flow.nodes[node_id]
     assert node.type.instant is not None
     try:
-        return node.type.instant(call_of(run, node, at, sealed, state.attempt))
+        return node.type.instant(build_node_call(run, node, at, sealed, state.attempt))
     except PortProblem as problem:
         return Failed(problem.error)
     except (Exception, SystemExit) as error:
-        return Failed(raised(error))
+        return Failed(error_from_exception(error))
 
 
-def finish(
+def finish_attempt(
     run: Run, flow: Flow, node_id: str, attempt: int, outcome: Completed | Failed, at: int
 ) -> list[NewEvent]:
-    """The outcome of an attempt; an outdated attempt causes nothing."""
-    state = at_work(run, node_id, attempt)
+    """Return the events of an attempt's outcome; none when the attempt is outdated."""
+    state = running_attempt(run, node_id, attempt)
     if state is None:
         return []
     node = flow.nodes[node_id]
     if isinstance(outcome, Completed):
         try:
-            return _completed(run, flow, node, state, outcome, at)
+            return _completion_events(run, flow, node, state, outcome, at)
         except BadRequest as refusal:
             error = NodeError(
                 code=refusal.code, message=refusal.message, details=refusal.details, retryable=False
             )
             outcome = Failed(error)
-    return failure(run, node, state, outcome, at)
+    return failure_events(run, node, state, outcome, at)
 
 
-def at_work(run: Run, node_id: str, attempt: int) -> NodeState | None:
+def running_attempt(run: Run, node_id: str, attempt: int) -> NodeState | None:
     state = run.nodes.get(node_id)
     if not run.going or state is None or state.attempt != attempt:
         return None
     return state if state.status is NodeStatus.RUNNING else None
 
 
-def _completed(
+def _completion_events(
     run: Run, flow: Flow, node: FlowNode, state: NodeState, outcome: Completed, at: int
 ) -> list[NewEvent]:
     cause = state.started_seq
@@ -96,36 +98,38 @@ def _completed(
     if outcome.writes:
         events += write_events(run, flow, node, outcome.writes, at)
     for number, artifact in enumerate(outcome.artifacts):
-        events.append(_artifact(run, node, state, number, artifact, at))
-    events += [NewEvent(type_, said, node.id, cause=cause) for type_, said in outcome.told]
-    shown, sealed = _outputs(flow, node, outcome.outputs)
-    payload = {
+        events.append(_artifact_event(run, node, state, number, artifact, at))
+    events += [NewEvent(type_, payload, node.id, cause=cause) for type_, payload in outcome.told]
+    visible, sealed = _mask_outputs(flow, node, outcome.outputs)
+    result = {
         "nodeId": node.id,
-        "outputs": shown,
+        "outputs": visible,
         "durationMs": max(0, at - state.started_at),
     }
-    done = NewEvent("node.completed", payload, node.id, cause=cause, sealed=sealed or None)
+    done = NewEvent("node.completed", result, node.id, cause=cause, sealed=sealed or None)
     return [*events, done]
 
 
-def _outputs(
+def _mask_outputs(
     flow: Flow, node: FlowNode, outputs: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Ports marked sensitive are masked in the log; later nodes still see them."""
+    """Mask the sensitive ports for the log and return their values to be sealed."""
     if not node.definition.output_sensitivity:
         return outputs, {}
     hidden = {port for port, yes in node.definition.output_sensitivity.items() if yes}
     if not hidden.intersection(outputs):
         return outputs, {}
     sealed = {f"out:{node.id}:{port}": outputs[port] for port in hidden if port in outputs}
-    shown = {
-        port: masked(flow.masking, value) if port in hidden else value
+    visible = {
+        port: mask_value(flow.masking, value) if port in hidden else value
         for port, value in outputs.items()
     }
-    return {port: value for port, value in shown.items() if value is not UNSET}, sealed
+    return {port: value for port, value in visible.items() if value is not UNSET}, sealed
 
 
-def failure(run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int) -> list[NewEvent]:
+def failure_events(
+    run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int
+) -> list[NewEvent]:
     events = [
         NewEvent(type_, payload, node.id, cause=None if number else state.started_seq)
         for number, (type_, payload) in enumerate(outcome.because)
@@ -140,30 +144,33 @@ def failure(run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int
         events.append(NewEvent("node.retried", payload, node.id, cause=state.started_seq))
     else:
         cause = None if events else state.started_seq
-        events.append(failed(node, outcome.error, state.attempt, cause))
+        events.append(node_failed_event(node, outcome.error, state.attempt, cause))
     return events
 
 
-def emit(run: Run, flow: Flow, said: Emit) -> list[NewEvent]:
-    """Facts a node reports while it works; after its end they are too late."""
-    state = at_work(run, said.node_id, said.attempt)
-    if state is None and said.required:
+def emit_events(run: Run, flow: Flow, command: Emit) -> list[NewEvent]:
+    """Return the facts that a node reports while it works.
+
+    After the end of the attempt there are none; raise Conflict when they are required.
+    """
+    state = running_attempt(run, command.node_id, command.attempt)
+    if state is None and command.required:
         raise Conflict(
             "The attempt is over; nothing more is recorded for it.",
             runId=run.run_id,
-            nodeId=said.node_id,
+            nodeId=command.node_id,
         )
     if state is None:
         return []
-    node = flow.nodes[said.node_id]
-    found = [
-        *said.events,
-        *variable_events(run, flow, said.variables, node.id, state.started_seq),
-        *write_events(run, flow, node, said.writes, said.at),
+    node = flow.nodes[command.node_id]
+    events = [
+        *command.events,
+        *variable_events(run, flow, command.variables, node.id, state.started_seq),
+        *write_events(run, flow, node, command.writes, command.at),
     ]
-    for event in found:
+    for event in events:
         event.cause = state.started_seq if event.cause is None else event.cause
-    return found
+    return events
 
 
 def set_variables(run: Run, flow: Flow, variables: dict[str, Any]) -> list[NewEvent]:
@@ -188,9 +195,9 @@ def variable_events(
         payload: dict[str, Any] = {"name": name}
         if name in run.variables:
             payload["previous"] = run.variables[name]
-        seen = masked(flow.masking, value) if hidden else value
-        if seen is not UNSET:
-            payload["next"] = seen
+        visible = mask_value(flow.masking, value) if hidden else value
+        if visible is not UNSET:
+            payload["next"] = visible
         if node_id is not None:
             payload["nodeId"] = node_id
         sealed = {f"var:{name}": value} if hidden else None
@@ -201,25 +208,25 @@ def variable_events(
 def write_events(
     run: Run, flow: Flow, node: FlowNode, writes: tuple[ChannelWrite, ...], at: int
 ) -> list[NewEvent]:
-    """Each write as it came, checked against the channel; a repeated message is not recorded."""
+    """Check each write against its channel; leave out a message that is already there."""
     events = []
-    seen: dict[str, Any] = {}
+    pending: dict[str, Any] = {}
     for write in writes:
-        rule = _rule(flow, node, write)
+        rule = _channel_rule(flow, node, write)
         if rule.reducer == "message":
-            event = _message_event(run, flow, node, write, rule, at, seen)
+            event = _message_event(run, flow, node, write, rule, at, pending)
         else:
-            event = _write_event(run, flow, node, write, rule, at, seen)
+            event = _write_event(run, flow, node, write, rule, at, pending)
         if event is not None:
             events.append(event)
     return events
 
 
-def _rule(flow: Flow, node: FlowNode, write: ChannelWrite) -> Rule:
+def _channel_rule(flow: Flow, node: FlowNode, write: ChannelWrite) -> ChannelRule:
     declared = flow.definition.channels.get(write.channel)
-    if declared and not channels.may(declared.access, "writers", node.id, node.type.type_id):
-        raise _denied(write.channel, node, "writers")
-    return flow.channels.get(write.channel) or _undeclared(write)
+    if declared and not channels.has_access(declared.access, "writers", node.id, node.type.type_id):
+        raise _access_denied(write.channel, node, "writers")
+    return flow.channels.get(write.channel) or _rule_from_write(write)
 
 
 def _write_event(
@@ -227,21 +234,21 @@ def _write_event(
     flow: Flow,
     node: FlowNode,
     write: ChannelWrite,
-    rule: Rule,
+    rule: ChannelRule,
     at: int,
-    seen: dict[str, Any],
+    pending: dict[str, Any],
 ) -> NewEvent:
     name = write.channel
-    current = seen.get(name, run.channels.get(name))
-    if problem := channels.check(rule, current, write.value):
+    current = pending.get(name, run.channels.get(name))
+    if problem := channels.check_write(rule, current, write.value):
         raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
     declared = flow.definition.channels.get(name)
     if declared and declared.schema is not UNSET:
         _check_schema(name, declared.schema, rule, current, write.value)
-    value = channels.stored(rule, write.value, at)
+    value = channels.stored_value(rule, write.value, at)
     copy = list(current) if isinstance(current, list) else current
-    seen[name] = channels.reduce(rule, copy, value, at)
-    return _written(flow, node, name, rule, value, at)
+    pending[name] = channels.reduce_channel(rule, copy, value, at)
+    return _written_event(flow, node, name, rule, value, at)
 
 
 def _message_event(
@@ -249,49 +256,56 @@ def _message_event(
     flow: Flow,
     node: FlowNode,
     write: ChannelWrite,
-    rule: Rule,
+    rule: ChannelRule,
     at: int,
-    seen: dict[str, Any],
+    pending: dict[str, Any],
 ) -> NewEvent | None:
-    """Messages are not in the state; their ids are, as far as nodes chose them."""
+    """Return None for a repeated message.
+
+    The state holds no messages, only the ids that nodes chose for them.
+    """
     name = write.channel
-    fresh: list[str] = seen.setdefault(name, [])
-    if problem := channels.check(rule, run.messages.get(name, 0) + len(fresh), write.value):
+    fresh: list[str] = pending.setdefault(name, [])
+    if problem := channels.check_write(rule, run.messages.get(name, 0) + len(fresh), write.value):
         raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
     message_id = write.value["messageId"]
     if not write.turn and (message_id in fresh or message_id in run.message_ids.get(name, ())):
         return None
     fresh.append(message_id)
-    event = _written(flow, node, name, rule, write.value, at)
+    event = _written_event(flow, node, name, rule, write.value, at)
     if write.turn:
         event.hints = {**(event.hints or {}), "turn": True}
     return event
 
 
-def _check_schema(name: str, schema: dict[str, Any], rule: Rule, current: Any, value: Any) -> None:
-    """A schema may describe what is written or what becomes of it: one of the two must fit."""
-    found = problems(schema, value)
-    if not found:
+def _check_schema(
+    name: str, schema: dict[str, Any], rule: ChannelRule, current: Any, value: Any
+) -> None:
+    """Raise BadRequest when neither the written nor the reduced value fits the schema."""
+    errors = schema_problems(schema, value)
+    if not errors:
         return
     copy = list(current) if isinstance(current, list) else current
-    if problems(schema, channels.reduce(rule, copy, value, 0)):
-        raise BadRequest(f"Channel '{name}': {found[0]}", channel=name, fields=found)
+    if schema_problems(schema, channels.reduce_channel(rule, copy, value, 0)):
+        raise BadRequest(f"Channel '{name}': {errors[0]}", channel=name, fields=errors)
 
 
-def _undeclared(write: ChannelWrite) -> Rule:
+def _rule_from_write(write: ChannelWrite) -> ChannelRule:
     reducer = write.reducer or "replace"
     if reducer not in REDUCERS and not reducer.startswith("vendor."):
         raise BadRequest(f"'{reducer}' is not a reducer.", reducer=reducer)
-    return Rule(reducer, write.ttl_ms or 0, write.max_size or 0)
+    return ChannelRule(reducer, write.ttl_ms or 0, write.max_size or 0)
 
 
-def _written(flow: Flow, node: FlowNode, name: str, rule: Rule, value: Any, at: int) -> NewEvent:
+def _written_event(
+    flow: Flow, node: FlowNode, name: str, rule: ChannelRule, value: Any, at: int
+) -> NewEvent:
     declared = flow.definition.channels.get(name)
     sealed = None
     if declared is not None and declared.sensitive:
         sealed = {f"chan:{name}": value}
-        seen = masked(flow.masking, value)
-        value = None if seen is UNSET else seen
+        visible = mask_value(flow.masking, value)
+        value = None if visible is UNSET else visible
     payload: dict[str, Any] = {
         "channel": name,
         "value": value,
@@ -305,12 +319,12 @@ def _written(flow: Flow, node: FlowNode, name: str, rule: Rule, value: Any, at: 
 
 
 def check_reader(node: FlowNode, name: str) -> None:
-    """Raises ChannelAccessDenied when the node is not among the readers."""
+    """Raise ChannelAccessDenied when the node is not among the readers."""
     if name in node.unreadable:
-        raise _denied(name, node, "readers")
+        raise _access_denied(name, node, "readers")
 
 
-def _denied(name: str, node: FlowNode, side: str) -> ChannelAccessDenied:
+def _access_denied(name: str, node: FlowNode, side: str) -> ChannelAccessDenied:
     return ChannelAccessDenied(
         f"Node '{node.id}' is not among the {side} of channel '{name}'.",
         channel=name,
@@ -319,7 +333,7 @@ def _denied(name: str, node: FlowNode, side: str) -> ChannelAccessDenied:
     )
 
 
-def _artifact(
+def _artifact_event(
     run: Run, node: FlowNode, state: NodeState, number: int, artifact: Any, at: int
 ) -> NewEvent:
     name = derived_id("art_", run.run_id, node.id, str(state.attempt), str(number))

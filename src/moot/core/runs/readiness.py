@@ -1,4 +1,7 @@
-"""Readiness of nodes: edges, trigger rules, conditions; and the values on a node's ports."""
+"""Tell when a node may start, and build its inputs.
+
+Edges, trigger rules and conditions decide about the start.
+"""
 
 import re
 from collections.abc import Callable
@@ -11,32 +14,34 @@ from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NODE_TERMINAL, NodeStatus
 from moot.core.workflows import expressions
-from moot.core.workflows.definition import (
-    SUPERVISOR,
-    Connection,
+from moot.core.workflows.definition import SUPERVISOR
+from moot.core.workflows.flow import Flow, FlowNode
+from moot.core.workflows.node_types import NodeCall, NodeError, error_from_exception
+from moot.core.workflows.schema import (
+    ConnectionValue,
     EdgeCondition,
     EdgeDef,
-    Expression,
-    Static,
+    ExpressionValue,
+    StaticValue,
 )
-from moot.core.workflows.graph import Flow, FlowNode
-from moot.core.workflows.node_types import Call, NodeError, raised
-from moot.core.workflows.turn_inputs import turn_of
+from moot.core.workflows.turn_inputs import supervisor_turn
 
-Answer = TypeVar("Answer")
+ResultT = TypeVar("ResultT")
 
-#: a place in a list; isdigit() would let through what int() cannot read
-PLACE = re.compile("[0-9]{1,9}")
+#: an index in a list; isdigit() would accept digits that int() cannot read
+LIST_INDEX = re.compile("[0-9]{1,9}")
 
 
-class Ready(Enum):
+class Readiness(Enum):
+    """The verdict on a node that has not started."""
+
     WAIT = "wait"
     RUN = "run"
     SKIP = "skip"
 
 
-class Side(Enum):
-    """What one incoming edge says about its target."""
+class EdgeState(Enum):
+    """One incoming edge's contribution to the readiness of its target."""
 
     OPEN = "open"  # the source has not ended
     SUCCESS = "success"
@@ -45,45 +50,54 @@ class Side(Enum):
     DROPPED = "dropped"  # the source ended well, but the edge's condition is false
 
 
-def readiness(run: Run, flow: Flow, node: FlowNode, overlay: dict[str, NodeState]) -> Ready:
-    """Whether a node that has not run may run now. ``overlay`` is what this decision adds."""
+def node_readiness(
+    run: Run, flow: Flow, node: FlowNode, overlay: dict[str, NodeState]
+) -> Readiness:
+    """Return whether a node that has not started may start.
+
+    ``overlay`` holds the node states that the same decision adds.
+    """
     if not node.incoming:
-        return Ready.RUN
-    sides = [_side(run, flow, edge, overlay) for edge in node.incoming]
+        return Readiness.RUN
+    sides = [_edge_state(run, flow, edge, overlay) for edge in node.incoming]
     return RULES[node.rule](sides)
 
 
-def _all_success(sides: list[Side]) -> Ready:
-    if Side.OPEN in sides:
-        return Ready.WAIT
-    return Ready.RUN if Side.SUCCESS in sides and Side.FAILURE not in sides else Ready.SKIP
+def _all_success(sides: list[EdgeState]) -> Readiness:
+    if EdgeState.OPEN in sides:
+        return Readiness.WAIT
+    return (
+        Readiness.RUN
+        if EdgeState.SUCCESS in sides and EdgeState.FAILURE not in sides
+        else Readiness.SKIP
+    )
 
 
-def _any_success(sides: list[Side]) -> Ready:
-    if Side.SUCCESS in sides:
-        return Ready.RUN
-    return Ready.WAIT if Side.OPEN in sides else Ready.SKIP
+def _any_success(sides: list[EdgeState]) -> Readiness:
+    if EdgeState.SUCCESS in sides:
+        return Readiness.RUN
+    return Readiness.WAIT if EdgeState.OPEN in sides else Readiness.SKIP
 
 
-def _all_complete(sides: list[Side]) -> Ready:
-    if Side.OPEN in sides:
-        return Ready.WAIT
-    return Ready.SKIP if all(side is Side.DROPPED for side in sides) else Ready.RUN
+def _all_complete(sides: list[EdgeState]) -> Readiness:
+    if EdgeState.OPEN in sides:
+        return Readiness.WAIT
+    return Readiness.SKIP if all(side is EdgeState.DROPPED for side in sides) else Readiness.RUN
 
 
-def _none_failed(sides: list[Side]) -> Ready:
-    if Side.FAILURE in sides:
-        return Ready.SKIP
+def _none_failed(sides: list[EdgeState]) -> Readiness:
+    if EdgeState.FAILURE in sides:
+        return Readiness.SKIP
     return _all_complete(sides)
 
 
-def _any_failed(sides: list[Side]) -> Ready:
-    if Side.FAILURE in sides:
-        return Ready.RUN
-    return Ready.WAIT if Side.OPEN in sides else Ready.SKIP
+def _any_failed(sides: list[EdgeState]) -> Readiness:
+    if EdgeState.FAILURE in sides:
+        return Readiness.RUN
+    return Readiness.WAIT if EdgeState.OPEN in sides else Readiness.SKIP
 
 
-#: trigger rule -> what the incoming edges together mean
+#: trigger rule -> the verdict over all incoming edges
 RULES = {
     "all_success": _all_success,
     "any_success": _any_success,
@@ -93,44 +107,44 @@ RULES = {
 }
 
 
-def _side(run: Run, flow: Flow, edge: EdgeDef, overlay: dict[str, NodeState]) -> Side:
+def _edge_state(run: Run, flow: Flow, edge: EdgeDef, overlay: dict[str, NodeState]) -> EdgeState:
     source = overlay.get(edge.source_node_id) or run.nodes.get(edge.source_node_id)
     if source is None or source.status not in NODE_TERMINAL:
-        return Side.OPEN
+        return EdgeState.OPEN
     if source.status is NodeStatus.COMPLETED:
-        if edge.source_node_id in flow.loops and not _loop_over(run):
-            return Side.OPEN
-        return Side.SUCCESS if _edge_taken(run, flow, edge, source) else Side.DROPPED
+        if edge.source_node_id in flow.loops and not _is_loop_over(run):
+            return EdgeState.OPEN
+        return EdgeState.SUCCESS if _is_edge_taken(run, flow, edge, source) else EdgeState.DROPPED
     if source.status is NodeStatus.SKIPPED:
-        # A disabled node lets its successors through.
-        return Side.SUCCESS if source.reason == "disabled" else Side.SKIPPED
-    return Side.FAILURE
+        # Successors of a disabled node may run.
+        return EdgeState.SUCCESS if source.reason == "disabled" else EdgeState.SKIPPED
+    return EdgeState.FAILURE
 
 
-def _loop_over(run: Run) -> bool:
-    """What comes after a loop waits for its last round."""
+def _is_loop_over(run: Run) -> bool:
+    """Return whether the loop ended; nodes after it wait for that."""
     return run.orchestrator is not None and run.orchestrator.over
 
 
-def _aside(run: Run, node_id: str) -> bool:
-    """Whether a gate was answered with what leads nowhere but along its own edges."""
+def _is_turned_down(run: Run, node_id: str) -> bool:
+    """Return whether a person rejected or refined an approval; only those edges apply then."""
     last = run.answered.get(node_id)
     return last is not None and last.kind == "approval" and last.action in ("reject", "refine")
 
 
-def _edge_taken(run: Run, flow: Flow, edge: EdgeDef, source: NodeState) -> bool:
+def _is_edge_taken(run: Run, flow: Flow, edge: EdgeDef, source: NodeState) -> bool:
     outputs = source.outputs or {}
     routes = flow.nodes[edge.source_node_id].type.routes
     if edge.source_output is UNSET or edge.source_output == "output":
-        if routes and _aside(run, edge.source_node_id):
-            return False  # it has an edge of its own
+        if routes and _is_turned_down(run, edge.source_node_id):
+            return False  # such an answer has its own edge
     elif routes and edge.source_output not in outputs:
         return False
-    return edge.condition is UNSET or _holds(run, edge, outputs)
+    return edge.condition is UNSET or _is_edge_condition_met(run, edge, outputs)
 
 
-def _holds(run: Run, edge: EdgeDef, outputs: dict[str, Any]) -> bool:
-    """A condition that has no value is false."""
+def _is_edge_condition_met(run: Run, edge: EdgeDef, outputs: dict[str, Any]) -> bool:
+    """Return False also for a condition that cannot be evaluated."""
     assert edge.condition is not UNSET
     port = "output" if edge.source_output is UNSET else edge.source_output
     names = {
@@ -141,53 +155,55 @@ def _holds(run: Run, edge: EdgeDef, outputs: dict[str, Any]) -> bool:
         "channels": run.channels,
         "trigger": run.trigger or {},
     }
-    return holds(edge.condition, names)
+    return is_condition_met(edge.condition, names)
 
 
-def holds(condition: EdgeCondition, names: dict[str, Any]) -> bool:
+def is_condition_met(condition: EdgeCondition, names: dict[str, Any]) -> bool:
     try:
         if condition.type == "expression":
-            return expressions.evaluate(str(condition.expression), names) is True
-        left = _path(names, str(condition.left))
+            return expressions.evaluate_expression(str(condition.expression), names) is True
+        left = _follow_path(names, str(condition.left))
         match condition.type:
             case "equals":
-                return same(left, condition.right)
+                return is_same_json(left, condition.right)
             case "notEquals":
-                return not same(left, condition.right)
+                return not is_same_json(left, condition.right)
             case "contains":
                 return _contains(left, condition.right)
             case _:
-                return isinstance(left, str) and expressions.matches(left, condition.right)
+                return isinstance(left, str) and expressions.is_pattern_match(left, condition.right)
     except (expressions.ExpressionError, TypeError):
         return False
 
 
-def same(left: Any, right: Any) -> bool:
-    """JSON equality: true is not 1, and an absent left side equals nothing but an absent right."""
+def is_same_json(left: Any, right: Any) -> bool:
+    """Compare as JSON: true is not 1, and an absent value equals only an absent value."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(same, left, right))
+        return len(left) == len(right) and all(map(is_same_json, left, right))
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+        return left.keys() == right.keys() and all(
+            is_same_json(left[key], right[key]) for key in left
+        )
     return bool(left == right)
 
 
 def _contains(whole: Any, part: Any) -> bool:
-    """A text holds a text, a list an equal item, an object a key."""
+    """Return whether a text has the text, a list the item or an object the key."""
     if isinstance(whole, list):
-        return any(same(item, part) for item in whole)
+        return any(is_same_json(item, part) for item in whole)
     return whole is not UNSET and part in whole
 
 
-def _path(names: dict[str, Any], path: str) -> Any:
-    """Follows ``output.approved``; the first word may be left out (``approved``)."""
+def _follow_path(names: dict[str, Any], path: str) -> Any:
+    """Follow a path such as ``output.approved``; the first word may be omitted."""
     words = path.split(".")
     value: Any = names if words[0] in names else names["outputs"]
     for word in words:
         if isinstance(value, dict) and word in value:
             value = value[word]
-        elif isinstance(value, list) and PLACE.fullmatch(word) and int(word) < len(value):
+        elif isinstance(value, list) and LIST_INDEX.fullmatch(word) and int(word) < len(value):
             value = value[int(word)]
         else:
             return UNSET
@@ -202,22 +218,24 @@ class PortProblem(Exception):
         self.error = NodeError(code="input_unresolved", message=message, retryable=False)
 
 
-def asked(question: Callable[..., Answer], *about: Any) -> Answer:
-    """What a node type says. Whatever it raises is the node's problem, never the run's."""
+def call_node_type(function: Callable[..., ResultT], *arguments: Any) -> ResultT:
+    """Call a function of a node type. Raise PortProblem for whatever it raises."""
     try:
-        return question(*about)
+        return function(*arguments)
     except PortProblem:
         raise
     except Exception as error:
         problem = PortProblem(str(error))
-        problem.error = raised(error)
+        problem.error = error_from_exception(error)
         raise problem from error
 
 
-def call_of(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], attempt: int) -> Call:
-    """What a node sees when it runs. Raises PortProblem when an input has no value."""
-    variables = _unsealed(run.variables, "var:", sealed)
-    return Call(
+def build_node_call(
+    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], attempt: int
+) -> NodeCall:
+    """Return what a node sees when it runs. Raise PortProblem when an input has no value."""
+    variables = _unseal(run.variables, "var:", sealed)
+    return NodeCall(
         run_id=run.run_id,
         tenant=run.tenant,
         node_id=node.id,
@@ -231,21 +249,21 @@ def call_of(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], attempt: 
         configurable=run.configurable,
         at=at,
         decision=run.orchestrator.decision if run.orchestrator is not None else {},
-        turn=turn_of(run, node.id) if node.type.type_id == SUPERVISOR else None,
+        turn=supervisor_turn(run, node.id) if node.type.type_id == SUPERVISOR else None,
         answer=run.nodes[node.id].answer if node.id in run.nodes else [],
-        agent_id=_pinned(node),
+        agent_id=_pinned_agent(node),
         earlier=run.attempts.get(node.id, 0),
         trigger=run.trigger,
     )
 
 
-def _pinned(node: FlowNode) -> str | None:
+def _pinned_agent(node: FlowNode) -> str | None:
     agent = node.definition.agent
-    found = agent.get("agentId") if isinstance(agent, dict) else None
-    return found if isinstance(found, str) else None
+    agent_id = agent.get("agentId") if isinstance(agent, dict) else None
+    return agent_id if isinstance(agent_id, str) else None
 
 
-def _unsealed(values: dict[str, Any], prefix: str, sealed: dict[str, Any]) -> dict[str, Any]:
+def _unseal(values: dict[str, Any], prefix: str, sealed: dict[str, Any]) -> dict[str, Any]:
     if not sealed:
         return values
     plain = dict(values)
@@ -256,12 +274,12 @@ def _unsealed(values: dict[str, Any], prefix: str, sealed: dict[str, Any]) -> di
 
 
 def _upstream(run: Run, node: FlowNode) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    outputs: dict[str, dict[str, Any]] = {}
     for edge in node.incoming:
         source = run.nodes.get(edge.source_node_id)
         if source is not None and source.status is NodeStatus.COMPLETED:
-            found[edge.source_node_id] = source.outputs or {}
-    return found
+            outputs[edge.source_node_id] = source.outputs or {}
+    return outputs
 
 
 def _inputs(
@@ -269,45 +287,45 @@ def _inputs(
 ) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
     for port, value in node.definition.inputs.items():
-        if isinstance(value, Static):
+        if isinstance(value, StaticValue):
             inputs[port] = value.value
-        elif isinstance(value, Expression):
-            inputs[port] = _evaluated(run, node, port, value, variables)
-        elif isinstance(value, Connection):
-            _connect(run, node, port, value, (inputs, sealed))
+        elif isinstance(value, ExpressionValue):
+            inputs[port] = _evaluate_input(run, node, port, value, variables)
+        elif isinstance(value, ConnectionValue):
+            _connect_input(run, node, port, value, (inputs, sealed))
         elif value.variable_name in variables:
             inputs[port] = variables[value.variable_name]
     return inputs
 
 
-def _evaluated(
-    run: Run, node: FlowNode, port: str, value: Expression, variables: dict[str, Any]
+def _evaluate_input(
+    run: Run, node: FlowNode, port: str, value: ExpressionValue, variables: dict[str, Any]
 ) -> Any:
     names = {
         "variables": variables,
         "inputs": run.inputs,
-        "channels": _readable(run, node),
+        "channels": _readable_channels(run, node),
         "nodes": {key: state.outputs or {} for key, state in run.nodes.items()},
         "configurable": run.configurable,
         "trigger": run.trigger or {},
     }
     try:
-        return expressions.evaluate(value.expression, names)
+        return expressions.evaluate_expression(value.expression, names)
     except expressions.ExpressionError as error:
         raise PortProblem(f"Input '{port}' of node '{node.id}': {error}") from None
 
 
-def _readable(run: Run, node: FlowNode) -> dict[str, Any]:
+def _readable_channels(run: Run, node: FlowNode) -> dict[str, Any]:
     if not node.unreadable:
         return run.channels
     return {name: value for name, value in run.channels.items() if name not in node.unreadable}
 
 
-def _connect(
+def _connect_input(
     run: Run,
     node: FlowNode,
     port: str,
-    value: Connection,
+    value: ConnectionValue,
     into: tuple[dict[str, Any], dict[str, Any]],
 ) -> None:
     inputs, sealed = into

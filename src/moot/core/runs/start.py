@@ -1,4 +1,4 @@
-"""The beginning of a run: options resolved once, variables seeded, everything in one event."""
+"""Start a run: resolve its options once and record them in its first event."""
 
 from typing import Any
 
@@ -7,19 +7,19 @@ from msgspec import UNSET, Struct
 
 from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
-from moot.core.runs.handles import whose
-from moot.core.secrets import masked
-from moot.core.state.initiation import Initiation, Member, beginning
+from moot.core.runs.handles import run_initiation
+from moot.core.secrets import mask_value
+from moot.core.state.initiation import Initiation, RunMember, initiation_events
 from moot.core.state.memory import default_scope
 from moot.core.state.run import Run
 from moot.core.trace import Trace
-from moot.core.workflows.definition import fits
-from moot.core.workflows.graph import Flow
-from moot.core.workflows.peer_ids import Origin
+from moot.core.workflows.definition import is_of_type
+from moot.core.workflows.flow import Flow
+from moot.core.workflows.peer_ids import PeerOrigin
 
 
-class Limits(Struct, frozen=True, kw_only=True):
-    """The host's ceilings. A run's own wishes are clamped to them when it is created."""
+class RunLimits(Struct, frozen=True, kw_only=True):
+    """The host's ceilings. A run's own limits are clamped to them when it is created."""
 
     node_executions: int = 10_000
     duration_ms: int = 24 * 3_600_000
@@ -30,18 +30,18 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class StartRun(Struct, frozen=True, kw_only=True):
-    """Begin a run. ``seed`` overrides the variables' defaults; ``unset`` leaves them bare."""
+    """Begin a run. ``seed`` overrides the variables' defaults; ``unset`` removes them."""
 
     tenant: str
     principal: str
     at: int
-    limits: Limits
-    #: the person behind the key, where it names one
+    limits: RunLimits
+    #: the person that the key names, if any
     person: str = "user"
     inputs: dict[str, Any] = {}
     seed: dict[str, Any] = {}
     unset: tuple[str, ...] = ()
-    #: seeds that are secrets of the parent
+    #: names of the seeds that are secrets of the parent
     secret: tuple[str, ...] = ()
     tags: list[str] = []
     metadata: dict[str, Any] = {}
@@ -52,76 +52,76 @@ class StartRun(Struct, frozen=True, kw_only=True):
     transport: str = "rest"
     parent_run: str | None = None
     parent_node: str | None = None
-    #: what the run may do of what its principal may; None is all of it
+    #: the scopes of the principal that the run has; None means all of them
     rights: list[str] | None = None
     depth: int = 0
-    #: the memory it inherits, and the runs it comes from; without one it has its own
+    #: the inherited memory scope (None: its own), and the ids of the runs above it
     memory_scope: str | None = None
     ancestors: tuple[str, ...] = ()
-    #: runs this one may lead to, itself among them; None is the host's ceiling
+    #: how many runs its tree may have, itself included; None means the host's ceiling
     tree: int | None = None
     cause: str | None = None
-    #: agent@channel -> the version that serves the run, where the workflow names a channel
+    #: agent@channel -> the agent version that serves the run
     versions: dict[str, str] = {}
-    #: the place in a trace that the caller has, and the run on another host it says it acts for
+    #: the caller's trace, and the run on another host that it acts for
     trace: Trace | None = None
-    origin: Origin | None = None
-    #: the host on which ``cause`` is, where it is not this one
+    origin: PeerOrigin | None = None
+    #: the host of ``cause`` when that is another host
     cause_host: str | None = None
-    #: what began it, where that was no caller
+    #: the schedule, delivery or member that began the run, when no caller did
     initiation: Initiation | None = None
-    #: standing agents that the run names, as they are now; whose run began it, of a child
-    members: dict[str, Member] = {}
+    #: the standing agents that the run names, and the member that a child run inherits
+    members: dict[str, RunMember] = {}
     inherits: str | None = None
 
 
-class Beginning(Struct, frozen=True):
-    """A run that another one's event brings along."""
+class LinkedStart(Struct, frozen=True):
+    """A run that starts in the same commit as the event that links it."""
 
     run_id: str
     flow: Flow
     command: StartRun
 
 
-def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
+def start_run(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
     if run.next_sequence:
         return []
     variables, sealed = _variables(flow, command)
     payload: dict[str, Any] = {
         "workflowId": flow.definition.id,
         "definition": flow.digest,
-        "inputs": {**_masked_inputs(flow, command.inputs), **_handed(command, variables)},
+        "inputs": {**_mask_inputs(flow, command.inputs), **_seed_inputs(command, variables)},
         "variables": variables,
         "transport": command.transport,
         "engineVersion": str(command.engine_version),
         "owner": {"tenant": command.tenant, "principal": command.principal},
-        "limits": limits_of(flow, command.configurable, command.limits, command.tree),
+        "limits": resolve_limits(flow, command.configurable, command.limits, command.tree),
         "memory": _memory(run, command),
         **_options(flow, command),
     }
-    cause, begun = command.cause, whose(flow, command)
-    if command.inherits is not None and (begun is None or begun.member is None):
+    cause, initiation = command.cause, run_initiation(flow, command)
+    if command.inherits is not None and (initiation is None or initiation.member is None):
         payload["member"] = command.inherits
-    if begun is None:
+    if initiation is None:
         return [NewEvent("run.started", payload, cause=cause, sealed=sealed or None)]
-    if begun.trigger is not None:
-        payload["trigger"] = begun.trigger
-    if begun.hops:
-        payload["hops"] = begun.hops
-    cause = begun.delivered.delivery_id if begun.delivered is not None else cause
+    if initiation.trigger is not None:
+        payload["trigger"] = initiation.trigger
+    if initiation.hops:
+        payload["hops"] = initiation.hops
+    cause = initiation.delivered.delivery_id if initiation.delivered is not None else cause
     started = NewEvent("run.started", payload, cause=cause, sealed=sealed or None)
-    return [started, *beginning(run.run_id, flow.definition.id, begun)]
+    return [started, *initiation_events(run.run_id, flow.definition.id, initiation)]
 
 
 def check_inputs(flow: Flow, inputs: dict[str, Any]) -> None:
-    """Raises BadRequest when an input is missing, of the wrong type or names a channel."""
+    """Raise BadRequest when an input is missing, has the wrong type or names a channel."""
     problems = []
     for variable in flow.definition.variables:
-        given = inputs.get(variable.name, UNSET)
-        if given is UNSET:
+        value = inputs.get(variable.name, UNSET)
+        if value is UNSET:
             if variable.required and variable.default_value is UNSET:
                 problems.append(f"input '{variable.name}' is required")
-        elif not fits(variable.type, given):
+        elif not is_of_type(variable.type, value):
             problems.append(f"input '{variable.name}' must be a {variable.type}")
     problems += [f"'{name}' is a channel, not an input" for name in inputs if name in flow.channels]
     if problems:
@@ -129,7 +129,10 @@ def check_inputs(flow: Flow, inputs: dict[str, Any]) -> None:
 
 
 def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Defaults, then inputs, then what the parent hands over; sensitive values stay outside."""
+    """Return the visible and the sealed variables.
+
+    Inputs override defaults, and the parent's seeds override both.
+    """
     plain = {
         variable.name: variable.default_value
         for variable in flow.definition.variables
@@ -141,61 +144,61 @@ def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, Any], dict[str,
         plain.pop(name, None)
     hidden = flow.sensitive.union(command.secret)
     sealed = {f"var:{name}": plain[name] for name in hidden if name in plain}
-    shown = {}
+    visible = {}
     for name, value in plain.items():
-        seen = masked(flow.masking, value) if name in hidden else value
-        if seen is not UNSET:
-            shown[name] = seen
-    return shown, sealed
+        recorded = mask_value(flow.masking, value) if name in hidden else value
+        if recorded is not UNSET:
+            visible[name] = recorded
+    return visible, sealed
 
 
-def _handed(command: StartRun, variables: dict[str, Any]) -> dict[str, Any]:
-    """What a parent hands over is the child's input, as far as it may be seen."""
+def _seed_inputs(command: StartRun, variables: dict[str, Any]) -> dict[str, Any]:
+    """Return the parent's seeds as inputs of the child, masked where they are secret."""
     return {name: variables[name] for name in command.seed if name in variables}
 
 
-def _masked_inputs(flow: Flow, inputs: dict[str, Any]) -> dict[str, Any]:
+def _mask_inputs(flow: Flow, inputs: dict[str, Any]) -> dict[str, Any]:
     if not flow.sensitive:
         return inputs
-    shown = {
-        name: masked(flow.masking, value) if name in flow.sensitive else value
+    visible = {
+        name: mask_value(flow.masking, value) if name in flow.sensitive else value
         for name, value in inputs.items()
     }
-    return {name: value for name, value in shown.items() if value is not UNSET}
+    return {name: value for name, value in visible.items() if value is not UNSET}
 
 
-def limits_of(
-    flow: Flow, asked: dict[str, Any], ceilings: Limits, tree: int | None
+def resolve_limits(
+    flow: Flow, options: dict[str, Any], ceilings: RunLimits, tree: int | None
 ) -> dict[str, int]:
-    """Resolved once, recorded with the run: replay does not ask the host's settings."""
-    executions = int(asked.get("recursionLimit", ceilings.node_executions))
-    duration = int(asked.get("runTimeoutMs", ceilings.duration_ms))
+    """Clamp the run's limits to the host's. They are recorded, so replay never reads settings."""
+    executions = int(options.get("recursionLimit", ceilings.node_executions))
+    duration = int(options.get("runTimeoutMs", ceilings.duration_ms))
     if flow.definition.settings.timeout:
         duration = min(duration, flow.definition.settings.timeout)
-    caps = {
+    limits = {
         "nodeExecutions": min(executions, ceilings.node_executions),
         "durationMs": min(duration, ceilings.duration_ms),
         "parallel": ceilings.parallel,
         "depth": ceilings.depth,
         "tree": ceilings.tree if tree is None else min(tree, ceilings.tree),
     }
-    if "maxLoopIterations" in asked:
-        caps["loopIterations"] = min(int(asked["maxLoopIterations"]), ceilings.loops)
-    return caps
+    if "maxLoopIterations" in options:
+        limits["loopIterations"] = min(int(options["maxLoopIterations"]), ceilings.loops)
+    return limits
 
 
 def _memory(run: Run, command: StartRun) -> dict[str, Any]:
-    """Where the run's memory is. How far it has come is written down beside it."""
-    own = default_scope(run.run_id, command.scope_id)
-    found: dict[str, Any] = {"scope": command.memory_scope or own}
+    """Return the run's memory scope and its ancestors."""
+    own_scope = default_scope(run.run_id, command.scope_id)
+    memory: dict[str, Any] = {"scope": command.memory_scope or own_scope}
     if command.ancestors:
-        found["ancestors"] = list(command.ancestors)
-    return found
+        memory["ancestors"] = list(command.ancestors)
+    return memory
 
 
 def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
-    """Only what was given: an absent option is absent in the log too."""
-    given: dict[str, Any] = {
+    """Return only the options that are set; an absent option is absent in the log."""
+    options: dict[str, Any] = {
         "tags": command.tags,
         "metadata": command.metadata,
         "configurable": command.configurable,
@@ -215,10 +218,10 @@ def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
             for name, channel in flow.definition.channels.items()
         },
     }
-    shown = {name: value for name, value in given.items() if value}
-    return shown if command.rights is None else {**shown, "rights": command.rights}
+    present = {name: value for name, value in options.items() if value}
+    return present if command.rights is None else {**present, "rights": command.rights}
 
 
 def _trace(trace: Trace) -> dict[str, str]:
-    said = {"traceparent": trace.traceparent, "tracestate": trace.state}
-    return {name: value for name, value in said.items() if value}
+    fields = {"traceparent": trace.traceparent, "tracestate": trace.state}
+    return {name: value for name, value in fields.items() if value}

@@ -1,1 +1,1 @@
-"""schedules."""
+"""Schedules: parse them, name their slots, and decide which slots fire."""

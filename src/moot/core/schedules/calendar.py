@@ -1,7 +1,6 @@
-"""Zones, cron expressions, instants and durations as people write them, ready to be evaluated.
+"""Parse time zones, cron expressions, instants and durations.
 
-Cron itself is read and walked by cronsim; here is what this host takes of it, and how it answers
-mistakes.
+Cron expressions are evaluated by cronsim. This module restricts what the host accepts of them.
 """
 
 import re
@@ -13,12 +12,12 @@ from cronsim import CronSim, CronSimError
 from msgspec import Struct
 
 from moot.core.errors.schedules import ScheduleRefused
-from moot.core.text.nearest import nearest
+from moot.core.text.nearest import nearest_word
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 
-#: later than this there is no calendar (the year 9000 or so)
+#: the last instant of the calendar, about the year 9000
 LAST_INSTANT = 221_845_392_000_000
 
 ALIASES = {
@@ -39,14 +38,14 @@ FIELDS = {
     "day-of-week": "0-7 or SUN-SAT, also 1#2 or 5L",
 }
 
-#: the longest gap that a zone ever had is a day
+#: minutes of the longest gap in any zone: a day and some
 _LONGEST_GAP = 1500
-#: no zone shifts its clocks and shifts them back within three days
+#: milliseconds of three days; no zone changes its clocks twice within them
 _SHORTEST_SEASON = 259_200_000
 
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*")
-#: files beside the zones: with leap seconds, or whatever this machine is set to
-_NO_ZONES = ("right", "posix", "posixrules", "localtime", "Factory")
+#: entries of the zone database that are not zones
+_NOT_ZONES = ("right", "posix", "posixrules", "localtime", "Factory")
 
 _DURATION = re.compile(
     r"P(?=.)(?:(\d{1,6})W)?(?:(\d{1,6})D)?"
@@ -56,7 +55,7 @@ _DURATION = re.compile(
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """What is evaluated: one of a cron expression, an interval in milliseconds, and an instant."""
+    """The times of a schedule: a cron expression, an interval in milliseconds, or an instant."""
 
     cron: str | None = None
     every: int | None = None
@@ -65,89 +64,93 @@ class Timing(Struct, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=256)
-def zone_of(name: str) -> tzinfo | None:
+def find_zone(name: str) -> tzinfo | None:
     if name in ("UTC", "Etc/UTC"):
         return UTC
-    if len(name) > 64 or not _ZONE.fullmatch(name) or name.split("/")[0] in _NO_ZONES:
+    if len(name) > 64 or not _ZONE.fullmatch(name) or name.split("/")[0] in _NOT_ZONES:
         return None
     try:
         return ZoneInfo(name)
-    except (OSError, ValueError, KeyError):  # no such file, a folder, no such key
+    except (OSError, ValueError, KeyError):  # a missing file, a folder, or a missing key
         return None
 
 
 def nearest_zone(name: str) -> str | None:
-    """By its whole name, or by its city."""
-    known = _zones()
-    asked = name.casefold().replace(" ", "_")
-    meant = nearest(asked, known)
-    return known[meant] if meant is not None else None
+    """Return the zone whose name or city is nearest to this one."""
+    zones = _zones_by_word()
+    word = name.casefold().replace(" ", "_")
+    nearest = nearest_word(word, zones)
+    return zones[nearest] if nearest is not None else None
 
 
 @lru_cache(maxsize=1)
-def _zones() -> dict[str, str]:
+def _zones_by_word() -> dict[str, str]:
     zones = sorted(zone for zone in available_timezones() if "/" in zone)
     cities = {zone.rsplit("/")[-1].casefold(): zone for zone in zones}
     return {**cities, **{zone.casefold(): zone for zone in zones}}
 
 
-def zone_from(name: str) -> tzinfo:
-    """Raises ScheduleRefused with the nearest name."""
-    found = zone_of(name)
-    if found is None:
+def require_zone(name: str) -> tzinfo:
+    """Return the zone, or raise ScheduleRefused with the nearest name."""
+    zone = find_zone(name)
+    if zone is None:
         message = f"'{name[:64]}' is not a time zone of the IANA list, like Europe/Berlin."
         raise ScheduleRefused("timezone", message, nearest_zone(name))
-    return found
+    return zone
 
 
-def instant_of(moment: datetime) -> int:
+def instant_from_datetime(moment: datetime) -> int:
     return (moment - EPOCH) // MILLISECOND
 
 
-def moment_of(instant: int) -> datetime:
+def datetime_from_instant(instant: int) -> datetime:
     return EPOCH + timedelta(milliseconds=instant)
 
 
-def offset_at(zone: tzinfo, instant: int) -> int:
-    """How much more than UTC the clocks of the zone show, in milliseconds."""
-    offset = moment_of(instant).astimezone(zone).utcoffset()
+def utc_offset_at(zone: tzinfo, instant: int) -> int:
+    """Return the zone's offset from UTC in milliseconds."""
+    offset = datetime_from_instant(instant).astimezone(zone).utcoffset()
     return offset // MILLISECOND if offset is not None else 0
 
 
-def change_between(zone: tzinfo, since: int, until: int) -> int | None:
-    """The first instant after ``since``, not after ``until``, from which clocks are shifted."""
+def next_clock_change(zone: tzinfo, since: int, until: int) -> int | None:
+    """Return the first clock change after ``since`` and not after ``until``."""
     if zone is UTC:
         return None
-    before = offset_at(zone, since)
+    before = utc_offset_at(zone, since)
     while since < until:
         last = min(since + _SHORTEST_SEASON, until)
-        if offset_at(zone, last) != before:
+        if utc_offset_at(zone, last) != before:
             while last - since > 1:
                 middle = (since + last) // 2
-                shifted = offset_at(zone, middle) != before
+                shifted = utc_offset_at(zone, middle) != before
                 since, last = (since, middle) if shifted else (middle, last)
             return last
         since = last
     return None
 
 
-def wall_instant(wall: datetime, zone: tzinfo) -> int:
-    """Of a wall time: the first of two, or the first instant after a gap that has it."""
+def instant_from_wall_time(wall: datetime, zone: tzinfo) -> int:
+    """Return the instant of a wall time: the first of two, or the first one after a gap."""
     for _ in range(_LONGEST_GAP):
         moment = wall.replace(tzinfo=zone, fold=0)
         if moment.astimezone(UTC).astimezone(zone).replace(tzinfo=None) == wall:
-            return instant_of(moment)
+            return instant_from_datetime(moment)
         wall = wall.replace(second=0, microsecond=0) + timedelta(minutes=1)
-    return instant_of(wall.replace(tzinfo=zone))
+    return instant_from_datetime(wall.replace(tzinfo=zone))
 
 
-def instant_from(text: str, zone: tzinfo, field: str = "at") -> int:
-    """An ISO 8601 time; without an offset it is a wall time of the zone."""
+def parse_instant(text: str, zone: tzinfo, field: str = "at") -> int:
+    """Parse an ISO 8601 time. Without an offset it is a wall time of the zone."""
     try:
         if len(text) < 11:
-            raise ValueError(text)  # a day, not a time
-        found = datetime.fromisoformat(text)
-        at = instant_of(found) if found.tzinfo is not None else wall_instant(found, zone)
+            raise ValueError(text)  # a date without a time
+        time = datetime.fromisoformat(text)
+        at = (
+            instant_from_datetime(time)
+            if time.tzinfo is not None
+            else instant_from_wall_time(time, zone)
+        )
     except (ValueError, OverflowError):
         message = f"'{text[:64]}' is not a time like 2026-03-01T08:30 or 2026-03-01T08:30:00Z."
         raise ScheduleRefused(field, message) from None
@@ -156,55 +159,55 @@ def instant_from(text: str, zone: tzinfo, field: str = "at") -> int:
     return at
 
 
-def duration_from(text: str, field: str) -> int:
-    """Milliseconds of an ISO 8601 duration in weeks, days, hours, minutes and seconds."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
+def parse_duration(text: str, field: str) -> int:
+    """Return the milliseconds of an ISO 8601 duration of weeks to seconds."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
         message = f"'{text[:64]}' is not a duration in days or less, like P90D or PT12H."
         raise ScheduleRefused(field, message)
-    parts = zip(found.groups(), (604_800, 86_400, 3600, 60, 1), strict=True)
+    parts = zip(match.groups(), (604_800, 86_400, 3600, 60, 1), strict=True)
     return sum(int(count or 0) * seconds for count, seconds in parts) * 1000
 
 
 @lru_cache(maxsize=4096)
-def cron_from(text: str, field: str = "cronExpr") -> str:
-    """The expression as it is evaluated. Raises ScheduleRefused with the field that is wrong.
+def parse_cron(text: str, field: str = "cronExpr") -> str:
+    """Return the expression to evaluate. Raise ScheduleRefused with the wrong field.
 
-    The same hours mean the same however they are spelled: cronsim tells wall times from hours that
-    pass by a leading ``*``, so named hours are written out, and all of them are ``*``.
+    The spelling of the hours must not matter. Cronsim reads a leading ``*`` as passing hours and
+    anything else as wall times, so named hours are written out and all 24 hours become ``*``.
     """
     if text.startswith("@"):
-        return _alias(text, field)
+        return _expand_alias(text, field)
     try:
         parsed = CronSim(text, EPOCH)
         next(parsed)
     except CronSimError as error:
-        raise ScheduleRefused(field, _trouble(text, str(error))) from None
+        raise ScheduleRefused(field, _cron_mistake(text, str(error))) from None
     except StopIteration:
         raise ScheduleRefused(field, f"'{text}' names no day that ever comes.") from None
     if len(text.split()) != 5:
-        raise ScheduleRefused(field, _trouble(text, ""), " ".join(parsed.parts[1:]))
+        raise ScheduleRefused(field, _cron_mistake(text, ""), " ".join(parsed.parts[1:]))
     _, minute, hour, *days = parsed.parts
     if len(parsed.hours) == 24:
         hour = "*"
     else:
-        minute, hour = _listed(parsed.minutes), _listed(parsed.hours)
+        minute, hour = _join_numbers(parsed.minutes), _join_numbers(parsed.hours)
     return " ".join((minute, hour, *days))
 
 
-def _listed(numbers: set[int]) -> str:
+def _join_numbers(numbers: set[int]) -> str:
     return ",".join(str(number) for number in sorted(numbers))
 
 
-def _alias(text: str, field: str) -> str:
-    if (found := ALIASES.get(text.casefold())) is None:
+def _expand_alias(text: str, field: str) -> str:
+    if (expression := ALIASES.get(text.casefold())) is None:
         message = f"'{text}' is none of {', '.join(ALIASES)}."
-        raise ScheduleRefused(field, message, nearest(text.casefold(), ALIASES))
-    return found
+        raise ScheduleRefused(field, message, nearest_word(text.casefold(), ALIASES))
+    return expression
 
 
-def _trouble(text: str, said: str) -> str:
-    name = said.removeprefix("Bad ")
-    if name in FIELDS:
-        return f"In '{text}' the {name} cannot be read; it is {FIELDS[name]}."
+def _cron_mistake(text: str, error: str) -> str:
+    field = error.removeprefix("Bad ")
+    if field in FIELDS:
+        return f"In '{text}' the {field} cannot be read; it is {FIELDS[field]}."
     return f"'{text}' is not a cron expression of five fields: {' '.join(FIELDS)}."

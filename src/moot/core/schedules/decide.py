@@ -1,184 +1,159 @@
-"""What becomes of the slots of a schedule that have fallen due.
+"""Decide which due slots of a schedule start, wait or are skipped.
 
-``decide_fires`` is asked in the transaction that writes what it says: when ``wake_at`` has come,
-when a run of the schedule has ended, and before the schedule is changed, paused, resumed or
-switched. It says the same for the same spec, ledger and sight of the world, so that asking again
-after a crash decides nothing twice.
+The host calls ``decide_fires`` in the transaction that writes the decision: when ``wake_at`` has
+come, when a run of the schedule has ended, and before the schedule changes. The same spec, ledger
+and facts give the same decision, so a crash decides nothing twice.
 """
-
-from typing import Literal
 
 from msgspec.structs import replace
 
-from moot.core.schedules.calendar import LAST_INSTANT
-from moot.core.schedules.model import (
-    GRACE,
-    MOST_BARS,
-    MOST_BUFFERED,
+from moot.core.schedules.catch_up import (
     MOST_CAUGHT_UP,
-    MOST_DECIDED,
-    PROMPT,
-    Bar,
-    Cause,
-    Decision,
-    Fire,
-    Ledger,
-    Overlap,
-    Reason,
-    Schedule,
-    Seen,
-    Waiting,
+    NEWEST_ON_TIME_MS,
+    ON_TIME_MS,
+    missed_slot_reason,
 )
-from moot.core.schedules.slots import Tick, ticks
+from moot.core.schedules.model import (
+    MOST_BUFFERED,
+    MOST_DECIDED,
+    BlockedPeriod,
+    BufferedSlot,
+    Fire,
+    FireCause,
+    FireDecision,
+    OverlapPolicy,
+    Schedule,
+    ScheduleFacts,
+    SkipReason,
+    SlotLedger,
+)
+from moot.core.schedules.pauses import block_starts, blocked_period_at
+from moot.core.schedules.slots import DueSlot, iterate_due_slots
 
-Barring = Literal["disabled", "paused"]
+
+def new_ledger(spec: Schedule, now: int) -> SlotLedger:
+    """Return the ledger of a new schedule. Instants before now are not slots of it."""
+    ledger = SlotLedger(decided=now)
+    return ledger if spec.enabled else block_starts(ledger, now, "disabled")
 
 
-def opened(spec: Schedule, now: int) -> Ledger:
-    """The ledger of a new schedule: nothing before now is a slot of it."""
-    ledger = Ledger(decided=now)
-    return ledger if spec.enabled else barred(ledger, now, "disabled")
-
-
-def retimed(ledger: Ledger, now: int) -> Ledger:
-    """After a change of its times: what the new ones name before now was never a slot of it."""
+def retime_ledger(ledger: SlotLedger, now: int) -> SlotLedger:
+    """Return the ledger after a change of times. The new times have no slots before now."""
     return replace(ledger, decided=max(ledger.decided, now), caught_up=0)
 
 
-def barred(ledger: Ledger, now: int, reason: Barring, until: int | None = None) -> Ledger:
-    """Paused or switched off from now on, for good or until then."""
-    bars = (*unbarred(ledger, now, reason).bars, Bar(now, until, reason))
-    if len(bars) > MOST_BARS:
-        oldest, second, *rest = bars
-        longer = max(
-            oldest, second, key=lambda bar: LAST_INSTANT if bar.until is None else bar.until
-        )
-        # what lies between the two is then skipped as well, which is the safe side
-        bars = (replace(longer, since=oldest.since), *rest)
-    return replace(ledger, bars=bars)
-
-
-def unbarred(ledger: Ledger, now: int, reason: Barring) -> Ledger:
-    """Resumed or switched on. What fell due in between stays skipped."""
-    bars = tuple(
-        replace(bar, until=now) if bar.reason == reason and bar.holds(now) else bar
-        for bar in ledger.bars
+def decide_fires(spec: Schedule, ledger: SlotLedger, facts: ScheduleFacts) -> FireDecision:
+    """Decide all due and buffered slots, and when to decide again."""
+    due_slots, wake_at, more = _find_due_slots(spec, ledger.decided, facts.now)
+    decider = SlotDecider(spec, ledger, facts)
+    decider.decide_buffered()
+    reasons = [decider.block_reason(due_slot) for due_slot in due_slots]
+    # the newest slot is known only when all due slots are in view
+    unblocked = (
+        []
+        if more
+        else [due_slot for due_slot, reason in zip(due_slots, reasons, strict=True) if not reason]
     )
-    return replace(ledger, bars=bars)
+    newest = unblocked[-1] if unblocked else None
+    for due_slot, reason in zip(due_slots, reasons, strict=True):
+        decider.decide_slot(due_slot, reason, due_slot is newest)
+    return decider.decision(due_slots[-1].slot if due_slots else ledger.decided, wake_at, more)
 
 
-def bar_at(spec: Schedule, ledger: Ledger, seen: Seen, at: int) -> Bar | None:
-    """What keeps slots that fall due then from starting; being switched off says it first."""
-    if not spec.enabled:
-        return Bar(0, None, "disabled")
-    found = [bar for bar in (*ledger.bars, *seen.bars) if bar.holds(at)]
-    return min(found, key=lambda bar: bar.reason, default=None)
+def merge_skips(earlier: Fire, later: Fire) -> Fire | None:
+    """Merge two consecutive skips into one fire, or return None.
 
-
-def decide_fires(spec: Schedule, ledger: Ledger, seen: Seen) -> Decision:
-    """What becomes of every slot that is due, of those that wait, and when to ask again."""
-    due, wake_at, more = _due(spec, ledger.decided, seen.now)
-    sight = Sight(spec, ledger, seen)
-    sight.look_at_waiting()
-    reasons = [sight.barrier(tick) for tick in due]
-    # only in sight of all that is due can it be known which of them is the newest
-    open_ones = (
-        [] if more else [tick for tick, reason in zip(due, reasons, strict=True) if not reason]
-    )
-    newest = open_ones[-1] if open_ones else None
-    for tick, reason in zip(due, reasons, strict=True):
-        sight.look_at(tick, reason, tick is newest)
-    return sight.decision(due[-1].slot if due else ledger.decided, wake_at, more)
-
-
-def joined(earlier: Fire, later: Fire) -> Fire | None:
-    """One fire that says the same as two that follow each other, if there is one.
-
-    Whoever keeps fires can put a later one into the last it has kept: a schedule that is off for a
-    year leaves one behind.
+    A schedule that is off for a year leaves one skip behind.
     """
     last = earlier.slot if earlier.until is None else earlier.until
-    same = earlier.reason == later.reason and earlier.cause == later.cause == "slot"
-    if earlier.act != "skip" or later.act != "skip" or not same or later.slot <= last:
+    is_same = earlier.reason == later.reason and earlier.cause == later.cause == "slot"
+    if earlier.act != "skip" or later.act != "skip" or not is_same or later.slot <= last:
         return None
     if earlier.waited or later.waited:
-        return None  # slots between them were decided before
+        return None  # slots between them were decided earlier
     until = later.slot if later.until is None else later.until
     return replace(earlier, count=earlier.count + later.count, until=until)
 
 
-def _due(spec: Schedule, decided: int, now: int) -> tuple[list[Tick], int | None, bool]:
-    """Ticks that are due, when the next one is, and whether more are due than may be taken."""
-    found: list[Tick] = []
-    for tick in ticks(spec, decided):
-        if tick.due > now:
-            return found, tick.due, False
-        if len(found) == MOST_DECIDED:
-            return found, now, True
-        found.append(tick)
-    return found, None, False
+def _find_due_slots(
+    spec: Schedule, decided: int, now: int
+) -> tuple[list[DueSlot], int | None, bool]:
+    """Return the due slots, when the next one is due, and whether more are due now."""
+    due_slots: list[DueSlot] = []
+    for due_slot in iterate_due_slots(spec, decided):
+        if due_slot.due > now:
+            return due_slots, due_slot.due, False
+        if len(due_slots) == MOST_DECIDED:
+            return due_slots, now, True
+        due_slots.append(due_slot)
+    return due_slots, None, False
 
 
-class Sight:
-    """One look at a schedule: what it comes to is collected here, and given away as a decision."""
+class SlotDecider:
+    """Decides the slots of one schedule, and collects the fires for a decision."""
 
-    def __init__(self, spec: Schedule, ledger: Ledger, seen: Seen) -> None:
+    def __init__(self, spec: Schedule, ledger: SlotLedger, facts: ScheduleFacts) -> None:
         self._spec = spec
         self._ledger = ledger
-        self._seen = seen
+        self._facts = facts
         self._fires: list[Fire] = []
         self._buffered = list(ledger.buffered)
-        self._busy = bool(seen.going)
+        self._busy = bool(facts.going)
         self._caught_up = ledger.caught_up
-        #: with cancel-other, the one that is to start
+        #: with cancel-other, the fire that will start
         self._chosen: Fire | None = None
-        self._now_barred = bar_at(spec, ledger, seen, seen.now)
+        self._blocked_now = blocked_period_at(spec, ledger, facts, facts.now)
 
-    def barrier(self, tick: Tick) -> Reason | None:
-        """Why the slot is skipped whatever its policies say."""
-        bar = bar_at(self._spec, self._ledger, self._seen, tick.due) or self._now_barred
-        if bar is not None:
-            return bar.reason
-        return "asked" if tick.slot in self._ledger.skips else None
+    def block_reason(self, due_slot: DueSlot) -> SkipReason | None:
+        """Return why the slot is skipped before its policies apply."""
+        period = (
+            blocked_period_at(self._spec, self._ledger, self._facts, due_slot.due)
+            or self._blocked_now
+        )
+        if period is not None:
+            return period.reason
+        return "asked" if due_slot.slot in self._ledger.skips else None
 
-    def look_at(self, tick: Tick, barrier: Reason | None, newest: bool) -> None:
-        late = self._seen.now - tick.due
-        on_time = late <= PROMPT or (newest and late <= GRACE)
-        reason = barrier or (None if on_time else _missed(self._spec, late, newest))
-        cause: Cause = "slot" if on_time else "catch-up"
-        fire = Fire(act="start", slot=tick.slot, due=tick.due, cause=cause)
+    def decide_slot(self, due_slot: DueSlot, block_reason: SkipReason | None, newest: bool) -> None:
+        late = self._facts.now - due_slot.due
+        on_time = late <= ON_TIME_MS or (newest and late <= NEWEST_ON_TIME_MS)
+        reason = block_reason or (None if on_time else missed_slot_reason(self._spec, late, newest))
+        cause: FireCause = "slot" if on_time else "catch-up"
+        fire = Fire(act="start", slot=due_slot.slot, due=due_slot.due, cause=cause)
         if reason is not None:
             self._skip(fire, reason)
-        elif not self._seen.work:
+        elif not self._facts.work:
             self._skip(fire, "no-work")
         else:
-            self.take(fire, self._spec.overlap)
+            self.apply_overlap(fire, self._spec.overlap)
 
-    def look_at_waiting(self) -> None:
-        """What waits is dropped by a pause, and goes on when nothing is going."""
+    def decide_buffered(self) -> None:
+        """Skip buffered slots after a pause, and start one when no run is active."""
         waiting, self._buffered = self._buffered, []
-        for one in waiting:
-            fire = Fire(act="start", slot=one.slot, due=one.due, cause=one.cause, waited=True)
-            free = not self._busy or self._spec.overlap in ("allow", "cancel-other")
-            if (bar := self._bar_since(one.since)) is not None:
-                self._skip(fire, bar.reason)
-            elif not free:
-                self._buffered.append(one)
-            elif not self._seen.work:
+        for buffered in waiting:
+            fire = Fire(
+                act="start", slot=buffered.slot, due=buffered.due, cause=buffered.cause, waited=True
+            )
+            may_start = not self._busy or self._spec.overlap in ("allow", "cancel-other")
+            if (period := self._blocked_since(buffered.since)) is not None:
+                self._skip(fire, period.reason)
+            elif not may_start:
+                self._buffered.append(buffered)
+            elif not self._facts.work:
                 self._skip(fire, "no-work")
             else:
-                self.take(fire, self._spec.overlap)
+                self.apply_overlap(fire, self._spec.overlap)
 
-    def look_again(self, fire: Fire, since: int) -> None:
-        """One that had its turn and could not be begun then. What counted for its slot counts."""
-        again = replace(fire, act="start", waited=True)
-        if (bar := self._bar_since(since)) is not None:
-            self._skip(again, bar.reason)
+    def retry(self, fire: Fire, since: int) -> None:
+        """Decide a fire again whose run could not start at ``since``."""
+        retried = replace(fire, act="start", waited=True)
+        if (period := self._blocked_since(since)) is not None:
+            self._skip(retried, period.reason)
         else:
-            self.take(again, self._spec.overlap)
+            self.apply_overlap(retried, self._spec.overlap)
 
-    def take(self, fire: Fire, overlap: Overlap) -> None:
-        """Start it, let it wait, or skip it, as the overlap policy has it."""
+    def apply_overlap(self, fire: Fire, overlap: OverlapPolicy) -> None:
+        """Start, buffer or skip the fire by the overlap policy."""
         if fire.cause == "catch-up" and not fire.waited and self._caught_up >= MOST_CAUGHT_UP:
             self._skip(fire, "missed")
         elif overlap == "cancel-other":
@@ -193,57 +168,52 @@ class Sight:
         else:
             self._skip(fire, "overlap")
 
-    def decision(self, decided: int, wake_at: int | None, more: bool) -> Decision:
+    def decision(self, decided: int, wake_at: int | None, more: bool) -> FireDecision:
         if self._chosen is not None and more:
-            self._skip(self._chosen, "overlap")  # a newer one is due, too
+            self._skip(self._chosen, "overlap")  # a newer slot is due as well
         elif self._chosen is not None:
-            self._record(replace(self._chosen, cancels=self._seen.going))
-        now, was = self._seen.now, self._ledger
-        bars = was.bars
+            self._record(replace(self._chosen, cancels=self._facts.going))
+        now, ledger_before = self._facts.now, self._ledger
+        periods = ledger_before.bars
         if not more:
-            bars = tuple(bar for bar in bars if bar.until is None or bar.until > now)
-        ledger = Ledger(
+            periods = tuple(
+                period for period in periods if period.until is None or period.until > now
+            )
+        ledger = SlotLedger(
             decided=decided,
             buffered=tuple(self._buffered),
-            skips=tuple(slot for slot in was.skips if slot > decided),
-            bars=bars,
+            skips=tuple(slot for slot in ledger_before.skips if slot > decided),
+            bars=periods,
             caught_up=self._caught_up if more else 0,
         )
-        if self._now_barred is not None and not more:
-            wake_at = self._now_barred.until
-        return Decision(fires=tuple(self._fires), ledger=ledger, wake_at=wake_at, more=more)
+        if self._blocked_now is not None and not more:
+            wake_at = self._blocked_now.until
+        return FireDecision(fires=tuple(self._fires), ledger=ledger, wake_at=wake_at, more=more)
 
-    def _bar_since(self, since: int) -> Bar | None:
-        if self._now_barred is not None:
-            return self._now_barred
-        bars = (*self._ledger.bars, *self._seen.bars)
-        return next((bar for bar in bars if since <= bar.since <= self._seen.now), None)
+    def _blocked_since(self, since: int) -> BlockedPeriod | None:
+        if self._blocked_now is not None:
+            return self._blocked_now
+        periods = (*self._ledger.bars, *self._facts.bars)
+        return next(
+            (period for period in periods if since <= period.since <= self._facts.now), None
+        )
 
     def _buffer(self, fire: Fire) -> None:
         if len(self._buffered) >= MOST_BUFFERED:
             self._skip(fire, "overlap")
             return
-        self._buffered.append(Waiting(fire.slot, fire.due, fire.cause, self._seen.now))
+        self._buffered.append(BufferedSlot(fire.slot, fire.due, fire.cause, self._facts.now))
         self._record(replace(fire, act="buffer"))
 
-    def _skip(self, fire: Fire, reason: Reason) -> None:
-        cause: Cause = "slot" if fire.cause == "catch-up" else fire.cause
+    def _skip(self, fire: Fire, reason: SkipReason) -> None:
+        cause: FireCause = "slot" if fire.cause == "catch-up" else fire.cause
         self._record(replace(fire, act="skip", reason=reason, cause=cause))
 
     def _record(self, fire: Fire) -> None:
         if fire.cause == "catch-up" and fire.act != "skip" and not fire.waited:
             self._caught_up += 1
-        both = joined(self._fires[-1], fire) if self._fires else None
-        if both is not None:
-            self._fires[-1] = both
+        merged = merge_skips(self._fires[-1], fire) if self._fires else None
+        if merged is not None:
+            self._fires[-1] = merged
         else:
             self._fires.append(fire)
-
-
-def _missed(spec: Schedule, late: int, newest: bool) -> Reason | None:
-    """Why a missed slot is not caught up."""
-    if spec.catch_up == "none":
-        return "missed"
-    if late > spec.catch_up_window_seconds * 1000:
-        return "window"
-    return None if newest or spec.catch_up == "all-within-window" else "missed"

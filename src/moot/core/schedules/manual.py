@@ -1,5 +1,7 @@
-"""What is done to a schedule beside its times: by people, and by the host that tries again. Asking
-without writing the answer down is the dry run."""
+"""Decide manual runs, skips and backfills of a schedule, and retries.
+
+A decision that is not written is a dry run.
+"""
 
 from collections.abc import Collection
 from itertools import islice
@@ -8,77 +10,89 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.core.errors.schedules import ScheduleBusy, ScheduleOff, ScheduleRefused
-from moot.core.schedules.decide import Sight, bar_at
+from moot.core.schedules.decide import SlotDecider
 from moot.core.schedules.model import (
     MOST_BACKFILLED,
     MOST_BUFFERED,
     MOST_SKIPS,
-    Bar,
-    Decision,
+    BlockedPeriod,
     Fire,
-    Ledger,
-    Overlap,
-    Reason,
+    FireDecision,
+    OverlapPolicy,
     Schedule,
-    Seen,
+    ScheduleFacts,
+    SkipReason,
+    SlotLedger,
 )
-from moot.core.schedules.slots import next_slots, slots, ticks
+from moot.core.schedules.pauses import blocked_period_at
+from moot.core.schedules.slots import iterate_due_slots, next_slots, slots_between
 
 
-class Upcoming(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A slot to come, as far as is known now."""
+class UpcomingSlot(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A future slot, as far as the host knows now."""
 
     slot: int
     due: int
-    #: why it will start nothing, if nothing changes
-    skipped: Reason | None = None
+    #: why the slot will be skipped, if nothing changes
+    skipped: SkipReason | None = None
 
 
-def upcoming(spec: Schedule, ledger: Ledger, seen: Seen, count: int = 5) -> list[Upcoming]:
-    """The next slots that are not decided."""
-    found = []
-    for tick in islice(ticks(spec, ledger.decided), min(count, MOST_SKIPS)):
-        bar = bar_at(spec, ledger, seen, tick.due)
-        reason: Reason | None = "asked" if tick.slot in ledger.skips else None
-        found.append(Upcoming(slot=tick.slot, due=tick.due, skipped=bar.reason if bar else reason))
-    return found
+def upcoming_slots(
+    spec: Schedule, ledger: SlotLedger, facts: ScheduleFacts, count: int = 5
+) -> list[UpcomingSlot]:
+    """Return the next slots that are not decided."""
+    upcoming = []
+    for due_slot in islice(iterate_due_slots(spec, ledger.decided), min(count, MOST_SKIPS)):
+        period = blocked_period_at(spec, ledger, facts, due_slot.due)
+        reason: SkipReason | None = "asked" if due_slot.slot in ledger.skips else None
+        upcoming.append(
+            UpcomingSlot(
+                slot=due_slot.slot, due=due_slot.due, skipped=period.reason if period else reason
+            )
+        )
+    return upcoming
 
 
-def run_now(spec: Schedule, ledger: Ledger, seen: Seen, overlap: Overlap | None = None) -> Decision:
-    """A run by hand: of no slot, whatever the condition says, by its overlap policy or this one.
+def run_now(
+    spec: Schedule, ledger: SlotLedger, facts: ScheduleFacts, overlap: OverlapPolicy | None = None
+) -> FireDecision:
+    """Run the schedule by hand, without a slot and without its condition.
 
-    A paused schedule can be run by hand, but nothing waits in it. Raises ScheduleOff, and
-    ScheduleBusy where the policy would skip.
+    A paused schedule can run, but cannot buffer. Raise ScheduleOff, and ScheduleBusy when the
+    overlap policy would skip the run.
     """
     policy = overlap or spec.overlap
-    bar = _check_on(spec, ledger, seen)
-    waits = policy in ("buffer-one", "buffer-all")
-    full = bar is not None or len(ledger.buffered) >= (
+    period = _check_enabled(spec, ledger, facts)
+    buffers = policy in ("buffer-one", "buffer-all")
+    is_full = period is not None or len(ledger.buffered) >= (
         1 if policy == "buffer-one" else MOST_BUFFERED
     )
-    if seen.going and (policy == "skip" or (waits and full)):
-        raise ScheduleBusy(spec.schedule_id, seen.going[0])
-    sight = Sight(spec, ledger, seen)
-    sight.take(Fire(act="start", slot=seen.now, due=seen.now, cause="manual"), policy)
-    return _decision(sight, spec, ledger, seen.now)
+    if facts.going and (policy == "skip" or (buffers and is_full)):
+        raise ScheduleBusy(spec.schedule_id, facts.going[0])
+    decider = SlotDecider(spec, ledger, facts)
+    decider.apply_overlap(Fire(act="start", slot=facts.now, due=facts.now, cause="manual"), policy)
+    return _decision_beside_slots(decider, spec, ledger, facts.now)
 
 
-def skip_next(spec: Schedule, ledger: Ledger) -> tuple[int, Ledger]:
-    """The next slot that is not left out yet, and the ledger that leaves it out.
+def skip_next_slot(spec: Schedule, ledger: SlotLedger) -> tuple[int, SlotLedger]:
+    """Return the next slot that is not skipped yet, and the ledger that skips it.
 
-    Raises ScheduleRefused where no slot is to come.
+    Raise ScheduleRefused when there is no such slot.
     """
     if len(ledger.skips) >= MOST_SKIPS:
         message = f"{MOST_SKIPS} slots are left out already; pause the schedule instead."
         raise ScheduleRefused("scheduleId", message)
     after = max((ledger.decided, *ledger.skips))
-    if not (found := next_slots(spec, after, 1)):
+    if not (upcoming := next_slots(spec, after, 1)):
         raise ScheduleRefused("scheduleId", "No time of this schedule is to come.")
-    return found[0], replace(ledger, skips=(*ledger.skips, found[0]))
+    return upcoming[0], replace(ledger, skips=(*ledger.skips, upcoming[0]))
 
 
-def unskip(ledger: Ledger) -> tuple[int, Ledger]:
-    """The time that was left out last is taken in again. Raises ScheduleRefused where none is."""
+def unskip_last_slot(ledger: SlotLedger) -> tuple[int, SlotLedger]:
+    """Return the slot that was skipped last, and the ledger that takes it back.
+
+    Raise ScheduleRefused when no slot is skipped.
+    """
     if not ledger.skips:
         raise ScheduleRefused("undo", "No time of this schedule is left out.")
     return ledger.skips[-1], replace(ledger, skips=ledger.skips[:-1])
@@ -86,62 +100,71 @@ def unskip(ledger: Ledger) -> tuple[int, Ledger]:
 
 def backfill(
     spec: Schedule,
-    ledger: Ledger,
-    seen: Seen,
+    ledger: SlotLedger,
+    facts: ScheduleFacts,
     between: tuple[int, int],
     ran: Collection[int] = (),
-    overlap: Overlap = "buffer-all",
+    overlap: OverlapPolicy = "buffer-all",
     paused: bool = False,
-) -> Decision:
-    """Runs for slots of the past, both ends included, except those in ``ran`` that had one. With
-    ``paused`` also while it is; then nothing waits in it.
+) -> FireDecision:
+    """Start runs for past slots, both ends included, except those in ``ran``.
 
-    Raises ScheduleOff, ScheduleBusy, and ScheduleRefused for more slots than one backfill may name
-    and for times to come.
+    With ``paused`` it also runs while the schedule is paused, and then buffers nothing. Raise
+    ScheduleOff, ScheduleBusy, and ScheduleRefused for too many slots or future times.
     """
-    bar = _check_on(spec, ledger, seen)
-    if bar is not None and not paused:
-        raise ScheduleOff(spec.schedule_id, bar.reason)
+    period = _check_enabled(spec, ledger, facts)
+    if period is not None and not paused:
+        raise ScheduleOff(spec.schedule_id, period.reason)
     first, last = between
     if first > last:
         raise ScheduleRefused("from", "'from' is later than 'to'.")
-    if last > seen.now:
+    if last > facts.now:
         raise ScheduleRefused("to", "'to' lies ahead; a backfill is for times that have passed.")
-    waiting = {one.slot for one in ledger.buffered if one.cause != "manual"}
-    named = slots(spec, first - 1, min(last, ledger.decided), MOST_BACKFILLED + 1)
-    wanted = [slot for slot in named if slot not in ran and slot not in waiting]
+    buffered = {
+        buffered_slot.slot for buffered_slot in ledger.buffered if buffered_slot.cause != "manual"
+    }
+    named = slots_between(spec, first - 1, min(last, ledger.decided), MOST_BACKFILLED + 1)
+    wanted = [slot for slot in named if slot not in ran and slot not in buffered]
     if len(named) > MOST_BACKFILLED:
         message = f"More than {MOST_BACKFILLED} slots lie between; name a shorter time."
         raise ScheduleRefused("to", message)
-    full = bar is not None or (overlap == "buffer-one" and ledger.buffered)
-    if seen.going and (overlap == "skip" or (overlap.startswith("buffer") and full)):
-        raise ScheduleBusy(spec.schedule_id, seen.going[0])
-    sight = Sight(spec, ledger, seen)
+    is_full = period is not None or (overlap == "buffer-one" and ledger.buffered)
+    if facts.going and (overlap == "skip" or (overlap.startswith("buffer") and is_full)):
+        raise ScheduleBusy(spec.schedule_id, facts.going[0])
+    decider = SlotDecider(spec, ledger, facts)
     for slot in wanted:
-        sight.take(Fire(act="start", slot=slot, due=slot, cause="backfill"), overlap)
-    return _decision(sight, spec, ledger, seen.now)
+        decider.apply_overlap(Fire(act="start", slot=slot, due=slot, cause="backfill"), overlap)
+    return _decision_beside_slots(decider, spec, ledger, facts.now)
 
 
-def try_again(spec: Schedule, ledger: Ledger, seen: Seen, fire: Fire, since: int) -> Decision:
-    """Once more a start whose run could not be begun at ``since``: by the overlap policy, and not
-    if a pause came between."""
-    sight = Sight(spec, ledger, seen)
-    sight.look_again(fire, since)
-    return _decision(sight, spec, ledger, seen.now)
+def retry_fire(
+    spec: Schedule, ledger: SlotLedger, facts: ScheduleFacts, fire: Fire, since: int
+) -> FireDecision:
+    """Decide a start again whose run could not begin at ``since``.
+
+    The overlap policy applies, and a pause since then skips it.
+    """
+    decider = SlotDecider(spec, ledger, facts)
+    decider.retry(fire, since)
+    return _decision_beside_slots(decider, spec, ledger, facts.now)
 
 
-def _check_on(spec: Schedule, ledger: Ledger, seen: Seen) -> Bar | None:
-    """The pause that holds now, if one does. Raises ScheduleOff where it is more than a pause."""
-    bar = bar_at(spec, ledger, seen, seen.now)
-    if bar is not None and bar.reason == "disabled":
-        raise ScheduleOff(spec.schedule_id, bar.reason)
-    return bar
+def _check_enabled(
+    spec: Schedule, ledger: SlotLedger, facts: ScheduleFacts
+) -> BlockedPeriod | None:
+    """Return the pause that holds now, if any. Raise ScheduleOff when the schedule is disabled."""
+    period = blocked_period_at(spec, ledger, facts, facts.now)
+    if period is not None and period.reason == "disabled":
+        raise ScheduleOff(spec.schedule_id, period.reason)
+    return period
 
 
-def _decision(sight: Sight, spec: Schedule, ledger: Ledger, now: int) -> Decision:
-    """Slots are none of its business: what is remembered for deciding them stays as it is."""
-    following = next(ticks(spec, ledger.decided), None)
-    wake_at = max(following.due, now) if following is not None else None
-    found = sight.decision(ledger.decided, wake_at, more=False)
-    kept = replace(found.ledger, bars=ledger.bars, caught_up=ledger.caught_up)
-    return replace(found, ledger=kept)
+def _decision_beside_slots(
+    decider: SlotDecider, spec: Schedule, ledger: SlotLedger, now: int
+) -> FireDecision:
+    """Return the decision without changing what the ledger records about slots."""
+    next_due = next(iterate_due_slots(spec, ledger.decided), None)
+    wake_at = max(next_due.due, now) if next_due is not None else None
+    decision = decider.decision(ledger.decided, wake_at, more=False)
+    ledger_after = replace(decision.ledger, bars=ledger.bars, caught_up=ledger.caught_up)
+    return replace(decision, ledger=ledger_after)

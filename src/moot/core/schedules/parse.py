@@ -1,4 +1,4 @@
-"""Schedules as people write them, checked before anything is kept."""
+"""Parse and check schedules as people write them."""
 
 import re
 from typing import Any
@@ -8,16 +8,16 @@ import msgspec
 from moot.core.errors import BadRequest
 from moot.core.errors.schedules import ScheduleHorizonExceeded, ScheduleRefused
 from moot.core.events import iso
-from moot.core.schedules.calendar import duration_from
-from moot.core.schedules.model import HORIZON, Schedule, ScheduleDraft
-from moot.core.schedules.slots import timing_of
-from moot.core.text.nearest import nearest
+from moot.core.schedules.calendar import parse_duration
+from moot.core.schedules.model import DEFAULT_HORIZON, Schedule, ScheduleDraft
+from moot.core.schedules.slots import timing_from_spec
+from moot.core.text.nearest import nearest_word
 
-#: what says when, and the kind it belongs to
-TIMES = {"cronExpr": "cron", "intervalSeconds": "interval", "at": "once", "words": "words"}
+#: field with the times -> kind of schedule
+TIME_FIELDS = {"cronExpr": "cron", "intervalSeconds": "interval", "at": "once", "words": "words"}
 
 CHOICES = {
-    "kind": tuple(TIMES.values()),
+    "kind": tuple(TIME_FIELDS.values()),
     "overlap": ("skip", "buffer-one", "buffer-all", "cancel-other", "allow"),
     "catchUp": ("one", "none", "all-within-window"),
 }
@@ -26,75 +26,75 @@ _FIELDS = tuple(field.encode_name for field in msgspec.structs.fields(ScheduleDr
 _PLACE = re.compile(r" - at `\$\.?([A-Za-z]*)")
 
 
-def read_schedule(
-    body: bytes | dict[str, Any], schedule_id: str, now: int, horizon: str = HORIZON
+def parse_schedule(
+    body: bytes | dict[str, Any], schedule_id: str, now: int, horizon: str = DEFAULT_HORIZON
 ) -> Schedule:
-    """A new schedule. ``horizon`` is the host's; a schedule may have a shorter one.
+    """Parse a new schedule. ``horizon`` is the host's; a schedule may set a shorter one.
 
-    Raises ScheduleRefused and ScheduleHorizonExceeded.
+    Raise ScheduleRefused or ScheduleHorizonExceeded.
     """
-    said = _object(body)
-    draft = _draft(said)
+    fields = _parse_object(body)
+    draft = _parse_draft(fields)
     _check_horizon(draft, now, horizon)
-    return _schedule(said, schedule_id, iso(now * 1000))
+    return _build_schedule(fields, schedule_id, iso(now * 1000))
 
 
 def edit_schedule(
-    spec: Schedule, patch: bytes | dict[str, Any], now: int, horizon: str = HORIZON
+    spec: Schedule, patch: bytes | dict[str, Any], now: int, horizon: str = DEFAULT_HORIZON
 ) -> Schedule:
-    """The schedule with what the patch says; null takes a field back to its default.
+    """Return the schedule with the fields of the patch. Null resets a field to its default.
 
-    A patch that names other times replaces those the schedule had. Raises as reading does.
+    A patch with other times replaces the old times. Raise like ``parse_schedule``.
     """
-    said = _object(patch)
-    was = msgspec.to_builtins(spec)
-    kept = {key: value for key, value in was.items() if key in _FIELDS}
-    named = [field for field in TIMES if said.get(field) is not None]
-    if named or said.get("kind", spec.kind) != spec.kind:
-        kept = {key: value for key, value in kept.items() if key not in TIMES}
-    if len(named) == 1:
-        kept["kind"] = TIMES[named[0]]
-    merged = {key: value for key, value in {**kept, **said}.items() if value is not None}
-    draft = _draft(merged)
-    if retimes(spec, draft):
+    changes = _parse_object(patch)
+    fields = msgspec.to_builtins(spec)
+    unchanged = {key: value for key, value in fields.items() if key in _FIELDS}
+    time_fields = [field for field in TIME_FIELDS if changes.get(field) is not None]
+    if time_fields or changes.get("kind", spec.kind) != spec.kind:
+        unchanged = {key: value for key, value in unchanged.items() if key not in TIME_FIELDS}
+    if len(time_fields) == 1:
+        unchanged["kind"] = TIME_FIELDS[time_fields[0]]
+    merged = {key: value for key, value in {**unchanged, **changes}.items() if value is not None}
+    draft = _parse_draft(merged)
+    if has_new_times(spec, draft):
         _check_horizon(draft, now, horizon)
-    return _schedule(merged, spec.schedule_id, spec.created_at)
+    return _build_schedule(merged, spec.schedule_id, spec.created_at)
 
 
-def retimes(before: ScheduleDraft, after: ScheduleDraft) -> bool:
-    """Whether the slots of one are not those of the other; then the ledger is ``retimed``."""
-    return timing_of(before) != timing_of(after)
+def has_new_times(before: ScheduleDraft, after: ScheduleDraft) -> bool:
+    """Return whether the slots differ; then the ledger needs ``retime_ledger``."""
+    return timing_from_spec(before) != timing_from_spec(after)
 
 
-def _object(body: bytes | dict[str, Any]) -> dict[str, Any]:
+def _parse_object(body: bytes | dict[str, Any]) -> dict[str, Any]:
     try:
-        said = msgspec.json.decode(body) if isinstance(body, bytes) else body
+        fields = msgspec.json.decode(body) if isinstance(body, bytes) else body
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequest(f"The schedule is not JSON: {error}") from None
-    if not isinstance(said, dict):
+    if not isinstance(fields, dict):
         raise BadRequest("A schedule is an object.")
-    for field in said:
+    for field in fields:
         if field not in _FIELDS:
             message = f"'{field[:64]}' is not a field of a schedule."
-            raise ScheduleRefused(field[:64], message, nearest(field, _FIELDS))
-    return said
+            raise ScheduleRefused(field[:64], message, nearest_word(field, _FIELDS))
+    return fields
 
 
-def _draft(said: dict[str, Any]) -> ScheduleDraft:
+def _parse_draft(fields: dict[str, Any]) -> ScheduleDraft:
     for field, choices in CHOICES.items():
-        value = said.get(field)
+        value = fields.get(field)
         if isinstance(value, str) and value not in choices:
             message = f"'{value[:64]}' is none of {', '.join(choices)}."
-            raise ScheduleRefused(field, message, nearest(value, choices))
-    if "kind" not in said:
-        given = [kind for field, kind in TIMES.items() if field in said]
+            raise ScheduleRefused(field, message, nearest_word(value, choices))
+    if "kind" not in fields:
+        kinds = [kind for field, kind in TIME_FIELDS.items() if field in fields]
         message = f"A schedule has a 'kind', one of {', '.join(CHOICES['kind'])}."
-        raise ScheduleRefused("kind", message, given[0] if len(given) == 1 else None)
+        raise ScheduleRefused("kind", message, kinds[0] if len(kinds) == 1 else None)
     try:
-        draft = msgspec.convert(said, ScheduleDraft)
+        draft = msgspec.convert(fields, ScheduleDraft)
     except msgspec.ValidationError as error:
-        raise _misfit(str(error)) from None
-    timing_of(draft)
+        raise _schema_mistake(str(error)) from None
+    timing_from_spec(draft)
     condition = draft.condition
     if condition is not None and (condition.expression is None) == (condition.queue is None):
         message = "A condition has either an 'expression' or a 'queue'."
@@ -104,21 +104,21 @@ def _draft(said: dict[str, Any]) -> ScheduleDraft:
     return draft
 
 
-def _misfit(said: str) -> ScheduleRefused:
-    found = _PLACE.search(said)
-    if found and found[1]:
-        return ScheduleRefused(found[1], f"'{found[1]}' does not fit: {said[: found.start()]}.")
-    missing = re.search(r"`(\w+)`", said)
+def _schema_mistake(error: str) -> ScheduleRefused:
+    match = _PLACE.search(error)
+    if match and match[1]:
+        return ScheduleRefused(match[1], f"'{match[1]}' does not fit: {error[: match.start()]}.")
+    missing = re.search(r"`(\w+)`", error)
     field = missing[1] if missing else "schedule"
-    return ScheduleRefused(field, f"The schedule does not fit: {said}.")
+    return ScheduleRefused(field, f"The schedule does not fit: {error}.")
 
 
 def _check_horizon(draft: ScheduleDraft, now: int, horizon: str) -> None:
-    own = duration_from(draft.horizon, "horizon")
-    if draft.horizon != HORIZON and own > duration_from(horizon, "horizon"):
+    own_limit = parse_duration(draft.horizon, "horizon")
+    if draft.horizon != DEFAULT_HORIZON and own_limit > parse_duration(horizon, "horizon"):
         raise ScheduleHorizonExceeded("horizon", horizon)
-    limit, name = min((duration_from(horizon, "horizon"), horizon), (own, draft.horizon))
-    at = timing_of(draft).at
+    limit, name = min((parse_duration(horizon, "horizon"), horizon), (own_limit, draft.horizon))
+    at = timing_from_spec(draft).at
     if at is None:
         return
     if at <= now:
@@ -127,6 +127,6 @@ def _check_horizon(draft: ScheduleDraft, now: int, horizon: str) -> None:
         raise ScheduleHorizonExceeded("at", name)
 
 
-def _schedule(said: dict[str, Any], schedule_id: str, created_at: str) -> Schedule:
-    given = {**said, "scheduleId": schedule_id, "createdAt": created_at}
-    return msgspec.convert(given, Schedule)
+def _build_schedule(fields: dict[str, Any], schedule_id: str, created_at: str) -> Schedule:
+    values = {**fields, "scheduleId": schedule_id, "createdAt": created_at}
+    return msgspec.convert(values, Schedule)

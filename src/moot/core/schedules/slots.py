@@ -1,8 +1,8 @@
-"""The slots of a schedule: which instants its spec names. No clock; instants come in and go out.
+"""Slots of a schedule: the instants that its spec names.
 
-Wall times (a cron whose hours are named) follow the clock on the wall of the zone: a time that does
-not exist stands for the next instant that does, a time that comes twice is the first of the two.
-Crons of every hour follow the hours that pass, and intervals count from the schedule's creation.
+A cron with named hours follows the wall clock of its zone: a time in a gap becomes the next instant
+that exists, and of a repeated time the first one counts. A cron of every hour follows the hours
+that pass. Intervals count from the schedule's creation.
 """
 
 import hashlib
@@ -19,72 +19,72 @@ from moot.core.events import millis
 from moot.core.schedules.calendar import (
     LAST_INSTANT,
     Timing,
-    change_between,
-    cron_from,
-    instant_from,
-    instant_of,
-    moment_of,
-    offset_at,
-    zone_from,
+    datetime_from_instant,
+    instant_from_datetime,
+    next_clock_change,
+    parse_cron,
+    parse_instant,
+    require_zone,
+    utc_offset_at,
 )
 from moot.core.schedules.model import Schedule, ScheduleDraft
 from moot.core.schedules.words import timing_from_words
 
-#: slots that one question may be answered with
+#: slots that one call returns at most
 MOST_SLOTS = 10_000
 
 
-class Tick(Struct, frozen=True):
-    """A slot and when it falls due: with its jitter, before the next slot."""
+class DueSlot(Struct, frozen=True):
+    """A slot and the instant it falls due, which is the slot with its jitter."""
 
     slot: int
     due: int
 
 
-def timing_of(spec: ScheduleDraft) -> Timing:
-    """Raises ScheduleRefused for a spec that names no times, or more than one kind of them."""
-    return _timing(
+def timing_from_spec(spec: ScheduleDraft) -> Timing:
+    """Return the times of a spec. Raise ScheduleRefused when it names none or several kinds."""
+    return _timing_from_fields(
         spec.kind, spec.cron_expr, spec.interval_seconds, spec.at, spec.words, spec.timezone
     )
 
 
-def slots(spec: Schedule, after: int, until: int, most: int = MOST_SLOTS) -> list[int]:
-    """Those later than ``after``, not later than ``until``; the first ones, if there are more."""
-    found = takewhile(lambda slot: slot <= until, stream(spec, after))
-    return list(islice(found, min(most, MOST_SLOTS)))
+def slots_between(spec: Schedule, after: int, until: int, most: int = MOST_SLOTS) -> list[int]:
+    """Return the slots later than ``after`` and not later than ``until``, up to ``most``."""
+    matching = takewhile(lambda slot: slot <= until, iterate_slots(spec, after))
+    return list(islice(matching, min(most, MOST_SLOTS)))
 
 
 def next_slots(spec: Schedule, after: int, count: int) -> list[int]:
-    return list(islice(stream(spec, after), min(count, MOST_SLOTS)))
+    return list(islice(iterate_slots(spec, after), min(count, MOST_SLOTS)))
 
 
-def due_at(spec: Schedule, slot: int) -> int:
-    """When a slot of this spec falls due; the same answer for ever."""
+def slot_due_time(spec: Schedule, slot: int) -> int:
+    """Return when a slot falls due. The same slot always gets the same answer."""
     if not spec.jitter_seconds:
         return slot
-    return slot + _jitter(spec, slot, next(stream(spec, slot), None))
+    return slot + _jitter(spec, slot, next(iterate_slots(spec, slot), None))
 
 
-def ticks(spec: Schedule, after: int) -> Iterator[Tick]:
-    """In the order of their slots, which is that of their due times. Has no end of its own."""
-    found = stream(spec, after)
+def iterate_due_slots(spec: Schedule, after: int) -> Iterator[DueSlot]:
+    """Yield slots in order, which is also the order of their due times. It may not end."""
+    slots = iterate_slots(spec, after)
     if not spec.jitter_seconds:
-        yield from (Tick(slot, slot) for slot in found)
+        yield from (DueSlot(slot, slot) for slot in slots)
         return
-    following = next(found, None)
+    following = next(slots, None)
     while (slot := following) is not None:
-        following = next(found, None)
-        yield Tick(slot, slot + _jitter(spec, slot, following))
+        following = next(slots, None)
+        yield DueSlot(slot, slot + _jitter(spec, slot, following))
 
 
-def stream(spec: Schedule, after: int) -> Iterator[int]:
-    """All slots later than ``after``. It has no end of its own; whoever asks takes a number."""
-    timing = timing_of(spec)
+def iterate_slots(spec: Schedule, after: int) -> Iterator[int]:
+    """Yield all slots later than ``after``. It may not end."""
+    timing = timing_from_spec(spec)
     after = max(after, 0)
     if timing.cron is not None:
         every_hour = timing.cron.split()[1] == "*"
         cron_slots = _passing_hours if every_hour else _wall_times
-        return cron_slots(timing.cron, zone_from(timing.zone), after)
+        return cron_slots(timing.cron, require_zone(timing.zone), after)
     if timing.every is not None:
         return _interval_slots(millis(spec.created_at), timing.every, after)
     assert timing.at is not None
@@ -94,25 +94,24 @@ def stream(spec: Schedule, after: int) -> Iterator[int]:
 def _wall_times(cron: str, zone: tzinfo, after: int) -> Iterator[int]:
     if after >= LAST_INSTANT:
         return
-    for moment in CronSim(cron, moment_of(after).astimezone(zone)):
-        slot = instant_of(moment)
-        # within a repeated hour, the wall times of its first pass are named again
+    for moment in CronSim(cron, datetime_from_instant(after).astimezone(zone)):
+        slot = instant_from_datetime(moment)
+        # a repeated hour names the wall times of its first pass again
         if slot > after:
             yield slot
 
 
 def _passing_hours(cron: str, zone: tzinfo, after: int) -> Iterator[int]:
-    """Between two changes of the clocks the zone is a fixed offset, and that is how it is walked.
+    """Yield slots by a fixed offset from one clock change to the next.
 
-    In the zone itself cronsim may jump over what half an hour of change repeats, depending on where
-    it begins.
+    In the zone itself cronsim may skip slots when a change repeats half an hour.
     """
     while after < LAST_INSTANT:
-        offset = offset_at(zone, after + 1)
+        offset = utc_offset_at(zone, after + 1)
         change = None
-        for wall in CronSim(cron, moment_of(after + offset)):
-            slot = instant_of(wall) - offset
-            change = change_between(zone, after + 1, slot)
+        for wall in CronSim(cron, datetime_from_instant(after + offset)):
+            slot = instant_from_datetime(wall) - offset
+            change = next_clock_change(zone, after + 1, slot)
             if change is not None:
                 break
             yield slot
@@ -130,30 +129,30 @@ def _interval_slots(anchor: int, every: int, after: int) -> Iterator[int]:
 
 
 def _jitter(spec: Schedule, slot: int, following: int | None) -> int:
-    most = spec.jitter_seconds * 1000
+    longest = spec.jitter_seconds * 1000
     if following is not None:
-        most = min(most, following - slot - 1)
-    name = f"{spec.schedule_id}\0{slot}".encode()
-    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest()) % (most + 1)
+        longest = min(longest, following - slot - 1)
+    seed = f"{spec.schedule_id}\0{slot}".encode()
+    return int.from_bytes(hashlib.blake2b(seed, digest_size=8).digest()) % (longest + 1)
 
 
 @lru_cache(maxsize=16_384)
-def _timing(
-    kind: str, cron: str | None, every: int | None, at: str | None, words: str | None, zone: str
+def _timing_from_fields(
+    kind: str, cron: str | None, seconds: int | None, at: str | None, words: str | None, zone: str
 ) -> Timing:
-    given = {"cronExpr": cron, "intervalSeconds": every, "at": at, "words": words}
-    wanted = {"cron": "cronExpr", "interval": "intervalSeconds", "once": "at"}.get(kind, "words")
-    for field, value in given.items():
-        if value is None and field == wanted:
+    fields = {"cronExpr": cron, "intervalSeconds": seconds, "at": at, "words": words}
+    required = {"cron": "cronExpr", "interval": "intervalSeconds", "once": "at"}.get(kind, "words")
+    for field, value in fields.items():
+        if value is None and field == required:
             raise ScheduleRefused(field, f"A schedule of kind '{kind}' needs '{field}'.")
-        if value is not None and field != wanted:
+        if value is not None and field != required:
             message = f"A schedule of kind '{kind}' has no '{field}'; leave it out."
             raise ScheduleRefused(field, message)
     if words is not None:
         return timing_from_words(words, zone)
-    found = zone_from(zone)
+    tz = require_zone(zone)
     if cron is not None:
-        return Timing(cron=cron_from(cron), zone=zone)
-    if every is not None:
-        return Timing(every=every * 1000, zone=zone)
-    return Timing(at=instant_from(at or "", found), zone=zone)
+        return Timing(cron=parse_cron(cron), zone=zone)
+    if seconds is not None:
+        return Timing(every=seconds * 1000, zone=zone)
+    return Timing(at=parse_instant(at or "", tz), zone=zone)

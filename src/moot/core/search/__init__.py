@@ -1,1 +1,1 @@
-"""search."""
+"""Search runs and conversations by their words."""

@@ -1,6 +1,6 @@
-"""What of a log is found by its words: titles, turns, decisions, what runs were given and gave.
+"""Extract the searchable texts of an event.
 
-Pure, and made from the event as it stands in the log: what is masked there is masked here.
+Pure. Texts come from the event as recorded, so masked values stay masked.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,148 +14,157 @@ from moot.core.events import Event, decode
 from moot.core.state.conversation import THREAD
 from moot.core.text.names import is_person
 
-Kind = Literal["thread", "turn", "decision", "run"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+TextKind = Literal["thread", "turn", "decision", "run"]
+KINDS: tuple[TextKind, ...] = get_args(TextKind)
 
 #: how the ids of threads begin
 THREAD_PREFIX = "th_"
 
-#: characters of what a run was given or gave; of a turn all count
-LONGEST = 20_000
+#: indexed characters of a run's inputs or outputs; turns are indexed in full
+MAX_RUN_TEXT = 20_000
 
 
-class Text(Struct, frozen=True, kw_only=True):
-    """One text that can be found, and who said it."""
+class IndexedText(Struct, frozen=True, kw_only=True):
+    """One searchable text and its author."""
 
-    kind: Kind
+    kind: TextKind
     text: str
     by: str = ""
-    #: the conversation within its run: node and attempt, with a tilde between
+    #: the conversation within its run: NODE~ATTEMPT
     talk: str = ""
     to: str | None = None
     turn: int | None = None
 
 
-def texts(event: Event) -> list[Text]:
-    """In the same order whenever it is asked. Total: an odd payload has nothing to be found."""
-    found = FOUND.get(event.type)
-    if found is None:
+def indexed_texts(event: Event) -> list[IndexedText]:
+    """Return the texts in a fixed order. An unexpected payload has none; never raise."""
+    extract = EXTRACTORS.get(event.type)
+    if extract is None:
         return []
     try:
-        return [text for text in found(event) if text.text.strip()]
+        return [text for text in extract(event) if text.text.strip()]
     except (AttributeError, KeyError, TypeError, ValueError):
         return []
 
 
-def texts_of(body: bytes) -> list[Text]:
-    """The same of an event as it is stored."""
+def texts_from_bytes(body: bytes) -> list[IndexedText]:
+    """Return the texts of a stored event."""
     try:
-        return texts(decode(body))
+        return indexed_texts(decode(body))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return []
 
 
-def _started(event: Event) -> Iterator[Text]:
-    said = event.payload
-    by, inputs = str(said.get("person", "user")), said.get("inputs", {})
-    if said.get("workflowId") == THREAD:
-        # what a program asks that takes no part itself is put by the host: see _opened
-        asked = "" if is_person(by) else inputs.get("question", "")
-        yield Text(kind="thread", text=_words([inputs.get("title", ""), asked]).strip(), by=by)
+def _on_run_started(event: Event) -> Iterator[IndexedText]:
+    payload = event.payload
+    by, inputs = str(payload.get("person", "user")), payload.get("inputs", {})
+    if payload.get("workflowId") == THREAD:
+        # a question by a program that takes no part is asked by the host: see _on_opened
+        question = "" if is_person(by) else inputs.get("question", "")
+        yield IndexedText(
+            kind="thread", text=_join_texts([inputs.get("title", ""), question]).strip(), by=by
+        )
         return
-    about = [said.get("workflowId", ""), said.get("tags", []), inputs]
-    yield Text(kind="run", text=_words(about, LONGEST), by=by)
+    values = [payload.get("workflowId", ""), payload.get("tags", []), inputs]
+    yield IndexedText(kind="run", text=_join_texts(values, MAX_RUN_TEXT), by=by)
 
 
-def _renamed(event: Event) -> Iterator[Text]:
-    said = event.payload
-    by = str(said.get("by") or said.get("from") or "")
-    yield Text(kind="thread", text=_words(said.get("title", "")), by=by, talk=_talk(event))
+def _on_renamed(event: Event) -> Iterator[IndexedText]:
+    payload = event.payload
+    by = str(payload.get("by") or payload.get("from") or "")
+    yield IndexedText(
+        kind="thread", text=_join_texts(payload.get("title", "")), by=by, talk=_conversation(event)
+    )
 
 
-def _ended(event: Event) -> Iterator[Text]:
-    """What came of it. A conversation's outcome is found where it was closed."""
-    said = event.payload
-    error = said.get("error") or {}
-    about = [said.get("outputs"), error.get("message")]
-    yield Text(kind="run", text=_words(about, LONGEST))
+def _on_run_ended(event: Event) -> Iterator[IndexedText]:
+    """Index the outputs or the error. A conversation's outcome is indexed where it closed."""
+    payload = event.payload
+    error = payload.get("error") or {}
+    values = [payload.get("outputs"), error.get("message")]
+    yield IndexedText(kind="run", text=_join_texts(values, MAX_RUN_TEXT))
 
 
-def _opened(event: Event) -> Iterator[Text]:
-    """A thread that the host opens begins with its title, which is found as such."""
+def _on_opened(event: Event) -> Iterator[IndexedText]:
+    """Skip the title with which the host opens a thread; it is indexed as a title."""
     turn = event.payload.get("initialTurn", {})
     if turn.get("role") != "system" or not event.run_id.startswith(THREAD_PREFIX):
         yield from _turn(event, turn)
 
 
-def _exchanged(event: Event) -> Iterator[Text]:
+def _on_exchanged(event: Event) -> Iterator[IndexedText]:
     yield from _turn(event, event.payload.get("turn"))
 
 
-def _closed(event: Event) -> Iterator[Text]:
-    said = event.payload
-    final = said.get("finalTurn", {})
-    decided = decisions.read(said.get("outcome"))
-    if decided is not None:
+def _on_closed(event: Event) -> Iterator[IndexedText]:
+    payload = event.payload
+    final = payload.get("finalTurn", {})
+    decision = decisions.read_decision(payload.get("outcome"))
+    if decision is not None:
         by = str(final.get("from", ""))
-        yield Text(kind="decision", text=_words(_minuted(decided)), by=by, talk=_talk(event))
+        yield IndexedText(
+            kind="decision",
+            text=_join_texts(_decision_join_texts(decision)),
+            by=by,
+            talk=_conversation(event),
+        )
     if final.get("role") != "system":
         yield from _turn(event, final)
 
 
-def _minuted(decided: decisions.Decision) -> list[Any]:
-    """The words of a decision, of who was against it, and of what is to be done."""
+def _decision_join_texts(decision: decisions.CouncilDecision) -> list[Any]:
+    """Return the words of a decision: its text, votes, dissent and action items."""
     return [
-        decided.text,
-        *([vote.by, vote.vote, vote.reason] for vote in decided.votes),
-        *([each.by, each.text] for each in decided.dissent),
-        *([action.text, action.owner] for action in decided.action_items),
+        decision.text,
+        *([vote.by, vote.vote, vote.reason] for vote in decision.votes),
+        *([each.by, each.text] for each in decision.dissent),
+        *([action.text, action.owner] for action in decision.action_items),
     ]
 
 
-def _turn(event: Event, said: Any) -> Iterator[Text]:
-    index, to = said.get("turnIndex"), said.get("to")
-    yield Text(
+def _turn(event: Event, turn: Any) -> Iterator[IndexedText]:
+    index, to = turn.get("turnIndex"), turn.get("to")
+    yield IndexedText(
         kind="turn",
-        text=_words(said.get("content")),
-        by=str(said.get("from", "")),
-        talk=_talk(event),
+        text=_join_texts(turn.get("content")),
+        by=str(turn.get("from", "")),
+        talk=_conversation(event),
         to=None if to is None else str(to),
         turn=index if isinstance(index, int) else None,
     )
 
 
-def _talk(event: Event) -> str:
+def _conversation(event: Event) -> str:
     node = event.node_id if event.node_id is not UNSET else ""
     return f"{node}~{str(event.payload.get('conversationId', '')).rpartition(':')[2]}"
 
 
-def _words(value: Any, most: int | None = None) -> str:
-    """A text as it is; of anything else the texts and numbers in it, a line each."""
+def _join_texts(value: Any, limit: int | None = None) -> str:
+    """Return a text as it is; from other values their texts and numbers, one per line."""
     if isinstance(value, str):
-        return value if most is None else value[:most]
+        return value if limit is None else value[:limit]
     lines, waiting = [], [value]
-    left = most
+    left = limit
     while waiting and left != 0:
-        found = waiting.pop()
-        if isinstance(found, dict):
-            waiting += [] if "conversationId" in found else reversed(found.values())
-        elif isinstance(found, list):
-            waiting += reversed(found)
-        elif isinstance(found, str | int | float) and not isinstance(found, bool):
-            line = str(found) if left is None else str(found)[:left]
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [] if "conversationId" in item else reversed(item.values())
+        elif isinstance(item, list):
+            waiting += reversed(item)
+        elif isinstance(item, str | int | float) and not isinstance(item, bool):
+            line = str(item) if left is None else str(item)[:left]
             left = None if left is None else left - len(line)
             lines.append(line)
     return "\n".join(lines)
 
 
-#: event type -> what of it can be found
-FOUND: dict[str, Callable[[Event], Iterator[Text]]] = {
-    "run.started": _started,
-    "run.completed": _ended,
-    "run.failed": _ended,
-    "conversation.opened": _opened,
-    "conversation.exchanged": _exchanged,
-    "conversation.closed": _closed,
-    "moot.thread.renamed": _renamed,
+#: event type -> the function that extracts its texts
+EXTRACTORS: dict[str, Callable[[Event], Iterator[IndexedText]]] = {
+    "run.started": _on_run_started,
+    "run.completed": _on_run_ended,
+    "run.failed": _on_run_ended,
+    "conversation.opened": _on_opened,
+    "conversation.exchanged": _on_exchanged,
+    "conversation.closed": _on_closed,
+    "moot.thread.renamed": _on_renamed,
 }

@@ -1,1 +1,1 @@
-"""state."""
+"""The fold: the state of a run, worked out from its events. It decides nothing."""

@@ -1,36 +1,35 @@
-"""Who of the people is waited for in a conversation, and by whom.
+"""Open questions to people in a conversation, by person and asker.
 
-Part of the fold. What is said to nobody in particular answers everybody who asks; what is said to
-one answers that one.
+A turn without an address answers all askers; an addressed turn answers its addressee.
 """
 
 from typing import Any
 
 from moot.core.text.names import is_person
 
-#: person -> who asks -> index and time of the turn
-Asked = dict[str, dict[str, tuple[int, int]]]
+#: person -> asker -> index and time of the turn
+AwaitedPeople = dict[str, dict[str, tuple[int, int]]]
 
-#: questions that are waited for at a time; what is asked besides is asked in vain
-MOST_ASKED = 256
-
-
-def asked(waiting: Asked, person: str, by: str, turn: tuple[int, int]) -> None:
-    if sum(map(len, waiting.values())) < MOST_ASKED:
-        waiting.setdefault(person, {}).setdefault(by, turn)
+#: open questions of one conversation; further questions are ignored
+MOST_QUESTIONS = 256
 
 
-def answered(waiting: Asked, speaker: str, to: Any) -> None:
-    """``user`` is whoever speaks first."""
+def add_question(awaited: AwaitedPeople, person: str, by: str, turn: tuple[int, int]) -> None:
+    if sum(map(len, awaited.values())) < MOST_QUESTIONS:
+        awaited.setdefault(person, {}).setdefault(by, turn)
+
+
+def apply_reply(awaited: AwaitedPeople, speaker: str, to: Any) -> None:
+    """Remove the questions that a turn answers. Any person answers a question to ``user``."""
     for name in (speaker, "user") if is_person(speaker) else (speaker,):
         if to is None or to == "all":
-            waiting.pop(name, None)
-        elif name in waiting:
-            waiting[name].pop(to, None)
-            if not waiting[name]:
-                del waiting[name]
+            awaited.pop(name, None)
+        elif name in awaited:
+            awaited[name].pop(to, None)
+            if not awaited[name]:
+                del awaited[name]
 
 
-def first(waiting: Asked) -> tuple[int, int]:
-    """Of what is waited for longest. There must be something."""
-    return min(turn for by in waiting.values() for turn in by.values())
+def longest_awaited(awaited: AwaitedPeople) -> tuple[int, int]:
+    """Return index and time of the oldest question. There must be one."""
+    return min(turn for by in awaited.values() for turn in by.values())

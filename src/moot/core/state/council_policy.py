@@ -1,4 +1,4 @@
-"""How a conversation is led: who is given the floor, what members are told, where it stops."""
+"""The policy of a council: its mode of taking turns, its settings and its bounds."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,32 +9,32 @@ Mode = Literal[
     "declared", "round-robin", "addressed", "raise-hand", "moderated", "small", "large", "auto"
 ]  # fmt: skip
 
-#: ways of taking turns as it is done in threads: nobody's turn comes round, somebody is meant
-THREADED = frozenset({"small", "large", "auto"})
-#: members up to which a thread is small
+#: modes of threads: members speak when they are addressed, there are no rounds
+THREAD_MODES = frozenset({"small", "large", "auto"})
+#: the most members of a small thread
 SMALL = 4
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 
 
 class Bounds(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Where a led conversation stops by itself. All of them are on."""
+    """The bounds at which a council stops by itself. All of them apply."""
 
-    #: agents' turns since a person last spoke
+    #: turns of agents since a person last spoke
     consecutive: Annotated[int, Meta(ge=1, le=1000)] = 24
-    #: how often two agents may wake one another since then
+    #: requests between two agents since then
     pair: Annotated[int, Meta(ge=1, le=1000)] = 3
-    #: calls of models, tokens and minutes since it began or was told to go on
+    #: model calls, tokens and minutes since the council began or was continued
     calls: Count = 200
     tokens: Count = 200_000
     minutes: Annotated[int, Meta(ge=1, le=100_000)] = 60
-    #: in the currency of the prices; None where nothing has a price
+    #: in the currency of the prices; None when there are no prices
     money: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
-    #: of any one member
+    #: for each member
     agent_calls: Count = 100
     agent_tokens: Count = 100_000
-    #: seconds a member may be silent before it is passed over; longer than a model may take by
-    #: default
+    #: seconds of silence after which the host passes a member over; longer than the default
+    #: timeout of a model
     silence: Annotated[int, Meta(ge=1, le=86_400)] = 360
 
 
@@ -42,56 +42,55 @@ class Policy(
     Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True,
     omit_defaults=True,
 ):  # fmt: skip
-    """How the floor is given."""
+    """The rules for taking turns in a council."""
 
     mode: Mode = "round-robin"
     rounds: Annotated[int, Meta(ge=1, le=100)] = 2
     moderator: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
-    #: in the first round nobody hears the others
+    #: in the first round no member sees the others' turns
     blind: bool = False
-    #: what a person's turn does to a member that is speaking
+    #: the effect of a person's turn on a member that is speaking
     interject: Literal["queue", "interrupt", "note"] = "queue"
-    #: members are asked for their vote on what the moderator proposes
+    #: members vote on the moderator's proposal
     vote: bool = False
-    #: the newest turns that a member is told; and who sums up those before, so that nobody goes on
-    #: without them
+    #: the number of newest turns in a member's prompt, and the member that sums up earlier turns
     window: Annotated[int, Meta(ge=2, le=200)] = 60
     summarise: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
-    #: who ends it when all is said
+    #: the participant that closes a finished council
     close: Literal["person", "moderator"] = "person"
-    #: what is spent counts anew with every turn of a person
+    #: every turn of a person resets the budgets
     renews: bool = False
     limits: Bounds = Bounds()
 
 
-#: of a thread, unless it is begun with another one
-OF_THREADS: dict[str, Any] = {"mode": "auto", "renews": True, "limits": {"consecutive": 12}}
+#: the default policy of a thread
+THREAD_POLICY: dict[str, Any] = {"mode": "auto", "renews": True, "limits": {"consecutive": 12}}
 
 
-def read(said: Any) -> Policy | None:
+def policy_from_payload(payload: Any) -> Policy | None:
     try:
-        return msgspec.convert(said, Policy)
+        return msgspec.convert(payload, Policy)
     except msgspec.ValidationError:
         return None
 
 
-#: modes that go on as long as people speak, and what is for those that come to an end
-ENDLESS = ("declared", "addressed", "small", "large")
-#: modes in which who is named is meant, and nobody else
-BY_NAME = frozenset({*ENDLESS, *THREADED})
-FOR_ROUNDS = ("rounds", "moderator", "vote", "close", "blind")
+#: modes without an end; the settings that make sense only in modes with one are ROUND_SETTINGS
+ENDLESS_MODES = ("declared", "addressed", "small", "large")
+#: modes in which a turn that names members is for these members only
+NAMING_MODES = frozenset({*ENDLESS_MODES, *THREAD_MODES})
+ROUND_SETTINGS = ("rounds", "moderator", "vote", "close", "blind")
 
 
-def meaningless(said: dict[str, Any]) -> str | None:
-    """What a policy asks for and its mode has no use for, and what to do instead."""
-    mode = str(said.get("mode", "round-robin"))
-    if mode not in ENDLESS:
+def describe_unused_settings(settings: dict[str, Any]) -> str | None:
+    """Return a sentence about settings that the mode does not use; None if there are none."""
+    mode = str(settings.get("mode", "round-robin"))
+    if mode not in ENDLESS_MODES:
         return None
     unset = (None, False, "person")
-    asked = [name for name in FOR_ROUNDS if said.get(name) not in unset]
-    if not asked:
+    unused = [name for name in ROUND_SETTINGS if settings.get(name) not in unset]
+    if not unused:
         return None
     return (
-        f"{', '.join(asked)}: nothing in mode '{mode}', where members answer people for as long as"
+        f"{', '.join(unused)}: nothing in mode '{mode}', where members answer people for as long as"
         " these speak. Leave it out, or take mode round-robin, raise-hand or moderated."
     )

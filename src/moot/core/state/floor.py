@@ -1,7 +1,6 @@
-"""Who speaks in a conversation that the host leads: its policy, its bounds, and where it stands.
+"""Fold the floor of a council: invitations, rounds, votes and stops.
 
-Folded from the log like everything else. A wake is a recorded word to a member that it is its turn;
-each ends once, by what the member says, by its silence, or by a person.
+Each invitation ends once: by the member's answer, by its silence, or by a person.
 """
 
 from typing import Any, Literal
@@ -9,115 +8,119 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from moot.core.state.council_policy import SMALL, THREADED, Policy, read
+from moot.core.state.council_policy import SMALL, THREAD_MODES, Policy, policy_from_payload
 from moot.core.text.names import full_name, is_person
 
-Task = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
+InvitationTask = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
 
 #: tasks whose answer is a turn
-SPOKEN = frozenset({"speak", "synthesise", "summarise"})
+SPOKEN_TASKS = frozenset({"speak", "synthesise", "summarise"})
 
 #: two agents have answered one another too often
 PAIR = "pair"
-#: stops that a person's turn lifts; the others need a word of their own
-LIFTED = frozenset({"consecutive", PAIR, "nobody-answered"})
-#: a tenant has used up what it may in a day
-DAY = "budget of the day"
-#: the time that a person has given agents to go on by themselves
+#: stops that a person's turn lifts; the others need a ``continue``
+STOPS_LIFTED_BY_TURN = frozenset({"consecutive", PAIR, "nobody-answered"})
+#: the tenant has used up its daily budget
+DAY_BUDGET = "budget of the day"
+#: the time is over in which agents may speak without a person
 RUNWAY = "ttl"
-#: stops at which a conversation is meant to end
-NATURAL = frozenset({"rounds", "consensus", "moderator"})
-#: everybody who was asked failed, declined or was silent; the moderator did when it was to sum up
-NOBODY, SYNTHESIS = "nobody-answered", "synthesis"
+#: stops that are the planned end of a council
+NATURAL_STOPS = frozenset({"rounds", "consensus", "moderator"})
+#: all invited members failed, declined or were silent; the moderator failed to sum up
+NOBODY_ANSWERED, SYNTHESIS_FAILED = "nobody-answered", "synthesis"
 
-#: ways to have the floor and not to use it, and those of them that nobody has chosen
-FAILED = frozenset({"silent", "failed", "refused", "muted"})
-QUIET = FAILED | {"passed", "done"}
+#: outcomes without a turn that the member did not choose, and all outcomes without a turn
+FAILED_OUTCOMES = frozenset({"silent", "failed", "refused", "muted"})
+QUIET_OUTCOMES = FAILED_OUTCOMES | {"passed", "done"}
 
-#: turns that wait for a person to let them in
+#: held turns, open tool requests or unpaid calls of one floor
 MOST_HELD = 32
 
 #: the end of the year 9999
 NEVER = 253_402_300_799_999
 
 
-class Member(Struct, omit_defaults=True):
-    """Somebody who is given the floor."""
+class FloorMember(Struct, omit_defaults=True):
+    """A member of a council."""
 
     profile: dict[str, Any] = {}
-    #: the host speaks for it when it knows the agent; otherwise it is waited for
+    #: the host answers for the member when it knows the agent; otherwise the council waits
     driven: bool = True
-    #: a program that reads by itself: in a thread it is called, and not waited for
+    #: a program that reads the thread by itself: the host calls it and does not wait
     outside: bool = False
-    #: an agent has brought it along, and it has not spoken yet
+    #: an agent invited the member, and it has not spoken yet
     guest: bool = False
 
 
-class Ask(Struct, omit_defaults=True):
-    """Somebody is to be given the floor out of turn."""
+class FloorRequest(Struct, omit_defaults=True):
+    """A request to invite a member out of turn."""
 
     why: str
-    #: the member that asked for it
+    #: the member that requested it
     by: str | None = None
-    #: where the turn stands that asked, and whether it was for this member alone
+    #: sequence of the turn that requested it, and whether that turn was for this member alone
     seq: int = 0
     direct: bool = False
-    #: it is a task, whose answer is its result
+    #: the turn is a task; the member's answer is its result
     task: bool = False
 
 
-class Spent(Struct, omit_defaults=True):
+class FloorSpending(Struct, omit_defaults=True):
+    """Model calls, tokens and money spent by one member or one council."""
+
     calls: int = 0
     tokens: int = 0
     money: float = 0.0
 
 
-class Unpaid(Struct):
-    """A wake that ended in the middle of a call, whose cost is not known yet."""
+class UnpaidCall(Struct):
+    """A model call whose invitation has ended before its cost was known."""
 
     agent: str
     seq: int
 
 
-class Wake(Struct, omit_defaults=True):
+class Invitation(Struct, omit_defaults=True):
+    """The host's request to one member to speak, vote or sum up (``wake`` on the wire)."""
+
     agent: str
-    task: Task
-    #: the newest turn it is to answer
+    task: InvitationTask
+    #: the newest turn that the member answers
     turn: int
     seq: int
     since: int
     due: int
-    #: hears nothing that was said after this turn by the others
+    #: the member does not see turns of other members after this one
     blind: int | None = None
-    #: type of event -> how often its agent has said it
+    #: event type -> how many of them the agent has caused
     said: dict[str, int] = {}
-    #: tool call that has not come back -> where it stands
+    #: tool call that has not returned -> its sequence
     calls: dict[str, int] = {}
-    #: the turns that are to be summed up, from and to
+    #: the first and the last turn to sum up
     of: tuple[int, int] | None = None
-    #: what is known of its cost, and whether it waits for a model
-    spent: Spent = msgspec.field(default_factory=Spent)
+    #: its known cost, and whether it waits for a model
+    spent: FloorSpending = msgspec.field(default_factory=FloorSpending)
     asking: bool = False
-    #: where the turn stands that it answers, and whether that is a task
+    #: sequence of the turn that it answers, and whether that turn is a task
     reply: int | None = None
     result: bool = False
 
 
-class ToolAsk(Struct, omit_defaults=True):
-    """A member wants to use a tool that needs a person's word."""
+class ToolRequest(Struct, omit_defaults=True):
+    """A member's request to use a tool that needs a person's approval."""
 
     agent: str
     tool: str
     wake: str
     since: int
     seq: int
-    #: what it is to be given, in brief
+    #: the tool's arguments, abbreviated
     given: str = ""
     allowed: bool | None = None
 
 
-class Summary(Struct, omit_defaults=True):
-    """The newest one: the turn it is, and the turns it is of."""
+class TurnSummary(Struct, omit_defaults=True):
+    """The newest summary: its own turn, and the turns that it covers."""
 
     turn: int
     first: int
@@ -125,61 +128,61 @@ class Summary(Struct, omit_defaults=True):
 
 
 class Floor(Struct, omit_defaults=True):
-    """Where a led conversation stands."""
+    """The state of a council."""
 
     policy: Policy = Policy()
-    members: dict[str, Member] = {}
+    members: dict[str, FloorMember] = {}
     phase: Literal["talk", "synthesis", "vote", "over"] = "talk"
     round: int = 1
-    #: who had the floor in this round, with what came of it
+    #: member that had the floor in this round -> the outcome
     had: dict[str, str] = {}
-    #: who is to be given the floor out of turn
-    asked: dict[str, Ask] = {}
-    #: who was asked for while he was muted
-    later: dict[str, Ask] = {}
-    #: words of a person that could mean several, with whom, or everybody; and who said them
+    #: member -> a request to invite it out of turn
+    asked: dict[str, FloorRequest] = {}
+    #: muted member -> a request that waits for the end of the mute
+    later: dict[str, FloorRequest] = {}
+    #: ambiguous name in a person's turn -> the members it could mean; and that person
     unclear: dict[str, list[str]] = {}
     unclear_to: str = ""
-    #: it was said that nobody is woken by what is said to all, since there are so many
+    #: the host has explained that a message to everyone wakes none of so many members
     hushed: bool = False
-    wakes: dict[str, Wake] = {}
-    #: of this round: member -> how much it wants to speak; 0 is not at all
+    wakes: dict[str, Invitation] = {}
+    #: of this round: member -> how urgently it wants to speak; 0 is not at all
     hands: dict[str, float] | None = None
-    #: whom the moderator has chosen
+    #: the member that the moderator has chosen
     chosen: str | None = None
     choices: int = 0
     votes: dict[str, dict[str, Any]] = {}
     #: the moderator's proposal, and the turn it was made in
     proposal: str | None = None
     proposed_in: int = 0
-    #: the moderator was to sum up and did not
+    #: the moderator failed to sum up
     unsummed: bool = False
-    #: the person in whose name it is closed once everybody has voted
+    #: the person in whose name the council closes after the vote
     closer: str | None = None
-    #: a person has said something to all that has not been answered in this round
+    #: a person's turn to all members has no answer in this round yet
     called: bool = False
     called_seq: int = 0
-    #: turns of members since a person spoke; wakes of one member by another since then
+    #: since a person last spoke: turns of members; pair of members -> requests between them
     streak: int = 0
     pairs: dict[str, int] = {}
-    spent: Spent = msgspec.field(default_factory=Spent)
-    by_agent: dict[str, Spent] = {}
-    unpaid: dict[str, Unpaid] = {}
+    spent: FloorSpending = msgspec.field(default_factory=FloorSpending)
+    by_agent: dict[str, FloorSpending] = {}
+    unpaid: dict[str, UnpaidCall] = {}
     since: int = 0
     stopped: str | None = None
     #: the first turn of a blind round
     opened_turn: int = 0
-    #: what the newest summary is, and up to which turn one was asked for
-    summary: Summary | None = None
+    #: the newest summary, and the last turn that a summary was requested for
+    summary: TurnSummary | None = None
     summed_up: int = 0
-    #: dangerous tools that members want to use: number -> what, and whether a person agrees
-    asks: dict[str, ToolAsk] = {}
-    #: turns that were finished while their speaker might not speak: name -> turn
+    #: request id -> an open request to use a dangerous tool
+    asks: dict[str, ToolRequest] = {}
+    #: id of a held turn -> the turn
     held: dict[str, dict[str, Any]] = {}
 
     @property
     def mode(self) -> str:
-        """How turns are taken just now."""
+        """The mode of taking turns; ``auto`` depends on the number of members."""
         if self.policy.mode != "auto":
             return self.policy.mode
         here = sum(not member.guest for member in self.members.values())
@@ -187,52 +190,54 @@ class Floor(Struct, omit_defaults=True):
 
     @property
     def threaded(self) -> bool:
-        return self.policy.mode in THREADED
+        return self.policy.mode in THREAD_MODES
 
     @property
     def speakers(self) -> list[str]:
-        """Those who take part in rounds: not the moderator, unless nobody else is there."""
+        """The members of a round: all but the moderator, unless it is the only member."""
         moderator = self.policy.moderator
         return [name for name in self.members if name != moderator] or list(self.members)
 
 
-#: no word of a person, but what he said to all where too many are there
+#: in ``unclear``: not a name, but a message to everyone where there are too many members
 TO_MANY = ""
-#: why somebody is asked whom nobody named
+#: the reason of a request that no name caused
 TO_ALL = "a person spoke to all"
 
 
-def pair(one: str, other: str) -> str:
+def pair_key(one: str, other: str) -> str:
     return "|".join(sorted((one, other)))
 
 
 # -- the fold ---------------------------------------------------------------------------------
 
 
-def was_set(floor: Floor | None, said: dict[str, Any], turn: int, at: int) -> Floor | None:
-    """``moot.participation.set``: a policy, and whom it leads."""
-    policy = read(said.get("policy", {}))
+def apply_participation_set(
+    floor: Floor | None, payload: dict[str, Any], turn: int, at: int
+) -> Floor | None:
+    """Set the policy and the members. An invalid policy changes nothing."""
+    policy = policy_from_payload(payload.get("policy", {}))
     if policy is None:
         return floor
     members = {
-        str(item.get("agentId", "")): Member(
+        str(item.get("agentId", "")): FloorMember(
             profile=item.get("profile", {}),
             driven=item.get("driven") is not False,
             outside=item.get("outside") is True,
         )
-        for item in said.get("members", [])
+        for item in payload.get("members", [])
         if not is_person(str(item.get("agentId", "")))
     }
     if floor is None:
         floor = Floor(policy=policy, members=members, since=at, opened_turn=turn)
-        begun = said.get("called") is not False
-        floor.called = begun and floor.mode != "large"
-        if begun:
-            hush(floor)
+        is_called = payload.get("called") is not False
+        floor.called = is_called and floor.mode != "large"
+        if is_called:
+            hush_large_thread(floor)
         return floor
-    anew = policy.mode != floor.policy.mode and floor.phase != "vote"
+    is_new_mode = policy.mode != floor.policy.mode and floor.phase != "vote"
     floor.policy, floor.members = policy, members
-    if anew:  # another way of taking turns begins with its first round
+    if is_new_mode:  # a new mode begins with its first round
         floor.phase, floor.round, floor.opened_turn = "talk", 1, turn
         floor.had, floor.hands, floor.chosen, floor.choices = {}, None, None, 0
         floor.called = False
@@ -240,159 +245,102 @@ def was_set(floor: Floor | None, said: dict[str, Any], turn: int, at: int) -> Fl
     return floor
 
 
-def hush(floor: Floor, who: str = "") -> None:
-    """A person has said something to all of a thread that has grown large: who said it is told
-    once that nobody is woken by that."""
+def hush_large_thread(floor: Floor, speaker: str = "") -> None:
+    """Have the host explain, once, that a message to everyone wakes no member of a large thread."""
     if floor.policy.mode == "auto" and floor.mode == "large" and not floor.hushed:
-        floor.unclear, floor.unclear_to, floor.hushed = {TO_MANY: []}, who, True
+        floor.unclear, floor.unclear_to, floor.hushed = {TO_MANY: []}, speaker, True
 
 
-def decided(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> None:
-    """``moot.participation.decided``: the floor is given."""
-    if said.get("round", floor.round) != floor.round:
-        floor.round, floor.had, floor.hands = said["round"], {}, None
-    if said.get("phase", floor.phase) != floor.phase:
-        floor.phase = said["phase"]
-    for item in said.get("skipped", []):
+def apply_participation_decided(
+    floor: Floor, payload: dict[str, Any], sequence: int, at: int
+) -> None:
+    """Record new invitations, and the members that were skipped or called."""
+    if payload.get("round", floor.round) != floor.round:
+        floor.round, floor.had, floor.hands = payload["round"], {}, None
+    if payload.get("phase", floor.phase) != floor.phase:
+        floor.phase = payload["phase"]
+    for item in payload.get("skipped", []):
         floor.had[str(item["agentId"])] = str(item["reason"])
-        _settled(floor, str(item["agentId"]))
-    for item in said.get("called", []):
+        _remove_request(floor, str(item["agentId"]))
+    for item in payload.get("called", []):
         floor.had[str(item["agentId"])] = "called"
-        _settled(floor, str(item["agentId"]))
-    if "unclear" in said:
+        _remove_request(floor, str(item["agentId"]))
+    if "unclear" in payload:
         floor.unclear = {}
     limit = floor.policy.limits.silence * 1000
-    for item in said.get("wakes", []):
+    for item in payload.get("wakes", []):
         name, task = item["agentId"], item["task"]
-        floor.wakes[item["wakeId"]] = Wake(
+        floor.wakes[item["wakeId"]] = Invitation(
             agent=name, task=task, turn=item.get("turn", 0), seq=sequence, since=at,
-            due=at + limit, blind=item.get("blind"), of=_span(item.get("of")),
+            due=at + limit, blind=item.get("blind"), of=_parse_turn_range(item.get("of")),
             reply=item.get("replyTo"), result=item.get("result") is True,
         )  # fmt: skip
         if task != "summarise":
-            _settled(floor, name)
+            _remove_request(floor, name)
 
 
-def _span(said: Any) -> tuple[int, int] | None:
-    if not isinstance(said, list) or len(said) != 2 or not all(type(n) is int for n in said):
+def _parse_turn_range(payload: Any) -> tuple[int, int] | None:
+    if (
+        not isinstance(payload, list)
+        or len(payload) != 2
+        or not all(type(n) is int for n in payload)
+    ):
         return None
-    return said[0], said[1]
+    return payload[0], payload[1]
 
 
-def _settled(floor: Floor, name: str) -> None:
+def _remove_request(floor: Floor, name: str) -> None:
     floor.asked.pop(name, None)
     if name == floor.chosen:
         floor.chosen = None
 
 
-def answered(floor: Floor, said: dict[str, Any]) -> None:
-    """``moot.participation.answered``: a wake is over."""
-    wake_id = str(said.get("wakeId", ""))
-    wake = floor.wakes.pop(wake_id, None)
-    floor.asks = {name: ask for name, ask in floor.asks.items() if ask.wake != wake_id}
-    if wake is None:
-        return
-    outcome = said.get("outcome", "failed")
-    if outcome == "superseded" and wake.task != "speak":
-        return  # it is asked no longer
-    answer = said.get("answer")
-    answer = answer if isinstance(answer, dict) else {}
-    match wake.task:
-        case "speak":
-            floor.had[wake.agent] = outcome
-            if outcome == "superseded":
-                floor.had.pop(wake.agent, None)
-                again = Ask("was interrupted", seq=wake.reply or 0, task=wake.result)
-                floor.asked.setdefault(wake.agent, again)
-        case "hand":
-            _hand(floor, wake.agent, answer, outcome)
-        case "choose":
-            floor.choices += 1
-            _chosen(floor, answer)
-        case "synthesise":
-            _synthesised(floor, answer, outcome)
-        case "summarise":
-            _summed_up(floor, wake, outcome)
-        case "vote":
-            floor.votes[wake.agent] = answer if outcome == "answered" else {"vote": "abstain"}
+def extend_silence(floor: Floor, invitation: Invitation, at: int, silent_ms: int = 0) -> None:
+    """Count the silence of an active member from ``at``."""
+    if invitation.due != NEVER:
+        invitation.due = max(invitation.due, at + floor.policy.limits.silence * 1000 - silent_ms)
 
 
-def _hand(floor: Floor, name: str, answer: dict[str, Any], outcome: str) -> None:
-    floor.hands = floor.hands or {}
-    wants = answer.get("urgency") if answer.get("raised") is True else 0
-    floor.hands[name] = float(wants) if isinstance(wants, int | float) else 0.0
-    if outcome in FAILED:
-        floor.had[name] = outcome
-
-
-def _synthesised(floor: Floor, answer: dict[str, Any], outcome: str) -> None:
-    floor.unsummed = outcome in FAILED
-    if not floor.unsummed:
-        floor.proposal = str(answer.get("decision") or "") or None
-        floor.proposed_in = -1 if outcome == "spoke" else 0  # its turn comes right after this
-        floor.phase = "vote" if floor.policy.vote and floor.proposal else "over"
-
-
-def _summed_up(floor: Floor, wake: Wake, outcome: str) -> None:
-    first, until = wake.of or (0, 0)
-    floor.summed_up = until
-    if outcome == "spoke":  # its turn comes right after this
-        floor.summary = Summary(-1, first, until)
-
-
-def _chosen(floor: Floor, answer: dict[str, Any]) -> None:
-    """A choice that is none falls back to the declared order: the next in it."""
-    if answer.get("stop") is True:
-        floor.had = dict.fromkeys(floor.speakers, "moderator")
-        floor.round = floor.policy.rounds + 1
-        return
-    wanted = answer.get("next")
-    floor.chosen = wanted if wanted in floor.speakers else next_in_order(floor)
-
-
-def next_in_order(floor: Floor) -> str | None:
-    """Everybody once, in the declared order; then from the beginning."""
-    waiting = [name for name in floor.speakers if name not in floor.had]
-    if not waiting:
-        floor.had = {}
-    return next(iter(waiting or floor.speakers), None)
-
-
-def stirred(floor: Floor, wake: Wake, at: int, silent_ms: int = 0) -> None:
-    """Somebody who has the floor was heard: its silence counts from then."""
-    if wake.due != NEVER:
-        wake.due = max(wake.due, at + floor.policy.limits.silence * 1000 - silent_ms)
-
-
-def number(value: Any) -> int:
+def positive_int(value: Any) -> int:
     return value if type(value) is int and 0 < value < 2**53 else 0
 
 
-def stopped(floor: Floor, said: dict[str, Any]) -> None:
-    """``moot.participation.stopped``: nobody is woken until somebody says so."""
-    reason = str(said.get("reason", ""))
-    if reason in NATURAL:
+def apply_participation_stopped(floor: Floor, payload: dict[str, Any]) -> None:
+    """Stop the council. It invites no member until a person continues it."""
+    reason = str(payload.get("reason", ""))
+    if reason in NATURAL_STOPS:
         floor.phase = "synthesis" if floor.policy.moderator in floor.members else "over"
     else:
         floor.stopped = reason
 
 
-def joined(floor: Floor, name: str, profile: dict[str, Any], outside: bool, by: str) -> None:
-    """Somebody new is given the floor like the others; people take it when they like. In a thread
-    he is not meant by what was said before. Agents that bring others do not make it larger."""
+def add_floor_member(
+    floor: Floor, name: str, profile: dict[str, Any], outside: bool, by: str
+) -> None:
+    """Add a member; people need no floor.
+
+    In a thread earlier turns do not concern a new member. A member that an agent invited is a
+    guest and does not count for the thread's size.
+    """
     if is_person(name):
         return
-    known = floor.members.get(name)
-    if floor.threaded and known is None:
+    member = floor.members.get(name)
+    if floor.threaded and member is None:
         floor.had[name] = "joined"
     guest = not is_person(by) and full_name(by) != name
-    guest = guest if known is None else known.guest and guest
-    floor.members[name] = Member(profile=profile, outside=outside, guest=guest)
+    guest = guest if member is None else member.guest and guest
+    floor.members[name] = FloorMember(profile=profile, outside=outside, guest=guest)
 
 
-def left(floor: Floor, name: str) -> None:
+def remove_floor_member(floor: Floor, name: str) -> None:
     floor.members.pop(name, None)
     floor.later.pop(name, None)
-    _settled(floor, name)
-    floor.asks = {ask_id: ask for ask_id, ask in floor.asks.items() if ask.agent != name}
-    floor.wakes = {wake_id: wake for wake_id, wake in floor.wakes.items() if wake.agent != name}
+    _remove_request(floor, name)
+    floor.asks = {
+        request_id: request for request_id, request in floor.asks.items() if request.agent != name
+    }
+    floor.wakes = {
+        invitation_id: invitation
+        for invitation_id, invitation in floor.wakes.items()
+        if invitation.agent != name
+    }

@@ -1,20 +1,20 @@
-"""A person lets a led conversation go on, or puts something to the vote: what counts anew."""
+"""Restart a council after a person continues it or calls a vote."""
 
 from typing import Any
 
 import msgspec
 
-from moot.core.state.floor import FAILED, NOBODY, RUNWAY, Floor, Spent
+from moot.core.state.floor import FAILED_OUTCOMES, NOBODY_ANSWERED, RUNWAY, Floor, FloorSpending
 
 
-def continued(floor: Floor, said: dict[str, Any], at: int) -> None:
-    """``moot.participation.continued``: a person lets it go on; what is spent counts anew."""
-    once_more(floor)
+def apply_participation_continued(floor: Floor, payload: dict[str, Any], at: int) -> None:
+    """Continue a stopped council, with new rounds if it was over."""
+    ask_failed_members_again(floor)
     floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
-    floor.spent, floor.by_agent = Spent(), {}
+    floor.spent, floor.by_agent = FloorSpending(), {}
     floor.called = True
     floor.unsummed = False  # the moderator is asked once more
-    more = said.get("rounds")
+    more = payload.get("rounds")
     if floor.phase == "over" or (isinstance(more, int) and more > 0):
         rounds = floor.policy.rounds + (more if isinstance(more, int) and more > 0 else 1)
         floor.policy = msgspec.structs.replace(floor.policy, rounds=min(rounds, 1000))
@@ -23,28 +23,28 @@ def continued(floor: Floor, said: dict[str, Any], at: int) -> None:
             floor.round, floor.had, floor.hands = floor.round + 1, {}, None
 
 
-def once_more(floor: Floor) -> None:
-    """Who could not answer in this round is asked again."""
-    failed = {name for name, came in floor.had.items() if came in FAILED}
-    floor.had = {name: came for name, came in floor.had.items() if name not in failed}
+def ask_failed_members_again(floor: Floor) -> None:
+    """Forget the outcomes of members that failed in this round."""
+    failed = {name for name, outcome in floor.had.items() if outcome in FAILED_OUTCOMES}
+    floor.had = {name: outcome for name, outcome in floor.had.items() if name not in failed}
     if floor.hands is not None:
-        floor.hands = {name: want for name, want in floor.hands.items() if name not in failed}
-    if floor.stopped == NOBODY:
+        floor.hands = {name: urgency for name, urgency in floor.hands.items() if name not in failed}
+    if floor.stopped == NOBODY_ANSWERED:
         floor.choices = 0
 
 
-def time_given(floor: Floor) -> None:
-    """Agents have time to go on by themselves: where they had none left, they do."""
+def lift_ttl_stop(floor: Floor) -> None:
+    """Lift the stop of an expired time limit; the caller has checked that there is time left."""
     if floor.stopped == RUNWAY:
         floor.stopped = None
 
 
-def put_to_vote(floor: Floor, said: dict[str, Any], at: int) -> None:
-    """``moot.vote.called``: a person's word, so what is spent counts anew; nobody else speaks."""
-    decision = str(said.get("decision", ""))
+def apply_vote_called(floor: Floor, payload: dict[str, Any], at: int) -> None:
+    """Put a person's proposal to the vote. Pending requests to speak are dropped."""
+    decision = str(payload.get("decision", ""))
     if decision != floor.proposal:
         floor.proposal, floor.proposed_in = decision, 0
     floor.phase, floor.votes, floor.asked, floor.later = "vote", {}, {}, {}
-    floor.closer = str(said.get("by", "")) if said.get("close") is True else None
+    floor.closer = str(payload.get("by", "")) if payload.get("close") is True else None
     floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
-    floor.spent, floor.by_agent, floor.unsummed = Spent(), {}, False
+    floor.spent, floor.by_agent, floor.unsummed = FloorSpending(), {}, False

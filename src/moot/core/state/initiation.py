@@ -1,4 +1,4 @@
-"""Who and what began a run that nobody started by hand: a standing agent, a trigger's delivery."""
+"""The start of a run without a caller: its standing agent and its delivery."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -10,17 +10,16 @@ from moot.core.events import Event, NewEvent, event_id
 if TYPE_CHECKING:
     from moot.core.state.run import Run
 
-INITIATED = "roster.run.initiated"
-DELIVERED = "trigger.delivery.attempted"
-#: what tells that a run's cause is another run
-ELSEWHERE = ("parentRunId", "forkedFrom", "causationHostId")
-#: the place of a delivery that was named and not told of yet
-UNTOLD = -1
+RUN_INITIATED = "roster.run.initiated"
+DELIVERY_ATTEMPTED = "trigger.delivery.attempted"
+#: fields of a start whose cause is another run
+OTHER_CAUSES = ("parentRunId", "forkedFrom", "causationHostId")
+#: the sequence of a delivery that the start names and the log does not record yet
+NOT_RECORDED = -1
 
 
-class Member(Struct, frozen=True, kw_only=True):
-    """A standing agent as it was when the run began, and the agent it is an instance of, in the
-    version that was found then."""
+class RunMember(Struct, frozen=True, kw_only=True):
+    """A standing agent at the start of the run, with its agent in the version resolved then."""
 
     roster_id: str
     persona: str
@@ -31,18 +30,18 @@ class Member(Struct, frozen=True, kw_only=True):
 
     def told(self) -> dict[str, str]:
         """As a run's start tells it, beside its id."""
-        said = {
+        payload = {
             "agentId": self.agent_id,
             "persona": self.persona,
             "manifestId": self.manifest_id,
             "version": self.version,
             "channel": self.channel,
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in payload.items() if value is not None}
 
 
-class Delivered(Struct, frozen=True, kw_only=True):
-    """The delivery that led to the run: its id is that of the event which says so."""
+class TriggerDelivery(Struct, frozen=True, kw_only=True):
+    """The delivery that led to the run; its id is the id of the event that records it."""
 
     delivery_id: str
     subscription: str
@@ -51,31 +50,31 @@ class Delivered(Struct, frozen=True, kw_only=True):
 
 
 class Initiation(Struct, frozen=True, kw_only=True):
-    """``trigger`` is what came in, for the run's own nodes; it is the world's word, not ours."""
+    """The cause of a run: ``trigger`` is the inbound content for its nodes and is untrusted."""
 
     source: str
-    member: Member | None = None
-    delivered: Delivered | None = None
+    member: RunMember | None = None
+    delivered: TriggerDelivery | None = None
     trigger: dict[str, Any] | None = None
     #: see ``moot.core.triggers.hops``
     hops: int = 0
 
 
-def beginning(run_id: str, workflow_id: str, begun: Initiation) -> list[NewEvent]:
-    """What stands right after the run's start. Ids and names only, nothing that came in."""
-    said: list[NewEvent] = []
-    delivered, member = begun.delivered, begun.member
+def initiation_events(run_id: str, workflow_id: str, initiation: Initiation) -> list[NewEvent]:
+    """Return the events after the run's start. They hold ids and names, no inbound content."""
+    events: list[NewEvent] = []
+    delivered, member = initiation.delivered, initiation.member
     if member is not None:
         payload = {
             "rosterId": member.roster_id,
             "persona": member.persona,
             "agentId": member.agent_id,
             "workflowId": workflow_id,
-            "triggerSource": begun.source,
+            "triggerSource": initiation.source,
         }
         if delivered is not None:
             payload["triggerSubscriptionId"] = delivered.subscription
-        said.append(NewEvent(INITIATED, payload))
+        events.append(NewEvent(RUN_INITIATED, payload))
     if delivered is not None:
         attempted = {
             "subscriptionId": delivered.subscription,
@@ -84,85 +83,95 @@ def beginning(run_id: str, workflow_id: str, begun: Initiation) -> list[NewEvent
             "outcome": "delivered",
             "runId": run_id,
         }
-        said.append(NewEvent(DELIVERED, attempted, event_id=delivered.delivery_id))
-    return said
+        events.append(NewEvent(DELIVERY_ATTEMPTED, attempted, event_id=delivered.delivery_id))
+    return events
 
 
-def id_at(run: "Run", sequence: int) -> str:
-    """The id of the run's event of this number."""
+def event_id_at(run: "Run", sequence: int) -> str:
+    """Return the id of the run's event at this sequence."""
     if run.delivery is not None and run.delivery[0] == sequence:
         return run.delivery[1]
     return event_id(run.run_id, sequence)
 
 
-def begun(run: "Run", start: Event) -> None:
-    """Whom the run's start has found, the one whose run began it, and the delivery it promises."""
-    said = start.payload
-    run.delivery = promised(start)
+def apply_initiation(run: "Run", start: Event) -> None:
+    """Apply the standing agents and the delivery that the run's start names."""
+    payload = start.payload
+    run.delivery = promised_delivery(start)
     run.members = {
-        str(name): Member(
+        str(name): RunMember(
             roster_id=str(name),
-            persona=found["persona"],
-            agent_id=found["agentId"],
-            manifest_id=found.get("manifestId"),
-            version=found.get("version"),
-            channel=found.get("channel"),
+            persona=fields["persona"],
+            agent_id=fields["agentId"],
+            manifest_id=fields.get("manifestId"),
+            version=fields.get("version"),
+            channel=fields.get("channel"),
         )
-        for name, found in said.get("members", {}).items()
+        for name, fields in payload.get("members", {}).items()
     }
-    run.member = run.members.get(said.get("member", ""))
+    run.member = run.members.get(payload.get("member", ""))
 
 
-def _initiated(run: "Run", event: Event, at: int) -> None:
-    said = event.payload
-    told = Member(roster_id=said["rosterId"], persona=said["persona"], agent_id=said["agentId"])
-    run.member = run.members.get(told.roster_id, told)
+def _apply_run_initiated(run: "Run", event: Event, at: int) -> None:
+    payload = event.payload
+    member = RunMember(
+        roster_id=payload["rosterId"], persona=payload["persona"], agent_id=payload["agentId"]
+    )
+    run.member = run.members.get(member.roster_id, member)
 
 
-def _delivered(run: "Run", event: Event, at: int) -> None:
+def _apply_delivery_attempted(run: "Run", event: Event, at: int) -> None:
     run.delivery = (event.sequence, event.event_id)
 
 
-def promised(start: Event) -> tuple[int, str] | None:
-    """The delivery that a run's start names as its cause. It has yet to be told of."""
-    given = start.payload
-    if start.causation_id is UNSET or any(key in given for key in ELSEWHERE):
+def promised_delivery(start: Event) -> tuple[int, str] | None:
+    """Return the delivery that the start names as its cause; the log records it later."""
+    payload = start.payload
+    if start.causation_id is UNSET or any(key in payload for key in OTHER_CAUSES):
         return None
-    return (UNTOLD, start.causation_id)
+    return (NOT_RECORDED, start.causation_id)
 
 
-def own_id(run: "Run", event: Event) -> str:
-    """The id that the run's next event must have."""
-    if event.type == DELIVERED and run.delivery is not None and run.delivery[0] == UNTOLD:
+def next_event_id(run: "Run", event: Event) -> str:
+    """Return the id that the run's next event must have."""
+    if (
+        event.type == DELIVERY_ATTEMPTED
+        and run.delivery is not None
+        and run.delivery[0] == NOT_RECORDED
+    ):
         return run.delivery[1]
     return event_id(run.run_id, run.next_sequence)
 
 
-def told(run: "Run", event: Event) -> dict[str, Any] | None:
-    """What an event that says who or what began the run must say; None where none may stand."""
-    said, inherited = event.payload, run.inherited > 0
-    if event.type == INITIATED and run.next_sequence == 1:
+def expected_initiation(run: "Run", event: Event) -> dict[str, Any] | None:
+    """Return the payload that an initiation event must have here; None where none is allowed."""
+    payload, is_inherited = event.payload, run.inherited > 0
+    if event.type == RUN_INITIATED and run.next_sequence == 1:
         names = ("rosterId", "persona", "agentId", "triggerSource")
-        expected = {name: str(said.get(name)) for name in names}
+        expected = {name: str(payload.get(name)) for name in names}
         expected["workflowId"] = run.workflow_id
-        known = said.get("triggerSubscriptionId")
-        return expected if known is None else {**expected, "triggerSubscriptionId": str(known)}
-    if event.type == DELIVERED and run.next_sequence in (1, 2):
-        if not inherited and (run.delivery is None or run.delivery[0] != UNTOLD):
+        subscription = payload.get("triggerSubscriptionId")
+        return (
+            expected
+            if subscription is None
+            else {**expected, "triggerSubscriptionId": str(subscription)}
+        )
+    if event.type == DELIVERY_ATTEMPTED and run.next_sequence in (1, 2):
+        if not is_inherited and (run.delivery is None or run.delivery[0] != NOT_RECORDED):
             return None
-        runs = said.get("runId") if inherited else run.run_id
-        attempt = said.get("attempt")
+        run_id = payload.get("runId") if is_inherited else run.run_id
+        attempt = payload.get("attempt")
         return {
-            "subscriptionId": str(said.get("subscriptionId")),
-            "dedupKey": str(said.get("dedupKey")),
+            "subscriptionId": str(payload.get("subscriptionId")),
+            "dedupKey": str(payload.get("dedupKey")),
             "attempt": attempt if type(attempt) is int and attempt > 0 else 1,
             "outcome": "delivered",
-            "runId": runs,
+            "runId": run_id,
         }
     return None
 
 
 HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    INITIATED: _initiated,
-    DELIVERED: _delivered,
+    RUN_INITIATED: _apply_run_initiated,
+    DELIVERY_ATTEMPTED: _apply_delivery_attempted,
 }

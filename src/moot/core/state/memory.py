@@ -1,9 +1,8 @@
-"""What of memory a run sees: where its own is, how far it had come when the run or the turn of its
-supervisor began, and whose later writes it knows of. No entry is in the state of a run.
+"""The memory that a run sees: its scope, its revision, and later writes that count.
 
-Within a run memory stands still at its beginning, apart from what the run itself and its completed
-children write. In the loop of a supervisor, and after it, it stands still at the beginning of each
-turn, and what a turn writes is seen from the next one on.
+The state of a run holds no entries. A run sees memory as of its start, plus its own writes and
+those of its completed children. In the loop of a supervisor, and after it, a run sees memory as of
+the start of the turn; writes of a turn are visible from the next turn on.
 """
 
 import re
@@ -13,40 +12,40 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct
 
 from moot.core.events import Event, NewEvent
-from moot.core.memory import context, is_ref
+from moot.core.memory import is_ref, sharing_scope
 from moot.core.secrets import secrets_in
 from moot.core.workflows.definition import SUPERVISOR
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run
-    from moot.core.workflows.graph import Flow, FlowNode
+    from moot.core.workflows.flow import Flow, FlowNode
 
-#: events that say how far memory had come
+#: events that record the revision of memory
 BEGINNINGS = frozenset({"run.started", "node.started"})
-MARK = "memoryRevision"
+REVISION_HINT = "memoryRevision"
 
-#: shorter secrets are too common to be looked for in what is remembered; in names they are not
+#: the shortest secrets that are redacted in content and in names; shorter ones are too common
 SHORTEST_SECRET = 8
 SHORTEST_IN_NAMES = 4
 
 
-class Inherited(Struct, frozen=True):
-    """Writes of the run that this one was forked from, up to the place of the fork."""
+class InheritedWrites(Struct, frozen=True):
+    """Writes of the run that this one was forked from, below the sequence of the fork."""
 
     run: str
     root: str
     below: int
 
 
-class Memory(Struct, omit_defaults=True):
-    """Where a run's memory is, and as of which revision of the tenant's journal it sees it."""
+class RunMemory(Struct, omit_defaults=True):
+    """The scope of a run's memory, and the revision of the tenant's journal that the run sees."""
 
     scope: str
-    #: None where nobody wrote it down: the run sees memory as it is
+    #: None when it is not recorded: the run sees the newest memory
     revision: int | None = None
-    #: the runs this one comes from, the first of them first
+    #: the ancestors of this run, the oldest first
     ancestors: list[str] = []
-    inherited: list[Inherited] = []
+    inherited: list[InheritedWrites] = []
     #: the revision is that of a supervisor's turn
     turn: bool = False
     #: of a branch: child of its source -> the fork of it that the branch has, and run of such a
@@ -55,122 +54,124 @@ class Memory(Struct, omit_defaults=True):
     given: dict[str, int] = {}
 
 
-def begun(run: "Run", said: Any) -> Memory:
-    """The memory of a run that begins, as its first event tells."""
-    if not isinstance(said, dict):
-        return Memory(default_scope(run.run_id, run.scope_id))
+def memory_from_start(run: "Run", payload: Any) -> RunMemory:
+    """Return the memory that the run's first event describes."""
+    if not isinstance(payload, dict):
+        return RunMemory(default_scope(run.run_id, run.scope_id))
     inherited = [
-        Inherited(each["run"], each["root"], each["below"]) for each in said.get("inherited", [])
+        InheritedWrites(each["run"], each["root"], each["below"])
+        for each in payload.get("inherited", [])
     ]
-    return Memory(
-        said.get("scope", run.run_id),
-        said.get("revision"),
-        list(said.get("ancestors", [])),
+    return RunMemory(
+        payload.get("scope", run.run_id),
+        payload.get("revision"),
+        list(payload.get("ancestors", [])),
         inherited,
     )
 
 
-def turned(run: "Run", hints: dict[str, Any]) -> None:
-    """A supervisor's turn begins."""
-    if MARK in hints and run.memory is not None:
-        run.memory.revision, run.memory.turn = hints[MARK], True
+def apply_supervisor_turn(run: "Run", hints: dict[str, Any]) -> None:
+    """Move the memory to the revision of a supervisor's turn that begins."""
+    if REVISION_HINT in hints and run.memory is not None:
+        run.memory.revision, run.memory.turn = hints[REVISION_HINT], True
 
 
 def default_scope(run_id: str, scope_id: str | None) -> str:
     return scope_id if scope_id is not None and is_ref(scope_id) else run_id
 
 
-def scope_of(run: "Run") -> str:
+def memory_scope(run: "Run") -> str:
     return run.memory.scope if run.memory is not None else default_scope(run.run_id, run.scope_id)
 
 
-def ancestors_of(run: "Run") -> list[str]:
+def ancestor_runs(run: "Run") -> list[str]:
     return run.memory.ancestors if run.memory is not None else []
 
 
-def root_of(run: "Run") -> str:
-    return (ancestors_of(run) or [run.run_id])[0]
+def family_root(run: "Run") -> str:
+    return (ancestor_runs(run) or [run.run_id])[0]
 
 
-def child_forked(run: "Run", child: str, fork: str, given: Any) -> None:
-    """What a child of the source had written by then is what the branch's own child had written."""
+def add_forked_child(run: "Run", child: str, fork: str, copied: Any) -> None:
+    """Count the writes of the source's child, up to the fork, as writes of the branch's child."""
     if run.memory is not None:
         run.memory.forks = {**run.memory.forks, child: fork}
-        run.memory.given = {**run.memory.given, **given}
+        run.memory.given = {**run.memory.given, **copied}
 
 
-def marked(new: NewEvent, flow: "Flow", revision: int) -> None:
-    """Writes down how far memory has come, where a run or a turn of its supervisor begins."""
-    if new.type == "run.started":
-        new.payload["memory"] = {**new.payload.get("memory", {}), "revision": revision}
+def record_revision(event: NewEvent, flow: "Flow", revision: int) -> None:
+    """Add the revision of memory to an event that begins a run or a supervisor's turn."""
+    if event.type == "run.started":
+        event.payload["memory"] = {**event.payload.get("memory", {}), "revision": revision}
         return
-    hints = new.hints or {}
-    node = flow.nodes.get(new.node_id or "")
-    first = new.payload.get("attempt") == 1 or "again" in hints
+    hints = event.hints or {}
+    node = flow.nodes.get(event.node_id or "")
+    first = event.payload.get("attempt") == 1 or "again" in hints
     if node is not None and node.type.type_id == SUPERVISOR and first:
-        new.hints = {**hints, MARK: revision}
+        event.hints = {**hints, REVISION_HINT: revision}
 
 
-def carried(was: Event, new: NewEvent) -> None:
-    """A turn that is worked out anew sees what it saw."""
-    if was.hints is not UNSET and MARK in was.hints:
-        new.hints = {**(new.hints or {}), MARK: was.hints[MARK]}
+def carry_revision(recorded: Event, new: NewEvent) -> None:
+    """Copy the revision to a turn that is decided again."""
+    if recorded.hints is not UNSET and REVISION_HINT in recorded.hints:
+        new.hints = {**(new.hints or {}), REVISION_HINT: recorded.hints[REVISION_HINT]}
 
 
-def forked(event: Event, from_seq: int) -> dict[str, Any]:
-    """The memory of a fork of the run that began with this event: that of its source, with what
-    the source had written by then."""
-    said = event.payload.get("memory")
-    if not isinstance(said, dict):
+def memory_of_fork(event: Event, from_seq: int) -> dict[str, Any]:
+    """Return the memory of a fork: that of its source, with the source's writes before the fork."""
+    memory = event.payload.get("memory")
+    if not isinstance(memory, dict):
         return {}
-    kept = {key: said[key] for key in ("scope", "revision") if key in said}
-    root = (said.get("ancestors") or [event.run_id])[0]
-    before = [{**each, "below": min(each["below"], from_seq)} for each in said.get("inherited", [])]
-    mine = {"run": event.run_id, "root": root, "below": from_seq}
-    return {"memory": {**kept, "inherited": [*before, mine]}}
+    own = {key: memory[key] for key in ("scope", "revision") if key in memory}
+    root = (memory.get("ancestors") or [event.run_id])[0]
+    before = [
+        {**each, "below": min(each["below"], from_seq)} for each in memory.get("inherited", [])
+    ]
+    source = {"run": event.run_id, "root": root, "below": from_seq}
+    return {"memory": {**own, "inherited": [*before, source]}}
 
 
 # -- which writes a run sees ---------------------------------------------------------------------
 
 
-class View(Struct, frozen=True):
-    """What a run sees: everything up to a revision, and later writes of these families."""
+class MemoryView(Struct, frozen=True):
+    """All writes up to a revision, and later writes of these families of runs."""
 
     revision: int | None
     roots: tuple[str, ...] = ()
 
 
-def view(run: "Run") -> View:
+def memory_view(run: "Run") -> MemoryView:
     memory = run.memory
     if memory is None or memory.revision is None:
-        return View(None)
+        return MemoryView(None)
     if memory.turn:
-        return View(memory.revision)
-    roots = [root_of(run), *(each.root for each in memory.inherited)]
-    return View(memory.revision, tuple(dict.fromkeys(roots)))
+        return MemoryView(memory.revision)
+    roots = [family_root(run), *(each.root for each in memory.inherited)]
+    return MemoryView(memory.revision, tuple(dict.fromkeys(roots)))
 
 
-def knows_of(run: "Run", author: str, sequence: int, ancestors: list[str]) -> bool:
-    """Whether a later write is the run's own, or that of a child that has completed."""
+def can_see_write(run: "Run", author: str, sequence: int, ancestors: list[str]) -> bool:
+    """Return whether a later write is the run's own, or that of a completed child."""
     line = [*ancestors, author]
     for name, below in _authors(run):
         if author == name:
             return sequence < below
         if name in ancestors:
             child = line[line.index(name) + 1]
-            return _completed(run, child) and sequence < _given(run, author, sequence)
+            return _is_completed(run, child) and sequence < _write_limit(run, author, sequence)
     return False
 
 
-def _completed(run: "Run", child: str) -> bool:
+def _is_completed(run: "Run", child: str) -> bool:
     forks = run.memory.forks if run.memory is not None else {}
     return run.children.get(forks.get(child, child)) == "completed"
 
 
-def _given(run: "Run", author: str, sequence: int) -> int:
-    """Below which place its writes count; anywhere, unless it lived on after the fork."""
-    known = run.memory.given if run.memory is not None else {}
-    return known.get(author, sequence + 1)
+def _write_limit(run: "Run", author: str, sequence: int) -> int:
+    """Return the sequence below which the author's writes count."""
+    limits = run.memory.given if run.memory is not None else {}
+    return limits.get(author, sequence + 1)
 
 
 def _authors(run: "Run") -> Iterator[tuple[str, int]]:
@@ -179,23 +180,24 @@ def _authors(run: "Run") -> Iterator[tuple[str, int]]:
         yield each.run, each.below
 
 
-def ref_of(run: "Run", node: "FlowNode") -> str:
-    """The memory a node uses unless it names another one: its agent's own, one that is shared,
-    else the run's."""
+def memory_ref(run: "Run", node: "FlowNode") -> str:
+    """Return the node's default memory: its agent's own, else a shared one, else the run's."""
     agent = node.definition.agent
     pinned = agent.get("memoryRef") if isinstance(agent, dict) else None
     if isinstance(pinned, str):
         return pinned
     sharing = node.definition.config.get("agentSharing")
-    own = scope_of(run)
-    return context(sharing, own) if isinstance(sharing, str) else own
+    own = memory_scope(run)
+    return sharing_scope(sharing, own) if isinstance(sharing, str) else own
 
 
 # -- what must not be remembered -----------------------------------------------------------------
 
 
-def redacted(text: str, sealed: Iterable[dict[str, Any]], shortest: int = SHORTEST_SECRET) -> str:
-    """The text with the name of each secret in place of its value, the longest first."""
+def redact_secrets(
+    text: str, sealed: Iterable[dict[str, Any]], shortest: int = SHORTEST_SECRET
+) -> str:
+    """Replace each secret by its name, the longest first."""
     names = {
         secret: _secret_id(name)
         for values in sealed
@@ -207,9 +209,9 @@ def redacted(text: str, sealed: Iterable[dict[str, Any]], shortest: int = SHORTE
         return text
     longest_first = sorted(names, key=lambda secret: (-len(secret), secret))
     pattern = "|".join(map(re.escape, longest_first))
-    return re.sub(pattern, lambda found: f"[REDACTED:{names[found[0]]}]", text)
+    return re.sub(pattern, lambda match: f"[REDACTED:{names[match[0]]}]", text)
 
 
 def _secret_id(name: str) -> str:
-    """``var:token`` is the secret token."""
+    """Return ``token`` for ``var:token``."""
     return name.partition(":")[2].replace(":", ".") or name

@@ -1,10 +1,18 @@
-"""The state of one node of a run, and of a pause."""
+"""The state of one node of a run, and the fold of its events."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from moot.core.state.status import NodeStatus
+from moot.core.events import Event, millis
+from moot.core.state import agents, memory, remote_children, supervisor
+from moot.core.state.status import GOING, NodeStatus
+
+if TYPE_CHECKING:
+    from moot.core.state.run import Run
+
+CHILD_FORKED = "moot.child.forked"
 
 NODE_ENDS = {
     "node.completed": NodeStatus.COMPLETED,
@@ -15,6 +23,8 @@ NODE_ENDS = {
 
 
 class NodeState(Struct, omit_defaults=True):
+    """The current attempt of a node, and its result."""
+
     status: NodeStatus
     attempt: int = 0
     started_at: int = 0
@@ -28,32 +38,159 @@ class NodeState(Struct, omit_defaults=True):
     child: str | None = None
     children: int = 0
     results: list[Any] | None = None
-    #: of an attested child: the newest event of its handoff, and what it gave, until a person
-    #: has looked at it
+    #: of an attested child: the newest event of its handoff, and its outputs until a person has
+    #: reviewed them
     link: int = 0
     held: dict[str, Any] | None = None
     #: child -> how many runs it may lead to
     lent: dict[str, int] = {}
-    #: what the last question of this attempt was answered with
+    #: the answer to the last question of this attempt
     answer: list[Any] = []
-    #: of a dispatch node: living child -> number of its worker; child -> where its end stands
+    #: of a dispatch node: living child -> number of its worker; child -> sequence of its end
     living: dict[str, int] = {}
     ends: dict[str, int] = {}
-    #: those of the living that wait for somebody, and how
+    #: living child that waits -> its status
     waits: dict[str, str] = {}
-    #: attempts that failed and were tried again; one that a pause cut short is none of them
+    #: failed attempts that were retried; an attempt that a pause cut short does not count
     failures: int = 0
-    #: how long this attempt was none of the node's work: the run was paused, or somebody was asked
+    #: time of this attempt in which the run was paused or the node waited for an answer
     paused_ms: int = 0
-    #: type of event -> how often the agent of this attempt has said it (deltas: in the open block)
+    #: event type -> how many of them the agent of this attempt has caused (deltas: in this block)
     said: dict[str, int] = {}
-    #: tool call that has not come back -> where it stands
+    #: tool call that has not returned -> its sequence
     calls: dict[str, int] = {}
-    #: decision of this attempt -> what a person has made of it
+    #: decision of this attempt -> a person's answer to it
     rulings: dict[str, Any] = {}
 
 
-class Pause(Struct, omit_defaults=True):
-    requested_at: int
-    policy: str
-    reason: str | None = None
+def node_id_of(event: Event) -> str:
+    return event.node_id if event.node_id is not UNSET else event.payload.get("nodeId", "")
+
+
+def due_time(event: Event) -> str | None:
+    """Return the due time of the wait that the event begins."""
+    hints = event.hints if event.hints is not UNSET else {}
+    due: str | None = hints.get("dueAt", event.payload.get("dueAt"))
+    return due
+
+
+def _apply_node_started(run: "Run", event: Event, at: int) -> None:
+    payload = event.payload
+    node_id = node_id_of(event)
+    due = due_time(event)
+    hints = event.hints if event.hints is not UNSET else {}
+    before = run.nodes.get(node_id) if "again" not in hints else None
+    run.nodes[node_id] = NodeState(
+        status=NodeStatus.RUNNING,
+        attempt=payload.get("attempt", 1),
+        started_at=at,
+        started_seq=event.sequence,
+        due=millis(due) if due else None,
+        failures=before.failures if before is not None else 0,
+    )
+    run.active[node_id] = None
+    run.executions += 1
+    agents.apply_pinned_agent(run, payload.get("agent"))
+    for name in hints.get("again", ()):  # the nodes of a loop that begins its next round
+        node = run.nodes.pop(name, None)
+        if node is not None:
+            run.attempts[name] = node.attempt
+    if "again" in hints:
+        run.attempts[node_id] = payload.get("attempt", 1) - 1
+    memory.apply_supervisor_turn(run, hints)
+
+
+def _apply_node_ended(run: "Run", event: Event, at: int) -> None:
+    payload = event.payload
+    node_id = node_id_of(event)
+    node = run.nodes.setdefault(node_id, NodeState(status=NodeStatus.RUNNING))
+    node.status = NODE_ENDS[event.type]
+    node.ended_seq = event.sequence
+    node.due = None
+    node.outputs = payload.get("outputs", node.outputs)
+    node.error = payload.get("error")
+    node.reason = payload.get("reason")
+    node.results = node.held = None
+    hints = event.hints if event.hints is not UNSET else {}
+    run.spent += remote_children.count_kept_runs(run, node, hints)
+    node.living, node.ends, node.waits, node.answer = {}, {}, {}, []
+    node.said, node.calls, node.rulings = {}, {}, {}
+    if run.orchestrator is not None:
+        supervisor.apply_decision_answer(run.orchestrator, hints)
+    run.interrupts.pop(node_id, None)
+    run.mirrored.pop(node_id, None)
+    if node.child is not None and run.children.get(node.child) is None:
+        status = hints.get("childStatus", (node.outputs or {}).get("childStatus"))
+        remote_children.release_child(run, event, node.child, status, at)
+    run.active.pop(node_id, None)
+
+
+def _apply_node_retried(run: "Run", event: Event, at: int) -> None:
+    node = run.nodes.get(node_id_of(event))
+    if node is not None:
+        hints = event.hints if event.hints is not UNSET else {}
+        node.status = NodeStatus.RETRYING
+        node.failures += 1
+        node.due = at + event.payload.get("delayMs", 0)
+        node.error = event.payload.get("lastError")
+        run.spent += remote_children.count_kept_runs(run, node, hints)
+        if node.child is not None and event.hints is not UNSET:
+            remote_children.release_child(run, event, node.child, hints.get("childStatus"), at)
+        node.child = None
+        run.mirrored.pop(node_id_of(event), None)
+
+
+def _apply_node_dispatched(run: "Run", event: Event, at: int) -> None:
+    """Apply the begin, a wait or the end of a child.
+
+    The child begins where the event has a loan or a peer request in its hints, or no status.
+    """
+    child = event.payload.get("childRunId", "")
+    hints = event.hints if event.hints is not UNSET else {}
+    began = "tree" in hints or "askId" in hints
+    status = None if began else event.payload.get("childStatus")
+    node = run.nodes.get(node_id_of(event))
+    if status in GOING:
+        supervisor.apply_child_status(run, node_id_of(event), child, str(status))
+        return
+    run.mirrored.pop(node_id_of(event), None)
+    if "askId" in hints:
+        remote_children.identify_remote_child(run, node, event, hints["askId"])
+        return
+    remote_children.release_child(run, event, child, status, at)
+    run.children[child] = status
+    if node is None:
+        return
+    if status is None:
+        if "worker" in hints:
+            node.living[child] = hints["worker"]
+        else:
+            node.child, node.lent = child, {}
+        if "tree" in hints:
+            node.lent[child] = hints["tree"]
+        node.children += 1
+    else:
+        node.child = None
+        node.results = [*(node.results or []), hints.get("result")]
+
+
+def _apply_child_forked(run: "Run", event: Event, at: int) -> None:
+    """Replace the source's child by the branch's own child."""
+    old, new = event.payload["childRunId"], event.payload["forkRunId"]
+    run.children = remote_children.rename_key(run.children, old, new)
+    hints = event.hints if event.hints is not UNSET else {}
+    memory.add_forked_child(run, old, new, hints.get("given", {}))
+    if run.orchestrator is not None:
+        run.orchestrator.links = remote_children.rename_key(run.orchestrator.links, old, new)
+    node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
+    if node is not None:
+        remote_children.rename_node_child(node, old, new)
+
+
+HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
+    "node.started": _apply_node_started,
+    "node.retried": _apply_node_retried,
+    "node.dispatched": _apply_node_dispatched,
+    **dict.fromkeys(NODE_ENDS, _apply_node_ended),
+    CHILD_FORKED: _apply_child_forked,
+}

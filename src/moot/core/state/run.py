@@ -1,7 +1,7 @@
 """The state of a run and its fold.
 
-The fold owns its state and changes it in place: O(1) per event, total, never raises on what it
-does not know. The state holds counters and references, never transcripts.
+The fold owns its state and changes it in place: O(1) per event. It is total: it ignores events that
+it does not know. The state holds counters and references, never transcripts.
 """
 
 import sys
@@ -13,32 +13,45 @@ from msgspec import UNSET, Struct
 from moot.core.events import Event, millis
 from moot.core.state import (
     agents,
+    conversation,
     initiation,
-    lineage,
+    interrupt,
+    memory,
+    node,
     remote_children,
-    run_started,
+    seats,
     supervisor,
+    titles,
+    usage,
     values,
 )
-from moot.core.state import conversation as waiting
-from moot.core.state.memory import Memory, turned
-from moot.core.state.node import NODE_ENDS, NodeState, Pause
-from moot.core.state.remote_children import Abroad
-from moot.core.state.seats import HANDLERS as SEATING
+from moot.core.state.conversation import Conversation
+from moot.core.state.initiation import RunMember
+from moot.core.state.interrupt import Interrupt, InterruptAnswer
+from moot.core.state.memory import RunMemory
+from moot.core.state.node import NodeState
+from moot.core.state.remote_children import RemoteChild
 from moot.core.state.status import GOING, TERMINAL, TRANSITIONS, WAITING, WAITS, NodeStatus, Status
-from moot.core.state.usage import HANDLERS as CHARGING
-from moot.core.state.usage import Used
-from moot.core.trace import Trace
+from moot.core.state.usage import ModelUsage
+from moot.core.trace import Trace, parse_trace
 
-#: a cached state of another version is thrown away and folded anew
+#: a snapshot of another version is thrown away, and the log is folded again
 FOLD_VERSION = 22
 
 #: more events than any log has
 EVERYTHING = sys.maxsize
 
 
+class RunPause(Struct, omit_defaults=True):
+    """A pause that waits for the running nodes to finish."""
+
+    requested_at: int
+    policy: str
+    reason: str | None = None
+
+
 class Run(Struct):
-    """Everything that is so about a run, given its log."""
+    """The state of one run, folded from its log."""
 
     run_id: str
     tenant: str = ""
@@ -47,7 +60,7 @@ class Run(Struct):
     workflow_id: str = ""
     definition: str = ""
     principal: str = ""
-    #: who speaks when the run's own question is put
+    #: the person in whose name the run's own question is asked
     person: str = "user"
     engine_version: str = ""
     started_at: int = 0
@@ -66,7 +79,7 @@ class Run(Struct):
     executions: int = 0
     outputs: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
-    #: attempts of the node that used all of them up, and the run with it
+    #: attempts of the node that used up all of its attempts and failed the run
     dead_after: int = 0
     tags: list[str] = []
     metadata: dict[str, Any] = {}
@@ -75,18 +88,18 @@ class Run(Struct):
     limits: dict[str, int] = {}
     parent_run: str | None = None
     parent_node: str | None = None
-    #: what it may do of what its principal may; None is all of it
+    #: the subset of its principal's rights that the run has; None is all of them
     rights: list[str] | None = None
     depth: int = 0
-    #: the run on another host that this one was started by, as its caller said
+    #: the run on another host that started this one, as the caller reported it
     origin: dict[str, Any] | None = None
-    #: the place in a trace that it was given
+    #: the caller's place in a trace
     trace: Trace | None = None
-    #: the run this one was made from, where and how
+    #: the run this one was forked from, at which sequence and how
     forked_from: dict[str, Any] | None = None
-    memory: Memory | None = None
+    memory: RunMemory | None = None
     orchestrator: supervisor.Orchestrator | None = None
-    #: the agent that has the work in hand
+    #: the agent that does the work now
     agent: dict[str, Any] | None = None
     #: agent@channel -> the version that serves this run
     versions: dict[str, str] = {}
@@ -96,25 +109,25 @@ class Run(Struct):
     with_parent: bool = False
     #: child run -> its status when it ended, or None while it lives
     children: dict[str, str | None] = {}
-    #: runs that children which have ended had led to, themselves among them
+    #: runs that ended children have led to, the children included
     spent: int = 0
-    used: Used | None = None
-    #: name a child on another host was asked for by -> what is known of it
-    abroad: dict[str, Abroad] = {}
-    #: node -> how the child it waits for waits itself
+    used: ModelUsage | None = None
+    #: request id of a child on another host -> its state
+    abroad: dict[str, RemoteChild] = {}
+    #: node -> the waiting status of its child
     mirrored: dict[str, str] = {}
-    #: node -> its open question; node -> who answered its last one
-    interrupts: dict[str, waiting.Interrupt] = {}
-    answered: dict[str, waiting.Answered] = {}
+    #: node -> its open question; node -> the answer to its last question
+    interrupts: dict[str, Interrupt] = {}
+    answered: dict[str, InterruptAnswer] = {}
     #: node -> its conversation, open or closed
-    conversations: dict[str, waiting.Conversation] = {}
-    #: standing agents it names; the one it is the work of; where its delivery stands, by which id
-    members: dict[str, initiation.Member] = {}
-    member: initiation.Member | None = None
+    conversations: dict[str, Conversation] = {}
+    #: standing agents that the run names; the one it works for; sequence and id of its delivery
+    members: dict[str, RunMember] = {}
+    member: RunMember | None = None
     delivery: tuple[int, str] | None = None
-    #: what came in and began it: the world's word, for its nodes to read
+    #: the inbound item that began the run; its content is untrusted
     trigger: dict[str, Any] | None = None
-    pause: Pause | None = None
+    pause: RunPause | None = None
     paused_at: int = 0
     active_ms: int = 0
     active_since: int = 0
@@ -125,17 +138,17 @@ class Run(Struct):
 
     @property
     def replayed(self) -> bool:
-        """Whether it only says again what another run was told: nothing may be done for it."""
+        """A replay repeats the log of another run: the host does no work for it."""
         return self.forked_from is not None and self.forked_from.get("mode") == "replay"
 
     @property
     def inherited(self) -> int:
-        """How many of its events are another run's, said again. Those of a replay all are."""
+        """The number of events copied from another run. Of a replay all are copies."""
         if self.replayed:
             return EVERYTHING
-        mark = self.forked_from or {}
-        given = mark.get("given", mark.get("fromSeq"))
-        return max(given, 1) if isinstance(given, int) else 0
+        fork = self.forked_from or {}
+        copied = fork.get("given", fork.get("fromSeq"))
+        return max(copied, 1) if isinstance(copied, int) else 0
 
     @property
     def going(self) -> bool:
@@ -145,20 +158,19 @@ class Run(Struct):
         return self.rights is None or scope in self.rights
 
     def suspend(self, node_id: str) -> None:
-        node = self.nodes.get(node_id)
-        if node is not None:
-            node.status = NodeStatus.SUSPENDED
-            node.due = self.interrupts[node_id].due if node_id in self.interrupts else None
+        state = self.nodes.get(node_id)
+        if state is not None:
+            state.status = NodeStatus.SUSPENDED
+            state.due = self.interrupts[node_id].due if node_id in self.interrupts else None
 
     def unsuspend(self, node_id: str) -> None:
-        node = self.nodes.get(node_id)
-        if node is not None and node.status is NodeStatus.SUSPENDED:
-            node.status = NodeStatus.RUNNING
-            node.due = None
+        state = self.nodes.get(node_id)
+        if state is not None and state.status is NodeStatus.SUSPENDED:
+            state.status = NodeStatus.RUNNING
+            state.due = None
 
 
 def fold(run_id: str, events: Iterable[Event]) -> Run:
-    """What is so, given the log."""
     run = Run(run_id)
     for event in events:
         apply(run, event)
@@ -166,8 +178,11 @@ def fold(run_id: str, events: Iterable[Event]) -> Run:
 
 
 def apply(run: Run, event: Event, at: int | None = None, strict: bool = False) -> None:
-    """One more event. An unknown type only moves the position. Who knows the event's time in ms
-    may say it; it is the one its timestamp tells. ``strict`` is for logs that others wrote."""
+    """Apply one event. An event of an unknown type only moves the position.
+
+    A caller that knows the event's time in ms can pass it as ``at``; it must be the time in the
+    timestamp. ``strict`` raises on malformed payloads; it is for logs of other hosts.
+    """
     if at is None:
         at = millis(event.timestamp)
     transition = TRANSITIONS.get(event.type)
@@ -181,28 +196,28 @@ def apply(run: Run, event: Event, at: int | None = None, strict: bool = False) -
                 run.spent += event.hints.get("runs", 0)
         except (AttributeError, KeyError, TypeError, ValueError):
             if strict:
-                raise  # else a payload of no known form says nothing
+                raise  # otherwise a malformed payload has no effect
         if run.interrupts or run.mirrored or run.status in WAITING:
-            _restate(run, at)
+            _update_status(run, at)
     run.next_sequence = event.sequence + 1
     run.updated_at = at
 
 
-def _standing(run: Run) -> Status:
-    """A run that goes on waits when every node that holds it open waits."""
+def _current_status(run: Run) -> Status:
+    """Return a waiting status when every active node waits, else running."""
     if len(run.active) <= len(run.interrupts) + len(run.mirrored):
-        for asked in run.interrupts.values():
-            return WAITS.get(asked.kind, Status.WAITING_INPUT)
+        for question in run.interrupts.values():
+            return WAITS.get(question.kind, Status.WAITING_INPUT)
         for status in run.mirrored.values():
             return Status(status)
     return Status.RUNNING
 
 
-def _restate(run: Run, at: int) -> None:
-    """Waiting time is not active time."""
+def _update_status(run: Run, at: int) -> None:
+    """Set the status, and stop the active time while the run waits."""
     if run.status not in GOING:
         return
-    status = _standing(run)
+    status = _current_status(run)
     if status is Status.RUNNING and run.status is not Status.RUNNING:
         run.active_since = at
     elif status is not Status.RUNNING and run.status is Status.RUNNING:
@@ -210,174 +225,107 @@ def _restate(run: Run, at: int) -> None:
     run.status = status
 
 
-def _dead_lettered(run: Run, event: Event, _: int) -> None:
+def _apply_run_started(run: Run, event: Event, at: int) -> None:
+    payload = event.payload
+    owner = payload.get("owner", {})
+    run.tenant = run.tenant or owner.get("tenant", "")
+    run.principal = owner.get("principal", "")
+    run.person = payload.get("person", "user")
+    run.workflow_id = payload.get("workflowId", "")
+    run.definition = payload.get("definition", "")
+    run.engine_version = payload.get("engineVersion", "")
+    run.started_at = run.active_since = at
+    run.inputs = dict(payload.get("inputs", {}))
+    run.variables = dict(payload.get("variables", {}))
+    run.declared = list(payload.get("channels", {}))
+    run.channels = {
+        name: list(default) if isinstance(default, list) else default
+        for name, default in payload.get("channels", {}).items()
+        if default is not None
+    }
+    run.tags = list(payload.get("tags", []))
+    run.metadata = payload.get("metadata", {})
+    run.configurable = payload.get("configurable", {})
+    run.scope_id = payload.get("scopeId")
+    run.limits = dict(payload.get("limits", {}))
+    run.parent_run = payload.get("parentRunId")
+    run.parent_node = payload.get("parentNodeId")
+    run.rights = payload.get("rights")
+    run.trigger = payload.get("trigger")
+    run.depth = payload.get("depth", 0)
+    run.forked_from = payload.get("forkedFrom")
+    run.memory = memory.memory_from_start(run, payload["memory"]) if "memory" in payload else None
+    run.versions = dict(payload.get("agentVersions", {}))
+    run.origin = payload.get("origin")
+    trace = payload.get("trace", {})
+    run.trace = parse_trace(trace.get("traceparent"), trace.get("tracestate"))
+    initiation.apply_initiation(run, event)
+
+
+def _apply_run_dead_lettered(run: Run, event: Event, _: int) -> None:
     run.dead_after = event.payload.get("attempts", 0)
 
 
-def _ended(run: Run, event: Event, at: int) -> None:
+def _apply_run_ended(run: Run, event: Event, at: int) -> None:
     run.ended_at = at
     run.outputs = event.payload.get("outputs", run.outputs)
     run.error = event.payload.get("error", run.error)
     run.with_parent = "parentRunId" in event.payload
-    remote_children.ended(run, at)
+    remote_children.stop_remote_children(run, at)
     run.pause = None
-    run.spent += supervisor.lent(run)  # who lives on is not counted any more
+    run.spent += supervisor.count_lent_runs(run)  # children that live on count in full
     run.active = {}
     run.interrupts = {}
     run.mirrored = {}
-    for conversation in run.conversations.values():
-        conversation.open = False
+    for each in run.conversations.values():
+        each.open = False
 
 
-def _paused(run: Run, event: Event, at: int) -> None:
-    if _standing(run) is Status.RUNNING:  # a pause may have drained while the rest waits
+def _apply_run_paused(run: Run, event: Event, at: int) -> None:
+    if _current_status(run) is Status.RUNNING:  # a pause may have drained while the rest waits
         run.active_ms += max(0, at - run.active_since)
     run.paused_at = at
     run.pause = None
     for node_id in run.active:
-        node = run.nodes[node_id]
-        alone = node.child is None and node.held is None and not node.living and not node.ends
-        if node.status is NodeStatus.RUNNING and alone:
-            node.status = NodeStatus.INTERRUPTED
-            node.due = None
+        state = run.nodes[node_id]
+        alone = state.child is None and state.held is None and not state.living and not state.ends
+        if state.status is NodeStatus.RUNNING and alone:
+            state.status = NodeStatus.INTERRUPTED
+            state.due = None
 
 
-def _resumed(run: Run, event: Event, at: int) -> None:
+def _apply_run_resumed(run: Run, event: Event, at: int) -> None:
     for node_id in run.active:
-        if node_id not in run.interrupts:  # whose time counts when it is answered
+        if node_id not in run.interrupts:  # the time of an open interrupt counts at its answer
             run.nodes[node_id].paused_ms += max(0, at - run.paused_at)
     run.active_since = at
     run.paused_at = 0
 
 
-def _pause_requested(run: Run, event: Event, at: int) -> None:
-    said = event.payload
-    run.pause = Pause(at, said.get("drainPolicy", "drain-current-node"), said.get("reason"))
-
-
-def _node_started(run: Run, event: Event, at: int) -> None:
-    said = event.payload
-    node_id = _node_id(event)
-    due = lineage.due_of(event)
-    hints = event.hints if event.hints is not UNSET else {}
-    before = run.nodes.get(node_id) if "again" not in hints else None
-    run.nodes[node_id] = NodeState(
-        status=NodeStatus.RUNNING,
-        attempt=said.get("attempt", 1),
-        started_at=at,
-        started_seq=event.sequence,
-        due=millis(due) if due else None,
-        failures=before.failures if before is not None else 0,
-    )
-    run.active[node_id] = None
-    run.executions += 1
-    agents.took_over(run, said.get("agent"))
-    for name in hints.get("again", ()):  # the nodes of a loop that goes round once more
-        found = run.nodes.pop(name, None)
-        if found is not None:
-            run.attempts[name] = found.attempt
-    if "again" in hints:
-        run.attempts[node_id] = said.get("attempt", 1) - 1
-    turned(run, hints)
-
-
-def _node_ended(run: Run, event: Event, at: int) -> None:
-    said = event.payload
-    node_id = _node_id(event)
-    node = run.nodes.setdefault(node_id, NodeState(status=NodeStatus.RUNNING))
-    node.status = NODE_ENDS[event.type]
-    node.ended_seq = event.sequence
-    node.due = None
-    node.outputs = said.get("outputs", node.outputs)
-    node.error = said.get("error")
-    node.reason = said.get("reason")
-    node.results = node.held = None
-    hints = event.hints if event.hints is not UNSET else {}
-    run.spent += remote_children.kept(run, node, hints)
-    node.living, node.ends, node.waits, node.answer = {}, {}, {}, []
-    node.said, node.calls, node.rulings = {}, {}, {}
-    if run.orchestrator is not None:
-        supervisor.answered(run.orchestrator, hints)
-    run.interrupts.pop(node_id, None)
-    run.mirrored.pop(node_id, None)
-    if node.child is not None and run.children.get(node.child) is None:
-        status = hints.get("childStatus", (node.outputs or {}).get("childStatus"))
-        remote_children.given_back(run, event, node.child, status, at)
-    run.active.pop(node_id, None)
-
-
-def _node_retried(run: Run, event: Event, at: int) -> None:
-    node = run.nodes.get(_node_id(event))
-    if node is not None:
-        node.status = NodeStatus.RETRYING
-        node.failures += 1
-        node.due = at + event.payload.get("delayMs", 0)
-        node.error = event.payload.get("lastError")
-        run.spent += remote_children.kept(
-            run, node, event.hints if event.hints is not UNSET else {}
-        )
-        if node.child is not None and event.hints is not UNSET:
-            remote_children.given_back(run, event, node.child, event.hints.get("childStatus"), at)
-        node.child = None
-        run.mirrored.pop(_node_id(event), None)
-
-
-def _dispatched(run: Run, event: Event, at: int) -> None:
-    """With what it was lent or asked for by, or without a status, a child began; else it waits,
-    runs again, or has ended."""
-    child = event.payload.get("childRunId", "")
-    hints = event.hints if event.hints is not UNSET else {}
-    began = "tree" in hints or "askId" in hints
-    status = None if began else event.payload.get("childStatus")
-    node = run.nodes.get(_node_id(event))
-    if status in GOING:
-        supervisor.child_waits(run, _node_id(event), child, str(status))
-        return
-    run.mirrored.pop(_node_id(event), None)
-    if "askId" in hints:
-        remote_children.found(run, node, event, hints["askId"])
-        return
-    remote_children.given_back(run, event, child, status, at)
-    run.children[child] = status
-    if node is None:
-        return
-    if status is None:
-        if "worker" in hints:
-            node.living[child] = hints["worker"]
-        else:
-            node.child, node.lent = child, {}
-        if "tree" in hints:
-            node.lent[child] = hints["tree"]
-        node.children += 1
-    else:
-        node.child = None
-        node.results = [*(node.results or []), hints.get("result")]
-
-
-def _node_id(event: Event) -> str:
-    return event.node_id if event.node_id is not UNSET else event.payload.get("nodeId", "")
+def _apply_pause_requested(run: Run, event: Event, at: int) -> None:
+    payload = event.payload
+    policy = payload.get("drainPolicy", "drain-current-node")
+    run.pause = RunPause(at, policy, payload.get("reason"))
 
 
 HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
-    "run.started": run_started.started,
-    "run.completed": _ended,
-    "run.failed": _ended,
-    "run.cancelled": _ended,
-    "run.dead_lettered": _dead_lettered,
-    "run.paused": _paused,
-    "run.resumed": _resumed,
-    "moot.pause.requested": _pause_requested,
-    "node.started": _node_started,
-    "node.retried": _node_retried,
-    "node.dispatched": _dispatched,
-    **dict.fromkeys(NODE_ENDS, _node_ended),
+    "run.started": _apply_run_started,
+    "run.completed": _apply_run_ended,
+    "run.failed": _apply_run_ended,
+    "run.cancelled": _apply_run_ended,
+    "run.dead_lettered": _apply_run_dead_lettered,
+    "run.paused": _apply_run_paused,
+    "run.resumed": _apply_run_resumed,
+    "moot.pause.requested": _apply_pause_requested,
+    **node.HANDLERS,
     **values.HANDLERS,
-    **waiting.HANDLERS,
+    **interrupt.HANDLERS,
+    **conversation.HANDLERS,
+    **titles.HANDLERS,
     **supervisor.HANDLERS,
-    **lineage.HANDLERS,
     **agents.HANDLERS,
     **remote_children.HANDLERS,
-    **CHARGING,
-    **SEATING,
+    **usage.HANDLERS,
+    **seats.HANDLERS,
     **initiation.HANDLERS,
 }

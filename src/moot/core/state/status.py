@@ -1,9 +1,11 @@
-"""The statuses of runs and nodes, and which events lead from one to the next."""
+"""Statuses of runs and nodes, and the events that lead from one to the next."""
 
 from enum import StrEnum
 
 
 class Status(StrEnum):
+    """The status of a run."""
+
     PENDING = "pending"
     RUNNING = "running"
     PAUSED = "paused"
@@ -18,15 +20,15 @@ class Status(StrEnum):
 
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 LIVE = frozenset(Status) - TERMINAL
-#: alive and not paused: running, or running and waiting for somebody
+#: live and not paused: running, or waiting for an answer
 GOING = frozenset(
     {Status.RUNNING, Status.WAITING_APPROVAL, Status.WAITING_INPUT, Status.WAITING_EXTERNAL}
 )
 
-#: going, but for somebody's answer
+#: waiting for an answer
 WAITING = GOING - {Status.RUNNING}
 
-#: kind of interrupt -> the status of a run that does nothing but wait for it
+#: kind of interrupt -> the status of a run that only waits for it
 WAITS: dict[str, Status] = {
     "approval": Status.WAITING_APPROVAL,
     "low-confidence": Status.WAITING_APPROVAL,
@@ -50,6 +52,8 @@ TRANSITIONS: dict[str, tuple[frozenset[Status], Status]] = {
 
 
 class NodeStatus(StrEnum):
+    """The status of a node's current attempt."""
+
     RUNNING = "running"
     RETRYING = "retrying"
     INTERRUPTED = "interrupted"

@@ -1,6 +1,6 @@
-"""What a run's supervisor has decided, given the log: who it is, its newest decision, its workers.
+"""Fold the supervisor of a run: its newest decision and its workers.
 
-The supervisor is set by the first decision and stays for the run's life.
+The first decision sets the supervisor for the whole run.
 """
 
 from collections.abc import Callable
@@ -16,32 +16,34 @@ if TYPE_CHECKING:
     from moot.core.state.node import NodeState
     from moot.core.state.run import Run
 
-#: what an approval of a decision is about
+#: artifact type of an approval that is about a decision
 DECISION = "orchestrator-decision"
 
 
 class Orchestrator(Struct, omit_defaults=True):
+    """The supervisor of a run, with its newest decision."""
+
     agent_id: str
     decisions: int = 0
-    #: of these, the ones it took itself; the others a person put in their place
+    #: decisions of the supervisor itself; a person made the others
     own: int = 0
-    #: the turn of the newest decision, counted from 1, and where it began
+    #: the turn of the newest decision, counted from 1, and the sequence at which it began
     iteration: int = 0
     began: int = 0
-    #: the newest decision; empty when a person took it back
+    #: the newest decision; empty when a person rejected it
     decision: dict[str, Any] = {}
     decided_seq: int = 0
-    #: how its question to a person is put, where the decision said so
+    #: the routing of its question to a person, if the decision set one
     routing: str | None = None
     #: children started by dispatch nodes
     dispatched: int = 0
     #: living child -> the newest event of its handoff
     links: dict[str, int] = {}
-    #: how the workers of the newest decision ended, in that order
+    #: results of the newest decision's workers, in the order of their ends
     workers: list[dict[str, Any]] = []
-    #: what a person said to the newest decision, if anything was asked
+    #: a person's answer to the newest decision, if it asked a question
     answer: list[Any] = []
-    #: a person has agreed to the newest decision, for as many attempts as it takes
+    #: a person has approved the newest decision, for all of its attempts
     ratified: bool = False
 
     @property
@@ -50,60 +52,60 @@ class Orchestrator(Struct, omit_defaults=True):
         return self.decision.get("kind") == "terminate"
 
 
-def asks(run: "Run", owner: Any) -> bool:
-    """Whether a conversation of this owner is its question to a person."""
-    order = run.orchestrator
-    if order is None or owner != order.agent_id:
+def is_supervisor_question(run: "Run", owner: Any) -> bool:
+    """Return whether a conversation of this owner is the supervisor's question to a person."""
+    orchestrator = run.orchestrator
+    if orchestrator is None or owner != orchestrator.agent_id:
         return False
-    return bool(order.decision.get("kind") == "ask-user")
+    return bool(orchestrator.decision.get("kind") == "ask-user")
 
 
-def _decided(run: "Run", event: Event, at: int) -> None:
-    said = event.payload
+def _apply_decided(run: "Run", event: Event, at: int) -> None:
+    payload = event.payload
     if run.orchestrator is None:
-        run.orchestrator = Orchestrator(said.get("agentId", ""))
-    found = run.orchestrator
+        run.orchestrator = Orchestrator(payload.get("agentId", ""))
+    orchestrator = run.orchestrator
     hints = event.hints if event.hints is not UNSET else {}
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
-    found.decisions += 1
-    found.own += "dispatch" not in hints
-    turn = said.get("iteration", found.decisions)
-    if turn != found.iteration:
-        found.began = node.started_seq if node is not None else event.sequence
-    found.iteration = turn
-    found.workers, found.answer, found.ratified = [], [], False
-    found.decision = said.get("decision", {})
-    found.decided_seq = event.sequence
-    found.routing = hints.get("routing")
+    orchestrator.decisions += 1
+    orchestrator.own += "dispatch" not in hints
+    turn = payload.get("iteration", orchestrator.decisions)
+    if turn != orchestrator.iteration:
+        orchestrator.began = node.started_seq if node is not None else event.sequence
+    orchestrator.iteration = turn
+    orchestrator.workers, orchestrator.answer, orchestrator.ratified = [], [], False
+    orchestrator.decision = payload.get("decision", {})
+    orchestrator.decided_seq = event.sequence
+    orchestrator.routing = hints.get("routing")
     if hints.get("dispatch") in run.nodes:
-        run.nodes[hints["dispatch"]].answer = []  # it was about the decision before
+        run.nodes[hints["dispatch"]].answer = []  # it belongs to the previous decision
 
 
-def _handed(run: "Run", event: Event, at: int) -> None:
-    """One step of a handoff."""
-    said = event.payload
-    found, child = run.orchestrator, said.get("childRunId")
-    phase = said.get("phase", "")
+def _apply_handoff_step(run: "Run", event: Event, at: int) -> None:
+    """Apply one step of a handoff to a worker or an attested child."""
+    payload = event.payload
+    orchestrator, child = run.orchestrator, payload.get("childRunId")
+    phase = payload.get("phase", "")
     if phase == "dispatch.failed":
-        remote_children.refused(run, event, at)
+        remote_children.apply_dispatch_failed(run, event, at)
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if node is not None and child is not None and node.child == child:
-        _attested(run, event, node, phase)
+        _apply_attested_step(run, event, node, phase)
         return
-    if found is None or child is None:
+    if orchestrator is None or child is None:
         return
     if phase == "dispatch.succeeded":
-        found.links[child] = event.sequence
-        found.dispatched += 1
+        orchestrator.links[child] = event.sequence
+        orchestrator.dispatched += 1
     elif phase.startswith("child."):
-        found.links.pop(child, None)
-        remote_children.left(run, event, child, at)
-        _over(run, event, child, phase.removeprefix("child."))
-        found.workers.append(_told(said, phase.removeprefix("child.")))
+        orchestrator.links.pop(child, None)
+        remote_children.release_remote_child(run, event, child, at)
+        _apply_worker_ended(run, event, child, phase.removeprefix("child."))
+        orchestrator.workers.append(_worker_result(payload, phase.removeprefix("child.")))
 
 
-def _attested(run: "Run", event: Event, node: "NodeState", phase: str) -> None:
-    """One step of the handoff to a child that no supervisor asked for."""
+def _apply_attested_step(run: "Run", event: Event, node: "NodeState", phase: str) -> None:
+    """Apply one step of a handoff to a child that no supervisor requested."""
     node.link = event.sequence
     if phase.startswith("child.") and node.child is not None:
         run.children[node.child] = phase.removeprefix("child.")
@@ -113,27 +115,30 @@ def _attested(run: "Run", event: Event, node: "NodeState", phase: str) -> None:
         node.held = hints.get("held")
 
 
-def ratified(run: "Run", action: str | None) -> None:
-    """A person has looked at the newest decision."""
+def apply_ratification(run: "Run", action: str | None) -> None:
     if run.orchestrator is not None and action == "accept":
         run.orchestrator.ratified = True
 
 
-def answered(found: Orchestrator, hints: dict[str, Any]) -> None:
-    """What a person said to a decision: an answer to its question, or that it shall be none."""
+def apply_decision_answer(orchestrator: Orchestrator, hints: dict[str, Any]) -> None:
+    """Apply a person's answer to a decision's question, or the rejection of the decision."""
     if "answer" in hints:
-        found.answer = [hints["answer"]]
+        orchestrator.answer = [hints["answer"]]
     if hints.get("rejected"):
-        found.decision = {}
+        orchestrator.decision = {}
 
 
-def _told(said: dict[str, Any], status: str) -> dict[str, Any]:
-    """A worker's end as its supervisor learns of it."""
-    told = {"workerId": said.get("workerId"), "childRunId": said["childRunId"], "status": status}
-    return {**told, "error": said["error"].get("code")} if "error" in said else told
+def _worker_result(payload: dict[str, Any], status: str) -> dict[str, Any]:
+    """Return a worker's result as the supervisor sees it."""
+    result = {
+        "workerId": payload.get("workerId"),
+        "childRunId": payload["childRunId"],
+        "status": status,
+    }
+    return {**result, "error": payload["error"].get("code")} if "error" in payload else result
 
 
-def _over(run: "Run", event: Event, child: str, status: str) -> None:
+def _apply_worker_ended(run: "Run", event: Event, child: str, status: str) -> None:
     run.children[child] = status
     run.mirrored.pop(event.node_id if event.node_id is not UNSET else "", None)
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
@@ -141,49 +146,48 @@ def _over(run: "Run", event: Event, child: str, status: str) -> None:
         return
     node.living.pop(child, None)
     node.waits.pop(child, None)
-    mirror(run, str(event.node_id), node)
+    mirror_wave(run, str(event.node_id), node)
     node.ends[child] = event.sequence
     hints = event.hints if event.hints is not UNSET else {}
     result = {"child": child, "status": status, **hints.get("result", {})}
     node.results = [*(node.results or []), result]
 
 
-def child_waits(run: "Run", node_id: str, child: str, status: str) -> None:
-    """A child waits for somebody, or goes on again."""
+def apply_child_status(run: "Run", node_id: str, child: str, status: str) -> None:
+    """Record that a child waits for an answer, or runs again."""
     node = run.nodes.get(node_id)
-    shown = run.mirrored if node is None or child not in node.living else node.waits
-    place = node_id if shown is run.mirrored else child
+    statuses = run.mirrored if node is None or child not in node.living else node.waits
+    key = node_id if statuses is run.mirrored else child
     if status in WAITING:
-        shown[place] = status
-        remote_children.waited(run, child)
+        statuses[key] = status
+        remote_children.count_wait(run, child)
     else:
-        shown.pop(place, None)
+        statuses.pop(key, None)
     if node is not None and node.living:
-        mirror(run, node_id, node)
+        mirror_wave(run, node_id, node)
 
 
-def _asked_anew(run: "Run", event: Event, at: int) -> None:
-    """A branch has a child of its own on another host: of how its source's waited nothing is left,
-    the handoff goes on as it stood."""
-    old, new = remote_children.renewed(run, event, at)
+def _apply_asked_anew(run: "Run", event: Event, at: int) -> None:
+    """Replace the source's remote child by the branch's own; only its waiting status is reset."""
+    old, new = remote_children.replace_remote_child(run, event, at)
     if run.orchestrator is not None:
-        run.orchestrator.links = remote_children.renamed(run.orchestrator.links, old, new)
+        run.orchestrator.links = remote_children.rename_key(run.orchestrator.links, old, new)
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if node is not None:
-        remote_children.goes_by(node, old, new)
-        child_waits(run, str(event.node_id), new, "running")
+        remote_children.rename_node_child(node, old, new)
+        apply_child_status(run, str(event.node_id), new, "running")
 
 
-def mirror(run: "Run", node_id: str, node: "NodeState") -> None:
-    """A wave waits when everyone who is left of it waits; it is shown as the first of them."""
+def mirror_wave(run: "Run", node_id: str, node: "NodeState") -> None:
+    """Show the node as waiting when all of its living workers wait, with the first one's status."""
     if node.living and all(child in node.waits for child in node.living):
         run.mirrored[node_id] = node.waits[next(iter(node.living))]
     else:
         run.mirrored.pop(node_id, None)
 
 
-def lent(run: "Run") -> int:
-    """How many runs the living children may lead to, themselves among them."""
+def count_lent_runs(run: "Run") -> int:
+    """Count the runs that the living children may lead to, the children included."""
     return sum(
         node.lent.get(child, 0)
         for name in run.active
@@ -194,7 +198,7 @@ def lent(run: "Run") -> int:
 
 
 HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    "runOrchestrator.decided": _decided,
-    "core.workflowChain.event": _handed,
-    remote_children.ASKED_ANEW: _asked_anew,
+    "runOrchestrator.decided": _apply_decided,
+    "core.workflowChain.event": _apply_handoff_step,
+    remote_children.ASKED_ANEW: _apply_asked_anew,
 }

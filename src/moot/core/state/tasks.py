@@ -1,4 +1,4 @@
-"""Tasks in a conversation: asked of one participant, open until its result is told."""
+"""Fold and check tasks of a conversation; a task is open until its result arrives."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ MOST_TASKS = 1024
 Turn = dict[str, Any]
 
 
-class Task(Struct, omit_defaults=True):
-    """What somebody was asked to do, by its turn."""
+class ThreadTask(Struct, omit_defaults=True):
+    """An open task: its addressee, its author, and the turn that set it."""
 
     to: str
     by: str
@@ -23,35 +23,42 @@ class Task(Struct, omit_defaults=True):
     at: int
 
 
-def kind_of(turn: Turn) -> str:
-    """``task``, ``result`` or anything else."""
+def turn_kind(turn: Turn) -> str:
+    """Return ``task``, ``result`` or another kind from the turn's metadata."""
     meta = turn.get("meta")
     return str(meta.get("kind", "")) if isinstance(meta, dict) else ""
 
 
-def heard(tasks: dict[int, Task], turn: Turn, sequence: int, at: int) -> None:
-    """Part of the fold: a task is open, or is done."""
-    kind, to = kind_of(turn), turn.get("to")
+def apply_task_turn(tasks: dict[int, ThreadTask], turn: Turn, sequence: int, at: int) -> None:
+    """Open a task, or remove a finished one."""
+    kind, to = turn_kind(turn), turn.get("to")
     if kind == "task" and isinstance(to, str) and len(tasks) < MOST_TASKS:
         index = turn.get("turnIndex", 0)
-        tasks[sequence] = Task(full_name(to), str(turn.get("from", "")), index, at)
+        tasks[sequence] = ThreadTask(full_name(to), str(turn.get("from", "")), index, at)
     elif kind == "result":
-        done = turn["meta"].get("replyTo")
-        tasks.pop(done if type(done) is int else -1, None)
+        task_seq = turn["meta"].get("replyTo")
+        tasks.pop(task_seq if type(task_seq) is int else -1, None)
 
 
-def check(tasks: dict[int, Task], people: dict[str, dict[str, Any]], turn: Turn) -> Turn:
-    """The turn as it is said. ``people``: who takes part -> what is known of him."""
-    match kind_of(turn):
+def check_task_turn(
+    tasks: dict[int, ThreadTask], people: dict[str, dict[str, Any]], turn: Turn
+) -> Turn:
+    """Return the turn with its addressee resolved; raise when it is not a valid task or result.
+
+    ``people`` maps participants to their profiles.
+    """
+    match turn_kind(turn):
         case "task":
-            return _task(tasks, people, turn)
+            return _check_task(tasks, people, turn)
         case "result":
-            return _result(tasks, turn)
+            return _check_result(tasks, turn)
         case _:
             return turn
 
 
-def _task(tasks: dict[int, Task], people: dict[str, dict[str, Any]], turn: Turn) -> Turn:
+def _check_task(
+    tasks: dict[int, ThreadTask], people: dict[str, dict[str, Any]], turn: Turn
+) -> Turn:
     if len(tasks) >= MOST_TASKS:
         raise TooManyTasks(f"At most {MOST_TASKS} tasks are open at a time; finish some.")
     to = turn.get("to")
@@ -59,19 +66,21 @@ def _task(tasks: dict[int, Task], people: dict[str, dict[str, Any]], turn: Turn)
         raise BadRequest("A task is for one participant: to.", field="to")
     if is_person(to) or to in people:
         return turn
-    could, _ = mentions.meant(to.removeprefix("host:"), people)
-    if len(could) > 1:
-        raise BadRequest("Several could be meant; name one by its id.", field="to", could=could)
-    if not could:
+    candidates, _ = mentions.match_mention(to.removeprefix("host:"), people)
+    if len(candidates) > 1:
+        raise BadRequest(
+            "Several could be meant; name one by its id.", field="to", could=candidates
+        )
+    if not candidates:
         raise ParticipantNotInvited(
             "Nobody of this name takes part; invite him first.", speakerId=to, roster=list(people)
         )
-    return {**turn, "to": could[0]}
+    return {**turn, "to": candidates[0]}
 
 
-def _result(tasks: dict[int, Task], turn: Turn) -> Turn:
-    place = turn["meta"].get("replyTo")
-    task = tasks.get(place) if type(place) is int else None
+def _check_result(tasks: dict[int, ThreadTask], turn: Turn) -> Turn:
+    task_seq = turn["meta"].get("replyTo")
+    task = tasks.get(task_seq) if type(task_seq) is int else None
     if task is None:
         raise TaskNotOpen("A result names the task it is of, which must be open: meta.reply_to.")
     speaker = full_name(str(turn["from"]))

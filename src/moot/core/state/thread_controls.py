@@ -1,28 +1,27 @@
-"""The state of a thread, folded from its controls: who is invited, muted, prodded; what is on.
+"""Fold the controls of a thread: members, mutes, prods and switches.
 
-A control acts on what comes after it. What a control does not say correctly is kept in the log and
-ignored here: a fold never raises.
+A control acts on later events only. The fold never raises: it ignores the parts of a control that
+are not valid.
 """
 
-import re
 from collections.abc import Collection
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from moot.core.json.nesting import too_deep
+from moot.core.state.control_content import (
+    MOST_NAMES,
+    control_targets,
+    duration_ms,
+    parse_control,
+    switch_value,
+)
+from moot.core.state.mutes import apply_mute, apply_unmute
 from moot.core.text.names import full_name, is_person
 
-#: a hundred years; a longer time is no time
-LONGEST_S = 100 * 365 * 86_400
-#: a time in words: 90s, 10m, 2h, 1d
-_SPAN = re.compile(r"([0-9]{1,9}) ?([smhd])")
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
-
-class Member(Struct, omit_defaults=True):
-    """Somebody who was invited or joined."""
+class ThreadMember(Struct, omit_defaults=True):
+    """A participant who was invited or has joined."""
 
     profile: dict[str, Any] = {}
     invited_by: str = ""
@@ -33,16 +32,18 @@ class Member(Struct, omit_defaults=True):
     outside: bool = False
 
 
-class Held(Struct):
-    """A seat that somebody has: his own word for it, and since when (ms)."""
+class SeatClaim(Struct):
+    """The seat of a program: the word it chose for itself, and since when (ms)."""
 
     seat: str
     at: int
 
 
-class ThreadState(Struct, omit_defaults=True):
+class ThreadControls(Struct, omit_defaults=True):
+    """The state that the controls of a thread have led to."""
+
     paused: bool = False
-    #: participant -> until when (ms), 0 for good
+    #: participant -> end of the mute (ms), 0 for good
     muted: dict[str, int] = {}
     prodded: list[str] = []
     done: list[str] = []
@@ -50,94 +51,85 @@ class ThreadState(Struct, omit_defaults=True):
     discussion: bool = False
     allow_agent_mentions: bool = False
     invited_auto: bool = False
-    members: dict[str, Member] = {}
-    #: what somebody is doing, where that was to be written down
+    members: dict[str, ThreadMember] = {}
+    #: participant -> presence, for presence that is recorded
     presence: dict[str, str] = {}
-    #: people who began it or have spoken; they are here without an invitation
+    #: people who began the thread or have spoken; they need no invitation
     people: list[str] = []
-    #: whom a person has sent away: they come back when they are invited, not by speaking
+    #: participants whom a person sent away: they return by invitation, not by speaking
     away: list[str] = []
-    #: how it was, by which that is taken back: until when (ms) those were muted who may speak
-    #: again, 0 for good; and what was known of those who went last
+    #: for undo: ends of the mutes (ms, 0 for good) that were lifted, and the profiles of the
+    #: participants who left last
     lifted: dict[str, int] = {}
     gone: dict[str, dict[str, Any]] = {}
-    #: somebody was invited once; from then on only members speak, were there none left
+    #: the thread has had an invitation; from then on only members speak
     by_invitation: bool = False
-    #: which program has a name: one at a time
-    seats: dict[str, Held] = {}
+    #: participant -> the one program that has its name
+    seats: dict[str, SeatClaim] = {}
 
 
-#: controls that count when a person uses them, or the host says that one is over
-OF_PEOPLE = frozenset(
+#: controls that count only from a person or from the host
+PEOPLE_ONLY = frozenset(
     {"mute", "unmute", "pause", "prod", "ttl_seconds", "discussion", "invited_auto"}
 )
 
-#: names that one control may be about, characters of one, and names that one state holds of a kind
-MOST_TARGETS = 256
-LONGEST_TARGET = 256
-MOST_NAMES = 1024
-#: profiles that are kept of those who went
+#: profiles that the state holds of participants who left
 MOST_GONE = 8
 
 
-def is_muted(state: ThreadState, name: str, at: int) -> bool:
-    until = state.muted.get(full_name(name))
-    return until is not None and (until == 0 or at < until)
-
-
-def run_out(state: ThreadState, at: int) -> bool:
-    """Whether the time is over in which agents go on by themselves."""
+def is_ttl_over(state: ThreadControls, at: int) -> bool:
+    """Return whether the time is over in which agents may speak without a person."""
     return state.ttl_until is not None and at >= state.ttl_until
 
 
-def heard(state: ThreadState, speaker: str) -> None:
-    """Who speaks has answered the prod and is not done; a person is here from then on."""
+def apply_speaker(state: ThreadControls, speaker: str) -> None:
+    """Clear the speaker's prod and done mark, and note a person who is new here."""
     speaker = full_name(speaker)
-    came(state, speaker)
+    add_person(state, speaker)
     if speaker in state.prodded:
         state.prodded.remove(speaker)
     if speaker in state.done:
         state.done.remove(speaker)
 
 
-def came(state: ThreadState, name: str) -> None:
+def add_person(state: ThreadControls, name: str) -> None:
     if is_person(name) and name not in state.people and len(state.people) < MOST_NAMES:
         state.people.append(name)
 
 
-def people_of(state: ThreadState) -> list[str]:
-    """The people who are here, invited or not."""
+def people_present(state: ThreadControls) -> list[str]:
+    """Return the people in the thread, invited or not."""
     return list(dict.fromkeys([*state.people, *filter(is_person, state.members)]))
 
 
-def prodded_here(state: ThreadState, members: Collection[str]) -> None:
-    """Who is not there cannot be asked to speak, and is not asked when he comes."""
+def drop_absent_prods(state: ThreadControls, members: Collection[str]) -> None:
+    """Forget prods of absent members, so that they do not count when the member joins later."""
     state.prodded = [name for name in state.prodded if name in members or is_person(name)]
 
 
-def joined(state: ThreadState, said: dict[str, Any], at: int) -> None:
-    name = full_name(str(said.get("participantId", "")))
+def apply_participant_joined(state: ThreadControls, payload: dict[str, Any], at: int) -> None:
+    name = full_name(str(payload.get("participantId", "")))
     state.by_invitation = True
     state.away = [each for each in state.away if each != name]
     state.gone.pop(name, None)
     before = state.members.get(name)
-    state.members[name] = Member(
-        profile={**(before.profile if before else {}), **_object(said.get("profile"))},
-        invited_by=str(said.get("by", "")),
+    state.members[name] = ThreadMember(
+        profile={**(before.profile if before else {}), **_object_or_empty(payload.get("profile"))},
+        invited_by=str(payload.get("by", "")),
         invited_at=before.invited_at if before else at,
-        from_turn=before.from_turn if before else int(said.get("fromTurn", 0)),
-        outside=said.get("outside") is True,
+        from_turn=before.from_turn if before else int(payload.get("fromTurn", 0)),
+        outside=payload.get("outside") is True,
     )
 
 
-def present(state: ThreadState, said: dict[str, Any]) -> None:
-    name = full_name(str(said.get("from", "")))
+def apply_presence(state: ThreadControls, payload: dict[str, Any]) -> None:
+    name = full_name(str(payload.get("from", "")))
     if len(state.presence) < MOST_NAMES or name in state.presence:
-        state.presence[name] = str(said.get("state", ""))
+        state.presence[name] = str(payload.get("state", ""))
 
 
-def left(state: ThreadState, said: dict[str, Any]) -> None:
-    name, by = full_name(str(said.get("participantId", ""))), str(said.get("by", ""))
+def apply_participant_left(state: ThreadControls, payload: dict[str, Any]) -> None:
+    name, by = full_name(str(payload.get("participantId", ""))), str(payload.get("by", ""))
     member = state.members.pop(name, None)
     if member is not None and member.profile:
         state.gone = dict([*state.gone.items(), (name, member.profile)][-MOST_GONE:])
@@ -145,151 +137,70 @@ def left(state: ThreadState, said: dict[str, Any]) -> None:
         state.away = [*state.away, name][-MOST_NAMES:]
 
 
-def control(state: ThreadState, said: dict[str, Any], at: int) -> None:
-    """One control event; each key of its content is one act. What is for people, and the host, is
-    not done for anybody else, whatever a log says."""
-    content, sender = meant(said.get("content")), str(said.get("from", ""))
+def apply_control(state: ThreadControls, payload: dict[str, Any], at: int) -> None:
+    """Apply each key of the control's content.
+
+    Controls in ``PEOPLE_ONLY`` have no effect from other senders, whatever the log holds.
+    """
+    content, sender = parse_control(payload.get("content")), str(payload.get("from", ""))
     if not isinstance(content, dict):
         return
-    may = is_person(sender) or sender == "system"
-    for word, act in ACTS.items():
-        if word in content and (may or word not in OF_PEOPLE):
-            act(state, content[word], said, at)
+    is_allowed = is_person(sender) or sender == "system"
+    for word, handler in CONTROL_HANDLERS.items():
+        if word in content and (is_allowed or word not in PEOPLE_ONLY):
+            handler(state, content[word], payload, at)
 
 
-def meant(content: Any) -> Any:
-    """A control may be the text of an object, and a mute may say its time in words. Whoever checks
-    one and whoever acts on it read it here, so that neither sees in it what the other does not."""
-    if not isinstance(content, str):
-        return _timed(content)
-    try:
-        body = content.encode()
-        found = None if too_deep(body) else msgspec.json.decode(body)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return content
-    return _timed(found) if isinstance(found, dict) else content
-
-
-def _timed(content: Any) -> Any:
-    """``{"mute": ["id"], "for": "10m"}`` and ``{"mute": ["id"], "seconds": 600}`` are
-    ``{"mute": {"targets": ["id"], "seconds": 600}}``. A time that nobody can read stays as it is,
-    so that nobody is muted for good by mistake."""
-    if not isinstance(content, dict) or "mute" not in content:
-        return content
-    value = content["mute"]
-    mute = value if isinstance(value, dict) else {"targets": value}
-    said = mute if "for" in mute else content
-    if "seconds" in mute or not {"for", "seconds"} & said.keys():
-        return content
-    seconds = _in_seconds(said["for"]) if "for" in said else said["seconds"]
-    kept = {key: each for key, each in mute.items() if key != "for"}
-    rest = {key: each for key, each in content.items() if key not in ("for", "seconds")}
-    return {**rest, "mute": {**kept, "seconds": seconds}}
-
-
-def _in_seconds(said: Any) -> Any:
-    parts = _SPAN.fullmatch(said) if isinstance(said, str) else None
-    return said if parts is None else int(parts[1]) * _UNITS[parts[2]]
-
-
-def _mute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    if isinstance(value, dict) and value.get("mode", "hard") != "hard":
-        return
-    timed = isinstance(value, dict) and "seconds" in value
-    wait = _milliseconds(value["seconds"]) if timed else None
-    if timed and wait is None:
-        return
-    for name in targets(value):
-        if len(state.muted) < MOST_NAMES or name in state.muted:
-            state.muted[name] = at + wait if wait is not None else 0
-            state.lifted.pop(name, None)
-
-
-def _unmute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    for name in targets(value):
-        until = state.muted.pop(name, None)
-        if until is not None and (until == 0 or at < until) and len(state.lifted) < MOST_NAMES:
-            state.lifted[name] = until
-
-
-def _pause(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    if (on := _on(value)) is not None:
+def _apply_pause(state: ThreadControls, value: Any, payload: dict[str, Any], at: int) -> None:
+    if (on := switch_value(value)) is not None:
         state.paused = on
 
 
-def _prod(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    prodded = dict.fromkeys([*state.prodded, *targets(value)])
+def _apply_prod(state: ThreadControls, value: Any, payload: dict[str, Any], at: int) -> None:
+    prodded = dict.fromkeys([*state.prodded, *control_targets(value)])
     state.prodded = list(prodded)[:MOST_NAMES]
     state.done = [name for name in state.done if name not in prodded]
 
 
-def _done(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    name = full_name(str(said.get("from", "")))
+def _apply_done(state: ThreadControls, value: Any, payload: dict[str, Any], at: int) -> None:
+    name = full_name(str(payload.get("from", "")))
     if value is True and name not in state.done and len(state.done) < MOST_NAMES:
         state.done.append(name)
 
 
-def _ttl(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    """None: for as long as they like."""
-    wait = _milliseconds(value)
-    if wait is not None or value is None:
-        state.ttl_until = None if wait is None else at + wait
+def _apply_ttl(state: ThreadControls, value: Any, payload: dict[str, Any], at: int) -> None:
+    """Set the time limit; None removes it."""
+    duration = duration_ms(value)
+    if duration is not None or value is None:
+        state.ttl_until = None if duration is None else at + duration
 
 
-def _discussion(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    if (on := _on(value)) is not None:
+def _apply_discussion(state: ThreadControls, value: Any, payload: dict[str, Any], at: int) -> None:
+    if (on := switch_value(value)) is not None:
         mentions = value.get("allow_agent_mentions") if isinstance(value, dict) else None
         state.discussion = on
         state.allow_agent_mentions = mentions if isinstance(mentions, bool) else on
 
 
-def _invited_auto(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    if (on := _on(value)) is not None:
+def _apply_invited_auto(
+    state: ThreadControls, value: Any, payload: dict[str, Any], at: int
+) -> None:
+    if (on := switch_value(value)) is not None:
         state.invited_auto = on
 
 
-def targets(value: Any) -> list[str]:
-    """``["id"]`` or ``{"targets": ["id"]}``; nobody for what is neither."""
-    found = value.get("targets") if isinstance(value, dict) else value
-    if not isinstance(found, list) or len(found) > MOST_TARGETS:
-        return []
-    names = [name for name in found if isinstance(name, str)]
-    return [full_name(name) for name in names if 0 < len(name) <= LONGEST_TARGET]
-
-
-def _on(value: Any) -> bool | None:
-    """``true``, ``{"on": true}`` or ``{}``; None for what is none of these."""
-    said = value.get("on", True) if isinstance(value, dict) else value
-    return said if isinstance(said, bool) else None
-
-
-def _milliseconds(seconds: Any) -> int | None:
-    """None for what is no time, or one that nobody will see the end of."""
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        return None
-    return int(seconds * 1000) if 0 < seconds <= LONGEST_S else None
-
-
-def is_switch(value: Any) -> bool:
-    return _on(value) is not None
-
-
-def is_time(value: Any) -> bool:
-    return _milliseconds(value) is not None
-
-
-def _object(value: Any) -> dict[str, Any]:
+def _object_or_empty(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-#: word of a control -> what it does to the state (invite and uninvite are joins and leaves)
-ACTS = {
-    "mute": _mute,
-    "unmute": _unmute,
-    "pause": _pause,
-    "prod": _prod,
-    "done": _done,
-    "ttl_seconds": _ttl,
-    "discussion": _discussion,
-    "invited_auto": _invited_auto,
+#: word of a control -> its handler (invite and uninvite are events of their own)
+CONTROL_HANDLERS = {
+    "mute": apply_mute,
+    "unmute": apply_unmute,
+    "pause": _apply_pause,
+    "prod": _apply_prod,
+    "done": _apply_done,
+    "ttl_seconds": _apply_ttl,
+    "discussion": _apply_discussion,
+    "invited_auto": _apply_invited_auto,
 }

@@ -1,5 +1,8 @@
-"""What models are asked for and use up, given the log: a call counts when it begins, tokens and
-money as soon as they are known, whatever becomes of who asked."""
+"""Fold the usage of models: calls, tokens and money of runs and council members.
+
+A call counts when it begins. Tokens and money count as soon as they are known, even when the
+caller no longer waits.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -8,33 +11,42 @@ from msgspec import UNSET, Struct
 
 from moot.core.errors.models import DailyBudgetUsedUp, MemberBudgetUsedUp
 from moot.core.events import Event
-from moot.core.state import floor as participation
-from moot.core.state.agents import RETRIED
-from moot.core.state.floor import MOST_HELD, Floor, Spent, Unpaid, Wake, number, stirred
+from moot.core.state.agents import MODEL_RETRIED
+from moot.core.state.floor import (
+    MOST_HELD,
+    Floor,
+    FloorSpending,
+    Invitation,
+    UnpaidCall,
+    extend_silence,
+    positive_int,
+    remove_floor_member,
+)
+from moot.core.state.floor_answers import end_invitation
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run
 
-STARTED, FINISHED = "moot.effect.started", "moot.effect.finished"
-#: the floor was taken from whoever had made the call, and nobody waits for the answer any more
-ABANDONED = "moot.effect.abandoned"
-#: a member whose time is up has been heard meanwhile, or has not had its chance yet
-HEARD = "moot.participation.heard"
+EFFECT_STARTED, EFFECT_FINISHED = "moot.effect.started", "moot.effect.finished"
+#: the caller lost the floor, and the host no longer waits for the answer
+EFFECT_ABANDONED = "moot.effect.abandoned"
+#: a member whose time is over was active meanwhile, or could not start yet
+PARTICIPATION_HEARD = "moot.participation.heard"
 
-#: where an effect says which standing agent is charged
-CHARGED = "chargedTo"
-#: how calls of models are named
-MODEL = "model:"
+#: field of an effect that names the charged standing agent
+CHARGED_TO = "chargedTo"
+#: prefix of the provider key of model calls
+MODEL_PREFIX = "model:"
 
-#: why a call that had begun was not made after all
+#: error codes of calls that began and were then not made
 NOT_MADE = frozenset({DailyBudgetUsedUp.code, MemberBudgetUsedUp.code})
 
-#: numbers of calls belong to one wake, and to all wakes of one decision
-OF_WAKE, OF_DECISION = 100, 10_000
+#: the ordinal of a call encodes its decision and its invitation
+CALLS_PER_INVITATION, CALLS_PER_DECISION = 100, 10_000
 
 
-class Used(Struct, omit_defaults=True):
-    """What all models have used up in one run."""
+class ModelUsage(Struct, omit_defaults=True):
+    """The usage of all models in one run."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -44,168 +56,170 @@ class Used(Struct, omit_defaults=True):
     currency: str = ""
 
 
-def is_model(said: dict[str, Any]) -> bool:
-    return str(said.get("providerKey", "")).startswith(MODEL)
+def is_model_call(payload: dict[str, Any]) -> bool:
+    return str(payload.get("providerKey", "")).startswith(MODEL_PREFIX)
 
 
-def wake_of(said: dict[str, Any]) -> str:
-    """The wake that a call was made in follows from its number."""
-    ordinal = said.get("ordinal")
+def invitation_of_call(payload: dict[str, Any]) -> str:
+    """Return the id of the invitation in which a call was made, from its ordinal."""
+    ordinal = payload.get("ordinal")
     ordinal = ordinal if type(ordinal) is int else 0
-    return f"{ordinal // OF_DECISION}.{ordinal % OF_DECISION // OF_WAKE}"
+    return f"{ordinal // CALLS_PER_DECISION}.{ordinal % CALLS_PER_DECISION // CALLS_PER_INVITATION}"
 
 
-def answered(floor: Floor, said: dict[str, Any]) -> None:
-    """``moot.participation.answered``: what it says of its cost and is not known yet counts now."""
-    wake_id = str(said.get("wakeId", ""))
-    wake = floor.wakes.get(wake_id)
-    known = wake.spent if wake is not None else Spent()
-    usage = said.get("usage")
+def apply_participation_answered(floor: Floor, payload: dict[str, Any]) -> None:
+    """Charge the part of the reported usage that was not charged before, and end the invitation."""
+    invitation_id = str(payload.get("wakeId", ""))
+    invitation = floor.wakes.get(invitation_id)
+    spent = invitation.spent if invitation is not None else FloorSpending()
+    usage = payload.get("usage")
     if isinstance(usage, dict):
-        tokens = number(usage.get("inputTokens")) + number(usage.get("outputTokens"))
-        money = _cost(usage) - known.money
-        more = Spent(
-            calls=max(0, number(usage.get("calls")) - known.calls),
-            tokens=max(0, tokens - known.tokens),
+        tokens = positive_int(usage.get("inputTokens")) + positive_int(usage.get("outputTokens"))
+        money = _parse_cost(usage) - spent.money
+        more = FloorSpending(
+            calls=max(0, positive_int(usage.get("calls")) - spent.calls),
+            tokens=max(0, tokens - spent.tokens),
             money=money if money > 1e-9 else 0.0,
         )
-        _charge(floor, str(said.get("agentId", "")), more)
-    elif wake is not None:
-        _leave(floor, wake_id, wake)
-    participation.answered(floor, said)
+        _charge(floor, str(payload.get("agentId", "")), more)
+    elif invitation is not None:
+        _note_unpaid_call(floor, invitation_id, invitation)
+    end_invitation(floor, payload)
 
 
-def left(floor: Floor, name: str) -> None:
-    """``moot.participant.left``"""
-    for wake_id, wake in floor.wakes.items():
-        if wake.agent == name:
-            _leave(floor, wake_id, wake)
-    participation.left(floor, name)
+def apply_member_left(floor: Floor, name: str) -> None:
+    """Remove a member; its running calls are charged when their cost is known."""
+    for invitation_id, invitation in floor.wakes.items():
+        if invitation.agent == name:
+            _note_unpaid_call(floor, invitation_id, invitation)
+    remove_floor_member(floor, name)
 
 
-def _leave(floor: Floor, wake_id: str, wake: Wake) -> None:
-    """Whoever made a call and is gone may yet tell what it has cost."""
-    if wake.asking and len(floor.unpaid) < MOST_HELD:
-        floor.unpaid[wake_id] = Unpaid(wake.agent, wake.seq)
+def _note_unpaid_call(floor: Floor, invitation_id: str, invitation: Invitation) -> None:
+    """Keep a running call of an ended invitation, so that its cost can be charged later."""
+    if invitation.asking and len(floor.unpaid) < MOST_HELD:
+        floor.unpaid[invitation_id] = UnpaidCall(invitation.agent, invitation.seq)
 
 
-def _charge(floor: Floor, agent: str, more: Spent) -> None:
-    for spent in (floor.spent, floor.by_agent.setdefault(agent, Spent())):
+def _charge(floor: Floor, agent: str, more: FloorSpending) -> None:
+    for spent in (floor.spent, floor.by_agent.setdefault(agent, FloorSpending())):
         spent.calls += more.calls
         spent.tokens += more.tokens
         spent.money += more.money
 
 
-def _cost(said: dict[str, Any]) -> float:
-    cost = said.get("cost")
+def _parse_cost(payload: dict[str, Any]) -> float:
+    cost = payload.get("cost")
     return float(cost) if isinstance(cost, int | float) and 0 < cost < 1e12 else 0.0
 
 
-def _floor(run: "Run", event: Event) -> Floor | None:
-    talk = run.conversations.get(event.node_id) if event.node_id is not UNSET else None
-    return talk.floor if talk is not None else None
+def _floor_of(run: "Run", event: Event) -> Floor | None:
+    conversation = run.conversations.get(event.node_id) if event.node_id is not UNSET else None
+    return conversation.floor if conversation is not None else None
 
 
-def _wake(floor: Floor | None, wake_id: str) -> Wake | None:
-    return floor.wakes.get(wake_id) if floor is not None else None
+def _find_invitation(floor: Floor | None, invitation_id: str) -> Invitation | None:
+    return floor.wakes.get(invitation_id) if floor is not None else None
 
 
-def _total(run: "Run", event: Event) -> Used:
-    """Of the run; what a fork says again was its source's to pay."""
+def _run_usage(run: "Run", event: Event) -> ModelUsage:
+    """Return the run's usage; copied events of a fork count for its source only."""
     if event.sequence < run.inherited:
-        return Used()
-    run.used = run.used or Used()
+        return ModelUsage()
+    run.used = run.used or ModelUsage()
     return run.used
 
 
-def _begun(run: "Run", event: Event, at: int) -> None:
-    floor = _floor(run, event)
-    wake = _wake(floor, wake_of(event.payload))
-    if floor is not None and wake is not None:
-        stirred(floor, wake, at)
-    if is_model(event.payload):
-        _total(run, event).calls += 1
-        _call(floor, wake, asking=True)
+def _apply_effect_started(run: "Run", event: Event, at: int) -> None:
+    floor = _floor_of(run, event)
+    invitation = _find_invitation(floor, invitation_of_call(event.payload))
+    if floor is not None and invitation is not None:
+        extend_silence(floor, invitation, at)
+    if is_model_call(event.payload):
+        _run_usage(run, event).calls += 1
+        _count_call(floor, invitation, asking=True)
 
 
-def _call(floor: Floor | None, wake: Wake | None, asking: bool) -> None:
-    if floor is not None and wake is not None:
-        wake.spent.calls += 1
-        wake.asking = asking
-        _charge(floor, wake.agent, Spent(calls=1))
+def _count_call(floor: Floor | None, invitation: Invitation | None, asking: bool) -> None:
+    if floor is not None and invitation is not None:
+        invitation.spent.calls += 1
+        invitation.asking = asking
+        _charge(floor, invitation.agent, FloorSpending(calls=1))
 
 
-def _again(run: "Run", event: Event, at: int) -> None:
-    """``moot.model.retried``: another attempt of the same call follows."""
-    floor = _floor(run, event)
-    wake = _wake(floor, str(event.payload.get("invocationId", "")).rpartition(":")[2])
-    _total(run, event).calls += 1
-    if floor is not None and wake is not None:
-        stirred(floor, wake, at)
-        _call(floor, wake, wake.asking)
+def _apply_model_retried(run: "Run", event: Event, at: int) -> None:
+    """Count another attempt of the same call."""
+    floor = _floor_of(run, event)
+    invitation = _find_invitation(
+        floor, str(event.payload.get("invocationId", "")).rpartition(":")[2]
+    )
+    _run_usage(run, event).calls += 1
+    if floor is not None and invitation is not None:
+        extend_silence(floor, invitation, at)
+        _count_call(floor, invitation, invitation.asking)
 
 
-def _over(run: "Run", event: Event, at: int) -> None:
-    """The answer has come; or is given up, and what is known of its cost is told."""
-    said, floor = event.payload, _floor(run, event)
-    name = wake_of(said)
-    wake = _wake(floor, name)
-    gone = floor.unpaid.pop(name, None) if floor is not None else None
-    if floor is not None and wake is not None:
-        stirred(floor, wake, at)
-    if not is_model(said):
+def _apply_effect_ended(run: "Run", event: Event, at: int) -> None:
+    """Charge a call that has finished, or that was abandoned with a known cost."""
+    payload, floor = event.payload, _floor_of(run, event)
+    invitation_key = invitation_of_call(payload)
+    invitation = _find_invitation(floor, invitation_key)
+    unpaid = floor.unpaid.pop(invitation_key, None) if floor is not None else None
+    if floor is not None and invitation is not None:
+        extend_silence(floor, invitation, at)
+    if not is_model_call(payload):
         return
-    if _not_made(said):
-        total = _total(run, event)
+    if _is_not_made(payload):
+        total = _run_usage(run, event)
         total.calls = max(0, total.calls - 1)
-    result = said.get("result")
-    used = _used(result if isinstance(result, dict) else {})
-    _add(_total(run, event), used)
-    payer, tokens = wake or gone, used.input_tokens + used.output_tokens
+    result = payload.get("result")
+    used = _usage_from_result(result if isinstance(result, dict) else {})
+    _add_usage(_run_usage(run, event), used)
+    payer, tokens = invitation or unpaid, used.input_tokens + used.output_tokens
     if floor is not None and payer is not None:
-        _charge(floor, payer.agent, Spent(tokens=tokens, money=used.cost))
-    if wake is not None:
-        wake.asking = False
-        wake.spent.tokens += tokens
-        wake.spent.money += used.cost
+        _charge(floor, payer.agent, FloorSpending(tokens=tokens, money=used.cost))
+    if invitation is not None:
+        invitation.asking = False
+        invitation.spent.tokens += tokens
+        invitation.spent.money += used.cost
 
 
-def _not_made(said: dict[str, Any]) -> bool:
-    """Its beginning was on record before the purse was looked into; nobody was asked then."""
-    error = said.get("error")
+def _is_not_made(payload: dict[str, Any]) -> bool:
+    """Return whether the budget refused the call after its start was recorded."""
+    error = payload.get("error")
     return isinstance(error, dict) and error.get("code") in NOT_MADE
 
 
-def _used(result: dict[str, Any]) -> Used:
-    """What one answer says of its cost."""
+def _usage_from_result(result: dict[str, Any]) -> ModelUsage:
+    """Return the usage that one answer reports."""
     usage, price = result.get("usage"), result.get("price")
     usage = usage if isinstance(usage, dict) else {}
-    return Used(
-        input_tokens=number(usage.get("inputTokens")),
-        output_tokens=number(usage.get("outputTokens")),
-        cost=_cost(result),
+    return ModelUsage(
+        input_tokens=positive_int(usage.get("inputTokens")),
+        output_tokens=positive_int(usage.get("outputTokens")),
+        cost=_parse_cost(result),
         currency=str(price.get("currency", ""))[:16] if isinstance(price, dict) else "",
     )
 
 
-def _add(total: Used, more: Used) -> None:
+def _add_usage(total: ModelUsage, more: ModelUsage) -> None:
     total.input_tokens += more.input_tokens
     total.output_tokens += more.output_tokens
     total.cost += more.cost
     total.currency = more.currency or total.currency
 
 
-def _heard(run: "Run", event: Event, at: int) -> None:
-    floor = _floor(run, event)
-    wake = _wake(floor, str(event.payload.get("wakeId", "")))
-    if floor is not None and wake is not None:
-        stirred(floor, wake, at, number(event.payload.get("silentMs")))
+def _apply_participation_heard(run: "Run", event: Event, at: int) -> None:
+    floor = _floor_of(run, event)
+    invitation = _find_invitation(floor, str(event.payload.get("wakeId", "")))
+    if floor is not None and invitation is not None:
+        extend_silence(floor, invitation, at, positive_int(event.payload.get("silentMs")))
 
 
 HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    STARTED: _begun,
-    FINISHED: _over,
-    ABANDONED: _over,
-    RETRIED: _again,
-    HEARD: _heard,
+    EFFECT_STARTED: _apply_effect_started,
+    EFFECT_FINISHED: _apply_effect_ended,
+    EFFECT_ABANDONED: _apply_effect_ended,
+    MODEL_RETRIED: _apply_model_retried,
+    PARTICIPATION_HEARD: _apply_participation_heard,
 }

@@ -1,4 +1,4 @@
-"""Variables and channels of a run, given its log."""
+"""Fold the variables and channels of a run."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -12,39 +12,39 @@ if TYPE_CHECKING:
     from moot.core.state.run import Run
 
 
-def _variable(run: "Run", event: Event, at: int) -> None:
-    said = event.payload
-    if "next" in said:
-        run.variables[said.get("name", "")] = said["next"]
+def _apply_variable_changed(run: "Run", event: Event, at: int) -> None:
+    payload = event.payload
+    if "next" in payload:
+        run.variables[payload.get("name", "")] = payload["next"]
     else:
-        run.variables.pop(said.get("name", ""), None)
+        run.variables.pop(payload.get("name", ""), None)
 
 
-def _channel(run: "Run", event: Event, at: int) -> None:
-    said = event.payload
+def _apply_channel_written(run: "Run", event: Event, at: int) -> None:
+    payload = event.payload
     hints = event.hints if event.hints is not UNSET else {}
-    rule = channels.Rule(
-        str(hints.get("reducer") or said.get("reducer", "replace")),
+    rule = channels.ChannelRule(
+        str(hints.get("reducer") or payload.get("reducer", "replace")),
         hints.get("ttlMs", 0),
         hints.get("maxSize", 0),
     )
-    name = said.get("channel", "")
-    value = said.get("value")
+    name = payload.get("channel", "")
+    value = payload.get("value")
     if rule.reducer == "message":
-        _message(run, name, value, hints)
+        _count_message(run, name, value, hints)
         return
     moment = rule.moment_of(value, at)
-    run.channels[name] = channels.reduce(rule, run.channels.get(name), value, moment)
+    run.channels[name] = channels.reduce_channel(rule, run.channels.get(name), value, moment)
 
 
-def _message(run: "Run", name: str, value: Any, hints: dict[str, Any]) -> None:
-    """Messages stay in the log. Ids are kept only of what nodes wrote: a turn's is its index."""
+def _count_message(run: "Run", name: str, value: Any, hints: dict[str, Any]) -> None:
+    """Count a message, which stays in the log. Only messages of nodes need an id here."""
     run.messages[name] = run.messages.get(name, 0) + 1
     if not hints.get("turn") and isinstance(value, dict):
         run.message_ids.setdefault(name, []).append(str(value.get("messageId", "")))
 
 
 HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    "variable.changed": _variable,
-    "channel.written": _channel,
+    "variable.changed": _apply_variable_changed,
+    "channel.written": _apply_channel_written,
 }

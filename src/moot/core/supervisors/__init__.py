@@ -1,1 +1,1 @@
-"""supervisors."""
+"""Decide about supervisors and the workers that they hand work to."""

@@ -1,4 +1,4 @@
-"""When a wave of children has come together, and what that means."""
+"""Decide when parallel workers are joined, and with which outcome."""
 
 from typing import Any
 
@@ -7,52 +7,54 @@ from msgspec import Struct
 from moot.core.state.supervisor import Orchestrator
 
 
-class Join(Struct, frozen=True, kw_only=True):
-    """How a wave of children comes together."""
+class WorkerJoin(Struct, frozen=True, kw_only=True):
+    """The rule for joining the parallel workers of a dispatch node."""
 
     mode: str = "wait-all"
     quorum: int = 0
     on_failure: str = "collect"
 
 
-class Ended(Struct, frozen=True):
-    """A child of the wave that has ended, in the order the parent saw it."""
+class EndedWorker(Struct, frozen=True):
+    """A worker that has ended, in the order in which the parent saw it."""
 
     child: str
     worker: str
     status: str
     error: dict[str, Any] | None = None
-    #: what flows back to the parent: its variable -> value; None when nothing shall
+    #: the parent's variable -> value; None when no outputs are mapped
     harvest: dict[str, Any] | None = None
-    #: the join needed it no more: cancelled for that, or ended just before it could be
+    #: the join no longer needed it: it was cancelled, or ended just before that
     lost: bool = False
-    #: how many runs it has led to, itself among them
+    #: the size of its run tree, itself included
     runs: int = 1
 
 
-def settled(join: Join, ended: list[Ended], planned: int) -> bool:
-    """Whether nothing that is still to come can matter."""
+def is_join_settled(join: WorkerJoin, ended: list[EndedWorker], planned: int) -> bool:
+    """Return whether no further worker can change the outcome."""
     completed = sum(each.status == "completed" and not each.lost for each in ended)
-    unwell = sum(each.status != "completed" and not each.lost for each in ended)
-    if join.on_failure == "fail-fast" and unwell:
+    failures = sum(each.status != "completed" and not each.lost for each in ended)
+    if join.on_failure == "fail-fast" and failures:
         return True
     match join.mode:
         case "quorum":
-            return completed >= join.quorum or planned - unwell < join.quorum
+            return completed >= join.quorum or planned - failures < join.quorum
         case "first":
-            return completed >= 1 or unwell == planned
+            return completed >= 1 or failures == planned
         case "race":
             return bool(ended)
         case _:
             return len(ended) >= planned
 
 
-def outcome(join: Join, ended: list[Ended], planned: int) -> str:
-    """``satisfied``, ``partial`` or ``failed``; who was cancelled by the join itself is a loser,
-    not a failure."""
+def join_outcome(join: WorkerJoin, ended: list[EndedWorker], planned: int) -> str:
+    """Return ``satisfied``, ``partial`` or ``failed``.
+
+    A worker that the join itself cancelled does not count as a failure.
+    """
     completed = sum(each.status == "completed" and not each.lost for each in ended)
-    unwell = sum(each.status != "completed" and not each.lost for each in ended)
-    if join.on_failure == "fail-fast" and unwell:
+    failures = sum(each.status != "completed" and not each.lost for each in ended)
+    if join.on_failure == "fail-fast" and failures:
         return "failed"
     reached = {
         "wait-all": len(ended) >= planned,
@@ -62,26 +64,28 @@ def outcome(join: Join, ended: list[Ended], planned: int) -> str:
     }[join.mode]
     if not reached and join.on_failure != "absorb":
         return "failed"
-    return "partial" if unwell else "satisfied"
+    return "partial" if failures else "satisfied"
 
 
-def join_of(config: dict[str, Any], workers: list[str]) -> Join | None:
-    """How the children come together; None when they go one after the other."""
+def join_policy(config: dict[str, Any], workers: list[str]) -> WorkerJoin | None:
+    """Return the join policy, or None when the workers run one after the other."""
     if config.get("fanOutPolicy") != "parallel" or len(workers) < 2:
         return None
-    asked = config.get("joinPolicy", {})
-    return Join(
-        mode=asked.get("mode", "wait-all"),
-        quorum=asked.get("quorum", 0),
-        on_failure=asked.get("onChildFailure", "collect"),
+    policy = config.get("joinPolicy", {})
+    return WorkerJoin(
+        mode=policy.get("mode", "wait-all"),
+        quorum=policy.get("quorum", 0),
+        on_failure=policy.get("onChildFailure", "collect"),
     )
 
 
-def goes_on(order: Orchestrator | None, config: dict[str, Any], started: int, living: int) -> bool:
-    """Whether a dispatch node has a next step that waits for nobody."""
+def can_dispatch_more(
+    order: Orchestrator | None, config: dict[str, Any], started: int, living: int
+) -> bool:
+    """Return whether a dispatch node can take its next step now."""
     if order is None or order.decision.get("kind") != "next-worker":
         return True
     workers = order.decision["nextWorkerIds"]
-    if join_of(config, workers) is None:
+    if join_policy(config, workers) is None:
         return not living
     return started < len(workers) and living < (config.get("maxConcurrency") or len(workers))

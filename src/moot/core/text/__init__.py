@@ -1,1 +1,1 @@
-"""text."""
+"""Names, mentions and words in texts."""

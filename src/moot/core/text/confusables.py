@@ -1,11 +1,10 @@
-"""Words that look alike are one word: letters of other scripts, styled letters, accents, and marks
-that show little or nothing."""
+"""Compare words by their looks: similar letters, accents, invisible marks."""
 
 import re
 import unicodedata
 from functools import lru_cache
 
-#: letters of other scripts, and of phonetics, beside the plain ones they look like
+#: letters of other scripts and of phonetics, each followed by the plain letter it resembles
 _LETTERS = (
     "\u0430a \u0435e \u043eo \u0440p \u0441c \u0443y \u0445x \u0456i \u0458j \u0455s "
     "\u04bbh \u0501d \u051bq \u051dw \u043ak \u043cm \u043dh \u0442t \u0432b \u0433r "
@@ -19,11 +18,11 @@ _LETTERS = (
     "\u0575j"
 )
 _ALIKE = str.maketrans({each[0]: each[1] for each in f"{_LETTERS} 0o 1i li |i".split(" ")})
-#: categories of characters that only change how their neighbours look, or show nothing
+#: categories of characters that only modify their neighbours or are invisible
 _MARKS = frozenset({"Mn", "Me", "Cf"})
 
 
-#: letters, signs and selectors that show nothing at all, and yet count as characters
+#: letters, signs and selectors that are invisible, but count as characters
 _BLANK = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
@@ -31,32 +30,30 @@ _BLANK = re.compile(
 )
 
 
-def is_blank(text: str) -> bool:
-    """Whether something stands in it that nobody sees."""
+def has_invisible(text: str) -> bool:
+    """Return whether the text has a character that is not visible."""
     return _BLANK.search(text) is not None
 
 
 @lru_cache(maxsize=4096)
 def is_mark(letter: str) -> bool:
-    """Whether it shows little or nothing by itself: an accent, a selector, a joiner."""
+    """Return whether a character shows little or nothing by itself, like an accent or a joiner."""
     return unicodedata.category(letter) in _MARKS
 
 
-def marks_in(text: str) -> set[str]:
-    """Those marks that occur in the text."""
+def find_marks(text: str) -> set[str]:
     if text.isascii():
         return set()
     return {letter for letter in set(text) if letter > "\x7f" and is_mark(letter)}
 
 
-def bare(text: str) -> str:
-    """The text without its marks."""
-    marks = marks_in(text)
+def strip_marks(text: str) -> str:
+    marks = find_marks(text)
     return text.translate(dict.fromkeys(map(ord, marks))) if marks else text
 
 
 @lru_cache(maxsize=4096)
 def skeleton(word: str) -> str:
-    """The same for words that a reader could take for one another."""
+    """Return the same word for all words that a reader could confuse."""
     plain = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", word).casefold())
-    return bare(plain).translate(_ALIKE)
+    return strip_marks(plain).translate(_ALIKE)

@@ -1,14 +1,13 @@
-"""Names of participants: what a name may look like, and whose it is."""
+"""Check and classify the names of participants."""
 
-from moot.core.text.confusables import is_blank
+from moot.core.text.confusables import has_invisible
 
 
 def is_name(name: str) -> bool:
-    """Whether it can be seen and told from others: no blanks, no marks that do not show; and reads
-    as no place of files or addresses."""
-    blank = is_blank(name) or any(mark.isspace() for mark in name)
-    place = "/" in name or "\\" in name or not name.rpartition(":")[2].strip(".")
-    return name.isprintable() and not blank and not place
+    """Return whether a name is visible, has no spaces and does not look like a path."""
+    blank = has_invisible(name) or any(mark.isspace() for mark in name)
+    path = "/" in name or "\\" in name or not name.rpartition(":")[2].strip(".")
+    return name.isprintable() and not blank and not path
 
 
 def is_person(name: str) -> bool:
@@ -16,5 +15,5 @@ def is_person(name: str) -> bool:
 
 
 def full_name(name: str) -> str:
-    """A short name means an agent of this host."""
+    """Return the full name; a short one means an agent of this host."""
     return name if ":" in name or name in ("user", "system") else f"host:{name}"

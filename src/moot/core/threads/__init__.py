@@ -1,1 +1,1 @@
-"""threads."""
+"""Decide the controls of a thread, its seats, links and views."""

@@ -1,7 +1,7 @@
-"""A conversation as Agent Bridge tells it: one more view of the same log.
+"""Render a conversation's log in the format of Agent Bridge.
 
-Participants go by short handles, times differ from one event to the next, and what the host
-decides is told by the host itself, under its own name.
+Participants appear under short handles, and the host under its own name. Every rendered event has a
+time of its own.
 """
 
 from collections.abc import Callable
@@ -11,31 +11,34 @@ from typing import Any
 from moot.core.conversations.participants import is_reserved
 from moot.core.events import Event, event_id, iso, micros
 from moot.core.state.conversation import Conversation
-from moot.core.state.floor import FAILED
+from moot.core.state.floor import FAILED_OUTCOMES
 from moot.core.text.names import full_name, is_person
 
-#: who the host is when it says or decides something
+#: the host's handle
 COORDINATOR = "moot"
-#: whoever does not show whom he means, means everybody
+#: the recipient of an event without an address
 ALL = "all"
-TAGS = ["coordinator"]
-#: who else had a hand in a turn: as it is told here, and as the log has it
-BY = {"edited_by": "editedBy", "spoken_by": "spokenBy"}
-#: what the host says of somebody who had the floor and failed
-ERROR = "error"
-#: what only the host tells of a turn, and how it marks what it says
-OWN = ("edited_by", "spoken_by", "outcome", "via")
-MARKS = (*TAGS, ERROR, "closed")
+COORDINATOR_TAGS = ["coordinator"]
+#: key in the rendered metadata -> key of the turn in the log
+ACTOR_KEYS = {"edited_by": "editedBy", "spoken_by": "spokenBy"}
+#: tag of the host's turn about a member that failed
+ERROR_TAG = "error"
+#: metadata keys and tags that only the host may write
+HOST_META_KEYS = ("edited_by", "spoken_by", "outcome", "via")
+HOST_TAGS = (*COORDINATOR_TAGS, ERROR_TAG, "closed")
 
-Told = dict[str, Any]
+BridgeEvent = dict[str, Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def handle(name: Any) -> str:
-    """Agents of this host go by their short name, the host by its own. A short name that would be
-    a person's or the host's is none: logs from elsewhere may hold such agents."""
+def handle_from_name(name: Any) -> str:
+    """Return the short handle of a participant.
+
+    An agent whose short name is reserved or looks like a person's keeps its full name. Logs from
+    other hosts may hold such agents.
+    """
     text = str(name)
     short = text.removeprefix("host:")
     if text == "system":
@@ -43,226 +46,258 @@ def handle(name: Any) -> str:
     return text if not short or is_person(short) or is_reserved(short) else short
 
 
-def identified(name: str) -> str:
-    """The id of who goes by such a handle."""
-    return "system" if name == COORDINATOR else full_name(name)
+def name_from_handle(handle: str) -> str:
+    return "system" if handle == COORDINATOR else full_name(handle)
 
 
-def instant(text: str) -> int:
-    """Microseconds since the epoch of a time as people and programs write it; without a zone it is
-    UTC. Raises ValueError."""
-    found = datetime.fromisoformat(text)
-    return ((found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+def micros_from_time(text: str) -> int:
+    """Return the microseconds since the epoch of an ISO 8601 time, in UTC unless it has a zone.
+
+    Raise ValueError for any other text.
+    """
+    time = datetime.fromisoformat(text)
+    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
 
 
-class Teller:
-    """Tells the events of a run's log, one after another, that belong to one conversation.
+class BridgeRenderer:
+    """Renders the events of one conversation, in the order of the log.
 
-    The events of one decision have one time in the log. Here each has its own, later by as many
-    microseconds as there are events of the decision before it; the host leaves room for that. So
-    whoever tells must begin with the first event of a decision.
+    All events of one decision have the same time in the log. Here each event is one microsecond
+    later than the one before it; the host leaves room for that. Rendering must begin with the first
+    event of a decision.
     """
 
-    def __init__(self, talk: Conversation, thread: str, title: str, founder: str) -> None:
-        self._talk, self._thread = talk, thread
+    def __init__(self, conversation: Conversation, thread: str, title: str, founder: str) -> None:
+        self._conversation, self._thread = conversation, thread
         self._title, self._founder = title, founder
-        self._time, self._place, self._micros = "", 0, 0
-        #: the host is about to say that somebody has failed
+        self._time, self._offset, self._micros = "", 0, 0
+        #: the host's next turn reports a failure
         self._failed = False
 
-    def tell(self, event: Event) -> list[Told]:
-        """What the event says in a thread; most say nothing there."""
+    def tell(self, event: Event) -> list[BridgeEvent]:
+        """Return the rendered events, usually none or one."""
         if event.timestamp == self._time:
-            self._place += 1
+            self._offset += 1
         else:
-            self._time, self._place, self._micros = event.timestamp, 0, micros(event.timestamp)
+            self._time, self._offset, self._micros = event.timestamp, 0, micros(event.timestamp)
             self._failed = False
-        says = SAYS.get(event.type)
-        if says is None or event.payload.get("conversationId") != self._talk.conversation_id:
+        render = RENDERERS.get(event.type)
+        if (
+            render is None
+            or event.payload.get("conversationId") != self._conversation.conversation_id
+        ):
             return []
-        return says(self, event, event.payload)
+        return render(self, event, event.payload)
 
-    def _event(self, event: Event, type_: str, who: Any, content: Any, **more: Any) -> Told:
+    def _event(
+        self, event: Event, type_: str, sender: Any, content: Any, **fields: Any
+    ) -> BridgeEvent:
         return {
             "id": event.event_id,
-            "ts": iso(self._micros + self._place),
+            "ts": iso(self._micros + self._offset),
             "thread": self._thread,
             "seq": event.sequence,
             "type": type_,
-            "from": handle(who),
+            "from": handle_from_name(sender),
             "to": ALL,
             "content": content,
             "meta": {"tags": []},
-            **more,
+            **fields,
         }
 
-    def _host(self, event: Event, content: Any) -> list[Told]:
-        """Whatever the host decides is there to be seen, under its own name."""
-        return [self._event(event, "control", COORDINATOR, content, meta={"tags": TAGS})]
+    def _control_by_host(self, event: Event, content: Any) -> list[BridgeEvent]:
+        """Render a decision of the host under its own name."""
+        return [
+            self._event(event, "control", COORDINATOR, content, meta={"tags": COORDINATOR_TAGS})
+        ]
 
-    def _opened(self, event: Event, said: Told) -> list[Told]:
-        """The question of a council is a message as well. It has the later of two times, and the
-        event before this one, whose time is free, is no thread's."""
+    def _render_opened(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        """Render the new thread, and the opening turn of a council as a message.
+
+        The message has the event's time. The thread takes the time before it, which no rendered
+        event uses.
+        """
         created = self._event(event, "thread.created", self._founder, self._title)
-        turn = said.get("initialTurn")
+        turn = payload.get("initialTurn")
         if not isinstance(turn, dict) or turn.get("role") == "system":
             return [created]
         created["id"] = f"{event.event_id}.0"
-        created["ts"] = iso(self._micros + max(0, self._place - 1))
-        return [created, self._turn(event, turn)]
+        created["ts"] = iso(self._micros + max(0, self._offset - 1))
+        return [created, self._turn_event(event, turn)]
 
-    def _exchanged(self, event: Event, said: Told) -> list[Told]:
-        turn = said.get("turn")
-        return [self._turn(event, turn)] if isinstance(turn, dict) else []
+    def _render_turn(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        turn = payload.get("turn")
+        return [self._turn_event(event, turn)] if isinstance(turn, dict) else []
 
-    def _closed(self, event: Event, said: Told) -> list[Told]:
-        turn = said.get("finalTurn")
+    def _render_closed(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        turn = payload.get("finalTurn")
         if not isinstance(turn, dict):
             return []
-        told = self._turn(event, turn)
-        told["meta"] = {
-            **told["meta"],
-            "tags": [*told["meta"]["tags"], "closed"],
-            "outcome": said.get("outcome"),
+        rendered = self._turn_event(event, turn)
+        rendered["meta"] = {
+            **rendered["meta"],
+            "tags": [*rendered["meta"]["tags"], "closed"],
+            "outcome": payload.get("outcome"),
         }
-        return [told]
+        return [rendered]
 
-    def _ended(self, event: Event, said: Told) -> list[Told]:
-        """Tells nothing by itself: of a failure the host speaks next, in the same decision."""
-        self._failed = str(said.get("outcome")) in FAILED
+    def _note_failure(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        """Render nothing, but remember a failure: the host's turn about it follows."""
+        self._failed = str(payload.get("outcome")) in FAILED_OUTCOMES
         return []
 
-    def _tags(self, turn: Told, given: Any) -> list[Any]:
-        tags = list(given) if isinstance(given, list) else []
+    def _tags(self, turn: BridgeEvent, value: Any) -> list[Any]:
+        tags = list(value) if isinstance(value, list) else []
         if turn.get("role") != "system":
-            return [tag for tag in tags if tag not in MARKS]
-        failed, self._failed = [ERROR] if self._failed else [], False
-        return [*TAGS, *failed, *tags]
+            return [tag for tag in tags if tag not in HOST_TAGS]
+        errors, self._failed = [ERROR_TAG] if self._failed else [], False
+        return [*COORDINATOR_TAGS, *errors, *tags]
 
-    def _turn(self, event: Event, turn: Told) -> Told:
-        given = turn.get("meta")
-        meta = dict(given) if isinstance(given, dict) else {}
+    def _turn_event(self, event: Event, turn: BridgeEvent) -> BridgeEvent:
+        raw_meta = turn.get("meta")
+        meta = dict(raw_meta) if isinstance(raw_meta, dict) else {}
         kind = meta.pop("kind", "message")
         tags = self._tags(turn, meta.pop("tags", []))
         reply = meta.pop("replyTo", None)
-        meta = {key: value for key, value in meta.items() if key not in OWN}
-        if isinstance(reply, int | str):  # a place in this log, whichever run says it again
+        meta = {key: value for key, value in meta.items() if key not in HOST_META_KEYS}
+        if isinstance(reply, int | str):  # a sequence in this log, also in a fork
             meta["reply_to"] = event_id(event.run_id, reply) if type(reply) is int else reply
         if turn.get("role") == "agent" and turn.get("via") == COORDINATOR:
-            meta["via"] = COORDINATOR  # the host has asked, and passes on what was answered
-        meta |= {word: handle(turn[key]) for word, key in BY.items() if key in turn}
+            meta["via"] = COORDINATOR  # the host asked the model and passes on its answer
+        meta |= {
+            word: handle_from_name(turn[key]) for word, key in ACTOR_KEYS.items() if key in turn
+        }
         return self._event(
             event,
             kind if kind in ("task", "result") else "message",
             turn.get("speakerId") or turn.get("from"),
             turn.get("content"),
             turn=turn.get("turnIndex"),
-            to=handle(turn.get("to", ALL)),
+            to=handle_from_name(turn.get("to", ALL)),
             meta={**meta, "tags": tags},
         )
 
-    def _controlled(self, event: Event, said: Told) -> list[Told]:
-        if said.get("from") == "system":
-            return self._host(event, said.get("content"))
-        return [self._event(event, "control", said.get("from"), said.get("content"))]
+    def _render_control(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        if payload.get("from") == "system":
+            return self._control_by_host(event, payload.get("content"))
+        return [self._event(event, "control", payload.get("from"), payload.get("content"))]
 
-    def _by(self, event: Event, said: Told, content: Told) -> list[Told]:
-        return [self._event(event, "control", said.get("by"), content)]
+    def _control_by(
+        self, event: Event, payload: BridgeEvent, content: BridgeEvent
+    ) -> list[BridgeEvent]:
+        return [self._event(event, "control", payload.get("by"), content)]
 
-    def _joined(self, event: Event, said: Told) -> list[Told]:
-        about = {
-            "participant_id": handle(said.get("participantId")),
-            "profile": said.get("profile", {}),
+    def _render_joined(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        invited = {
+            "participant_id": handle_from_name(payload.get("participantId")),
+            "profile": payload.get("profile", {}),
         }
-        changed = {"changed": True} if said.get("changed") is True else {}
-        return self._by(event, said, {"invite": {**about, **changed}})
+        changed = {"changed": True} if payload.get("changed") is True else {}
+        return self._control_by(event, payload, {"invite": {**invited, **changed}})
 
-    def _left(self, event: Event, said: Told) -> list[Told]:
-        who = {"participant_id": handle(said.get("participantId"))}
-        return self._by(event, said, {"uninvite": who})
+    def _render_left(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        participant = {"participant_id": handle_from_name(payload.get("participantId"))}
+        return self._control_by(event, payload, {"uninvite": participant})
 
-    def _renamed(self, event: Event, said: Told) -> list[Told]:
-        return [self._event(event, "thread.renamed", said.get("by"), said.get("title"))]
+    def _render_renamed(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        return [self._event(event, "thread.renamed", payload.get("by"), payload.get("title"))]
 
-    def _linked(self, event: Event, said: Told) -> list[Told]:
-        link = {"thread": said.get("threadId"), "name": said.get("title")}
-        if said.get("back") is True:
-            told = {**link, "back": True}
-            return [self._event(event, "thread.linked", COORDINATOR, told, meta={"tags": TAGS})]
-        if said.get("closed") is True:
-            told = {**link, "closed": True, "summary": said.get("summary")}
-            return [self._event(event, "thread.linked", COORDINATOR, told, meta={"tags": TAGS})]
-        return [self._event(event, "thread.linked", said.get("by"), link)]
-
-    def _present(self, event: Event, said: Told) -> list[Told]:
-        content = {"state": said.get("state")}
-        return [self._event(event, "presence", said.get("from"), content)]
-
-    def _led(self, event: Event, said: Told) -> list[Told]:
-        if "by" not in said:
-            return []
-        return self._by(event, said, {"participation": said.get("policy")})
-
-    def _decided(self, event: Event, said: Told) -> list[Told]:
-        content: Told = {}
-        for word in ("wakes", "skipped", "called"):
-            named = said.get(word)
-            found = [
-                {"participant_id": handle(one.get("agentId")), "reason": one.get("reason")}
-                for one in (named if isinstance(named, list) else [])
-                if isinstance(one, dict)
+    def _render_linked(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        link = {"thread": payload.get("threadId"), "name": payload.get("title")}
+        if payload.get("back") is True:
+            rendered = {**link, "back": True}
+            return [
+                self._event(
+                    event, "thread.linked", COORDINATOR, rendered, meta={"tags": COORDINATOR_TAGS}
+                )
             ]
-            content |= {word: found} if found else {}
-        return self._host(event, content) if content else []
+        if payload.get("closed") is True:
+            rendered = {**link, "closed": True, "summary": payload.get("summary")}
+            return [
+                self._event(
+                    event, "thread.linked", COORDINATOR, rendered, meta={"tags": COORDINATOR_TAGS}
+                )
+            ]
+        return [self._event(event, "thread.linked", payload.get("by"), link)]
 
-    def _stopped(self, event: Event, said: Told) -> list[Told]:
-        return self._host(event, {"stopped": said.get("reason")})
+    def _render_presence(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        content = {"state": payload.get("state")}
+        return [self._event(event, "presence", payload.get("from"), content)]
 
-    def _continued(self, event: Event, said: Told) -> list[Told]:
-        rounds = said.get("rounds")
-        return self._by(event, said, {"continue": {"rounds": rounds} if rounds else True})
+    def _render_policy(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        if "by" not in payload:
+            return []
+        return self._control_by(event, payload, {"participation": payload.get("policy")})
 
-    def _vote(self, event: Event, said: Told) -> list[Told]:
-        return self._by(event, said, {"vote": {"decision": said.get("decision")}})
+    def _render_invitations(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        content: BridgeEvent = {}
+        for word in ("wakes", "skipped", "called"):
+            rows = payload.get(word)
+            entries = [
+                {
+                    "participant_id": handle_from_name(row.get("agentId")),
+                    "reason": row.get("reason"),
+                }
+                for row in (rows if isinstance(rows, list) else [])
+                if isinstance(row, dict)
+            ]
+            content |= {word: entries} if entries else {}
+        return self._control_by_host(event, content) if content else []
 
-    def _held(self, event: Event, said: Told) -> list[Told]:
-        turn = said.get("turn")
-        who = handle(turn.get("speakerId")) if isinstance(turn, dict) else ""
-        held = {"held": said.get("held"), "participant_id": who, "reason": said.get("reason")}
-        return self._host(event, {"held": held})
+    def _render_stop(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        return self._control_by_host(event, {"stopped": payload.get("reason")})
 
-    def _settled(self, event: Event, said: Told) -> list[Told]:
+    def _render_continue(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        rounds = payload.get("rounds")
+        return self._control_by(
+            event, payload, {"continue": {"rounds": rounds} if rounds else True}
+        )
+
+    def _render_vote(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        return self._control_by(event, payload, {"vote": {"decision": payload.get("decision")}})
+
+    def _render_held_turn(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        turn = payload.get("turn")
+        speaker = handle_from_name(turn.get("speakerId")) if isinstance(turn, dict) else ""
+        held = {
+            "held": payload.get("held"),
+            "participant_id": speaker,
+            "reason": payload.get("reason"),
+        }
+        return self._control_by_host(event, {"held": held})
+
+    def _render_settled_turn(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
         word = "admit" if event.type == "moot.turn.admitted" else "drop"
-        return self._by(event, said, {word: said.get("held")})
+        return self._control_by(event, payload, {word: payload.get("held")})
 
-    def _tool_asked(self, event: Event, said: Told) -> list[Told]:
-        asked = {"ask": said.get("askId"), "tool": said.get("toolName")}
-        return [self._event(event, "control", said.get("agentId"), {"asks": asked})]
+    def _render_tool_request(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        request = {"ask": payload.get("askId"), "tool": payload.get("toolName")}
+        return [self._event(event, "control", payload.get("agentId"), {"asks": request})]
 
-    def _tool_answered(self, event: Event, said: Told) -> list[Told]:
-        word = "allow" if said.get("allowed") else "deny"
-        return self._by(event, said, {word: said.get("askId")})
+    def _render_tool_answer(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+        word = "allow" if payload.get("allowed") else "deny"
+        return self._control_by(event, payload, {word: payload.get("askId")})
 
 
-SAYS: dict[str, Callable[[Teller, Event, Told], list[Told]]] = {
-    "conversation.opened": Teller._opened,
-    "conversation.exchanged": Teller._exchanged,
-    "conversation.closed": Teller._closed,
-    "moot.thread.control": Teller._controlled,
-    "moot.thread.renamed": Teller._renamed,
-    "moot.thread.linked": Teller._linked,
-    "moot.presence.changed": Teller._present,
-    "moot.participant.joined": Teller._joined,
-    "moot.participant.left": Teller._left,
-    "moot.participation.set": Teller._led,
-    "moot.participation.decided": Teller._decided,
-    "moot.participation.stopped": Teller._stopped,
-    "moot.participation.answered": Teller._ended,
-    "moot.participation.continued": Teller._continued,
-    "moot.vote.called": Teller._vote,
-    "moot.turn.held": Teller._held,
-    "moot.turn.admitted": Teller._settled,
-    "moot.turn.dropped": Teller._settled,
-    "moot.tool.asked": Teller._tool_asked,
-    "moot.tool.answered": Teller._tool_answered,
+RENDERERS: dict[str, Callable[[BridgeRenderer, Event, BridgeEvent], list[BridgeEvent]]] = {
+    "conversation.opened": BridgeRenderer._render_opened,
+    "conversation.exchanged": BridgeRenderer._render_turn,
+    "conversation.closed": BridgeRenderer._render_closed,
+    "moot.thread.control": BridgeRenderer._render_control,
+    "moot.thread.renamed": BridgeRenderer._render_renamed,
+    "moot.thread.linked": BridgeRenderer._render_linked,
+    "moot.presence.changed": BridgeRenderer._render_presence,
+    "moot.participant.joined": BridgeRenderer._render_joined,
+    "moot.participant.left": BridgeRenderer._render_left,
+    "moot.participation.set": BridgeRenderer._render_policy,
+    "moot.participation.decided": BridgeRenderer._render_invitations,
+    "moot.participation.stopped": BridgeRenderer._render_stop,
+    "moot.participation.answered": BridgeRenderer._note_failure,
+    "moot.participation.continued": BridgeRenderer._render_continue,
+    "moot.vote.called": BridgeRenderer._render_vote,
+    "moot.turn.held": BridgeRenderer._render_held_turn,
+    "moot.turn.admitted": BridgeRenderer._render_settled_turn,
+    "moot.turn.dropped": BridgeRenderer._render_settled_turn,
+    "moot.tool.asked": BridgeRenderer._render_tool_request,
+    "moot.tool.answered": BridgeRenderer._render_tool_answer,
 }

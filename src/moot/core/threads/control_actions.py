@@ -1,5 +1,8 @@
-"""What people tell a conversation beside their turns: its name; and of one that the host leads, to
-go on, to take turns another way, to let a held turn in."""
+"""Decide the controls that do more than change the state of a thread.
+
+People continue a council, set its policy, call votes and admit held turns. Participants rename and
+link threads.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -7,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from moot.core.conversations import decisions, turns
-from moot.core.councils import decide
 from moot.core.councils.answer_loops import chain_limit
+from moot.core.councils.invitations import withdraw_other_tasks
 from moot.core.errors import BadRequest, NotFound, ThreadPaused
 from moot.core.events import NewEvent
 from moot.core.speaker import Speaker
-from moot.core.state.conversation import TITLE, Conversation, as_title, title_of
-from moot.core.state.council_policy import Policy, meaningless
+from moot.core.state.conversation import Conversation
+from moot.core.state.council_policy import Policy, describe_unused_settings
 from moot.core.state.run import Run
+from moot.core.state.titles import TITLE_RULE, current_title, parse_title
 from moot.core.text.names import full_name, is_person
 from moot.core.threads import side_threads
 from moot.core.threads.presence import STATES
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
 
 if TYPE_CHECKING:
     from moot.core.threads.decide import Control
@@ -26,40 +30,46 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 100
 
 
-def _event(type_: str, payload: dict[str, Any], given: "Control", talk: Conversation) -> NewEvent:
-    payload = {"conversationId": talk.conversation_id, **payload}
-    return NewEvent(type_, payload, given.node_id, cause=talk.last_seq)
+def _event(
+    type_: str, payload: dict[str, Any], control: "Control", conversation: Conversation
+) -> NewEvent:
+    payload = {"conversationId": conversation.conversation_id, **payload}
+    return NewEvent(type_, payload, control.node_id, cause=conversation.last_seq)
 
 
-def go_on(
-    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+def continue_council(
+    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
 ) -> list[NewEvent]:
-    """``true`` or ``{"rounds": n}``."""
-    if talk.floor is None and chain_limit(talk.chain) is None:
+    """Continue a stopped council. The value is ``true`` or ``{"rounds": n}``."""
+    if conversation.floor is None and chain_limit(conversation.chain) is None:
         raise BadRequest("Nobody leads this conversation; set participation first.")
-    said = given.content["continue"]
-    if said is not True and not isinstance(said, dict):
+    value = control.content["continue"]
+    if value is not True and not isinstance(value, dict):
         raise BadRequest('To go on, say true or {"rounds": n}.', field="continue")
-    rounds = said.get("rounds") if isinstance(said, dict) else None
+    rounds = value.get("rounds") if isinstance(value, dict) else None
     if rounds is not None and (type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS):
         raise BadRequest(f"rounds is 1 to {MOST_ROUNDS}.", field="continue.rounds")
-    payload: dict[str, Any] = {"by": sender, "via": given.who.principal}
+    payload: dict[str, Any] = {"by": sender, "via": control.who.principal}
     if rounds is not None:
         payload["rounds"] = rounds
-    return [_event("moot.participation.continued", payload, given, talk)]
+    return [_event("moot.participation.continued", payload, control, conversation)]
 
 
-def lead(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str) -> list[NewEvent]:
-    """A policy. The members are those who may speak now."""
+def set_policy(
+    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
+) -> list[NewEvent]:
+    """Set the policy of the council. Its members are the agents that may speak now."""
     try:
-        msgspec.convert(given.content["participation"], Policy)
+        msgspec.convert(control.content["participation"], Policy)
     except msgspec.ValidationError as error:
         raise BadRequest(f"participation does not fit: {error}", field="participation") from None
-    if problem := meaningless(given.content["participation"]):
+    if problem := describe_unused_settings(control.content["participation"]):
         raise BadRequest(problem, field="participation")
-    moderator = given.content["participation"].get("moderator")
-    known = talk.floor.members if talk.floor is not None else {}
-    names = list(talk.roster if talk.roster is not None else talk.state.members)
+    moderator = control.content["participation"].get("moderator")
+    floor_members = conversation.floor.members if conversation.floor is not None else {}
+    names = list(
+        conversation.roster if conversation.roster is not None else conversation.state.members
+    )
     names = [name for name in names if not is_person(name)]
     if moderator is not None and moderator not in names:
         raise BadRequest(
@@ -68,149 +78,163 @@ def lead(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
         )  # fmt: skip
     members = []
     for name in names:
-        found = talk.state.members.get(name)
-        if name in known:
-            profile, driven = known[name].profile, known[name].driven
+        participant = conversation.state.members.get(name)
+        if name in floor_members:
+            profile, driven = floor_members[name].profile, floor_members[name].driven
         else:
-            profile, driven = (found.profile if found else {}), True
+            profile, driven = (participant.profile if participant else {}), True
         member = {"agentId": name, "profile": profile, "driven": driven}
-        members.append({**member, "outside": True} if found and found.outside else member)
+        members.append(
+            {**member, "outside": True} if participant and participant.outside else member
+        )
     payload = {
-        "policy": given.content["participation"],
+        "policy": control.content["participation"],
         "members": members,
         "by": sender,
-        "via": given.who.principal,
+        "via": control.who.principal,
     }
-    return [_event("moot.participation.set", payload, given, talk)]
+    return [_event("moot.participation.set", payload, control, conversation)]
 
 
-def put_to_vote(
-    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+def call_vote(
+    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
 ) -> list[NewEvent]:
-    """``{"decision": TEXT, "close": true}``; without a text what the moderator has proposed."""
-    if talk.floor is None:
+    """Put ``{"decision": TEXT, "close": true}`` to the vote.
+
+    Without a text, the members vote on the moderator's proposal.
+    """
+    if conversation.floor is None:
         raise BadRequest("Nobody leads this conversation; set participation first.")
-    if talk.state.paused:
+    if conversation.state.paused:
         raise ThreadPaused(
             "The conversation is paused; nobody votes before it goes on.",
-            thread=talk.conversation_id,
+            thread=conversation.conversation_id,
             participant=sender,
         )
-    said = given.content["vote"]
-    said = said if isinstance(said, dict) else {}
-    text = said.get("decision", talk.floor.proposal)
+    value = control.content["vote"]
+    value = value if isinstance(value, dict) else {}
+    text = value.get("decision", conversation.floor.proposal)
     if not isinstance(text, str) or not 1 <= len(text.strip()) <= decisions.LONGEST_TEXT:
         raise BadRequest(
             f"Say what is put to the vote, in 1 to {decisions.LONGEST_TEXT} characters.",
             field="vote.decision",
         )
-    payload: dict[str, Any] = {"decision": text, "close": said.get("close") is True}
-    payload |= {"by": sender, "via": given.who.principal}
+    payload: dict[str, Any] = {"decision": text, "close": value.get("close") is True}
+    payload |= {"by": sender, "via": control.who.principal}
     return [
-        *decide.unasked(flow.nodes[given.node_id], talk, given.at),
-        _event("moot.vote.called", payload, given, talk),
+        *withdraw_other_tasks(flow.nodes[control.node_id], conversation, control.at),
+        _event("moot.vote.called", payload, control, conversation),
     ]
 
 
-def _held(talk: Conversation, given: "Control", word: str) -> tuple[str, dict[str, Any]]:
-    name = str(given.content[word])
-    found = talk.floor.held.get(name) if talk.floor is not None else None
-    if found is None:
+def _find_held_turn(
+    conversation: Conversation, control: "Control", word: str
+) -> tuple[str, dict[str, Any]]:
+    name = str(control.content[word])
+    turn = conversation.floor.held.get(name) if conversation.floor is not None else None
+    if turn is None:
         raise NotFound("No such turn is held back here.", held=name[:64])
-    return name, found
+    return name, turn
 
 
-def admit(
-    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+def admit_turn(
+    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
 ) -> list[NewEvent]:
-    """The turn is said now, by whoever would have said it, because a person let it in."""
-    name, said = _held(talk, given, "admit")
-    who = Speaker("moot", (str(said.get("speakerId", "")),), admin=True)
-    node = flow.nodes[given.node_id]
-    index = talk.turns + 1
+    """Record a held turn under its speaker's name, because a person admits it."""
+    held_id, held_turn = _find_held_turn(conversation, control, "admit")
+    speaker = Speaker("moot", (str(held_turn.get("speakerId", "")),), admin=True)
+    node = flow.nodes[control.node_id]
+    index = conversation.turns + 1
     turn = turns.new_turn(
-        talk.conversation_id, index, "agent", str(said["speakerId"]), said["content"], given.at,
-        talk.group_id,
-    )  # fmt: skip
-    turn |= {key: said[key] for key in ("to", "meta", "agent") if key in said}
-    turn["via"] = who.principal
-    admitted = {"held": name, "by": sender, "via": given.who.principal}
+        conversation.conversation_id,
+        index,
+        "agent",
+        str(held_turn["speakerId"]),
+        held_turn["content"],
+        control.at,
+        conversation.group_id,
+    )
+    turn |= {key: held_turn[key] for key in ("to", "meta", "agent") if key in held_turn}
+    turn["via"] = speaker.principal
+    admitted = {"held": held_id, "by": sender, "via": control.who.principal}
     return [
-        _event("moot.turn.admitted", admitted, given, talk),
-        *turns.exchanged(run, flow, node, talk, turn, given.at),
+        _event("moot.turn.admitted", admitted, control, conversation),
+        *turns.turn_events(run, flow, node, conversation, turn, control.at),
     ]
 
 
-def drop(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str) -> list[NewEvent]:
-    name, _ = _held(talk, given, "drop")
-    dropped = {"held": name, "by": sender, "via": given.who.principal}
-    return [_event("moot.turn.dropped", dropped, given, talk)]
-
-
-def agree(
-    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+def drop_turn(
+    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
 ) -> list[NewEvent]:
-    """``allow`` and ``deny`` name what was asked."""
+    held_id, _ = _find_held_turn(conversation, control, "drop")
+    dropped = {"held": held_id, "by": sender, "via": control.who.principal}
+    return [_event("moot.turn.dropped", dropped, control, conversation)]
+
+
+def answer_tool_request(
+    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
+) -> list[NewEvent]:
+    """Record a person's ``allow`` and ``deny`` of tool requests."""
     events = []
     for word in ("allow", "deny"):
-        if word not in given.content:
+        if word not in control.content:
             continue
-        name = str(given.content[word])
-        found = talk.floor.asks.get(name) if talk.floor is not None else None
-        if found is None or found.allowed is not None:
-            raise NotFound("Nobody asks that here any more.", askId=name[:64])
+        ask_id = str(control.content[word])
+        request = conversation.floor.asks.get(ask_id) if conversation.floor is not None else None
+        if request is None or request.allowed is not None:
+            raise NotFound("Nobody asks that here any more.", askId=ask_id[:64])
         payload = {
-            "askId": name,
+            "askId": ask_id,
             "allowed": word == "allow",
             "by": sender,
-            "via": given.who.principal,
+            "via": control.who.principal,
         }
         events.append(
             NewEvent(
                 "moot.tool.answered",
-                {"conversationId": talk.conversation_id, **payload},
-                given.node_id,
-                cause=found.seq,
+                {"conversationId": conversation.conversation_id, **payload},
+                control.node_id,
+                cause=request.seq,
             )
         )
     return events
 
 
-def rename(
-    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+def rename_thread(
+    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
 ) -> list[NewEvent]:
-    """``TITLE``: one line that can be read."""
-    title = as_title(given.content["rename"])
+    """Rename the thread to ``TITLE``, one readable line."""
+    title = parse_title(control.content["rename"])
     if title is None:
-        raise BadRequest(TITLE, field="rename")
-    if title == title_of(run, talk):
+        raise BadRequest(TITLE_RULE, field="rename")
+    if title == current_title(run, conversation):
         return []
-    payload = {"title": title, "by": sender, "via": given.who.principal}
-    return [_event("moot.thread.renamed", payload, given, talk)]
+    payload = {"title": title, "by": sender, "via": control.who.principal}
+    return [_event("moot.thread.renamed", payload, control, conversation)]
 
 
-def present(
-    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+def set_presence(
+    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
 ) -> list[NewEvent]:
-    """``STATE``: written down when it is another one."""
-    state = given.content["presence"]
+    """Record the sender's presence if it has changed."""
+    state = control.content["presence"]
     if state not in STATES:
         raise BadRequest(f"presence is one of {', '.join(STATES)}.", field="presence")
-    if talk.state.presence.get(full_name(sender)) == state:
+    if conversation.state.presence.get(full_name(sender)) == state:
         return []
-    payload = {"from": sender, "state": state, "via": given.who.principal}
-    return [_event("moot.presence.changed", payload, given, talk)]
+    payload = {"from": sender, "state": state, "via": control.who.principal}
+    return [_event("moot.presence.changed", payload, control, conversation)]
 
 
-LEADING: dict[str, Callable[..., list[NewEvent]]] = {
-    "presence": present,
-    "link": side_threads.link,
-    "rename": rename,
-    "continue": go_on,
-    "participation": lead,
-    "vote": put_to_vote,
-    "admit": admit,
-    "drop": drop,
-    "allow": agree,
-    "deny": agree,
+CONTROL_ACTIONS: dict[str, Callable[..., list[NewEvent]]] = {
+    "presence": set_presence,
+    "link": side_threads.link_thread,
+    "rename": rename_thread,
+    "continue": continue_council,
+    "participation": set_policy,
+    "vote": call_vote,
+    "admit": admit_turn,
+    "drop": drop_turn,
+    "allow": answer_tool_request,
+    "deny": answer_tool_request,
 }

@@ -1,75 +1,75 @@
-"""Controls as people read them."""
+"""Describe the controls and events of a thread in sentences for people."""
 
 import json
 from collections.abc import Callable
 from typing import Any
 
 from moot.core.events import iso, micros
-from moot.core.state import thread_controls
+from moot.core.state.control_content import control_targets, is_duration
 from moot.core.state.floor import PAIR
 from moot.core.threads import control_checks
-from moot.core.threads.agent_bridge import COORDINATOR, Told, handle
-from moot.core.threads.decide import KNOWN
+from moot.core.threads.agent_bridge import COORDINATOR, BridgeEvent, handle_from_name
+from moot.core.threads.decide import ALL_CONTROLS
 
-#: what anybody but the host may say; asking for a tool's use is told as a control
-OF_MEMBERS = KNOWN | {"asks"}
+#: controls of participants; a tool request appears as a control, too
+MEMBER_CONTROLS = ALL_CONTROLS | {"asks"}
 
-#: how somebody who goes by a handle is called; whoever reads may be "you"
-Names = Callable[[str], str]
+#: maps a handle to a display name; the reader's own may be "you"
+DisplayNames = Callable[[str], str]
 
-#: limits in words, where their name says too little
+#: limits whose name is not clear enough
 STOPPED = {PAIR: "two agents have answered one another often enough"}
 
-#: characters of a value that says nothing
+#: characters of a value that is printed as it is
 BRIEF = 60
 
 
-def says(told: Told, called: Names = str) -> str | None:
-    """An event of a thread in a sentence; a turn speaks for itself."""
-    who, content = called(told["from"]), told["content"]
-    match told["type"]:
+def event_sentence(event: BridgeEvent, names: DisplayNames = str) -> str | None:
+    """Return a sentence about the event, or None for a turn."""
+    sender, content = names(event["from"]), event["content"]
+    match event["type"]:
         case "thread.created":
-            return f"{who} began “{content}”"
+            return f"{sender} began “{content}”"
         case "thread.renamed":
-            return f"{who} renamed the thread to “{content}”"
+            return f"{sender} renamed the thread to “{content}”"
         case "thread.linked" if isinstance(content, dict):
-            end = "was closed" if content.get("closed") else f"was linked by {who}"
+            end = "was closed" if content.get("closed") else f"was linked by {sender}"
             return f"the thread “{content.get('name')}” {end}"
         case "presence" if isinstance(content, dict):
-            return f"{who} is {content.get('state')}"
+            return f"{sender} is {content.get('state')}"
         case "control" if isinstance(content, dict):
-            parts = [control(told, word, called) for word in content]
-            return "; ".join(parts) or f"{who} said nothing"
+            parts = [control_sentence(event, word, names) for word in content]
+            return "; ".join(parts) or f"{sender} said nothing"
         case "control":
-            return f"{who} sent what is no control, which changed nothing"
+            return f"{sender} sent what is no control, which changed nothing"
         case _:
             return None
 
 
-def control(told: Told, word: str, called: Names = str) -> str:
-    """One word of a control. What nobody understands, or only the host may say, is named."""
-    who, value = called(told["from"]), told["content"][word]
-    if word in void(told):
-        return f"{who} set {word[:64]} to {plainly(value)}, which changed nothing"
+def control_sentence(event: BridgeEvent, word: str, names: DisplayNames = str) -> str:
+    """Return a sentence about one word of a control. Unknown words are named as they are."""
+    sender, value = names(event["from"]), event["content"][word]
+    if word in ignored_words(event):
+        return f"{sender} set {word[:64]} to {plain_value(value)}, which changed nothing"
     sentence = SENTENCES.get(word)
-    said = None if sentence is None else sentence(who, value, told, called)
-    return said or f"{who} set {word[:64]} to {plainly(value)}"
+    text = None if sentence is None else sentence(sender, value, event, names)
+    return text or f"{sender} set {word[:64]} to {plain_value(value)}"
 
 
-def void(told: Told) -> dict[str, str]:
-    """The words of a control that changed nothing, and why."""
-    if told["from"] == COORDINATOR or not isinstance(told["content"], dict):
+def ignored_words(event: BridgeEvent) -> dict[str, str]:
+    """Return the words of a control that changed nothing, with the reasons."""
+    if event["from"] == COORDINATOR or not isinstance(event["content"], dict):
         return {}
-    return control_checks.problems(told["content"], OF_MEMBERS)
+    return control_checks.control_problems(event["content"], MEMBER_CONTROLS)
 
 
-def plainly(value: Any) -> str:
-    """A value on one line, without the marks of JSON: whom it names, or what it holds."""
-    text = " ".join(_words(value).split()) or "nothing"
+def plain_value(value: Any) -> str:
+    """Return a value on one line without JSON syntax."""
+    text = " ".join(_value_text(value).split()) or "nothing"
     return text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"
 
 
-def _words(value: Any, inner: bool = False) -> str:
+def _value_text(value: Any, inner: bool = False) -> str:
     if isinstance(value, str):
         return value
     if not isinstance(value, dict | list):
@@ -77,108 +77,116 @@ def _words(value: Any, inner: bool = False) -> str:
     if inner:
         return "…"
     if isinstance(value, list):
-        return ", ".join(_words(_named(one), True) for one in value[:BRIEF])
-    whom = _named(value)
-    if whom is not value:
-        return _words(whom)
-    return ", ".join(f"{key} {_words(one, True)}" for key, one in [*value.items()][:BRIEF])
+        return ", ".join(_value_text(_targets_of(item), True) for item in value[:BRIEF])
+    targets = _targets_of(value)
+    if targets is not value:
+        return _value_text(targets)
+    return ", ".join(f"{key} {_value_text(item, True)}" for key, item in [*value.items()][:BRIEF])
 
 
-def _named(value: Any) -> Any:
-    """Whom an object is about, where it says so."""
-    found = _object(value)
-    return found.get("participant_id", found.get("targets", value))
+def _targets_of(value: Any) -> Any:
+    """Return the participants that an object names, or the value itself."""
+    fields = _object(value)
+    return fields.get("participant_id", fields.get("targets", value))
 
 
-def _names(value: Any, called: Names) -> str:
-    return ", ".join(called(handle(name)) for name in thread_controls.targets(value))
+def _target_names(value: Any, names: DisplayNames) -> str:
+    return ", ".join(names(handle_from_name(name)) for name in control_targets(value))
 
 
-def _mute(who: str, value: Any, told: Told, called: Names) -> str | None:
+def _mute_sentence(sender: str, value: Any, event: BridgeEvent, names: DisplayNames) -> str | None:
     seconds = value.get("seconds") if isinstance(value, dict) else None
-    muted = f"{who} muted {_names(value, called)}"
-    if seconds is None or not thread_controls.is_time(seconds):
+    muted = f"{sender} muted {_target_names(value, names)}"
+    if seconds is None or not is_duration(seconds):
         return muted
-    until = iso(micros(told["ts"]) + int(seconds * 1_000_000))
+    until = iso(micros(event["ts"]) + int(seconds * 1_000_000))
     return f"{muted} until {until[:19].replace('T', ' ')} UTC"
 
 
-def _on(value: Any) -> bool:
+def _is_on(value: Any) -> bool:
     return value.get("on", True) is True if isinstance(value, dict) else value is True
 
 
-def _who(value: Any) -> str:
-    return handle(value.get("participant_id") if isinstance(value, dict) else value)
+def _participant_handle(value: Any) -> str:
+    return handle_from_name(value.get("participant_id") if isinstance(value, dict) else value)
 
 
-def _invite(who: str, value: Any, told: Told, called: Names) -> str:
-    whom = called(_who(value))
+def _invite_sentence(sender: str, value: Any, event: BridgeEvent, names: DisplayNames) -> str:
+    participant = names(_participant_handle(value))
     if _object(value).get("changed") is True:
-        return f"the profile of {whom} was changed" + ("" if whom == who else f" by {who}")
-    return f"{who} joined" if whom == who else f"{who} invited {whom}"
+        return f"the profile of {participant} was changed" + (
+            "" if participant == sender else f" by {sender}"
+        )
+    return f"{sender} joined" if participant == sender else f"{sender} invited {participant}"
 
 
-def _uninvite(who: str, value: Any, told: Told, called: Names) -> str:
-    whom = called(_who(value))
-    return f"{who} left" if whom == who else f"{who} sent {whom} away"
+def _uninvite_sentence(sender: str, value: Any, event: BridgeEvent, names: DisplayNames) -> str:
+    participant = names(_participant_handle(value))
+    return f"{sender} left" if participant == sender else f"{sender} sent {participant} away"
 
 
-def _ttl(who: str, value: Any, told: Told, called: Names) -> str:
+def _ttl_sentence(sender: str, value: Any, event: BridgeEvent, names: DisplayNames) -> str:
     span = "" if value is None else f" for {value} seconds"
-    return f"{who} let agents go on by themselves{span}"
+    return f"{sender} let agents go on by themselves{span}"
 
 
-def _held(who: str, value: Any, told: Told, called: Names) -> str:
+def _held_sentence(sender: str, value: Any, event: BridgeEvent, names: DisplayNames) -> str:
     state = "muted" if _object(value).get("reason") == "participant_muted" else "paused"
-    return f"{called(_who(value))} tried to speak while {state}, and the turn is held"
+    return f"{names(_participant_handle(value))} tried to speak while {state}, and the turn is held"
 
 
-def _listed(verb: str) -> Callable[..., str]:
-    def listed(who: str, value: Any, told: Told, called: Names) -> str:
-        found = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-        return "; ".join(f"{called(_who(one))} {verb}: {one.get('reason')}" for one in found)
+def _list_sentence(verb: str) -> Callable[..., str]:
+    def listed(sender: str, value: Any, event: BridgeEvent, names: DisplayNames) -> str:
+        rows = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+        return "; ".join(
+            f"{names(_participant_handle(row))} {verb}: {row.get('reason')}" for row in rows
+        )
 
     return listed
 
 
-def _stop(value: Any) -> str:
+def _stop_text(value: Any) -> str:
     return STOPPED.get(str(value), str(value))
 
 
-def _plain(words: str) -> Callable[..., str]:
-    return lambda who, value, told, called: f"{who} {words}"
+def _fixed_sentence(words: str) -> Callable[..., str]:
+    return lambda sender, value, event, names: f"{sender} {words}"
 
 
-def _switched(on: str, off: str) -> Callable[..., str]:
-    return lambda who, value, told, called: f"{who} {on if _on(value) else off}"
+def _switch_sentence(on: str, off: str) -> Callable[..., str]:
+    return lambda sender, value, event, names: f"{sender} {on if _is_on(value) else off}"
 
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-SENTENCES: dict[str, Callable[[str, Any, Told, Names], str | None]] = {
-    "mute": _mute,
-    "unmute": lambda who, value, _, called: f"{who} unmuted {_names(value, called)}",
-    "pause": _switched("paused the agents", "let it go on"),
-    "prod": lambda who, value, _, called: f"{who} asked {_names(value, called)} to speak once",
-    "done": _plain("had nothing more to say"),
-    "ttl_seconds": _ttl,
-    "discussion": _switched("let agents wake one another", "ended the discussion"),
-    "invited_auto": _switched("asked for everybody's answer", "asked for answers of those named"),
-    "invite": _invite,
-    "uninvite": _uninvite,
-    "continue": _plain("let it go on"),
-    "participation": _plain("changed how turns are taken"),
-    "vote": lambda who, value, *_: f"{who} put to the vote: {_object(value).get('decision')}",
-    "admit": _plain("let a held turn in"),
-    "drop": _plain("dropped a held turn"),
-    "asks": lambda who, value, *_: f"{who} asked to use {_object(value).get('tool')}",
-    "allow": _plain("allowed it"),
-    "deny": _plain("did not allow it"),
-    "held": _held,
-    "wakes": _listed("has the floor"),
-    "skipped": _listed("is passed by"),
-    "called": _listed("is called"),
-    "stopped": lambda who, value, *_: f"nobody is woken any more: {_stop(value)}",
+SENTENCES: dict[str, Callable[[str, Any, BridgeEvent, DisplayNames], str | None]] = {
+    "mute": _mute_sentence,
+    "unmute": lambda sender, value, _, names: f"{sender} unmuted {_target_names(value, names)}",
+    "pause": _switch_sentence("paused the agents", "let it go on"),
+    "prod": lambda sender, value, _, names: (
+        f"{sender} asked {_target_names(value, names)} to speak once"
+    ),
+    "done": _fixed_sentence("had nothing more to say"),
+    "ttl_seconds": _ttl_sentence,
+    "discussion": _switch_sentence("let agents wake one another", "ended the discussion"),
+    "invited_auto": _switch_sentence(
+        "asked for everybody's answer", "asked for answers of those named"
+    ),
+    "invite": _invite_sentence,
+    "uninvite": _uninvite_sentence,
+    "continue": _fixed_sentence("let it go on"),
+    "participation": _fixed_sentence("changed how turns are taken"),
+    "vote": lambda sender, value, *_: f"{sender} put to the vote: {_object(value).get('decision')}",
+    "admit": _fixed_sentence("let a held turn in"),
+    "drop": _fixed_sentence("dropped a held turn"),
+    "asks": lambda sender, value, *_: f"{sender} asked to use {_object(value).get('tool')}",
+    "allow": _fixed_sentence("allowed it"),
+    "deny": _fixed_sentence("did not allow it"),
+    "held": _held_sentence,
+    "wakes": _list_sentence("has the floor"),
+    "skipped": _list_sentence("is passed by"),
+    "called": _list_sentence("is called"),
+    "stopped": lambda sender, value, *_: f"nobody is woken any more: {_stop_text(value)}",
 }

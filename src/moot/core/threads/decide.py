@@ -1,257 +1,327 @@
-"""Controls of a conversation: who may steer it, who joins, who leaves."""
+"""Decide the controls of a thread: who may send them, who joins and who leaves."""
 
 from typing import Any
 
 from msgspec import Struct
 
 from moot.core.conversations import addressing, joining, turns
+from moot.core.conversations.decide import close_conversation
 from moot.core.conversations.turns import HOST
 from moot.core.errors import BadRequest, Forbidden, NotFound, NotYourName
 from moot.core.events import NewEvent
 from moot.core.interrupts import decide
-from moot.core.runs.start import Beginning
+from moot.core.runs.answers import GateAnswer
+from moot.core.runs.start import LinkedStart
 from moot.core.speaker import Speaker
 from moot.core.state import thread_controls
-from moot.core.state.conversation import Conversation
+from moot.core.state.control_content import MOST_TARGETS, control_targets
+from moot.core.state.conversation import THREAD, Conversation
+from moot.core.state.mutes import is_muted
 from moot.core.state.run import Run
-from moot.core.text.names import is_person
-from moot.core.threads import agent_control_checks, auto_close, control_checks
-from moot.core.threads.control_actions import LEADING
-from moot.core.workflows.graph import Flow
+from moot.core.text.names import full_name, is_person
+from moot.core.threads import agent_restrictions, control_checks
+from moot.core.threads.control_actions import CONTROL_ACTIONS
+from moot.core.workflows.flow import Flow
 
 #: controls that only a person may use; the others are open to every participant
-HUMAN_ONLY = frozenset(
-    thread_controls.OF_PEOPLE
+HUMAN_CONTROLS = frozenset(
+    thread_controls.PEOPLE_ONLY
     | {"continue", "admit", "drop", "allow", "deny", "participation", "vote"}
 )
-KNOWN = HUMAN_ONLY | {
+ALL_CONTROLS = HUMAN_CONTROLS | {
     "done", "invite", "uninvite", "rename", "link", "presence"
 }  # fmt: skip
 
-#: what a vote ends before it begins
+#: type of the events that a vote puts before its own
 ANSWERED = "moot.participation.answered"
 
 
-def warnings(talk: Conversation, content: dict[str, Any], at: int) -> list[str]:
-    """What a control says in vain; it is recorded as it was said."""
-    return [*control_checks.problems(content, KNOWN).values(), *in_vain(talk, content, at)]
+def control_warnings(conversation: Conversation, content: dict[str, Any], at: int) -> list[str]:
+    """Return warnings about a control that is recorded and has no effect, or only part of it."""
+    return [
+        *control_checks.control_problems(content, ALL_CONTROLS).values(),
+        *target_warnings(conversation, content, at),
+    ]
 
 
-def in_vain(talk: Conversation, content: Any, at: int) -> list[str]:
-    """Of a control that is well said: names of who is not there, or not muted."""
+def target_warnings(conversation: Conversation, content: Any, at: int) -> list[str]:
+    """Return warnings about targets that are not here, or are not muted."""
     if not isinstance(content, dict):
         return []
-    found, people = [], turns.people(talk)
-    led = talk.floor is not None and talk.floor.threaded
+    warnings, agents = [], turns.agent_profiles(conversation)
+    is_threaded = conversation.floor is not None and conversation.floor.threaded
     for word in ("mute", "prod", "uninvite"):
-        strange = [name for name in _about(word, content) if name not in people]
-        strange = [name for name in strange if not is_person(name)]
-        if strange and (people or led):
-            them = ", ".join(name.removeprefix("host:") for name in strange[:5])
-            found.append(f"'{word}': {them} takes no part here; {addressing.there(people)}.")
-    free = [
-        name
-        for name in _about("unmute", content)
-        if not thread_controls.is_muted(talk.state, name, at)
+        unknown = [name for name in _targets(word, content) if name not in agents]
+        unknown = [name for name in unknown if not is_person(name)]
+        if unknown and (agents or is_threaded):
+            names = ", ".join(name.removeprefix("host:") for name in unknown[:5])
+            warnings.append(
+                f"'{word}': {names} takes no part here; {addressing.participants_clause(agents)}."
+            )
+    unmuted = [
+        name for name in _targets("unmute", content) if not is_muted(conversation.state, name, at)
     ]
-    if free:
-        them = ", ".join(name.removeprefix("host:") for name in free[:5])
-        found.append(f"'unmute': {them} is not muted.")
-    return found
+    if unmuted:
+        names = ", ".join(name.removeprefix("host:") for name in unmuted[:5])
+        warnings.append(f"'unmute': {names} is not muted.")
+    return warnings
 
 
-def _about(word: str, content: dict[str, Any]) -> list[str]:
+def _targets(word: str, content: dict[str, Any]) -> list[str]:
     value = content.get(word)
     if word == "uninvite":
         value = [value.get("participant_id") if isinstance(value, dict) else value]
-    return thread_controls.targets(value)
+    return control_targets(value)
 
 
 class Control(Struct, frozen=True, kw_only=True):
-    """Somebody steers a conversation. ``sender`` is checked against the key."""
+    """A command that steers a conversation. The sender is checked against the key."""
 
     node_id: str
     content: Any
     who: Speaker
     at: int
     sender: str | None = None
-    #: what is not said correctly is kept and changes nothing; else it is refused
+    #: store a control with mistakes instead of refusing it; it changes nothing
     lenient: bool = False
-    #: what the host knows of who is invited: only a person says otherwise
+    #: the host's profile of the invited agent; only a person may override it
     known: dict[str, Any] = {}
-    #: the sender's own name for it, by which the same is known again, and what it is of
+    #: the sender's id for this control, to recognise a repeat, and a digest of the content
     message_id: str | None = None
     digest: str = ""
-    #: the thread may come to its end by it
+    #: whether this control may close the thread
     ends: bool = True
-    #: the thread that a link names, where it begins with the link
-    begins: Beginning | None = None
+    #: the new thread that begins with the link
+    begins: LinkedStart | None = None
 
 
-def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
-    events = _told(run, flow, given)
+def decide_control(run: Run, flow: Flow, control: Control) -> list[NewEvent]:
+    events = _decide_control_events(run, flow, control)
     first = next((event for event in events if event.type != ANSWERED), None)
-    if first is not None and given.message_id is not None:
-        first.payload |= {"messageId": given.message_id, "digest": given.digest}
-    return [*events, *_ending(run, flow, given)]
+    if first is not None and control.message_id is not None:
+        first.payload |= {"messageId": control.message_id, "digest": control.digest}
+    return [*events, *_end_if_done(run, flow, control)]
 
 
-def _ending(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
-    """Whoever is the last to be done has ended the thread."""
-    content, sender = given.content, _sender(given)
-    if not given.ends or not isinstance(content, dict) or content.get("done") is not True:
+def _end_if_done(run: Run, flow: Flow, control: Control) -> list[NewEvent]:
+    """Close the thread when its last participant is done."""
+    content, sender = control.content, _sender(control)
+    if not control.ends or not isinstance(content, dict) or content.get("done") is not True:
         return []
-    talk = run.conversations[given.node_id]
-    if not auto_close.all_done(run, talk, sender):
+    conversation = run.conversations[control.node_id]
+    if not is_thread_done(run, conversation, sender):
         return []
-    return auto_close.closed(run, flow, talk, given.who, given.at)
+    return close_done_thread(run, flow, conversation, control.who, control.at)
 
 
-def _told(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
-    talk = turns.must_be_open(run.conversations.get(given.node_id), run, given.node_id)
-    decide.refuse_paused(run)
-    sender = _sender(given)
-    content = given.content if isinstance(given.content, dict) else {}
-    words = [word for word in content if word in KNOWN]
-    if not words and not given.lenient:
-        raise BadRequest(f"A control is one of {', '.join(sorted(KNOWN))}.", field="content")
-    _check_may(talk, given, sender, words)
-    agent_control_checks.check(talk, given, sender)
-    if not given.lenient:
+def _decide_control_events(run: Run, flow: Flow, control: Control) -> list[NewEvent]:
+    conversation = turns.require_open(run.conversations.get(control.node_id), run, control.node_id)
+    decide.check_not_paused(run)
+    sender = _sender(control)
+    content = control.content if isinstance(control.content, dict) else {}
+    words = [word for word in content if word in ALL_CONTROLS]
+    if not words and not control.lenient:
+        raise BadRequest(f"A control is one of {', '.join(sorted(ALL_CONTROLS))}.", field="content")
+    _check_sender(conversation, control, sender, words)
+    agent_restrictions.check_agent_control(conversation, control, sender)
+    if not control.lenient:
         _check_targets(content)
-    led, idle = _led(run, flow, talk, given, sender)
-    events = _comes_in(talk, given, sender, content)
-    if "invite" in content and "invite" not in idle:
-        events += _join(talk, given, sender)
-    if "uninvite" in content and "uninvite" not in idle:
-        left = _leave(talk, given, sender)
-        events += left
-        idle |= {} if left or not given.lenient else {"uninvite": "nobody leaves"}
-    return [*events, *led, *_kept(talk, given, sender, idle)]
+    action_events, ignored = _run_actions(run, flow, conversation, control, sender)
+    events = _join_by_control(conversation, control, sender, content)
+    if "invite" in content and "invite" not in ignored:
+        events += _invite(conversation, control, sender)
+    if "uninvite" in content and "uninvite" not in ignored:
+        left_events = _uninvite(conversation, control, sender)
+        events += left_events
+        ignored |= {} if left_events or not control.lenient else {"uninvite": "nobody leaves"}
+    return [*events, *action_events, *_control_event(conversation, control, sender, ignored)]
 
 
-def unheeded(run: Run, flow: Flow, given: Control) -> list[str]:
-    """What is wrong with a control that is taken all the same."""
-    talk = run.conversations.get(given.node_id)
-    if talk is None or not given.lenient:
+def ignored_control_reasons(run: Run, flow: Flow, control: Control) -> list[str]:
+    """Return the mistakes of a lenient control that is recorded all the same."""
+    conversation = run.conversations.get(control.node_id)
+    if conversation is None or not control.lenient:
         return []
-    return list(_led(run, flow, talk, given, _sender(given))[1].values())
+    return list(_run_actions(run, flow, conversation, control, _sender(control))[1].values())
 
 
-def _led(
-    run: Run, flow: Flow, talk: Conversation, given: Control, sender: str
+def _run_actions(
+    run: Run, flow: Flow, conversation: Conversation, control: Control, sender: str
 ) -> tuple[list[NewEvent], dict[str, str]]:
-    """What the words lead to that are more than the state of a thread; and which words are kept
-    and change nothing, each with what is wrong with it."""
-    idle = control_checks.problems(given.content, KNOWN, not_for(given)) if given.lenient else {}
-    content = given.content if isinstance(given.content, dict) else {}
-    leads: dict[Any, list[str]] = {}
-    for word, lead in LEADING.items():
-        if word in content and word not in idle:
-            leads.setdefault(lead, []).append(word)
+    """Return the events of the control's actions, and the words that change nothing.
+
+    Each of those words comes with its mistake.
+    """
+    ignored = (
+        control_checks.control_problems(control.content, ALL_CONTROLS, forbidden_controls(control))
+        if control.lenient
+        else {}
+    )
+    content = control.content if isinstance(control.content, dict) else {}
+    words_by_action: dict[Any, list[str]] = {}
+    for word, action in CONTROL_ACTIONS.items():
+        if word in content and word not in ignored:
+            words_by_action.setdefault(action, []).append(word)
     events: list[NewEvent] = []
-    for lead, words in leads.items():
+    for action, words in words_by_action.items():
         try:
-            events += lead(run, flow, talk, given, sender)
-        except (BadRequest, NotFound) as wrong:
-            if not given.lenient:
+            events += action(run, flow, conversation, control, sender)
+        except (BadRequest, NotFound) as refusal:
+            if not control.lenient:
                 raise
-            idle |= dict.fromkeys(words, wrong.message)
-    return events, idle
+            ignored |= dict.fromkeys(words, refusal.message)
+    return events, ignored
 
 
-def _comes_in(
-    talk: Conversation, given: Control, sender: str, content: dict[str, Any]
+def _join_by_control(
+    conversation: Conversation, control: Control, sender: str, content: dict[str, Any]
 ) -> list[NewEvent]:
-    """Who may come in by speaking may do so by steering; who invites another may stay outside."""
-    joins, agent = given.who.joins, not is_person(sender)
-    if not agent or "invite" in content or not joining.comes_in(talk, sender, joins):
+    """Add a sender that may join by speaking, unless it only invites another."""
+    joins, is_agent = control.who.joins, not is_person(sender)
+    if (
+        not is_agent
+        or "invite" in content
+        or not joining.can_join_by_speaking(conversation, sender, joins)
+    ):
         return []
-    return [joining.welcome(talk, joining.named(sender, "from"), {}, sender, joins == "outside")]
+    return [
+        joining.joined_event(
+            conversation,
+            joining.parse_participant_name(sender, "from"),
+            {},
+            sender,
+            joins == "outside",
+        )
+    ]
 
 
-def _kept(talk: Conversation, given: Control, sender: str, idle: dict[str, str]) -> list[NewEvent]:
-    """What the fold is told, and what nobody understands; of what is no object, all of it."""
-    rest = given.content
+def _control_event(
+    conversation: Conversation, control: Control, sender: str, ignored: dict[str, str]
+) -> list[NewEvent]:
+    """Record the words that the fold reads, and the words that change nothing."""
+    rest = control.content
     if isinstance(rest, dict):
-        apart = [word for word in ("invite", "uninvite", *LEADING) if word not in idle]
-        rest = {key: value for key, value in rest.items() if key not in apart}
-        if not rest and (given.content or not given.lenient):
+        handled = [word for word in ("invite", "uninvite", *CONTROL_ACTIONS) if word not in ignored]
+        rest = {key: value for key, value in rest.items() if key not in handled}
+        if not rest and (control.content or not control.lenient):
             return []
-    payload = {"conversationId": talk.conversation_id, "from": sender, "content": rest}
-    payload["via"] = given.who.principal
-    return [_event("moot.thread.control", payload, given, talk)]
+    payload = {"conversationId": conversation.conversation_id, "from": sender, "content": rest}
+    payload["via"] = control.who.principal
+    return [_event("moot.thread.control", payload, control, conversation)]
 
 
-def _check_may(talk: Conversation, given: Control, sender: str, words: list[str]) -> None:
-    if _by_host(given):
+def _check_sender(
+    conversation: Conversation, control: Control, sender: str, words: list[str]
+) -> None:
+    if _is_host_unmute(control):
         return
-    if not given.lenient and HUMAN_ONLY.intersection(words) and not is_person(sender):
+    if not control.lenient and HUMAN_CONTROLS.intersection(words) and not is_person(sender):
         raise Forbidden("Only a person may do that here.", participant=sender)
-    welcome = joining.comes_in(talk, sender, given.who.joins)
-    if not (given.who.admin or is_person(sender) or welcome or _takes_part(talk, sender)):
-        raise joining.not_invited(talk, sender)
+    joins = joining.can_join_by_speaking(conversation, sender, control.who.joins)
+    if not (control.who.admin or is_person(sender) or joins or _takes_part(conversation, sender)):
+        raise joining.not_invited_error(conversation, sender)
 
 
-def not_for(given: Control) -> frozenset[str]:
-    """Words that are not for who says them."""
-    person = is_person(given.sender or given.who.person) or _by_host(given)
-    return frozenset() if person else HUMAN_ONLY
+def forbidden_controls(control: Control) -> frozenset[str]:
+    """Return the controls that this sender may not use."""
+    may_use_all = is_person(control.sender or control.who.person) or _is_host_unmute(control)
+    return frozenset() if may_use_all else HUMAN_CONTROLS
 
 
 def _check_targets(content: dict[str, Any]) -> None:
     for value in content.values():
-        about = value.get("targets") if isinstance(value, dict) else value
-        if isinstance(about, list) and len(about) > thread_controls.MOST_TARGETS:
-            raise BadRequest(f"A control is about {thread_controls.MOST_TARGETS} names at most.")
+        targets = value.get("targets") if isinstance(value, dict) else value
+        if isinstance(targets, list) and len(targets) > MOST_TARGETS:
+            raise BadRequest(f"A control is about {MOST_TARGETS} names at most.")
 
 
-def _takes_part(talk: Conversation, name: str) -> bool:
-    if talk.roster is not None:
-        return name in talk.roster
-    return not talk.state.by_invitation or name in talk.state.members
+def _takes_part(conversation: Conversation, name: str) -> bool:
+    if conversation.roster is not None:
+        return name in conversation.roster
+    return not conversation.state.by_invitation or name in conversation.state.members
 
 
-def _sender(given: Control) -> str:
-    sender = given.sender or given.who.person
-    if sender != given.who.person and not given.who.admin and sender not in given.who.names:
-        raise NotYourName(sender, list(given.who.names))
-    if not _by_host(given):
-        joining.check(sender, "from")
+def _sender(control: Control) -> str:
+    sender = control.sender or control.who.person
+    if sender != control.who.person and not control.who.admin and sender not in control.who.names:
+        raise NotYourName(sender, list(control.who.names))
+    if not _is_host_unmute(control):
+        joining.check_participant_name(sender, "from")
     return sender
 
 
-def _by_host(given: Control) -> bool:
-    """The host says one thing by itself: that a mute is over, where somebody waits for that."""
-    only = isinstance(given.content, dict) and list(given.content) == ["unmute"]
-    return only and given.who.principal == HOST and given.sender == "system"
+def _is_host_unmute(control: Control) -> bool:
+    """Return whether the host itself ends a mute, which is its only control."""
+    is_unmute = isinstance(control.content, dict) and list(control.content) == ["unmute"]
+    return is_unmute and control.who.principal == HOST and control.sender == "system"
 
 
-def _join(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
-    asked = given.content["invite"]
-    name = joining.named(asked, "invite")
-    if agent_control_checks.invites_in_vain(talk, name, sender):
+def _invite(conversation: Conversation, control: Control, sender: str) -> list[NewEvent]:
+    value = control.content["invite"]
+    name = joining.parse_participant_name(value, "invite")
+    if agent_restrictions.is_redundant_invite(conversation, name, sender):
         return []
-    said = asked if isinstance(asked, dict) else {}
-    outside = said.get("outside") is True
-    profile = said.get("profile")
+    fields = value if isinstance(value, dict) else {}
+    outside = fields.get("outside") is True
+    profile = fields.get("profile")
     profile = profile if isinstance(profile, dict) else {}
-    both = {**given.known, **profile} if is_person(sender) else {**profile, **given.known}
-    return [joining.welcome(talk, name, both, sender, outside)]
+    merged = {**control.known, **profile} if is_person(sender) else {**profile, **control.known}
+    return [joining.joined_event(conversation, name, merged, sender, outside)]
 
 
-def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
-    name = joining.named(given.content["uninvite"], "uninvite")
-    if name not in talk.state.members:
+def _uninvite(conversation: Conversation, control: Control, sender: str) -> list[NewEvent]:
+    name = joining.parse_participant_name(control.content["uninvite"], "uninvite")
+    if name not in conversation.state.members:
         return []
     payload = {
-        "conversationId": talk.conversation_id,
+        "conversationId": conversation.conversation_id,
         "participantId": name,
         "by": sender,
-        "afterTurn": talk.turns,
+        "afterTurn": conversation.turns,
     }
-    return [_event("moot.participant.left", payload, given, talk)]
+    return [_event("moot.participant.left", payload, control, conversation)]
 
 
-def _event(type_: str, payload: dict[str, Any], given: Control, talk: Conversation) -> NewEvent:
-    return NewEvent(type_, payload, given.node_id, cause=talk.last_seq)
+def _event(
+    type_: str, payload: dict[str, Any], control: Control, conversation: Conversation
+) -> NewEvent:
+    return NewEvent(type_, payload, control.node_id, cause=conversation.last_seq)
+
+
+ALL_DONE_TEXT = "Everybody is done; the thread is closed."
+
+
+def is_thread_done(run: Run, conversation: Conversation, sender: str) -> bool:
+    """Return whether every participant is done, once the sender is.
+
+    That includes the person who began the thread. At least one person must be done, so agents never
+    close a thread alone.
+    """
+    members = (
+        conversation.roster if conversation.roster is not None else list(conversation.state.members)
+    )
+    participants = {full_name(name) for name in members}
+    if run.workflow_id != THREAD or not participants:
+        return False
+    if is_person(run.person):
+        participants.add(run.person)
+    done = {*conversation.state.done, full_name(sender)}
+    return participants <= done and any(map(is_person, done))
+
+
+def close_done_thread(
+    run: Run, flow: Flow, conversation: Conversation, who: Speaker, at: int
+) -> list[NewEvent]:
+    """Close the thread without a decision."""
+    node = flow.nodes[conversation.node_id]
+    final_turn = turns.system_turn(conversation, ALL_DONE_TEXT, at)
+    final_turn["via"] = who.principal
+    answer = GateAnswer(node_id=node.id, value=None, who=who, at=at)
+    return close_conversation(
+        run,
+        flow,
+        node,
+        conversation,
+        turns.closed_event(conversation, node, final_turn, None),
+        answer,
+    )

@@ -1,7 +1,7 @@
-"""What somebody outside is asked to answer, told from the log.
+"""Read from the log which turns a participant should answer.
 
-Where the host gives the floor, its decisions say so: whom it calls, whom it waits for. For people,
-and where nobody leads, it is the turn itself: an address, a name in the text.
+In a council the host's decisions say so. For people, and where no policy is set, an address or a
+mention in the turn does.
 """
 
 from typing import Any
@@ -19,194 +19,207 @@ from moot.core.text.names import full_name, is_person
 TURNS = {"conversation.opened": "initialTurn", "conversation.exchanged": "turn"}
 TO_ALL = "a person spoke to all"
 NAMED = "addressed by "
-#: an address that means whichever person is there: who asks for one need not know them
+#: the address of any person in the conversation
 ANYBODY = "user"
-#: turns to others, that answer nothing in particular, after which something is not open any more
+#: turns to others after which a request counts as passed over
 MOST_PASSED = 3
 
 
-class Due(Struct, frozen=True, kw_only=True):
-    """Somebody is asked to speak. ``seq`` is where the log says so, ``turn`` what it is about."""
+class PendingRequest(Struct, frozen=True, kw_only=True):
+    """A request to speak. ``seq`` is the event that asks, ``turn`` the turn to answer."""
 
     seq: int
     turn: int
     reason: str
     task: bool = False
-    #: who said what it is about, where the log was read that far back
+    #: speaker of that turn, if the log was read that far back
     by: str | None = None
-    #: any person may answer it
+    #: whether any person may answer
     anybodys: bool = False
 
 
-class Reply(Struct, frozen=True):
-    """What a turn answers: one place, or all there was; of that only what ``to`` had asked, where
-    it is for somebody in particular. Another person answers what was anybody's."""
+class RequestReply(Struct, frozen=True):
+    """The requests that a turn answers: one, all, or those of the participant ``to``.
+
+    ``anothers`` marks another person's turn. It answers only what any person may answer.
+    """
 
     place: int | None = None
     to: str | None = None
     anothers: bool = False
 
-    def settles(self, due: Due) -> bool:
-        if self.anothers and not due.anybodys:
+    def settles(self, request: PendingRequest) -> bool:
+        if self.anothers and not request.anybodys:
             return False
         if self.place is not None:
-            return due.turn == self.place
-        return self.to is None or due.by is None or _same(self.to, due.by)
+            return request.turn == self.place
+        return self.to is None or request.by is None or _is_same_person(self.to, request.by)
 
 
-class Listener:
-    """Reads the log, event by event, for one participant of one conversation.
+class RequestReader:
+    """Reads the log for the requests to one participant of one conversation.
 
-    ``spoken_for``: the host speaks for it, so what the host wakes is nobody else's matter.
+    ``spoken_for`` means that the host speaks for it, so invitations of the host do not count.
     """
 
-    def __init__(self, talk: Conversation, name: str, spoken_for: bool = False) -> None:
-        self._talk, self._name, self._spoken_for = talk, name, spoken_for
-        member = talk.floor.members.get(name) if talk.floor is not None else None
-        guest = talk.state.members.get(name)
-        self._led = member is not None
-        known = member.profile if member is not None else guest.profile if guest else {}
-        #: of the others only those whose names are nobody's nickname
+    def __init__(self, conversation: Conversation, name: str, spoken_for: bool = False) -> None:
+        self._conversation, self._name, self._spoken_for = conversation, name, spoken_for
+        member = conversation.floor.members.get(name) if conversation.floor is not None else None
+        participant = conversation.state.members.get(name)
+        self._is_member = member is not None
+        profile = (
+            member.profile if member is not None else participant.profile if participant else {}
+        )
+        #: other people are matched by their names only, never by a nickname
         others: dict[str, dict[str, Any]] = {
-            each: {} for each in thread_controls.people_of(talk.state)
+            person: {} for person in thread_controls.people_present(conversation.state)
         }
-        self._profiles = {**others, name: dict(known)}
-        #: the newest turn that named it, and the newest of a person to all
-        self._named: Due | None = None
-        self._to_all: Due | None = None
-        #: place of a turn -> who spoke
+        self._profiles = {**others, name: dict(profile)}
+        #: the newest turn that mentions the participant, and the newest turn of a person to all
+        self._named: PendingRequest | None = None
+        self._to_all: PendingRequest | None = None
+        #: sequence of a turn -> its speaker
         self._speakers: dict[int, str] = {}
-        #: the first thing that agents asked since their chain was stopped; it waits for a person
+        #: the first request of agents since their loop was stopped; it waits for a person
         self.withheld: int | None = None
 
-    def asked(self, event: Event) -> Due | None:
-        """Whether this event asks for the participant. A decision of the host is about a turn
-        that was heard before it."""
-        if event.payload.get("conversationId") != self._talk.conversation_id:
+    def asked(self, event: Event) -> PendingRequest | None:
+        """Return the request in this event, if it is for the participant.
+
+        The reader must have read the turn before the host's decision about it.
+        """
+        if event.payload.get("conversationId") != self._conversation.conversation_id:
             return None
         if event.type == "moot.participation.decided":
-            return self._given(event)
+            return self._request_from_decision(event)
         turn = event.payload.get(TURNS.get(event.type, ""))
-        if not isinstance(turn, dict) or self._own(turn):
+        if not isinstance(turn, dict) or self._is_own_turn(turn):
             return None
-        found = self._meant(event, turn)
-        if found is not None and not self._led and self._stopped(event, turn):
+        request = self._request_from_turn(event, turn)
+        if request is not None and not self._is_member and self._is_held(event, turn):
             self.withheld = event.sequence if self.withheld is None else self.withheld
             return None
-        return None if self._led else found
+        return None if self._is_member else request
 
-    def _stopped(self, event: Event, turn: dict[str, Any]) -> bool:
-        agents = turn.get("role") == "agent" and not is_person(self._name)
-        return agents and is_chain_held(self._talk.chain, event.sequence)
+    def _is_held(self, event: Event, turn: dict[str, Any]) -> bool:
+        between_agents = turn.get("role") == "agent" and not is_person(self._name)
+        return between_agents and is_chain_held(self._conversation.chain, event.sequence)
 
-    def waits(self, due: Due) -> bool:
-        """Whether it is for a person to say that agents go on."""
-        floor, chain = self._talk.floor, self._talk.chain
+    def waits(self, request: PendingRequest) -> bool:
+        """Return whether the request waits until a person lets the agents continue."""
+        floor, chain = self._conversation.floor, self._conversation.chain
         stopped = chain_limit(chain) if floor is None else floor.stopped
-        agents = due.by is not None and not is_person(due.by) and not is_person(self._name)
-        return agents and stopped is not None
+        between_agents = (
+            request.by is not None and not is_person(request.by) and not is_person(self._name)
+        )
+        return between_agents and stopped is not None
 
-    def answered(self, event: Event) -> Reply | None:
-        """What the participant's own turn answers, or for a person that of another one. None for
-        any other event."""
+    def answered(self, event: Event) -> RequestReply | None:
+        """Return what the participant's turn answers, or another person's turn for a person."""
         turn = event.payload.get(TURNS.get(event.type, ""))
-        ours = event.payload.get("conversationId") == self._talk.conversation_id
-        if not ours or not isinstance(turn, dict):
+        is_here = event.payload.get("conversationId") == self._conversation.conversation_id
+        if not is_here or not isinstance(turn, dict):
             return None
-        anothers = not self._own(turn)
-        if anothers and not (is_person(self._name) and is_person(_speaker(turn))):
+        anothers = not self._is_own_turn(turn)
+        if anothers and not (is_person(self._name) and is_person(_speaker_of(turn))):
             return None
         meta = turn.get("meta")
         reply = meta.get("replyTo") if isinstance(meta, dict) else None
         if type(reply) is int:
-            return Reply(reply, anothers=anothers)
+            return RequestReply(reply, anothers=anothers)
         to = turn.get("to")
         to = full_name(to) if isinstance(to, str) and to != "all" else None
-        return Reply(to=to, anothers=anothers)
+        return RequestReply(to=to, anothers=anothers)
 
-    def _own(self, turn: dict[str, Any]) -> bool:
-        return _speaker(turn) == self._name
+    def _is_own_turn(self, turn: dict[str, Any]) -> bool:
+        return _speaker_of(turn) == self._name
 
-    def _given(self, event: Event) -> Due | None:
+    def _request_from_decision(self, event: Event) -> PendingRequest | None:
         for word in ("called", "wakes"):
             rows = event.payload.get(word)
             for row in rows if isinstance(rows, list) else ():
-                if isinstance(row, dict) and row.get("agentId") == self._name and self._is(row):
-                    return self._due(event, row)
+                if isinstance(row, dict) and row.get("agentId") == self._name and self._counts(row):
+                    return self._request_from_row(event, row)
         return None
 
-    def _is(self, row: dict[str, Any]) -> bool:
-        """A wake, unlike a call, may be for a vote or for whom the host speaks."""
+    def _counts(self, row: dict[str, Any]) -> bool:
+        """Return whether a row is a call, or an invitation that is not the host's to answer."""
         return "wakeId" not in row or (row.get("task") == "speak" and not self._spoken_for)
 
-    def _due(self, event: Event, row: dict[str, Any]) -> Due:
-        reason, place = str(row.get("reason", "")), row.get("replyTo")
-        about = self._named if reason.startswith(NAMED) else None
-        about = self._to_all if reason == TO_ALL else about
-        if about is not None and type(place) is not int:
-            return replace(about, seq=event.sequence, reason=reason)
-        if type(place) is not int:
+    def _request_from_row(self, event: Event, row: dict[str, Any]) -> PendingRequest:
+        reason, sequence = str(row.get("reason", "")), row.get("replyTo")
+        earlier = self._named if reason.startswith(NAMED) else None
+        earlier = self._to_all if reason == TO_ALL else earlier
+        if earlier is not None and type(sequence) is not int:
+            return replace(earlier, seq=event.sequence, reason=reason)
+        if type(sequence) is not int:
             cause = str(event.causation_id).rpartition(".")[2]
-            place = int(cause) if cause.isascii() and cause.isdigit() else event.sequence
-        task, by = row.get("result") is True, self._speakers.get(place)
-        return Due(seq=event.sequence, turn=place, reason=reason, task=task, by=by)
+            sequence = int(cause) if cause.isascii() and cause.isdigit() else event.sequence
+        task, by = row.get("result") is True, self._speakers.get(sequence)
+        return PendingRequest(seq=event.sequence, turn=sequence, reason=reason, task=task, by=by)
 
-    def _meant(self, event: Event, turn: dict[str, Any]) -> Due | None:
-        place, to = event.sequence, turn.get("to")
-        why, named = f"{NAMED}{turn.get('from')}", self._profiles
-        task, by = tasks.kind_of(turn) == "task", _speaker(turn)
-        self._speakers[place] = by
+    def _request_from_turn(self, event: Event, turn: dict[str, Any]) -> PendingRequest | None:
+        sequence, to = event.sequence, turn.get("to")
+        reason, profiles = f"{NAMED}{turn.get('from')}", self._profiles
+        task, by = tasks.turn_kind(turn) == "task", _speaker_of(turn)
+        self._speakers[sequence] = by
         if isinstance(to, str) and to != "all":
-            anybodys = full_name(to) == ANYBODY and is_person(self._name)
-            if full_name(to) != self._name and not anybodys:
+            for_anybody = full_name(to) == ANYBODY and is_person(self._name)
+            if full_name(to) != self._name and not for_anybody:
                 return None
-            self._named = Due(
-                seq=place, turn=place, reason=why, task=task, by=by, anybodys=anybodys
+            self._named = PendingRequest(
+                seq=sequence, turn=sequence, reason=reason, task=task, by=by, anybodys=for_anybody
             )
             return self._named
-        if self._name in mentions.mentioned(turn.get("content"), named).names:
-            self._named = Due(seq=place, turn=place, reason=why, by=by)
+        if self._name in mentions.find_mentions(turn.get("content"), profiles).names:
+            self._named = PendingRequest(seq=sequence, turn=sequence, reason=reason, by=by)
             return self._named
         if turn.get("role") == "user" and "@" not in str(turn.get("content")):
-            self._to_all = Due(seq=place, turn=place, reason=TO_ALL, by=by)
-            return None if is_person(self._name) or self._talk.floor is not None else self._to_all
+            self._to_all = PendingRequest(seq=sequence, turn=sequence, reason=TO_ALL, by=by)
+            return (
+                None
+                if is_person(self._name) or self._conversation.floor is not None
+                else self._to_all
+            )
         return None
 
 
-def _speaker(turn: dict[str, Any]) -> str:
+def _speaker_of(turn: dict[str, Any]) -> str:
     return full_name(str(turn.get("speakerId") or turn.get("from", "")))
 
 
-def _same(to: str, by: str) -> bool:
+def _is_same_person(to: str, by: str) -> bool:
     return to == by or (to == ANYBODY and is_person(by))
 
 
-class Owed:
-    """What is asked of the participant and not yet answered, oldest first. Who speaks to others
-    again and again has passed it on: else the same would come back for ever. A task is open until
-    its result."""
+class PendingRequests:
+    """The unanswered requests to a participant, oldest first.
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
-        self.due: list[Due] = []
-        #: where something was asked -> how often others were spoken to since
+    A request counts as passed over when the participant speaks to others several times. A task
+    stays open until its result.
+    """
+
+    def __init__(self, reader: RequestReader) -> None:
+        self._reader = reader
+        self.due: list[PendingRequest] = []
+        #: sequence of a request -> turns of the participant to others since
         self._passed: dict[int, int] = {}
 
     def hear(self, event: Event) -> None:
-        reply = self._listener.answered(event)
+        reply = self._reader.answered(event)
         if reply is not None:
-            self.due = [each for each in self.due if self._stays(each, reply)]
-        if (reply is None or reply.anothers) and (asked := self._listener.asked(event)):
-            self.due.append(asked)
+            self.due = [request for request in self.due if self._stays(request, reply)]
+        if (reply is None or reply.anothers) and (new_request := self._reader.asked(event)):
+            self.due.append(new_request)
 
-    def offered(self) -> Due | None:
-        """The first that may be answered: while a chain of agents is stopped, none of theirs."""
-        return next((each for each in self.due if not self._listener.waits(each)), None)
+    def first_open(self) -> PendingRequest | None:
+        """Return the oldest request that the participant may answer now."""
+        return next((request for request in self.due if not self._reader.waits(request)), None)
 
-    def _stays(self, due: Due, reply: Reply) -> bool:
-        if reply.settles(due):
+    def _stays(self, request: PendingRequest, reply: RequestReply) -> bool:
+        if reply.settles(request):
             return False
-        if reply.anothers or reply.place is not None or due.task:
+        if reply.anothers or reply.place is not None or request.task:
             return True
-        self._passed[due.seq] = self._passed.get(due.seq, 0) + 1
-        return self._passed[due.seq] < MOST_PASSED
+        self._passed[request.seq] = self._passed.get(request.seq, 0) + 1
+        return self._passed[request.seq] < MOST_PASSED

@@ -1,22 +1,22 @@
-"""Who is here: what somebody says of himself, for as long as it counts. It is in no log."""
+"""Presence of participants, as they last reported it. The host keeps it in memory."""
 
 from typing import Any, Literal, cast, get_args
 
 from msgspec import Struct
 
-State = Literal["listening", "thinking", "typing", "idle", "online", "offline"]
-STATES: tuple[str, ...] = get_args(State)
+PresenceState = Literal["listening", "thinking", "typing", "idle", "online", "offline"]
+STATES: tuple[str, ...] = get_args(PresenceState)
 
-#: after so long without a word somebody is gone
+#: after this time without a report a participant is offline
 TTL_MS = 120_000
-#: and so long it is still told that he was here
-KEPT_MS = 3_600_000
+#: for this time an offline participant is still listed
+RETENTION_MS = 3_600_000
 
 
-class Here(Struct, frozen=True, kw_only=True):
-    """What was last heard of somebody. Details stay until there are others."""
+class PresenceRecord(Struct, frozen=True, kw_only=True):
+    """The last report of a participant. Details stay until a report brings new ones."""
 
-    state: State
+    state: PresenceState
     #: µs
     at: int
     details: Any = None
@@ -24,22 +24,26 @@ class Here(Struct, frozen=True, kw_only=True):
     def stale(self, now: int, ttl_ms: int = TTL_MS) -> bool:
         return now - self.at > ttl_ms * 1000
 
-    def shown(self, now: int, ttl_ms: int = TTL_MS) -> State:
+    def shown(self, now: int, ttl_ms: int = TTL_MS) -> PresenceState:
         return "offline" if self.stale(now, ttl_ms) else self.state
 
 
-def begun(said: Any) -> State | None:
-    """``thinking``, ``thinking.start``, ``thinking.end`` or ``{"state": "thinking"}``. Who ends
-    something listens again, and so does who names no state."""
-    text = said.get("state", "listening") if isinstance(said, dict) else said
+def parse_presence(value: Any) -> PresenceState | None:
+    """Parse ``thinking``, ``thinking.start``, ``thinking.end`` or ``{"state": "thinking"}``.
+
+    An end and an object without a state both mean ``listening``.
+    """
+    text = value.get("state", "listening") if isinstance(value, dict) else value
     if not isinstance(text, str):
         return None
     word, _, edge = text.partition(".")
     if edge not in ("", "start", "end") or word not in STATES:
         return None
-    return "listening" if edge == "end" else cast(State, word)
+    return "listening" if edge == "end" else cast(PresenceState, word)
 
 
-def heard(before: Here | None, state: State, details: Any, at: int) -> Here:
-    kept = before.details if details is None and before is not None else details
-    return Here(state=state, at=at, details=kept)
+def update_presence(
+    record: PresenceRecord | None, state: PresenceState, details: Any, at: int
+) -> PresenceRecord:
+    merged = record.details if details is None and record is not None else details
+    return PresenceRecord(state=state, at=at, details=merged)

@@ -1,7 +1,7 @@
-"""Which one of several programs has a name in a conversation.
+"""Seats: which of several programs holds a participant's name.
 
-Whoever takes a seat says whom he saw in it. Where somebody else has come before him he is refused,
-so that of two who come at one instant one has it.
+A program names the seat it saw before it takes one. If another program was faster, the host refuses
+it.
 """
 
 from typing import Any
@@ -14,88 +14,97 @@ from moot.core.errors.threads import SeatTaken
 from moot.core.events import NewEvent, iso
 from moot.core.state.conversation import Conversation
 from moot.core.state.run import Run
-from moot.core.state.seats import LEFT, TAKEN, holds
-from moot.core.threads.presence import TTL_MS, Here
-from moot.core.workflows.graph import Flow
+from moot.core.state.seats import SEAT_LEFT, SEAT_TAKEN, has_seat
+from moot.core.threads.presence import TTL_MS, PresenceRecord
+from moot.core.workflows.flow import Flow
 
 
 class TakeSeat(Struct, frozen=True, kw_only=True):
-    """A program is the one that has a name from now on."""
+    """Give a participant's name to one program."""
 
     node_id: str
     name: str
-    #: the program's own word for its being there
+    #: the program's own id of its seat
     seat: str
     at: int
-    #: the seat in which somebody was when it was looked for; None when there was none
+    #: the seat that the program saw, or None when it saw none
     seen: str | None = None
-    #: the key it is done with
+    #: the key of the request
     via: str = ""
 
 
 class LeaveSeat(Struct, frozen=True, kw_only=True):
-    """It has the name no longer; who has come in its place stays."""
+    """Give up a seat. A program that has taken it since keeps it."""
 
     node_id: str
     name: str
     seat: str
 
 
-def take(run: Run, flow: Flow, given: TakeSeat) -> list[NewEvent]:
-    talk = turns.must_be_open(run.conversations.get(given.node_id), run, given.node_id)
-    held = talk.state.seats.get(given.name)
-    if held is not None and held.seat == given.seat:
+def take_seat(run: Run, flow: Flow, command: TakeSeat) -> list[NewEvent]:
+    conversation = turns.require_open(run.conversations.get(command.node_id), run, command.node_id)
+    seat = conversation.state.seats.get(command.name)
+    if seat is not None and seat.seat == command.seat:
         return []
-    if (held.seat if held is not None else None) != given.seen:
-        raise taken(given.name, held.at if held is not None else given.at, given.at)
-    if any(each.seat == given.seat for each in talk.state.seats.values()):
+    if (seat.seat if seat is not None else None) != command.seen:
+        raise seat_taken_error(
+            command.name, seat.at if seat is not None else command.at, command.at
+        )
+    if any(other.seat == command.seat for other in conversation.state.seats.values()):
         raise BadRequest("Somebody else has this seat; take a random word.", field="seat")
     payload: dict[str, Any] = {
-        "conversationId": talk.conversation_id,
-        "participantId": given.name,
-        "seat": given.seat,
-        "via": given.via,
+        "conversationId": conversation.conversation_id,
+        "participantId": command.name,
+        "seat": command.seat,
+        "via": command.via,
     }
-    if given.seen is not None:
-        payload["instead"] = given.seen
-    return [NewEvent(TAKEN, payload, given.node_id, cause=talk.last_seq)]
+    if command.seen is not None:
+        payload["instead"] = command.seen
+    return [NewEvent(SEAT_TAKEN, payload, command.node_id, cause=conversation.last_seq)]
 
 
-def leave(run: Run, flow: Flow, given: LeaveSeat) -> list[NewEvent]:
-    talk = run.conversations.get(given.node_id)
+def leave_seat(run: Run, flow: Flow, command: LeaveSeat) -> list[NewEvent]:
+    conversation = run.conversations.get(command.node_id)
     if (
-        talk is None
-        or not talk.open
+        conversation is None
+        or not conversation.open
         or not run.going
-        or not holds(talk.state, given.name, given.seat)
+        or not has_seat(conversation.state, command.name, command.seat)
     ):
         return []
     payload = {
-        "conversationId": talk.conversation_id,
-        "participantId": given.name,
-        "seat": given.seat,
+        "conversationId": conversation.conversation_id,
+        "participantId": command.name,
+        "seat": command.seat,
     }
-    return [NewEvent(LEFT, payload, given.node_id, cause=talk.last_seq)]
+    return [NewEvent(SEAT_LEFT, payload, command.node_id, cause=conversation.last_seq)]
 
 
-def check_free(
-    talk: Conversation, name: str, heard: Here | None, now: int, ttl_ms: int = TTL_MS
+def check_seat_free(
+    conversation: Conversation,
+    name: str,
+    presence: PresenceRecord | None,
+    now: int,
+    ttl_ms: int = TTL_MS,
 ) -> None:
-    """Raises where somebody is here under the name: he was heard of, or has come just now. µs"""
-    held = talk.state.seats.get(name)
-    last = 0 if heard is None or heard.state == "offline" else heard.at
-    came = 0 if held is None else held.at * 1000
-    if heard is None or came > heard.at:
-        last = came
-    if last and now - last <= ttl_ms * 1000:
-        raise taken(name, came // 1000 or last // 1000, last // 1000)
+    """Raise SeatTaken while a program uses the name or has just taken it.
+
+    ``now`` is in microseconds.
+    """
+    seat = conversation.state.seats.get(name)
+    last_report = 0 if presence is None or presence.state == "offline" else presence.at
+    taken_at = 0 if seat is None else seat.at * 1000
+    if presence is None or taken_at > presence.at:
+        last_report = taken_at
+    if last_report and now - last_report <= ttl_ms * 1000:
+        raise seat_taken_error(name, taken_at // 1000 or last_report // 1000, last_report // 1000)
 
 
-def taken(name: str, since: int, heard: int) -> SeatTaken:
-    """Times in ms."""
+def seat_taken_error(name: str, since: int, last_report: int) -> SeatTaken:
+    """Return the error. Times are in milliseconds."""
     return SeatTaken(
         f"{name.removeprefix('host:')} is here already. Take another name, or its place: replace.",
         participant=name,
         since=iso(since * 1000),
-        heardAt=iso(heard * 1000),
+        heardAt=iso(last_report * 1000),
     )

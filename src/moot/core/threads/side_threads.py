@@ -1,4 +1,4 @@
-"""Side threads: linked for everybody to see, and summed up where they were begun when they end."""
+"""Link side threads, and report in the main thread when they end."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,20 +8,21 @@ from moot.core.conversations import turns
 from moot.core.errors import BadRequest
 from moot.core.errors.threads import TooManyLinks
 from moot.core.events import NewEvent
-from moot.core.state.conversation import LONGEST_TITLE, Conversation, thread_id
+from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
-from moot.core.workflows.graph import Flow
+from moot.core.state.titles import LONGEST_TITLE
+from moot.core.workflows.flow import Flow
 
 if TYPE_CHECKING:
     from moot.core.threads.decide import Control
 
-LINKED = "moot.thread.linked"
+THREAD_LINKED = "moot.thread.linked"
 MOST_LINKS = 256
 LONGEST_SUMMARY = 2000
 
 
-class SideEnded(Struct, frozen=True, kw_only=True):
-    """A side thread has come to its end; ``summary`` is what came of it."""
+class SideThreadEnded(Struct, frozen=True, kw_only=True):
+    """A linked side thread has ended with this summary."""
 
     node_id: str
     thread: str
@@ -29,7 +30,7 @@ class SideEnded(Struct, frozen=True, kw_only=True):
     at: int
 
 
-class LinkedFrom(Struct, frozen=True, kw_only=True):
+class ThreadLinkedFrom(Struct, frozen=True, kw_only=True):
     """Another thread has linked this one."""
 
     node_id: str
@@ -38,87 +39,103 @@ class LinkedFrom(Struct, frozen=True, kw_only=True):
     at: int
 
 
-def link(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str) -> list[NewEvent]:
-    """``{"thread": ID, "title": TITLE}``: a thread that is there, as the caller has found."""
-    said = given.content["link"]
-    said = said if isinstance(said, dict) else {"thread": said}
-    name, title = said.get("thread"), said.get("title", "")
-    if not isinstance(name, str) or not 1 <= len(name) <= 512 or not isinstance(title, str):
+def link_thread(
+    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
+) -> list[NewEvent]:
+    """Link ``{"thread": ID, "title": TITLE}``. The caller has checked that the thread exists."""
+    value = control.content["link"]
+    value = value if isinstance(value, dict) else {"thread": value}
+    thread, title = value.get("thread"), value.get("title", "")
+    if not isinstance(thread, str) or not 1 <= len(thread) <= 512 or not isinstance(title, str):
         raise BadRequest("A link names a thread.", field="link.thread")
-    if name == thread_id(run, talk):
+    if thread == thread_id(run, conversation):
         raise BadRequest("A thread is not linked to itself.", field="link.thread")
-    if name in talk.links:
+    if thread in conversation.links:
         return []
-    if len(talk.links) >= MOST_LINKS:
+    if len(conversation.links) >= MOST_LINKS:
         raise TooManyLinks(f"A thread has at most {MOST_LINKS} links.")
     payload = {
-        "conversationId": talk.conversation_id,
-        "threadId": name,
+        "conversationId": conversation.conversation_id,
+        "threadId": thread,
         "title": title[:LONGEST_TITLE],
         "by": sender,
-        "via": given.who.principal,
+        "via": control.who.principal,
     }
-    linked = NewEvent(LINKED, payload, given.node_id, cause=talk.last_seq)
-    linked.begins = given.begins
+    linked = NewEvent(THREAD_LINKED, payload, control.node_id, cause=conversation.last_seq)
+    linked.begins = control.begins
     return [linked]
 
 
-def linked_from(run: Run, flow: Flow, given: LinkedFrom) -> list[NewEvent]:
-    """A link back is told, once. Who has as many links as a thread can have gets none."""
-    talk = run.conversations.get(given.node_id)
-    if talk is None or not talk.open or not run.going or given.thread in talk.links:
+def record_backlink(run: Run, flow: Flow, command: ThreadLinkedFrom) -> list[NewEvent]:
+    """Record the link from another thread once, unless this one has too many links."""
+    conversation = run.conversations.get(command.node_id)
+    if (
+        conversation is None
+        or not conversation.open
+        or not run.going
+        or command.thread in conversation.links
+    ):
         return []
-    if len(talk.links) >= MOST_LINKS or given.thread == thread_id(run, talk):
+    if len(conversation.links) >= MOST_LINKS or command.thread == thread_id(run, conversation):
         return []
     payload: dict[str, Any] = {
-        "conversationId": talk.conversation_id,
-        "threadId": given.thread,
-        "title": given.title,
+        "conversationId": conversation.conversation_id,
+        "threadId": command.thread,
+        "title": command.title,
         "back": True,
     }
-    text = f"This thread is linked from “{given.title}” ({given.thread})."
-    return _said_with(payload, talk, text, given)
+    text = f"This thread is linked from “{command.title}” ({command.thread})."
+    return _link_events(payload, conversation, text, command)
 
 
-def ended(run: Run, flow: Flow, given: SideEnded) -> list[NewEvent]:
-    """Its summary and a link are told, once."""
-    talk = run.conversations.get(given.node_id)
-    found = talk.links.get(given.thread) if talk is not None else None
-    if talk is None or found is None or not found.open or not talk.open or not run.going:
+def record_side_thread_end(run: Run, flow: Flow, command: SideThreadEnded) -> list[NewEvent]:
+    """Record the end and the summary of a side thread once."""
+    conversation = run.conversations.get(command.node_id)
+    thread_link = conversation.links.get(command.thread) if conversation is not None else None
+    if (
+        conversation is None
+        or thread_link is None
+        or not thread_link.open
+        or not conversation.open
+        or not run.going
+    ):
         return []
-    summary = given.summary[:LONGEST_SUMMARY]
+    summary = command.summary[:LONGEST_SUMMARY]
     payload: dict[str, Any] = {
-        "conversationId": talk.conversation_id,
-        "threadId": given.thread,
-        "title": found.title,
+        "conversationId": conversation.conversation_id,
+        "threadId": command.thread,
+        "title": thread_link.title,
         "closed": True,
         "summary": summary,
     }
-    text = f"The side thread “{found.title}” ({given.thread}) is closed: {summary}"
-    return _said_with(payload, talk, text, given)
+    text = f"The side thread “{thread_link.title}” ({command.thread}) is closed: {summary}"
+    return _link_events(payload, conversation, text, command)
 
 
-def _said_with(
-    payload: dict[str, Any], talk: Conversation, text: str, given: SideEnded | LinkedFrom
+def _link_events(
+    payload: dict[str, Any],
+    conversation: Conversation,
+    text: str,
+    command: SideThreadEnded | ThreadLinkedFrom,
 ) -> list[NewEvent]:
-    """The link, and a turn of the host for whoever reads."""
-    turn = turns.system_turn(talk, text, given.at)
-    turn["meta"] = {"thread": given.thread, "tags": ["side-thread"]}
-    said = {
-        "conversationId": talk.conversation_id,
+    """Return the link event, and a turn of the host about it."""
+    turn = turns.system_turn(conversation, text, command.at)
+    turn["meta"] = {"thread": command.thread, "tags": ["side-thread"]}
+    exchanged = {
+        "conversationId": conversation.conversation_id,
         "turnIndex": turn["turnIndex"],
         "turn": turn,
     }
     return [
-        NewEvent(LINKED, payload, given.node_id, cause=talk.last_seq),
-        NewEvent("conversation.exchanged", said, given.node_id, cause=talk.turn_seq),
+        NewEvent(THREAD_LINKED, payload, command.node_id, cause=conversation.last_seq),
+        NewEvent("conversation.exchanged", exchanged, command.node_id, cause=conversation.turn_seq),
     ]
 
 
-def summary_of(outcome: Any, last: Any) -> str:
-    """What came of a conversation in a line: its decision, its outcome, or its last word."""
-    found = outcome.get("text") if isinstance(outcome, dict) else outcome
-    for said in (found, last):
-        if isinstance(said, str) and said.strip():
-            return " ".join(said.split())[:LONGEST_SUMMARY]
+def summarise_outcome(outcome: Any, last_turn: Any) -> str:
+    """Return one line: the decision, the outcome, or the last turn."""
+    decision = outcome.get("text") if isinstance(outcome, dict) else outcome
+    for text in (decision, last_turn):
+        if isinstance(text, str) and text.strip():
+            return " ".join(text.split())[:LONGEST_SUMMARY]
     return "without a decision."

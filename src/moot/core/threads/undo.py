@@ -1,96 +1,112 @@
-"""How a control is taken back, for as long as it holds."""
+"""Undo a control while it still has an effect."""
 
 from collections.abc import Callable
 from typing import Any
 
 from moot.core.events import micros
-from moot.core.state import thread_controls
+from moot.core.state.control_content import control_targets, is_duration, is_switch
 from moot.core.state.conversation import Conversation
+from moot.core.state.mutes import is_muted
 from moot.core.text.names import full_name
-from moot.core.threads.agent_bridge import Told, handle
+from moot.core.threads.agent_bridge import BridgeEvent, handle_from_name
 
-#: milliseconds by which two times may differ that are the same
-SAME = 1000
+#: milliseconds by which equal times may differ
+TOLERANCE_MS = 1000
 
 
-def undo(told: Told, talk: Conversation, at: int) -> dict[str, Any] | None:
-    """The control that takes this one back, as it stands at a time (ms)."""
-    content = told["content"]
-    if not talk.open or told["type"] != "control" or not isinstance(content, dict):
+def undo_control(event: BridgeEvent, conversation: Conversation, at: int) -> dict[str, Any] | None:
+    """Return the control that reverts this event, or None. ``at`` is in milliseconds."""
+    content = event["content"]
+    if not conversation.open or event["type"] != "control" or not isinstance(content, dict):
         return None
-    found: dict[str, Any] = {}
+    control: dict[str, Any] = {}
     for word, value in content.items():
-        if (back := UNDO.get(word)) is not None:
-            found |= back(talk, value, told, at) or {}
-    return found or None
+        if (action := UNDO_ACTIONS.get(word)) is not None:
+            control |= action(conversation, value, event, at) or {}
+    return control or None
 
 
-def _unmute(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
-    muted = [
-        name
-        for name in thread_controls.targets(value)
-        if thread_controls.is_muted(talk.state, name, at)
-    ]
-    return {"unmute": list(map(handle, muted))} if muted else None
+def _undo_mute(
+    conversation: Conversation, value: Any, event: BridgeEvent, at: int
+) -> dict[str, Any] | None:
+    muted = [name for name in control_targets(value) if is_muted(conversation.state, name, at)]
+    return {"unmute": list(map(handle_from_name, muted))} if muted else None
 
 
-def _mute_again(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
-    """For the rest of the time; where several had different ones nobody is muted longer than he
-    was."""
-    found = [name for name in thread_controls.targets(value) if name not in talk.state.muted]
-    until = {name: talk.state.lifted[name] for name in found if name in talk.state.lifted}
-    names = [name for name, end in until.items() if end == 0 or end > at]
-    rests = [(until[name] - at) / 1000 for name in names if until[name]]
+def _undo_unmute(
+    conversation: Conversation, value: Any, event: BridgeEvent, at: int
+) -> dict[str, Any] | None:
+    """Mute again for the rest of the time, the shortest one of several."""
+    targets = [name for name in control_targets(value) if name not in conversation.state.muted]
+    until = {
+        name: conversation.state.lifted[name]
+        for name in targets
+        if name in conversation.state.lifted
+    }
+    names = [name for name, mute_end in until.items() if mute_end == 0 or mute_end > at]
+    remaining = [(until[name] - at) / 1000 for name in names if until[name]]
     if not names:
         return None
-    short = list(map(handle, names))
-    return {"mute": {"targets": short, "seconds": min(rests)} if rests else short}
+    handles = list(map(handle_from_name, names))
+    return {"mute": {"targets": handles, "seconds": min(remaining)} if remaining else handles}
 
 
-def _on(value: Any) -> bool:
+def _is_on(value: Any) -> bool:
     return value.get("on", True) is True if isinstance(value, dict) else value is True
 
 
-def _switch(word: str, now: Callable[[Conversation], bool]) -> Callable[..., dict[str, Any] | None]:
-    def back(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
-        held = thread_controls.is_switch(value) and _on(value) == now(talk)
-        return {word: {"on": not _on(value)}} if held else None
+def _undo_switch(
+    word: str, current: Callable[[Conversation], bool]
+) -> Callable[..., dict[str, Any] | None]:
+    def undo(
+        conversation: Conversation, value: Any, event: BridgeEvent, at: int
+    ) -> dict[str, Any] | None:
+        is_current = is_switch(value) and _is_on(value) == current(conversation)
+        return {word: {"on": not _is_on(value)}} if is_current else None
 
-    return back
+    return undo
 
 
-def _ttl(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
-    until = talk.state.ttl_until
-    if until is None or not thread_controls.is_time(value):
+def _undo_ttl(
+    conversation: Conversation, value: Any, event: BridgeEvent, at: int
+) -> dict[str, Any] | None:
+    until = conversation.state.ttl_until
+    if until is None or not is_duration(value):
         return None
-    own = micros(told["ts"]) // 1000 + int(value * 1000)
-    return {"ttl_seconds": None} if abs(own - until) < SAME else None
+    deadline = micros(event["ts"]) // 1000 + int(value * 1000)
+    return {"ttl_seconds": None} if abs(deadline - until) < TOLERANCE_MS else None
 
 
-def _who(value: Any) -> str:
-    return handle(value.get("participant_id") if isinstance(value, dict) else value)
+def _participant_handle(value: Any) -> str:
+    return handle_from_name(value.get("participant_id") if isinstance(value, dict) else value)
 
 
-def _invite(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
-    here = full_name(_who(value)) in talk.state.members
-    return {"uninvite": {"participant_id": _who(value)}} if here else None
+def _undo_invite(
+    conversation: Conversation, value: Any, event: BridgeEvent, at: int
+) -> dict[str, Any] | None:
+    is_member = full_name(_participant_handle(value)) in conversation.state.members
+    return {"uninvite": {"participant_id": _participant_handle(value)}} if is_member else None
 
 
-def _invite_again(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
-    if full_name(_who(value)) in talk.state.members:
+def _undo_uninvite(
+    conversation: Conversation, value: Any, event: BridgeEvent, at: int
+) -> dict[str, Any] | None:
+    if full_name(_participant_handle(value)) in conversation.state.members:
         return None
-    profile = talk.state.gone.get(full_name(_who(value)))
-    known = {"profile": profile} if profile else {}
-    return {"invite": {"participant_id": _who(value), **known}}
+    profile = conversation.state.gone.get(full_name(_participant_handle(value)))
+    fields = {"profile": profile} if profile else {}
+    return {"invite": {"participant_id": _participant_handle(value), **fields}}
 
 
-UNDO: dict[str, Callable[[Conversation, Any, Told, int], dict[str, Any] | None]] = {
-    "mute": _unmute,
-    "unmute": _mute_again,
-    "pause": _switch("pause", lambda talk: talk.state.paused),
-    "discussion": _switch("discussion", lambda talk: talk.state.discussion),
-    "invited_auto": _switch("invited_auto", lambda talk: talk.state.invited_auto),
-    "ttl_seconds": _ttl,
-    "invite": _invite,
-    "uninvite": _invite_again,
+UNDO_ACTIONS: dict[str, Callable[[Conversation, Any, BridgeEvent, int], dict[str, Any] | None]] = {
+    "mute": _undo_mute,
+    "unmute": _undo_unmute,
+    "pause": _undo_switch("pause", lambda conversation: conversation.state.paused),
+    "discussion": _undo_switch("discussion", lambda conversation: conversation.state.discussion),
+    "invited_auto": _undo_switch(
+        "invited_auto", lambda conversation: conversation.state.invited_auto
+    ),
+    "ttl_seconds": _undo_ttl,
+    "invite": _undo_invite,
+    "uninvite": _undo_uninvite,
 }

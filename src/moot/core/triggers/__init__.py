@@ -1,1 +1,1 @@
-"""triggers."""
+"""Decide about inbound and outbound triggers: subscriptions and webhooks."""

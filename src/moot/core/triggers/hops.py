@@ -1,39 +1,43 @@
-"""How often what happened here was told outside and came back as something that begins a run.
+"""Count how often an event left this host and came back to start a run.
 
-A webhook that leads, straight or by way of others, to an address where runs begin would feed
-itself for ever. Each call says how many such steps lie behind it, the run that it begins keeps
-that, and beyond a bound no run begins. Pure.
+A webhook that leads back to an address where runs start would feed itself forever. Each call
+carries its number of hops, the run that it starts records it, and above a limit no run starts.
+Pure.
 """
 
 from msgspec import Struct, json
 
 HEADER = "X-Moot-Hops"
-#: steps behind what may still begin a run
+#: the most hops with which a run may still start
 MOST_HOPS = 5
-#: digits of a number that is believed
-LONGEST = 6
+#: the most digits of a number that is accepted
+MAX_DIGITS = 6
 
 
-class _Said(Struct, rename="camel"):
+class _StartPayload(Struct, rename="camel"):
+    """The fields of a run's first payload that matter here."""
+
     hops: int = 0
     parent_run_id: str | None = None
 
 
-class _Start(Struct):
-    payload: _Said
+class _RunStarted(Struct):
+    """The first event of a run."""
+
+    payload: _StartPayload
 
 
-_decode = json.Decoder(_Start).decode
+_decode = json.Decoder(_RunStarted).decode
 
 
-def hops_of(header: str | None) -> int:
-    """What a call says; one that says nothing sensible comes from somewhere else."""
-    given = (header or "").strip()
-    plain = given.isascii() and given.isdecimal() and len(given) <= LONGEST
-    return int(given) if plain else 0
+def parse_hops(header: str | None) -> int:
+    """Return the number in the header, or 0 without a valid one."""
+    text = (header or "").strip()
+    valid = text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
+    return int(text) if valid else 0
 
 
-def behind(start: bytes) -> tuple[int, str | None]:
-    """How many steps a run's first event tells of, and the run whose child it is."""
-    said = _decode(start).payload
-    return said.hops, said.parent_run_id
+def hops_from_start(start: bytes) -> tuple[int, str | None]:
+    """Return the hops in a run's first event, and the id of its parent run."""
+    payload = _decode(start).payload
+    return payload.hops, payload.parent_run_id

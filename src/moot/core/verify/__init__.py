@@ -1,1 +1,1 @@
-"""verify."""
+"""Verification: check that a log is one this host could have written."""

@@ -1,295 +1,310 @@
-"""What the log tells of conversations: turns, controls, and what members do with the floor.
+"""Verify events of conversations: turns, controls and ends of invitations.
 
-A word that somebody said is a fact; who may say it, and what it leads to, is not.
+The content of a turn is a fact. The right to speak and the consequences follow from the state.
 """
 
 from typing import Any
 
 from moot.core.commands import decide
 from moot.core.conversations import turns
-from moot.core.conversations.decide import closing, taken
-from moot.core.councils import decide as participating
+from moot.core.conversations.decide import close_conversation, record_turn
+from moot.core.conversations.turns import HOST
 from moot.core.councils import timeouts
-from moot.core.councils.decide import HOST, WakeEnded
+from moot.core.councils.invitations import InvitationEnded, end_invitations_for_turn
 from moot.core.events import Event, NewEvent, event_id
-from moot.core.json.schema import problems
+from moot.core.json.schema import schema_problems
 from moot.core.speaker import Speaker
 from moot.core.state.conversation import Conversation
-from moot.core.state.floor import Wake
+from moot.core.state.floor import Invitation
 from moot.core.state.run import Run
-from moot.core.state.seats import LEFT, TAKEN
+from moot.core.state.seats import SEAT_LEFT, SEAT_TAKEN
 from moot.core.text.names import full_name
 from moot.core.threads.decide import Control
 from moot.core.threads.seats import LeaveSeat, TakeSeat
-from moot.core.threads.side_threads import LINKED, LinkedFrom, SideEnded
+from moot.core.threads.side_threads import THREAD_LINKED, SideThreadEnded, ThreadLinkedFrom
 from moot.core.verify import council_steps
-from moot.core.verify.controls import CONTROL, VOTE, rank_of, words_of
-from moot.core.verify.nodes import Impossible, Seen
+from moot.core.verify.controls import CONTROL, VOTE, control_rank, control_words
+from moot.core.verify.nodes import ImpossibleEvent, VerificationStep
 
-ANSWERED, HELD = "moot.participation.answered", "moot.turn.held"
-SPOKEN = "conversation.exchanged"
+PARTICIPATION_ANSWERED, TURN_HELD = "moot.participation.answered", "moot.turn.held"
+EXCHANGED = "conversation.exchanged"
 
-#: what a member may have done with the floor by itself
-OUTCOMES = ("spoke", "answered", "passed", "failed", "refused")
-
-
-def talk_of(seen: Seen) -> Conversation:
-    talk = seen.run.conversations.get(seen.its.id)
-    said = seen.event.payload
-    if talk is None or not talk.open:
-        raise Impossible("impossible", "an open conversation", seen.event.type)
-    if said.get("conversationId", talk.conversation_id) != talk.conversation_id:
-        raise Impossible("payload", {"conversationId": talk.conversation_id}, said)
-    return talk
+#: outcomes of an invitation that the member causes
+MEMBER_OUTCOMES = ("spoke", "answered", "passed", "failed", "refused")
 
 
-def _turn(event: Event, talk: Conversation, key: str) -> dict[str, Any]:
-    """A turn that could be said: the next one, in a name that has a seat."""
-    said = event.payload
-    turn: dict[str, Any] = said[key]
-    if not said["turnIndex"] == turn["turnIndex"] == talk.turns + 1:
-        raise Impossible("payload", {"turnIndex": talk.turns + 1}, said)
+def open_conversation(step: VerificationStep) -> Conversation:
+    conversation = step.run.conversations.get(step.own_node.id)
+    payload = step.event.payload
+    if conversation is None or not conversation.open:
+        raise ImpossibleEvent("impossible", "an open conversation", step.event.type)
+    if payload.get("conversationId", conversation.conversation_id) != conversation.conversation_id:
+        raise ImpossibleEvent("payload", {"conversationId": conversation.conversation_id}, payload)
+    return conversation
+
+
+def _check_turn(event: Event, conversation: Conversation, key: str) -> dict[str, Any]:
+    """Return the turn, or raise when it is not the next one or its speaker may not speak."""
+    payload = event.payload
+    turn: dict[str, Any] = payload[key]
+    if not payload["turnIndex"] == turn["turnIndex"] == conversation.turns + 1:
+        raise ImpossibleEvent("payload", {"turnIndex": conversation.turns + 1}, payload)
     speaker = turn.get("speakerId")
     if turn["role"] == "agent" and (
-        turn["from"] != speaker or (talk.roster is not None and speaker not in talk.roster)
+        turn["from"] != speaker
+        or (conversation.roster is not None and speaker not in conversation.roster)
     ):
-        raise Impossible("payload", {"roster": talk.roster}, turn)
-    schema = talk.schema if turn["role"] != "system" else None
-    if schema is not None and (wrong := problems(schema, turn["content"])):
-        raise Impossible("payload", wrong[0], turn["content"])
+        raise ImpossibleEvent("payload", {"roster": conversation.roster}, turn)
+    schema = conversation.schema if turn["role"] != "system" else None
+    if schema is not None and (errors := schema_problems(schema, turn["content"])):
+        raise ImpossibleEvent("payload", errors[0], turn["content"])
     return turn
 
 
-def exchanged(seen: Seen) -> list[NewEvent]:
-    """A turn from outside, after the wakes that it ends."""
-    talk = talk_of(seen)
-    spoken = next(event for event in seen.rest if event.type != ANSWERED)
-    turn = _turn(spoken, talk, "turn")
-    given = seen.by(turn.get("via"))
-    said = taken(seen.run, seen.flow, seen.its, talk, turn, given)
-    return [*participating.taken(seen.run, seen.its, said, seen.at), *said]
+def decide_exchanged(step: VerificationStep) -> list[NewEvent]:
+    """Decide a turn from outside, after the invitations that it ends."""
+    conversation = open_conversation(step)
+    exchanged = next(event for event in step.rest if event.type != PARTICIPATION_ANSWERED)
+    turn = _check_turn(exchanged, conversation, "turn")
+    answer = step.answer_by(turn.get("via"))
+    events = record_turn(step.run, step.flow, step.own_node, conversation, turn, answer)
+    return [*end_invitations_for_turn(step.run, step.own_node, events, step.at), *events]
 
 
-def closed(seen: Seen) -> list[NewEvent]:
-    talk = talk_of(seen)
-    turn = _turn(seen.event, talk, "finalTurn")
-    end = turns.closed(talk, seen.its, turn, seen.event.payload.get("outcome"))
-    given = seen.by(turn.get("via"))
-    return closing(seen.run, seen.flow, seen.its, talk, end, given)
+def decide_closed(step: VerificationStep) -> list[NewEvent]:
+    conversation = open_conversation(step)
+    turn = _check_turn(step.event, conversation, "finalTurn")
+    end = turns.closed_event(conversation, step.own_node, turn, step.event.payload.get("outcome"))
+    answer = step.answer_by(turn.get("via"))
+    return close_conversation(step.run, step.flow, step.own_node, conversation, end, answer)
 
 
-def linked(seen: Seen) -> list[NewEvent]:
-    """Somebody has linked a thread, or one that was linked has ended; or another links this."""
-    said = seen.event.payload
-    if said.get("closed") is not True and said.get("back") is not True:
-        return steered(seen)
-    talk_of(seen)
-    place: dict[str, Any] = {"node_id": seen.its.id, "thread": said["threadId"], "at": seen.at}
-    given: SideEnded | LinkedFrom = LinkedFrom(title=str(said["title"]), **place)
-    if said.get("back") is not True:
-        given = SideEnded(summary=said["summary"], **place)
-    found = decide(seen.run, seen.flow, given)
-    spoken = next((event for event in seen.rest if event.type == SPOKEN), None)
-    if len(found) > 1 and spoken is not None:  # the time it was told at is its own
-        found[1].payload["turn"]["ts"] = spoken.payload["turn"]["ts"]
-    return found
+def decide_linked(step: VerificationStep) -> list[NewEvent]:
+    """Decide a new link, the end of a linked thread, or a link back from another thread."""
+    payload = step.event.payload
+    if payload.get("closed") is not True and payload.get("back") is not True:
+        return decide_control(step)
+    open_conversation(step)
+    place: dict[str, Any] = {
+        "node_id": step.own_node.id,
+        "thread": payload["threadId"],
+        "at": step.at,
+    }
+    command: SideThreadEnded | ThreadLinkedFrom = ThreadLinkedFrom(
+        title=str(payload["title"]), **place
+    )
+    if payload.get("back") is not True:
+        command = SideThreadEnded(summary=payload["summary"], **place)
+    events = decide(step.run, step.flow, command)
+    spoken = next((event for event in step.rest if event.type == EXCHANGED), None)
+    if len(events) > 1 and spoken is not None:  # the host's turn keeps its recorded time
+        events[1].payload["turn"]["ts"] = spoken.payload["turn"]["ts"]
+    return events
 
 
-def seated(seen: Seen) -> list[NewEvent]:
-    """A program has taken a seat, or left it."""
-    talk_of(seen)
-    said = seen.event.payload
-    place: dict[str, Any] = {"node_id": seen.its.id, "name": said["participantId"]}
-    place["seat"] = said["seat"]
-    if seen.event.type == LEFT:
-        return decide(seen.run, seen.flow, LeaveSeat(**place))
-    about = {"seen": said.get("instead"), "via": said["via"]}
-    return decide(seen.run, seen.flow, TakeSeat(at=seen.at, **about, **place))
+def decide_seat(step: VerificationStep) -> list[NewEvent]:
+    """Decide that a program takes or leaves a seat."""
+    open_conversation(step)
+    payload = step.event.payload
+    place: dict[str, Any] = {"node_id": step.own_node.id, "name": payload["participantId"]}
+    place["seat"] = payload["seat"]
+    if step.event.type == SEAT_LEFT:
+        return decide(step.run, step.flow, LeaveSeat(**place))
+    claim = {"seen": payload.get("instead"), "via": payload["via"]}
+    return decide(step.run, step.flow, TakeSeat(at=step.at, **claim, **place))
 
 
 # -- controls --------------------------------------------------------------------------------------
 
 
-def steered(seen: Seen) -> list[NewEvent]:
-    """Everything that one person said at once, as the control it was."""
-    talk_of(seen)
+def decide_control(step: VerificationStep) -> list[NewEvent]:
+    """Decide all events of one control together."""
+    open_conversation(step)
     content: Any = {}
     sender = via = ""
-    named: dict[str, Any] = {}
-    for event in _at_once(seen):
+    message: dict[str, Any] = {}
+    for event in _control_events(step):
         if event.type == CONTROL and not isinstance(event.payload["content"], dict):
             content = event.payload["content"]
         else:
-            content |= words_of(event) or {}
+            content |= control_words(event) or {}
         sender = str(event.payload.get("from", event.payload.get("by")))
         via = str(event.payload.get("via", via))
-        named = named if named.get("messageId") else event.payload
-    given = Control(
-        node_id=seen.its.id, content=content, who=Speaker(via, admin=True), at=seen.at,
-        sender=sender, lenient=True, message_id=named.get("messageId"),
-        digest=str(named.get("digest", "")),
-        ends=any(event.type == "conversation.closed" for event in seen.rest),
+        message = message if message.get("messageId") else event.payload
+    command = Control(
+        node_id=step.own_node.id, content=content, who=Speaker(via, admin=True), at=step.at,
+        sender=sender, lenient=True, message_id=message.get("messageId"),
+        digest=str(message.get("digest", "")),
+        ends=any(event.type == "conversation.closed" for event in step.rest),
     )  # fmt: skip
-    return decide(seen.run, seen.flow, given)
+    return decide(step.run, step.flow, command)
 
 
-def _at_once(seen: Seen) -> list[Event]:
-    """The events of one control: all have one cause, apart from answers to what was asked."""
-    before = event_id(seen.run.run_id, talk_of(seen).last_seq)
-    found: list[Event] = []
+def _control_events(step: VerificationStep) -> list[Event]:
+    """Return the events of one control: all have one cause, apart from tool answers."""
+    before = event_id(step.run.run_id, open_conversation(step).last_seq)
+    events: list[Event] = []
     until, last, admits = 1, -1, False
-    for event in seen.rest:
+    for event in step.rest:
         if event.type == CONTROL and not isinstance(event.payload["content"], dict):
-            return found[:until] or [event]  # nothing is said with what is no control
-        words = words_of(event)
-        if event.type == ANSWERED and not found:
-            continue  # a vote takes away what was asked before
-        if admits and event.type in (SPOKEN, "channel.written"):
-            continue  # what was admitted is said with it
-        if event.type == ANSWERED and event.payload.get("outcome") == "superseded":
-            continue  # a vote takes away what was asked before it
-        if words is None or (rank := rank_of(event, words)) <= last:
+            return events[:until] or [event]  # an invalid control has no other events
+        words = control_words(event)
+        if event.type == PARTICIPATION_ANSWERED and not events:
+            continue  # a vote ends the open invitations
+        if admits and event.type in (EXCHANGED, "channel.written"):
+            continue  # the admitted turn belongs to the control
+        if event.type == PARTICIPATION_ANSWERED and event.payload.get("outcome") == "superseded":
+            continue  # a vote ends the open invitations before it
+        if words is None or (rank := control_rank(event, words)) <= last:
             break
-        found, last, admits = [*found, event], rank, admits or "admit" in words
+        events, last, admits = [*events, event], rank, admits or "admit" in words
         if event.type == "moot.tool.answered":
             continue
         if event.causation_id != before:
             break
-        until = len(found)
-    return found[:until]
+        until = len(events)
+    return events[:until]
 
 
-def reopened(seen: Seen) -> list[NewEvent]:
-    """What was brought along from elsewhere is asked again here."""
-    floor = talk_of(seen).floor
+def decide_tool_reopened(step: VerificationStep) -> list[NewEvent]:
+    """Check that a fork or import opens exactly the allowed tool requests again."""
+    floor = open_conversation(step).floor
     allowed = [name for name, ask in (floor.asks if floor else {}).items() if ask.allowed is True]
-    if seen.event.payload.get("askIds") != allowed or not allowed:
-        raise Impossible("payload", {"askIds": allowed}, seen.event.payload)
-    return [seen.as_told()]
+    if step.event.payload.get("askIds") != allowed or not allowed:
+        raise ImpossibleEvent("payload", {"askIds": allowed}, step.event.payload)
+    return [step.as_recorded()]
 
 
 # -- members that have the floor -------------------------------------------------------------------
 
 
-def answered(seen: Seen) -> list[NewEvent]:
-    """What a member did with the floor; or somebody else's turn took it away."""
-    said = seen.event.payload
-    wake = _open(seen, str(said["wakeId"]))
-    turn = _spoken_then(seen)
-    if said["outcome"] == "superseded" and _after_ends(seen) == VOTE:
-        return steered(seen)
-    outside = said["outcome"] == "spoke" and "usage" not in said and _is_own(turn, wake)
-    if said["outcome"] == "superseded" or outside:
-        return exchanged(seen)
-    if said["outcome"] not in OUTCOMES:
-        raise Impossible("payload", f"one of {', '.join(OUTCOMES)}", said["outcome"])
-    if said.get("agentId") != wake.agent:
-        raise Impossible("payload", {"agentId": wake.agent}, said)
-    spoken = turn if said["outcome"] == "spoke" else None
-    return _done(seen, said, said["outcome"], spoken or {})
+def decide_answered(step: VerificationStep) -> list[NewEvent]:
+    """Decide the end of an invitation: by the member, or by the turn of another participant."""
+    payload = step.event.payload
+    invitation = _open_invitation(step, str(payload["wakeId"]))
+    turn = _turn_after_ends(step)
+    if payload["outcome"] == "superseded" and _type_after_ends(step) == VOTE:
+        return decide_control(step)
+    is_outside = (
+        payload["outcome"] == "spoke" and "usage" not in payload and _is_own(turn, invitation)
+    )
+    if payload["outcome"] == "superseded" or is_outside:
+        return decide_exchanged(step)
+    if payload["outcome"] not in MEMBER_OUTCOMES:
+        raise ImpossibleEvent("payload", f"one of {', '.join(MEMBER_OUTCOMES)}", payload["outcome"])
+    if payload.get("agentId") != invitation.agent:
+        raise ImpossibleEvent("payload", {"agentId": invitation.agent}, payload)
+    spoken = turn if payload["outcome"] == "spoke" else None
+    return _decide_invitation_ended(step, payload, payload["outcome"], spoken or {})
 
 
-def held(seen: Seen) -> list[NewEvent]:
-    """A turn that came when its speaker might not speak any more."""
-    said = seen.event.payload
-    _open(seen, str(said["wakeId"]))
-    end = next(event for event in seen.rest if event.type == ANSWERED)
-    found = _done(seen, {**end.payload, "wakeId": said["wakeId"]}, "spoke", said["turn"])
-    if seen.timeless and found and found[0].type == HELD:
-        found[0].payload["held"] = str(said["held"])  # it was named after its place in the source
-    return found
+def decide_held(step: VerificationStep) -> list[NewEvent]:
+    """Decide a turn that arrived after its speaker was muted."""
+    payload = step.event.payload
+    _open_invitation(step, str(payload["wakeId"]))
+    end = next(event for event in step.rest if event.type == PARTICIPATION_ANSWERED)
+    events = _decide_invitation_ended(
+        step, {**end.payload, "wakeId": payload["wakeId"]}, "spoke", payload["turn"]
+    )
+    if step.is_copied and events and events[0].type == TURN_HELD:
+        events[0].payload["held"] = str(payload["held"])  # its id is its sequence in the source
+    return events
 
 
-def _done(seen: Seen, said: dict[str, Any], outcome: str, turn: dict[str, Any]) -> list[NewEvent]:
-    given = WakeEnded(
-        node_id=seen.its.id,
-        wake_id=str(said["wakeId"]),
-        at=seen.at,
+def _decide_invitation_ended(
+    step: VerificationStep, payload: dict[str, Any], outcome: str, turn: dict[str, Any]
+) -> list[NewEvent]:
+    command = InvitationEnded(
+        node_id=step.own_node.id,
+        wake_id=str(payload["wakeId"]),
+        at=step.at,
         outcome=outcome,
         content=turn.get("content"),
         to=turn.get("to"),
-        answer=said.get("answer"),
-        usage=said.get("usage"),
-        error=said.get("error"),
+        answer=payload.get("answer"),
+        usage=payload.get("usage"),
+        error=payload.get("error"),
         meta=turn.get("meta"),
         agent=turn.get("agent"),
     )
-    found = decide(seen.run, seen.flow, given)
-    told = seen.event.payload.get("reason")
-    if seen.fits(found) and found[0].payload.get("reason") == told:
-        return found
-    return decide(_some_time(seen), seen.flow, given)
+    events = decide(step.run, step.flow, command)
+    reason = step.event.payload.get("reason")
+    if step.fits(events) and events[0].payload.get("reason") == reason:
+        return events
+    return decide(_without_timed_mutes(step), step.flow, command)
 
 
-def _some_time(seen: Seen) -> Run:
-    """A mute may have ended just when the turn was taken, or in a time that is not told."""
-    talk = talk_of(seen)
-    return council_steps.without_mutes(seen.run, talk, set())
+def _without_timed_mutes(step: VerificationStep) -> Run:
+    """Return the run after its timed mutes have ended: one may end just before the turn."""
+    conversation = open_conversation(step)
+    return council_steps.without_mutes(step.run, conversation, set())
 
 
-def _open(seen: Seen, wake_id: str) -> Wake:
-    talk = talk_of(seen)
-    wake = talk.floor.wakes.get(wake_id) if talk.floor is not None else None
-    if wake is None:
-        raise Impossible("impossible", "a member that has the floor", seen.event.payload)
-    return wake
+def _open_invitation(step: VerificationStep, invitation_id: str) -> Invitation:
+    conversation = open_conversation(step)
+    invitation = (
+        conversation.floor.wakes.get(invitation_id) if conversation.floor is not None else None
+    )
+    if invitation is None:
+        raise ImpossibleEvent("impossible", "a member that has the floor", step.event.payload)
+    return invitation
 
 
-def _after_ends(seen: Seen) -> str:
-    """What follows the ends of wakes."""
-    return next((event.type for event in seen.rest if event.type != ANSWERED), "")
+def _type_after_ends(step: VerificationStep) -> str:
+    """Return the type of the first event after the ends of invitations."""
+    return next((event.type for event in step.rest if event.type != PARTICIPATION_ANSWERED), "")
 
 
-def _spoken_then(seen: Seen) -> dict[str, Any]:
-    """The turn that follows the ends of wakes."""
-    after = next((event for event in seen.rest if event.type != ANSWERED), None)
-    if after is None or after.type != SPOKEN:
+def _turn_after_ends(step: VerificationStep) -> dict[str, Any]:
+    """Return the turn after the ends of invitations, or an empty dict."""
+    after = next((event for event in step.rest if event.type != PARTICIPATION_ANSWERED), None)
+    if after is None or after.type != EXCHANGED:
         return {}
     turn = after.payload.get("turn")
     return turn if isinstance(turn, dict) else {}
 
 
-def _is_own(turn: dict[str, Any], wake: Wake) -> bool:
-    """Whether the member has spoken by itself, not through the host."""
+def _is_own(turn: dict[str, Any], invitation: Invitation) -> bool:
+    """Return whether the member sent the turn itself, not through the host."""
     speaker = full_name(str(turn.get("from", "")))
-    return speaker == wake.agent and "editedBy" not in turn and turn.get("via") != HOST
+    return speaker == invitation.agent and "editedBy" not in turn and turn.get("via") != HOST
 
 
-def silent(seen: Seen) -> list[NewEvent]:
-    """Members that were passed over, where the time it took is not told."""
-    talk = talk_of(seen)
-    names: list[str] = []
-    for event in seen.rest:
-        if event.type == ANSWERED and event.payload.get("outcome") == "silent":
-            names.append(str(event.payload["wakeId"]))
-        elif event.type != SPOKEN or len(names) == 0:
+def decide_silent(step: VerificationStep) -> list[NewEvent]:
+    """Decide ends by silence in copied events, whose times do not count."""
+    conversation = open_conversation(step)
+    invitation_ids: list[str] = []
+    for event in step.rest:
+        if event.type == PARTICIPATION_ANSWERED and event.payload.get("outcome") == "silent":
+            invitation_ids.append(str(event.payload["wakeId"]))
+        elif event.type != EXCHANGED or len(invitation_ids) == 0:
             break
-    for name in names:
-        _open(seen, name)
-    for count in range(len(names), 0, -1):
-        found = timeouts.passed_over(seen.its, talk, names[:count], seen.at)
-        if seen.fits(found):
-            return found
+    for invitation_id in invitation_ids:
+        _open_invitation(step, invitation_id)
+    for count in range(len(invitation_ids), 0, -1):
+        events = timeouts.pass_over(step.own_node, conversation, invitation_ids[:count], step.at)
+        if step.fits(events):
+            return events
     return []
 
 
-TALKS = {
-    SPOKEN: exchanged,
-    "conversation.closed": closed,
-    HELD: held,
-    CONTROL: steered,
-    "moot.participant.joined": steered,
-    "moot.participant.left": steered,
-    "moot.thread.renamed": steered,
-    "moot.presence.changed": steered,
-    LINKED: linked,
-    TAKEN: seated,
-    LEFT: seated,
-    "moot.participation.continued": steered,
-    "moot.participation.set": steered,
-    VOTE: steered,
-    "moot.turn.admitted": steered,
-    "moot.turn.dropped": steered,
-    "moot.tool.answered": steered,
-    "moot.tool.reopened": reopened,
+CONVERSATION_DECIDERS = {
+    EXCHANGED: decide_exchanged,
+    "conversation.closed": decide_closed,
+    TURN_HELD: decide_held,
+    CONTROL: decide_control,
+    "moot.participant.joined": decide_control,
+    "moot.participant.left": decide_control,
+    "moot.thread.renamed": decide_control,
+    "moot.presence.changed": decide_control,
+    THREAD_LINKED: decide_linked,
+    SEAT_TAKEN: decide_seat,
+    SEAT_LEFT: decide_seat,
+    "moot.participation.continued": decide_control,
+    "moot.participation.set": decide_control,
+    VOTE: decide_control,
+    "moot.turn.admitted": decide_control,
+    "moot.turn.dropped": decide_control,
+    "moot.tool.answered": decide_control,
+    "moot.tool.reopened": decide_tool_reopened,
 }

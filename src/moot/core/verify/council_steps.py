@@ -1,116 +1,130 @@
-"""Steps of led conversations, for whoever works a record out anew.
+"""Decide the steps of a council again, from a record.
 
-The times of a record that is said again are not those it was lived in, so what time has done is
-read from what came of it. Names that were given stay as they were given.
+Times of copied events do not count, so the effect of time is read from the recorded step. Ids in
+the record stay.
 """
 
 from typing import Any
 
 from msgspec.structs import replace
 
-from moot.core.councils.decide import HOST, participate
-from moot.core.councils.next_step import step
+from moot.core.conversations.turns import HOST
+from moot.core.councils.decide import advance_council
+from moot.core.councils.next_speaker import next_step
 from moot.core.events import Event, NewEvent, millis
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import RUNWAY, Floor
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
 
-DECIDED, STOPPED = "moot.participation.decided", "moot.participation.stopped"
+PARTICIPATION_DECIDED, PARTICIPATION_STOPPED = (
+    "moot.participation.decided",
+    "moot.participation.stopped",
+)
 
-#: what only the host says, by itself
-STEPS = frozenset({DECIDED, STOPPED})
+#: events that only the host causes
+STEPS = frozenset({PARTICIPATION_DECIDED, PARTICIPATION_STOPPED})
 
-MINUTES = "minutes"
+MINUTES_LIMIT = "minutes"
 
 
-def owed(run: Run) -> list[str]:
-    """Gates whose conversation goes on by itself, whoever may be woken by that."""
+def due_conversations(run: Run) -> list[str]:
+    """Return the gates whose conversation has a next step."""
     return [
         node_id
         for node_id in run.active
         if run.going
         and run.nodes[node_id].status is NodeStatus.SUSPENDED
-        and (talk := run.conversations.get(node_id)) is not None
-        and step(talk, run.updated_at) is not None
+        and (conversation := run.conversations.get(node_id)) is not None
+        and next_step(conversation, run.updated_at) is not None
     ]
 
 
 def is_step(event: Event) -> bool:
-    """Whether the host has said this by itself: the floor given, a stop, the moderator's close."""
+    """Return whether the event is a step of the host: invitations, a stop, or a close."""
     final = event.payload.get("finalTurn")
     closes = event.type == "conversation.closed" and isinstance(final, dict)
     return event.type in STEPS or (closes and final is not None and final.get("via") == HOST)
 
 
-def worked_out(run: Run, flow: Flow, node_id: str, was: Event | None) -> list[NewEvent]:
-    """The next step, at the time at which the record has it."""
-    talk = run.conversations[node_id]
-    if was is None:
-        return participate(run, flow, node_id, run.updated_at)
-    if talk.floor is None:
-        return _at_its_time(participate(run, flow, node_id, run.updated_at), was)
-    said = was.payload
-    late = was.type == STOPPED and said.get("reason") == MINUTES
-    at = talk.floor.since + (talk.floor.policy.limits.minutes * 60_000 if late else 0)
-    skipped = said.get("skipped", []) if was.type == DECIDED else []
+def decide_step(run: Run, flow: Flow, node_id: str, recorded: Event | None) -> list[NewEvent]:
+    """Return the next step, at the time of the recorded step."""
+    conversation = run.conversations[node_id]
+    if recorded is None:
+        return advance_council(run, flow, node_id, run.updated_at)
+    if conversation.floor is None:
+        return _stamp_turns(advance_council(run, flow, node_id, run.updated_at), recorded)
+    payload = recorded.payload
+    is_timeout = recorded.type == PARTICIPATION_STOPPED and payload.get("reason") == MINUTES_LIMIT
+    at = conversation.floor.since + (
+        conversation.floor.policy.limits.minutes * 60_000 if is_timeout else 0
+    )
+    skipped = payload.get("skipped", []) if recorded.type == PARTICIPATION_DECIDED else []
     muted = {str(each.get("agentId")) for each in skipped if each.get("reason") == "muted"}
-    muted |= _passed_by(talk.floor, said) if was.type == DECIDED else set()
-    ran_out = any(each.get("reason") == RUNWAY for each in [*skipped, said])
-    then = with_runway(without_mutes(run, talk, muted), node_id, not ran_out)
-    events = participate(then, flow, node_id, at)
+    muted |= (
+        _unasked_summariser(conversation.floor, payload)
+        if recorded.type == PARTICIPATION_DECIDED
+        else set()
+    )
+    ran_out = any(each.get("reason") == RUNWAY for each in [*skipped, payload])
+    then = with_runway(without_mutes(run, conversation, muted), node_id, not ran_out)
+    events = advance_council(then, flow, node_id, at)
     if events:
-        _keep(events[0], was)
-    return _at_its_time(events, was)
+        _keep_recorded_names(events[0], recorded)
+    return _stamp_turns(events, recorded)
 
 
-def _at_its_time(events: list[NewEvent], was: Event) -> list[NewEvent]:
-    """What the host said has the time at which it said it."""
+def _stamp_turns(events: list[NewEvent], recorded: Event) -> list[NewEvent]:
+    """Set the recorded time on the host's own turns."""
     for event in events:
         if "turn" in event.payload:
-            event.payload["turn"]["ts"] = millis(was.timestamp)
+            event.payload["turn"]["ts"] = millis(recorded.timestamp)
     return events
 
 
-def _passed_by(floor: Floor, said: dict[str, Any]) -> set[str]:
-    """Who sums up, where it was not asked to: the record does not say whether it was muted."""
-    woken = {str(each.get("agentId")) for each in said.get("wakes", [])}
+def _unasked_summariser(floor: Floor, payload: dict[str, Any]) -> set[str]:
+    """Return the summariser if it was not invited: the record does not show if it was muted."""
+    woken = {str(each.get("agentId")) for each in payload.get("wakes", [])}
     return {floor.policy.summarise or ""} - woken
 
 
-def without_mutes(run: Run, talk: Conversation, but: set[str]) -> Run:
-    """The run where mutes that end by themselves have ended, except for these members."""
+def without_mutes(run: Run, conversation: Conversation, but: set[str]) -> Run:
+    """Return the run without timed mutes, except those of the members in ``but``."""
     muted = {
         name: 0 if until and name in but else until
-        for name, until in talk.state.muted.items()
+        for name, until in conversation.state.muted.items()
         if not until or name in but
     }
-    if muted == talk.state.muted:
+    if muted == conversation.state.muted:
         return run
-    talk = replace(talk, state=replace(talk.state, muted=muted))
-    return replace(run, conversations={**run.conversations, talk.node_id: talk})
+    conversation = replace(conversation, state=replace(conversation.state, muted=muted))
+    return replace(run, conversations={**run.conversations, conversation.node_id: conversation})
 
 
 def with_runway(run: Run, node_id: str, left: bool) -> Run:
-    """The run where agents have time left to go on by themselves, or have none."""
-    talk = run.conversations[node_id]
-    if talk.state.ttl_until is None:
+    """Return the run with time left for agents without a person, or with none."""
+    conversation = run.conversations[node_id]
+    if conversation.state.ttl_until is None:
         return run
-    state = replace(talk.state, ttl_until=None if left else 0)
-    return replace(run, conversations={**run.conversations, node_id: replace(talk, state=state)})
+    state = replace(conversation.state, ttl_until=None if left else 0)
+    return replace(
+        run, conversations={**run.conversations, node_id: replace(conversation, state=state)}
+    )
 
 
-def _keep(new: NewEvent, was: Event) -> None:
-    """Wakes go by the names they were given; how late it was is not known again."""
-    if new.type != was.type:
+def _keep_recorded_names(new: NewEvent, recorded: Event) -> None:
+    """Copy the recorded ids of invitations and the observed minutes to the new step."""
+    if new.type != recorded.type:
         return
-    if new.type == STOPPED and new.payload["reason"] == MINUTES == was.payload.get("reason"):
-        new.payload = {**new.payload, "observed": was.payload.get("observed")}
-    given: list[Any] = was.payload.get("wakes", [])
-    if new.type == DECIDED and len(given) == len(new.payload["wakes"]):
+    if new.type == PARTICIPATION_STOPPED and new.payload[
+        "reason"
+    ] == MINUTES_LIMIT == recorded.payload.get("reason"):
+        new.payload = {**new.payload, "observed": recorded.payload.get("observed")}
+    recorded_wakes: list[Any] = recorded.payload.get("wakes", [])
+    if new.type == PARTICIPATION_DECIDED and len(recorded_wakes) == len(new.payload["wakes"]):
         wakes = [
             {**wake, "wakeId": str(then.get("wakeId"))}
-            for wake, then in zip(new.payload["wakes"], given, strict=True)
+            for wake, then in zip(new.payload["wakes"], recorded_wakes, strict=True)
         ]
         new.payload = {**new.payload, "wakes": wakes}

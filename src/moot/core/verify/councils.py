@@ -1,6 +1,6 @@
-"""What the log tells of members at work on their answers: begun, asked for, used up.
+"""Verify reports of members at work: invocations, tool requests and usage.
 
-That somebody said it is a fact; whose work it may be is not.
+The report is a fact. The invitation that it belongs to follows from the state.
 """
 
 from typing import Any
@@ -10,90 +10,107 @@ from moot.core.ids import logical_invocation_id
 from moot.core.runs import handles
 from moot.core.state import agents, usage
 from moot.core.state.conversation import Conversation
-from moot.core.state.floor import Wake
+from moot.core.state.floor import Invitation
 from moot.core.state.run import HANDLERS
-from moot.core.verify.conversations import talk_of
-from moot.core.verify.nodes import Impossible, Seen
+from moot.core.verify.conversations import open_conversation
+from moot.core.verify.nodes import ImpossibleEvent, VerificationStep
 
 
-def report(seen: Seen) -> list[NewEvent]:
-    """What is recorded while a member works on its answer."""
-    event, said = seen.event, seen.event.payload
-    talk = talk_of(seen)
-    if event.type in HANDLERS and event.type not in _REPORTS and event.type not in agents.HANDLERS:
-        raise Impossible("impossible", "what a member at work tells", event.type)
-    wakes: dict[str, Any] = {}
-    if talk.floor is not None:
-        gone = event.type == usage.ABANDONED
-        wakes = dict(talk.floor.unpaid if gone else talk.floor.wakes)
-    found = [
-        (name, wake)
-        for name, wake in wakes.items()
-        if event.causation_id == event_id(seen.run.run_id, _cause(event, wake))
-        and said.get("agentId", wake.agent) == wake.agent
-        and said.get(usage.CHARGED) in (None, *handles.payers(seen.run, wake.agent))
+def decide_member_report(step: VerificationStep) -> list[NewEvent]:
+    """Return the report of a member at work, or raise when no invitation fits it."""
+    event, payload = step.event, step.event.payload
+    conversation = open_conversation(step)
+    if (
+        event.type in HANDLERS
+        and event.type not in _REPORT_CHECKS
+        and event.type not in agents.HANDLERS
+    ):
+        raise ImpossibleEvent("impossible", "what a member at work tells", event.type)
+    invitations: dict[str, Any] = {}
+    if conversation.floor is not None:
+        is_abandoned = event.type == usage.EFFECT_ABANDONED
+        invitations = dict(conversation.floor.unpaid if is_abandoned else conversation.floor.wakes)
+    candidates = [
+        (name, invitation)
+        for name, invitation in invitations.items()
+        if event.causation_id == event_id(step.run.run_id, _cause_sequence(event, invitation))
+        and payload.get("agentId", invitation.agent) == invitation.agent
+        and payload.get(usage.CHARGED_TO)
+        in (None, *handles.budget_owners(step.run, invitation.agent))
     ]
-    check = _REPORTS.get(event.type, _tells if event.type in agents.HANDLERS else None)
-    for name, wake in found:
-        if check is None or check(seen, talk, name, wake):
-            cause = _cause(event, wake)
-            return [NewEvent(event.type, said, seen.its.id, cause=cause, hints=seen.hints)]
-    raise Impossible("impossible", "a member that has the floor", said)
+    check = _REPORT_CHECKS.get(
+        event.type, _is_from_member if event.type in agents.HANDLERS else None
+    )
+    for name, invitation in candidates:
+        if check is None or check(step, conversation, name, invitation):
+            cause = _cause_sequence(event, invitation)
+            return [NewEvent(event.type, payload, step.own_node.id, cause=cause, hints=step.hints)]
+    raise ImpossibleEvent("impossible", "a member that has the floor", payload)
 
 
-def _cause(event: Event, wake: Wake) -> int:
-    """What a tool gives is caused by its call."""
-    if event.type == agents.RETURNED:
-        return wake.calls.get(str(event.payload.get("callId")), -1)
-    return wake.seq
+def _cause_sequence(event: Event, invitation: Invitation) -> int:
+    """Return the cause: the call for a tool's result, else the invitation."""
+    if event.type == agents.TOOL_RETURNED:
+        return invitation.calls.get(str(event.payload.get("callId")), -1)
+    return invitation.seq
 
 
-def _tells(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
-    return seen.hints == {"wake": name}
+def _is_from_member(
+    step: VerificationStep, conversation: Conversation, name: str, invitation: Invitation
+) -> bool:
+    return step.hints == {"wake": name}
 
 
-def _begins(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
-    """Once, for the wake it names."""
-    place = f":{seen.its.id}:{name}"
-    named = str(seen.event.payload.get("invocationId")).endswith(place)
-    begun = agents.INVOKED in wake.said
-    return not begun and _tells(seen, talk, name, wake) and named
+def _is_invocation_start(
+    step: VerificationStep, conversation: Conversation, name: str, invitation: Invitation
+) -> bool:
+    """Check that the invocation is the first one of the invitation it names."""
+    suffix = f":{step.own_node.id}:{name}"
+    is_named = str(step.event.payload.get("invocationId")).endswith(suffix)
+    is_started = agents.INVOCATION_STARTED in invitation.said
+    return not is_started and _is_from_member(step, conversation, name, invitation) and is_named
 
 
-def _asks(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
-    said, floor = seen.event.payload, talk.floor
-    fresh = floor is not None and said.get("askId") not in floor.asks
-    return fresh and said.get("wakeId") == name and str(said["askId"]).startswith(f"{name}.")
+def _is_tool_request(
+    step: VerificationStep, conversation: Conversation, name: str, invitation: Invitation
+) -> bool:
+    payload, floor = step.event.payload, conversation.floor
+    fresh = floor is not None and payload.get("askId") not in floor.asks
+    return fresh and payload.get("wakeId") == name and str(payload["askId"]).startswith(f"{name}.")
 
 
-def _calls(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
-    """Its name follows from the wake; its end follows its beginning."""
-    said, run, event = seen.event.payload, seen.run, seen.event
-    if usage.wake_of(said) != name or said.get("attempt") != 1:
+def _is_call(
+    step: VerificationStep, conversation: Conversation, name: str, invitation: Invitation
+) -> bool:
+    """Check that the call's id fits the invitation, and its end follows its start."""
+    payload, run, event = step.event.payload, step.run, step.event
+    if usage.invitation_of_call(payload) != name or payload.get("attempt") != 1:
         return False
-    if event.type != usage.STARTED and (
-        seen.its.id, said["ordinal"]
-    ) not in seen.kept.begun:  # fmt: skip
+    if event.type != usage.EFFECT_STARTED and (
+        step.own_node.id, payload["ordinal"]
+    ) not in step.effects.started:  # fmt: skip
         return False
     if event.sequence < run.inherited:
         return True
-    key = (run.tenant, run.run_id, seen.its.id, said["ordinal"], said["providerKey"])
-    return bool(said["invocationId"] == logical_invocation_id(*key))
+    key = (run.tenant, run.run_id, step.own_node.id, payload["ordinal"], payload["providerKey"])
+    return bool(payload["invocationId"] == logical_invocation_id(*key))
 
 
-def _named(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
-    """It says which wake it is of."""
-    said = seen.event.payload
-    given = said.get("wakeId", str(said.get("invocationId", "")).rpartition(":")[2])
-    return bool(given == name and type(said.get("silentMs", 0)) is int)
+def _names_invitation(
+    step: VerificationStep, conversation: Conversation, name: str, invitation: Invitation
+) -> bool:
+    """Check that the report names the invitation."""
+    payload = step.event.payload
+    invitation_id = payload.get("wakeId", str(payload.get("invocationId", "")).rpartition(":")[2])
+    return bool(invitation_id == name and type(payload.get("silentMs", 0)) is int)
 
 
-_REPORTS = {
-    "agent.invocation.started": _begins,
-    "moot.tool.asked": _asks,
-    usage.STARTED: _calls,
-    usage.FINISHED: _calls,
-    usage.ABANDONED: _calls,
-    usage.HEARD: _named,
-    agents.RETRIED: _named,
+_REPORT_CHECKS = {
+    "agent.invocation.started": _is_invocation_start,
+    "moot.tool.asked": _is_tool_request,
+    usage.EFFECT_STARTED: _is_call,
+    usage.EFFECT_FINISHED: _is_call,
+    usage.EFFECT_ABANDONED: _is_call,
+    usage.PARTICIPATION_HEARD: _names_invitation,
+    agents.MODEL_RETRIED: _names_invitation,
 }

@@ -1,4 +1,4 @@
-"""What the log tells of answers: who answered is a fact, what the answer led to is not."""
+"""Verify answers to interrupts: the answer is a fact, its consequences are not."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,95 +6,108 @@ from typing import Any
 from moot.core.events import NewEvent
 from moot.core.interrupts import approvals
 from moot.core.json import schema
-from moot.core.runs.answers import completed, ended
-from moot.core.state.conversation import Interrupt
-from moot.core.verify.nodes import Impossible, Seen
-from moot.core.workflows.node_types import Kind
+from moot.core.runs.answers import end_interrupt, gate_completed_event
+from moot.core.state.interrupt import Interrupt
+from moot.core.verify.nodes import ImpossibleEvent, VerificationStep
+from moot.core.workflows.node_types import NodeKind
 
 
-def _asked(seen: Seen) -> Interrupt:
-    found = seen.run.interrupts.get(seen.its.id)
-    if found is None:
-        raise Impossible("impossible", "an open question", seen.event.type)
-    return found
+def _open_interrupt(step: VerificationStep) -> Interrupt:
+    interrupt = step.run.interrupts.get(step.own_node.id)
+    if interrupt is None:
+        raise ImpossibleEvent("impossible", "an open question", step.event.type)
+    return interrupt
 
 
-def _resolved(seen: Seen) -> list[NewEvent]:
-    """Who answered what is a fact; what the answer means is not."""
-    found, said = _asked(seen), seen.event.payload
-    value = said.get("resumeValue")
-    if "resumeValue" not in said or "resolvedBy" not in said:
-        raise Impossible("payload", "an answer and whose it is", said)
-    if found.resume_schema is not None and (wrong := schema.problems(found.resume_schema, value)):
-        raise Impossible("payload", wrong[0], value)
-    meant, after = _meaning(seen, found, value)
-    return [*ended(seen.its, found, seen.by(said["resolvedBy"]), value, meant), *after]
+def _decide_resolved(step: VerificationStep) -> list[NewEvent]:
+    """Decide the end of an interrupt from its recorded answer."""
+    interrupt, payload = _open_interrupt(step), step.event.payload
+    value = payload.get("resumeValue")
+    if "resumeValue" not in payload or "resolvedBy" not in payload:
+        raise ImpossibleEvent("payload", "an answer and whose it is", payload)
+    if interrupt.resume_schema is not None and (
+        errors := schema.schema_problems(interrupt.resume_schema, value)
+    ):
+        raise ImpossibleEvent("payload", errors[0], value)
+    meaning, after = _answer_consequences(step, interrupt, value)
+    return [
+        *end_interrupt(
+            step.own_node, interrupt, step.answer_by(payload["resolvedBy"]), value, meaning
+        ),
+        *after,
+    ]
 
 
-def _meaning(seen: Seen, found: Interrupt, value: Any) -> tuple[list[NewEvent], list[NewEvent]]:
-    """What each kind of question says when it is answered, and how its node goes on."""
-    run, node, at = seen.run, seen.its, seen.at
-    match found.kind:
+def _answer_consequences(
+    step: VerificationStep, interrupt: Interrupt, value: Any
+) -> tuple[list[NewEvent], list[NewEvent]]:
+    """Return the events of the answer itself, and the events that continue the node."""
+    run, node, at = step.run, step.own_node, step.at
+    match interrupt.kind:
         case "approval":
-            after = [approvals.approved(run, seen.flow, node, value, at)]
-            gate = node.type.kind is Kind.GATE
-            return [_received(seen, found, value)], after if gate else []
+            after = [approvals.finish_approval(run, step.flow, node, value, at)]
+            gate = node.type.kind is NodeKind.GATE
+            return [_approval_received(step, interrupt, value)], after if gate else []
         case "clarification":
             answers = value["answers"]
-            by = seen.event.payload["resolvedBy"]
+            by = step.event.payload["resolvedBy"]
             payload = {"nodeId": node.id, "answers": answers, "answeredBy": by}
-            said = [NewEvent("clarification.resolved", payload, node.id)]
-            return said, [completed(run, node, {"answers": answers, **answers}, at)]
+            resolved = [NewEvent("clarification.resolved", payload, node.id)]
+            return resolved, [gate_completed_event(run, node, {"answers": answers, **answers}, at)]
         case "low-confidence":
             return [], []
         case "external-event":
-            return [], [completed(run, node, {"event": value, **value}, at)]
+            return [], [gate_completed_event(run, node, {"event": value, **value}, at)]
         case kind if kind.startswith("conversation."):
-            raise Impossible("impossible", "a conversation that is closed first", kind)
+            raise ImpossibleEvent("impossible", "a conversation that is closed first", kind)
         case _:
             outputs = value if isinstance(value, dict) else {"value": value}
-            return [], [completed(run, node, outputs, at)]
+            return [], [gate_completed_event(run, node, outputs, at)]
 
 
-def _received(seen: Seen, found: Interrupt, value: Any) -> NewEvent:
-    """A quorum must have come to it, unless somebody set that aside."""
+def _approval_received(step: VerificationStep, interrupt: Interrupt, value: Any) -> NewEvent:
+    """Return the approval, or raise when the quorum has not reached it and was not overridden."""
     action = value["action"]
-    reached = approvals.outcome_of(found.data, found.votes)
-    free = int(found.data.get("requiredApprovals", 1)) <= 1 or action == "refine"
-    overridden = seen.its.id in seen.kept.overridden
+    reached = approvals.count_votes(interrupt.data, interrupt.votes)
+    free = int(interrupt.data.get("requiredApprovals", 1)) <= 1 or action == "refine"
+    overridden = step.own_node.id in step.effects.overridden
     accepted = "accept" if action in ("accept", "edit-accept") else action
     if not free and not overridden and reached != accepted:
-        raise Impossible("impossible", {"action": reached}, {"action": action})
-    if action not in found.data["actions"]:
-        raise Impossible("payload", found.data["actions"], action)
-    by = next((e.payload.get("decidedBy") for e in seen.rest if e.type == "approval.received"), "")
-    return approvals.received(seen.its.id, value, str(by), seen.at)
+        raise ImpossibleEvent("impossible", {"action": reached}, {"action": action})
+    if action not in interrupt.data["actions"]:
+        raise ImpossibleEvent("payload", interrupt.data["actions"], action)
+    by = next((e.payload.get("decidedBy") for e in step.rest if e.type == "approval.received"), "")
+    return approvals.approval_received_event(step.own_node.id, value, str(by), step.at)
 
 
-def _voted(seen: Seen) -> list[NewEvent]:
-    found, event = _asked(seen), seen.event
-    said = event.payload
-    if said.get("gateId") != seen.its.id:
-        raise Impossible("payload", {"gateId": seen.its.id}, said)
+def _decide_vote(step: VerificationStep) -> list[NewEvent]:
+    interrupt, event = _open_interrupt(step), step.event
+    payload = event.payload
+    if payload.get("gateId") != step.own_node.id:
+        raise ImpossibleEvent("payload", {"gateId": step.own_node.id}, payload)
     if event.type == "moot.approval.granted":
-        votes = {**found.votes, said["principal"]: "accept"}
+        votes = {**interrupt.votes, payload["principal"]: "accept"}
         granted = sum(action in ("accept", "edit-accept") for action in votes.values())
-        if said["quorumProgress"]["granted"] != granted:
-            raise Impossible("payload", {"granted": granted}, said["quorumProgress"])
-    return [NewEvent(event.type, said, seen.its.id, cause=found.seq)]
+        if payload["quorumProgress"]["granted"] != granted:
+            raise ImpossibleEvent("payload", {"granted": granted}, payload["quorumProgress"])
+    return [NewEvent(event.type, payload, step.own_node.id, cause=interrupt.seq)]
 
 
-def asked_back(seen: Seen) -> list[NewEvent]:
-    """A question that somebody asks instead of answering is kept beside the gate."""
-    found, said = seen.run.interrupts.get(seen.its.id), seen.event.payload
-    if found is None or said.get("channel") != f"_askExchanges:{seen.its.id}":
-        raise Impossible("impossible", "a channel that the node may write to", said)
-    return [NewEvent("channel.written", said, seen.its.id, cause=found.seq, hints=seen.hints)]
+def decide_question_back(step: VerificationStep) -> list[NewEvent]:
+    """Decide a question that a person asks back instead of answering."""
+    interrupt, payload = step.run.interrupts.get(step.own_node.id), step.event.payload
+    if interrupt is None or payload.get("channel") != f"_askExchanges:{step.own_node.id}":
+        raise ImpossibleEvent("impossible", "a channel that the node may write to", payload)
+    return [
+        NewEvent(
+            "channel.written", payload, step.own_node.id, cause=interrupt.seq, hints=step.hints
+        )
+    ]
 
 
-ANSWERS: dict[str, Callable[[Seen], list[NewEvent]]] = {
-    "interrupt.resolved": _resolved,
-    "approval.overridden": _voted,
-    "moot.approval.granted": _voted,
-    "moot.approval.rejected": _voted,
+ANSWER_DECIDERS: dict[str, Callable[[VerificationStep], list[NewEvent]]] = {
+    "interrupt.resolved": _decide_resolved,
+    "approval.overridden": _decide_vote,
+    "moot.approval.granted": _decide_vote,
+    "moot.approval.rejected": _decide_vote,
 }

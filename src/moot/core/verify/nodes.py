@@ -1,6 +1,6 @@
-"""What the log tells of nodes: their ends.
+"""Verify ends of nodes, and define the step that all verification works on.
 
-Each is taken as the command it must have been, and decided once more.
+Each event is read as the command behind it, and that command is decided again.
 """
 
 from collections.abc import Sequence
@@ -9,43 +9,43 @@ from typing import Any
 from msgspec import UNSET, Struct, field
 
 from moot.core.events import Event, NewEvent
-from moot.core.replay.masks import Veil
-from moot.core.runs.advance import failed
-from moot.core.runs.answers import Answer
-from moot.core.runs.nodes import failure
+from moot.core.replay.lineage import is_edited
+from moot.core.replay.masks import MaskRules
+from moot.core.runs.advance import node_failed_event
+from moot.core.runs.answers import GateAnswer
+from moot.core.runs.nodes import failure_events
 from moot.core.speaker import Speaker
-from moot.core.state import lineage
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.supervisors import decide
 from moot.core.workflows.definition import SUPERVISOR
-from moot.core.workflows.graph import Flow, FlowNode
-from moot.core.workflows.node_types import Decided, Failed, Kind, NodeError
+from moot.core.workflows.flow import Flow, FlowNode
+from moot.core.workflows.node_types import Decided, Failed, NodeError, NodeKind
 
 
-class Impossible(Exception):
-    """No command could have led to this."""
+class ImpossibleEvent(Exception):
+    """No command could have caused the event."""
 
-    def __init__(self, kind: str, expected: Any, found: Any) -> None:
+    def __init__(self, kind: str, expected: Any, events: Any) -> None:
         super().__init__(kind)
-        self.kind, self.expected, self.found = kind, expected, found
+        self.kind, self.expected, self.found = kind, expected, events
 
 
-class Kept(Struct):
-    """What was said before and is in no state: effects that were begun, gates set aside."""
+class RecordedEffects(Struct):
+    """Earlier facts that the state does not hold: started effects and overridden gates."""
 
-    begun: set[tuple[str, Any]] = field(default_factory=set)
+    started: set[tuple[str, Any]] = field(default_factory=set)
     overridden: set[str] = field(default_factory=set)
 
-    def hear(self, event: Event) -> None:
+    def record(self, event: Event) -> None:
         if event.type == "moot.effect.started":
-            self.begun.add((str(event.node_id), event.payload.get("ordinal")))
+            self.started.add((str(event.node_id), event.payload.get("ordinal")))
         elif event.type == "approval.overridden":
             self.overridden.add(str(event.node_id))
 
 
-class Seen(Struct):
-    """One event and all there is to judge it by."""
+class VerificationStep(Struct):
+    """One event to verify, with the state before it and the log."""
 
     run: Run
     flow: Flow
@@ -53,8 +53,8 @@ class Seen(Struct):
     log: Sequence[Event]
     first: int
     at: int
-    veil: Veil
-    kept: Kept
+    masks: MaskRules
+    effects: RecordedEffects
 
     @property
     def event(self) -> Event:
@@ -62,7 +62,7 @@ class Seen(Struct):
 
     @property
     def rest(self) -> Sequence[Event]:
-        """From the event on, as far as one decision goes: everything that happened at its time."""
+        """The events of this decision from this event on: all with the same timestamp."""
         until = self.first + 1
         while until < len(self.log) and self.log[until].timestamp == self.event.timestamp:
             until += 1
@@ -73,35 +73,35 @@ class Seen(Struct):
         return None if self.event.hints is UNSET else self.event.hints
 
     @property
-    def veiled(self) -> bool:
-        """Whether the node may have seen a secret."""
-        return self.veil.covers(self.run, self.node)
+    def is_masked(self) -> bool:
+        """Whether the node may have seen a secret, so that its result cannot be checked."""
+        return self.masks.covers(self.run, self.node)
 
     @property
-    def its(self) -> FlowNode:
+    def own_node(self) -> FlowNode:
         assert self.node is not None
         return self.node
 
     def fits(self, events: list[NewEvent]) -> bool:
-        """Whether the log goes on with events of these types, nodes and failures."""
+        """Return whether the log continues with events of these types, nodes and error codes."""
         return len(self.rest) >= len(events) and all(
             (new.type, new.node_id) == (was.type, None if was.node_id is UNSET else was.node_id)
-            and _code(new.payload) == _code(was.payload)
+            and _error_code(new.payload) == _error_code(was.payload)
             for new, was in zip(events, self.rest, strict=False)
         )
 
     @property
-    def timeless(self) -> bool:
-        """Said again: the time it took has passed elsewhere."""
+    def is_copied(self) -> bool:
+        """Whether the event is copied from another run, whose times do not count here."""
         return self.first < self.run.inherited
 
     @property
-    def edited(self) -> bool:
-        """Whether whoever forked the run has said this."""
-        return lineage.edited(self.run, self.event)
+    def is_edited(self) -> bool:
+        """Whether the creator of a fork wrote this event."""
+        return is_edited(self.run, self.event)
 
-    def as_told(self) -> NewEvent:
-        """A fact that leads to nothing else."""
+    def as_recorded(self) -> NewEvent:
+        """Return the recorded event as a fact without consequences."""
         cause = self.event.causation_id
         place = "" if cause is UNSET else cause.rpartition(".")[2]
         return NewEvent(
@@ -112,83 +112,95 @@ class Seen(Struct):
             hints=self.hints,
         )
 
-    def caused_by_before(self) -> bool:
+    def is_caused_by_previous(self) -> bool:
         return self.event.causation_id == f"{self.run.run_id}.{self.first - 1}"
 
-    def by(self, principal: Any) -> Answer:
-        who = Speaker(str(principal), admin=True)
-        return Answer(node_id=self.its.id, value=None, who=who, at=self.at)
+    def answer_by(self, principal: Any) -> GateAnswer:
+        speaker = Speaker(str(principal), admin=True)
+        return GateAnswer(node_id=self.own_node.id, value=None, who=speaker, at=self.at)
 
 
-def _code(payload: dict[str, Any]) -> Any:
+def _error_code(payload: dict[str, Any]) -> Any:
     error = payload.get("error", payload.get("lastError"))
     return error.get("code") if isinstance(error, dict) else None
 
 
 # -- ends of nodes ---------------------------------------------------------------------------------
 
-HELD = "interrupt.requested"
-OUTCOMES = ("node.completed", "node.failed", "node.retried", "runOrchestrator.decided", HELD)
+INTERRUPT_REQUESTED = "interrupt.requested"
+OUTCOME_EVENTS = (
+    "node.completed",
+    "node.failed",
+    "node.retried",
+    "runOrchestrator.decided",
+    INTERRUPT_REQUESTED,
+)
 
 
-def outcome(seen: Seen, state: NodeState) -> list[NewEvent]:
-    """The end of an attempt: what it gave is a fact, whether it is tried again is not."""
-    event, node = seen.event, seen.its
-    free = seen.veiled or seen.edited or (seen.timeless and node.type.kind is not Kind.INSTANT)
-    if node.type.kind not in (Kind.ACTIVITY, Kind.CHILD) and not free:
-        raise Impossible("impossible", "what follows from the state", event.type)
-    if event.type == HELD and node.type.type_id != SUPERVISOR:
-        raise Impossible("impossible", "a report of a node at work", event.type)
-    if event.type in ("runOrchestrator.decided", HELD):
-        decided = _decided(event)
-        return decide.finish(seen.run, seen.flow, node.id, state.attempt, decided, seen.at)
+def decide_outcome(step: VerificationStep, state: NodeState) -> list[NewEvent]:
+    """Decide the end of an attempt: its result is a fact, a retry follows from the state."""
+    event, node = step.event, step.own_node
+    free = (
+        step.is_masked
+        or step.is_edited
+        or (step.is_copied and node.type.kind is not NodeKind.INSTANT)
+    )
+    if node.type.kind not in (NodeKind.ACTIVITY, NodeKind.CHILD) and not free:
+        raise ImpossibleEvent("impossible", "what follows from the state", event.type)
+    if event.type == INTERRUPT_REQUESTED and node.type.type_id != SUPERVISOR:
+        raise ImpossibleEvent("impossible", "a report of a node at work", event.type)
+    if event.type in ("runOrchestrator.decided", INTERRUPT_REQUESTED):
+        decided = _supervisor_decision(event)
+        return decide.finish_supervisor(
+            step.run, step.flow, node.id, state.attempt, decided, step.at
+        )
     if event.type == "node.completed":
         payload = {
             "nodeId": node.id,
             "outputs": event.payload["outputs"],
-            "durationMs": max(0, seen.at - state.started_at),
+            "durationMs": max(0, step.at - state.started_at),
         }
         done = NewEvent("node.completed", payload, node.id, cause=state.started_seq)
-        done.hints = seen.hints
+        done.hints = step.hints
         return [done]
-    return _failure(seen, state)
+    return _decide_failure(step, state)
 
 
-def _decided(event: Event) -> Decided:
-    """A supervisor's decision, or the question that one it is not sure of leads to."""
-    if event.type != HELD:
-        said = event.payload
-        return Decided(agent_id=said["agentId"], decision=said["decision"], ratified=True)
-    said = event.payload["data"]
+def _supervisor_decision(event: Event) -> Decided:
+    """Read a supervisor's decision from its event, or from the question about an unsure one."""
+    if event.type != INTERRUPT_REQUESTED:
+        payload = event.payload
+        return Decided(agent_id=payload["agentId"], decision=payload["decision"], ratified=True)
+    payload = event.payload["data"]
     return Decided(
-        agent_id=said["agentId"],
-        decision=said["decision"],
-        confidence=said["observed"],
-        threshold=said["threshold"],
+        agent_id=payload["agentId"],
+        decision=payload["decision"],
+        confidence=payload["observed"],
+        threshold=payload["threshold"],
     )
 
 
-def _failure(seen: Seen, state: NodeState) -> list[NewEvent]:
-    event, node = seen.event, seen.its
-    said = event.payload.get("error" if event.type == "node.failed" else "lastError")
-    error = error_of(said)
-    if seen.run.replayed and error.code == "replay_source_missing":
-        made = failed(node, error, state.attempt, state.started_seq)
-        made.hints = seen.hints
-        return [made]
-    found = failure(seen.run, node, state, Failed(error), seen.at)
-    found[-1].hints = seen.hints
-    if found[-1].type == event.type and seen.first and seen.caused_by_before():
-        found[-1].cause = None  # something that the node said explains it
-    return found
+def _decide_failure(step: VerificationStep, state: NodeState) -> list[NewEvent]:
+    event, node = step.event, step.own_node
+    error_payload = event.payload.get("error" if event.type == "node.failed" else "lastError")
+    error = error_from_payload(error_payload)
+    if step.run.replayed and error.code == "replay_source_missing":
+        failure_event = node_failed_event(node, error, state.attempt, state.started_seq)
+        failure_event.hints = step.hints
+        return [failure_event]
+    events = failure_events(step.run, node, state, Failed(error), step.at)
+    events[-1].hints = step.hints
+    if events[-1].type == event.type and step.first and step.is_caused_by_previous():
+        events[-1].cause = None  # an event of the node explains it
+    return events
 
 
-def error_of(said: Any) -> NodeError:
-    if not isinstance(said, dict) or not isinstance(said.get("code"), str):
-        raise Impossible("payload", "an error", said)
+def error_from_payload(payload: Any) -> NodeError:
+    if not isinstance(payload, dict) or not isinstance(payload.get("code"), str):
+        raise ImpossibleEvent("payload", "an error", payload)
     return NodeError(
-        code=said["code"],
-        message=said.get("message", ""),
-        details=said.get("details", {}),
-        retryable=said.get("retryable", True),
+        code=payload["code"],
+        message=payload.get("message", ""),
+        details=payload.get("details", {}),
+        retryable=payload.get("retryable", True),
     )

@@ -1,88 +1,90 @@
-"""Whether a run can have begun as its first event tells."""
+"""Verify the first event of a run."""
 
 from typing import Any
 
 from msgspec import UNSET
 
 from moot.core.events import ENGINE_VERSION, Event
-from moot.core.replay.compare import alike
+from moot.core.replay.compare import is_alike
 from moot.core.state.memory import default_scope
 from moot.core.state.run import Run
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
 
 Problem = tuple[str, Any, Any]
 
 TRANSPORTS = ("rest", "mcp", "a2a", "ui")
-LIMITS = {"nodeExecutions", "durationMs", "parallel", "depth", "tree"}
+LIMIT_NAMES = {"nodeExecutions", "durationMs", "parallel", "depth", "tree"}
 
 
-def start(flow: Flow, run: Run, event: Event, delivered: bool) -> Problem | None:
-    """What is wrong with the beginning of a run."""
-    said = event.payload
+def check_start(flow: Flow, run: Run, event: Event, delivered: bool) -> Problem | None:
+    """Return the first problem of the run's start, or None."""
+    payload = event.payload
     expected = {
         "workflowId": flow.definition.id,
         "definition": flow.digest,
         "owner": {"tenant": run.tenant, "principal": run.principal},
     }
     for key, value in expected.items():
-        if said.get(key) != value:
-            return "payload", {key: value}, {key: said.get(key)}
-    if said.get("transport") not in TRANSPORTS:
-        return "payload", {"transport": TRANSPORTS}, {"transport": said.get("transport")}
-    limits = said.get("limits", {})
-    if not limits.keys() >= LIMITS or any(type(most) is not int for most in limits.values()):
-        return "payload", {"limits": sorted(LIMITS)}, {"limits": limits}
-    version = said.get("engineVersion", "")
+        if payload.get(key) != value:
+            return "payload", {key: value}, {key: payload.get(key)}
+    if payload.get("transport") not in TRANSPORTS:
+        return "payload", {"transport": TRANSPORTS}, {"transport": payload.get("transport")}
+    limits = payload.get("limits", {})
+    if not limits.keys() >= LIMIT_NAMES or any(type(most) is not int for most in limits.values()):
+        return "payload", {"limits": sorted(LIMIT_NAMES)}, {"limits": limits}
+    version = payload.get("engineVersion", "")
     if not version.isdigit() or int(version) > ENGINE_VERSION:
         return "engineVersion", f"at most {ENGINE_VERSION}", version
     if event.engine_version != version:
         return "engineVersion", version, event.engine_version
-    if problem := _remembered(run, said):
+    if problem := _check_memory(run, payload):
         return problem
-    if "parentRunId" in said or "forkedFrom" in said:
-        return None  # what another run gave is not known here
+    if "parentRunId" in payload or "forkedFrom" in payload:
+        return None  # values from another run are not known here
     if event.causation_id is not UNSET and not delivered:
         return "cause", None, event.causation_id
-    return _seeded(flow, said)
+    return _check_variables(flow, payload)
 
 
-def _remembered(run: Run, said: dict[str, Any]) -> Problem | None:
-    """Its own memory, or that of whoever it comes from."""
-    told = said.get("memory", {})
-    found = told.get("revision", 0)
-    if type(found) is not int or found < 0:
-        return "payload", "how far memory had come", told
-    line = told.get("ancestors", [])[-1:]
-    if "memory" in said and line != [said[key] for key in ("parentRunId",) if key in said]:
-        return "payload", {"ancestors": said.get("parentRunId")}, told
-    if "forkedFrom" in said:
-        source = told.get("inherited", [{}])[-1].get("run")
-        right = "memory" not in said or source == said["forkedFrom"].get("sourceRunId")
-        return None if right else ("payload", said["forkedFrom"], told)
-    own = default_scope(run.run_id, run.scope_id)
-    if "parentRunId" not in said and told.get("scope", own) != own:
-        return "payload", {"scope": own}, told
+def _check_memory(run: Run, payload: dict[str, Any]) -> Problem | None:
+    """Check that the memory is the run's own, its parent's or its source's."""
+    memory = payload.get("memory", {})
+    revision = memory.get("revision", 0)
+    if type(revision) is not int or revision < 0:
+        return "payload", "how far memory had come", memory
+    parents = memory.get("ancestors", [])[-1:]
+    if "memory" in payload and parents != [
+        payload[key] for key in ("parentRunId",) if key in payload
+    ]:
+        return "payload", {"ancestors": payload.get("parentRunId")}, memory
+    if "forkedFrom" in payload:
+        source = memory.get("inherited", [{}])[-1].get("run")
+        is_valid = "memory" not in payload or source == payload["forkedFrom"].get("sourceRunId")
+        return None if is_valid else ("payload", payload["forkedFrom"], memory)
+    scope = default_scope(run.run_id, run.scope_id)
+    if "parentRunId" not in payload and memory.get("scope", scope) != scope:
+        return "payload", {"scope": scope}, memory
     return None
 
 
-def _seeded(flow: Flow, said: dict[str, Any]) -> Problem | None:
-    """Defaults, then inputs; of secrets only that they are hidden."""
+def _check_variables(flow: Flow, payload: dict[str, Any]) -> Problem | None:
+    """Check that the variables are defaults, then inputs. Secrets are not compared."""
     seeded = {
         variable.name: variable.default_value
         for variable in flow.definition.variables
         if variable.default_value is not UNSET
     }
-    seeded.update(said.get("inputs", {}))
-    expected, found = (
+    seeded.update(payload.get("inputs", {}))
+    expected, recorded = (
         {name: value for name, value in part.items() if name not in flow.sensitive}
-        for part in (seeded, said.get("variables", {}))
+        for part in (seeded, payload.get("variables", {}))
     )
     channels = {
         name: None if channel.default is UNSET else channel.default
         for name, channel in flow.definition.channels.items()
     }
-    if not alike(expected, found, None):
-        return "payload", {"variables": expected}, {"variables": found}
-    if said.get("channels", {}) != channels:
-        return "payload", {"channels": channels}, {"channels": said.get("channels")}
+    if not is_alike(expected, recorded, None):
+        return "payload", {"variables": expected}, {"variables": recorded}
+    if payload.get("channels", {}) != channels:
+        return "payload", {"channels": channels}, {"channels": payload.get("channels")}
     return None

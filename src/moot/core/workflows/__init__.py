@@ -1,1 +1,1 @@
-"""workflows."""
+"""Workflow definitions: their schema, checks and compiled form."""

@@ -1,7 +1,7 @@
-"""Channels: a write is recorded as it came, the state is the fold of the writes.
+"""Fold writes to channels. A write is recorded as it came.
 
-Every reducer here is total: a value of the wrong shape is refused by ``check`` before it is
-recorded, and a fold over an old log never raises.
+Every reducer is total: ``check_write`` refuses a wrong value before it is recorded, and a fold over
+an old log never raises.
 """
 
 from fnmatch import fnmatchcase
@@ -10,29 +10,31 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core.workflows.definition import ChannelDef
+from moot.core.workflows.schema import ChannelDef
 
 LISTS = frozenset({"append", "votes", "feedback", "message"})
 TIMED = frozenset({"append", "votes", "feedback"})
-#: an entry of a timed channel
-STORED = frozenset({"value", "_ts"})
+#: the keys of an entry of a timed channel
+TIMED_KEYS = frozenset({"value", "_ts"})
 
 
-class Rule(Struct, frozen=True):
-    """How one channel is folded. Recorded with each write, so that a later change of the
-    definition cannot change what an old log means."""
+class ChannelRule(Struct, frozen=True):
+    """The rule for folding one channel.
+
+    Each write records it, so that a later definition cannot change the meaning of an old log.
+    """
 
     reducer: str
     ttl_ms: int = 0
     max_size: int = 0
 
     def moment_of(self, value: Any, at: int) -> int:
-        """When the value was written: the time it carries, on a timed channel."""
+        """Return when the value was written; an entry of a timed channel carries its time."""
         carried = value.get("_ts") if self.ttl_ms and isinstance(value, dict) else None
         return carried if self.reducer in TIMED and isinstance(carried, int) else at
 
     def hints(self) -> dict[str, Any] | None:
-        """What the closed ``channel.written`` payload has no room for."""
+        """Return what the closed ``channel.written`` payload has no field for."""
         hints: dict[str, Any] = {}
         if self.ttl_ms:
             hints["ttlMs"] = self.ttl_ms
@@ -44,21 +46,24 @@ class Rule(Struct, frozen=True):
 
     @property
     def recorded(self) -> str:
-        """The published payload schema does not know ``message``; repeated ids are never recorded,
-        so any reader that folds these writes with ``append`` gets the same list."""
+        """The reducer in the payload.
+
+        The published schema does not know ``message``. Repeated ids are never recorded, so
+        ``append`` folds the same list.
+        """
         return "append" if self.reducer == "message" else self.reducer
 
 
-def rule_of(declared: ChannelDef) -> Rule:
-    return Rule(
+def channel_rule(declared: ChannelDef) -> ChannelRule:
+    return ChannelRule(
         declared.reducer,
         0 if declared.ttl_ms is UNSET else declared.ttl_ms,
         0 if declared.max_size is UNSET else declared.max_size,
     )
 
 
-def check(rule: Rule, current: Any, value: Any) -> str | None:
-    """Why this write cannot be taken, or nothing."""
+def check_write(rule: ChannelRule, current: Any, value: Any) -> str | None:
+    """Return why the write is refused, or None."""
     match rule.reducer:
         case "merge" if not isinstance(value, dict):
             return "a merge channel takes objects"
@@ -70,38 +75,42 @@ def check(rule: Rule, current: Any, value: Any) -> str | None:
             value.get("messageId"), str
         ):
             return "a message channel takes objects with a messageId"
-        case "counter" if not isfinite(_sum(current, value)):
+        case "counter" if not isfinite(_add_numbers(current, value)):
             return "the sum is too large for a number"
-    if rule.max_size and rule.reducer not in TIMED and _size(rule, current, value) > rule.max_size:
+    if (
+        rule.max_size
+        and rule.reducer not in TIMED
+        and _next_size(rule, current, value) > rule.max_size
+    ):
         return f"the channel is full (maxSize {rule.max_size})"
     return None
 
 
 def is_repeat(entries: list[Any], value: Any) -> bool:
-    """A message whose id is already there: taken once, recorded once."""
+    """Return whether a message with this id is already there."""
     name = value.get("messageId") if isinstance(value, dict) else None
     return name is not None and any(
         isinstance(entry, dict) and entry.get("messageId") == name for entry in entries
     )
 
 
-def stored(rule: Rule, value: Any, at: int) -> Any:
-    """The value as it is recorded: entries of a timed channel carry their time."""
+def stored_value(rule: ChannelRule, value: Any, at: int) -> Any:
+    """Return the value to record; an entry of a timed channel carries its time."""
     return {"value": value, "_ts": at} if rule.ttl_ms and rule.reducer in TIMED else value
 
 
-def reduce(rule: Rule, current: Any, value: Any, at: int) -> Any:
-    """The next state of the channel. Lists are extended in place; the fold owns them."""
+def reduce_channel(rule: ChannelRule, current: Any, value: Any, at: int) -> Any:
+    """Return the next state of the channel. Lists are extended in place; the fold owns them."""
     if rule.reducer in LISTS:
         return _reduce_list(rule, current if isinstance(current, list) else [], value, at)
     if rule.reducer == "merge" and isinstance(value, dict):
         return {**(current if isinstance(current, dict) else {}), **value}
     if rule.reducer == "counter" and isinstance(value, (int, float)):
-        return _sum(current, value)
+        return _add_numbers(current, value)
     return list(value) if isinstance(value, list) else value  # a later append is in place
 
 
-def _sum(current: Any, value: float) -> float:
+def _add_numbers(current: Any, value: float) -> float:
     try:
         return float("inf") if isinstance(value, bool) else _number(current) + value
     except OverflowError:
@@ -112,11 +121,13 @@ def _number(value: Any) -> float:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
 
 
-def _reduce_list(rule: Rule, entries: list[Any], value: Any, at: int) -> list[Any]:
+def _reduce_list(rule: ChannelRule, entries: list[Any], value: Any, at: int) -> list[Any]:
     if rule.ttl_ms and rule.reducer in TIMED:
-        entries = [entry for entry in entries if _written(entry) >= at - rule.ttl_ms]
+        entries = [entry for entry in entries if _written_at(entry) >= at - rule.ttl_ms]
     if rule.reducer == "votes":
-        voter = _bare(value).get("userId") if isinstance(_bare(value), dict) else None
+        voter = (
+            _unwrap_entry(value).get("userId") if isinstance(_unwrap_entry(value), dict) else None
+        )
         entries = [entry for entry in entries if _voter(entry) != voter]
     if rule.reducer == "message" and is_repeat(entries, value):
         return entries
@@ -126,21 +137,21 @@ def _reduce_list(rule: Rule, entries: list[Any], value: Any, at: int) -> list[An
     return entries
 
 
-def _bare(entry: Any) -> Any:
-    return entry["value"] if isinstance(entry, dict) and entry.keys() == STORED else entry
+def _unwrap_entry(entry: Any) -> Any:
+    return entry["value"] if isinstance(entry, dict) and entry.keys() == TIMED_KEYS else entry
 
 
 def _voter(entry: Any) -> Any:
-    bare = _bare(entry)
+    bare = _unwrap_entry(entry)
     return bare.get("userId") if isinstance(bare, dict) else None
 
 
-def _written(entry: Any) -> float:
+def _written_at(entry: Any) -> float:
     moment = entry.get("_ts") if isinstance(entry, dict) else None
     return moment if isinstance(moment, (int, float)) else 0
 
 
-def _size(rule: Rule, current: Any, value: Any) -> int:
+def _next_size(rule: ChannelRule, current: Any, value: Any) -> int:
     if rule.reducer == "merge":
         return len({**(current if isinstance(current, dict) else {}), **value})
     if rule.reducer == "message":
@@ -148,8 +159,8 @@ def _size(rule: Rule, current: Any, value: Any) -> int:
     return len(value) if isinstance(value, (list, dict)) else 1
 
 
-def may(access: Any, side: str, node_id: str, type_id: str) -> bool:
-    """Whether a node is on the readers' or writers' list of a channel."""
+def has_access(access: Any, side: str, node_id: str, type_id: str) -> bool:
+    """Return whether a node is on the readers' or writers' list of a channel."""
     if access in ("public", "private"):
         return bool(access == "public")
     allowed = getattr(access, side)

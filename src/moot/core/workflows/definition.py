@@ -1,4 +1,4 @@
-"""The protocol's workflow definition: parsed, and checked as far as that needs no host."""
+"""Parse a workflow definition and check all that needs no host."""
 
 import re
 from collections.abc import Iterable
@@ -7,80 +7,57 @@ import msgspec
 from msgspec import UNSET
 
 from moot.core.errors import BadRequest, CycleDetected
-from moot.core.text.nearest import nearest
+from moot.core.text.nearest import nearest_word
 from moot.core.workflows.schema import (
     REDUCER,
     TYPE_ID,
     WORKFLOW_ID,
-    AgentRef,
     ChannelAccess,
     ChannelDef,
-    Connection,
-    EdgeCondition,
+    ConnectionValue,
     EdgeDef,
-    Expression,
     Json,
+    NodeAgentRef,
     NodeDef,
-    Static,
-    Variable,
     WorkflowDef,
 )
 
-__all__ = [
-    "TYPE_ID",
-    "WORKFLOW_ID",
-    "ChannelAccess",
-    "ChannelDef",
-    "Connection",
-    "EdgeCondition",
-    "EdgeDef",
-    "Expression",
-    "NodeDef",
-    "Static",
-    "Variable",
-    "WorkflowDef",
-    "fits",
-    "nearest",
-    "parse",
-]
-
-
-#: the types of a supervisor and of what carries out its decisions
+#: the node types of a supervisor and of the node that carries out its decisions
 SUPERVISOR = "core.orchestrator.supervisor"
 DISPATCH = "core.dispatch"
 
-#: ids of the host's own workflows begin like this; it refuses others that do
+#: the prefix of the host's own workflow ids; other workflows may not use it
 RESERVED = "moot."
 
 
-def parse(body: bytes | dict[str, Json]) -> WorkflowDef:
-    """A definition, or a refusal that names the place and what stands there."""
+def parse_definition(body: bytes | dict[str, Json]) -> WorkflowDef:
+    """Return the definition. Raise BadRequest with the place of a mistake."""
     try:
         if isinstance(body, bytes):
-            found = msgspec.json.decode(body, type=WorkflowDef)
+            definition = msgspec.json.decode(body, type=WorkflowDef)
         else:
-            found = msgspec.convert(body, WorkflowDef)
+            definition = msgspec.convert(body, WorkflowDef)
     except msgspec.ValidationError as error:
         raise BadRequest(f"The workflow is not well formed: {error}", fields=[str(error)]) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequest(f"The body is not JSON: {error}") from None
-    _check(found)
-    return found
+    _check(definition)
+    return definition
 
 
 def _check(flow: WorkflowDef) -> None:
-    problems = [*_word_problems(flow), *_node_problems(flow), *_edge_problems(flow)]
+    problems = [*_field_problems(flow), *_node_problems(flow), *_edge_problems(flow)]
     problems += _variable_problems(flow) + _channel_problems(flow)
     if problems:
         raise BadRequest(f"The workflow has a mistake: {problems[0]}", fields=problems)
-    if cycle := _cycle(flow):
+    if cycle := _find_cycle(flow):
         raise CycleDetected(
             f"The nodes form a circle: {' -> '.join(cycle)}. Remove one of these edges.",
             nodeIds=cycle,
         )
 
 
-def _word_problems(flow: WorkflowDef) -> list[str]:
+def _field_problems(flow: WorkflowDef) -> list[str]:
     problems = []
     if not _matches(WORKFLOW_ID, flow.id.removeprefix(RESERVED)) or len(flow.id) > 128:
         problems.append(f"id '{flow.id}' must match {WORKFLOW_ID} and have at most 128 characters")
@@ -100,19 +77,19 @@ def _word_problems(flow: WorkflowDef) -> list[str]:
 
 def _node_problems(flow: WorkflowDef) -> list[str]:
     problems = []
-    seen: set[str] = set()
+    node_ids: set[str] = set()
     for node in flow.nodes:
         if not node.id or len(node.id) > 128:
             problems.append("a node id must have 1 to 128 characters")
-        if node.id in seen:
+        if node.id in node_ids:
             problems.append(f"node id '{node.id}' is used twice")
-        seen.add(node.id)
+        node_ids.add(node.id)
         if not _matches(TYPE_ID, node.type_id):
             problems.append(f"node '{node.id}': typeId '{node.type_id}' must match {TYPE_ID}")
         if not node.name:
             problems.append(f"node '{node.id}' needs a name")
     for node in flow.nodes:
-        problems += _port_problems(node, seen)
+        problems += _port_problems(node, node_ids)
     return problems
 
 
@@ -120,38 +97,38 @@ def _agent_problems(node: NodeDef) -> list[str]:
     if node.agent is UNSET:
         return []
     try:
-        msgspec.convert(node.agent, AgentRef)
+        msgspec.convert(node.agent, NodeAgentRef)
     except msgspec.ValidationError as error:
         return [f"node '{node.id}', agent: {error}"]
     both = "version" in node.agent and "channel" in node.agent
     return [f"node '{node.id}', agent: version and channel exclude each other"] if both else []
 
 
-def _port_problems(node: NodeDef, known: set[str]) -> list[str]:
+def _port_problems(node: NodeDef, node_ids: set[str]) -> list[str]:
     problems = _agent_problems(node)
     for port, value in node.inputs.items():
-        if isinstance(value, Connection) and value.node_id not in known:
+        if isinstance(value, ConnectionValue) and value.node_id not in node_ids:
             problems.append(
                 f"node '{node.id}', input '{port}': there is no node '{value.node_id}'"
-                + _suggest(value.node_id, known)
+                + _suggest(value.node_id, node_ids)
             )
     return problems
 
 
 def _edge_problems(flow: WorkflowDef) -> list[str]:
     problems = []
-    known = {node.id for node in flow.nodes}
-    seen: set[str] = set()
+    node_ids = {node.id for node in flow.nodes}
+    edge_ids: set[str] = set()
     for edge in flow.edges:
         if not edge.id:
             problems.append("an edge needs an id")
-        if edge.id in seen:
+        if edge.id in edge_ids:
             problems.append(f"edge id '{edge.id}' is used twice")
-        seen.add(edge.id)
+        edge_ids.add(edge.id)
         problems += [
-            f"edge '{edge.id}': there is no node '{end}'{_suggest(end, known)}"
+            f"edge '{edge.id}': there is no node '{end}'{_suggest(end, node_ids)}"
             for end in (edge.source_node_id, edge.target_node_id)
-            if end not in known
+            if end not in node_ids
         ]
         problems += _condition_problems(edge)
     return problems
@@ -174,14 +151,16 @@ def _condition_problems(edge: EdgeDef) -> list[str]:
 
 def _variable_problems(flow: WorkflowDef) -> list[str]:
     problems = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for variable in flow.variables:
-        if variable.name in seen:
+        if variable.name in names:
             problems.append(f"variable '{variable.name}' is declared twice")
-        seen.add(variable.name)
+        names.add(variable.name)
         if variable.name in flow.channels:
             problems.append(f"'{variable.name}' is declared as a variable and as a channel")
-        if variable.default_value is not UNSET and not fits(variable.type, variable.default_value):
+        if variable.default_value is not UNSET and not is_of_type(
+            variable.type, variable.default_value
+        ):
             problems.append(f"the default of variable '{variable.name}' is not a {variable.type}")
     return problems
 
@@ -203,11 +182,11 @@ def _channel_problems(flow: WorkflowDef) -> list[str]:
 
 
 def _list_problems(name: str, channel: ChannelDef) -> list[str]:
-    """What the published schema calls unique."""
+    """Report duplicates in lists that the published schema requires to be unique."""
     lists: dict[str, list[Json]] = {"compatibleWith": list(channel.compatible_with)}
     if isinstance(channel.access, ChannelAccess):
         sides = {"readers": channel.access.readers, "writers": channel.access.writers}
-        lists |= {side: list(given) for side, given in sides.items() if given is not UNSET}
+        lists |= {side: list(names) for side, names in sides.items() if names is not UNSET}
     return [
         f"channel '{name}': {key} names something twice"
         for key, entries in lists.items()
@@ -215,8 +194,8 @@ def _list_problems(name: str, channel: ChannelDef) -> list[str]:
     ]
 
 
-def fits(type_: str, value: Json) -> bool:
-    """Whether a JSON value is of a declared variable type."""
+def is_of_type(type_: str, value: Json) -> bool:
+    """Return whether a JSON value is of a declared variable type."""
     match type_:
         case "string":
             return isinstance(value, str)
@@ -232,36 +211,41 @@ def fits(type_: str, value: Json) -> bool:
 
 
 def loop_edges(flow: WorkflowDef) -> frozenset[str]:
-    """Edges by which a dispatch node leads back to its supervisor: the one circle there may be."""
+    """Return the ids of edges from a dispatch node back to its supervisor.
+
+    These are the only cycles that a workflow may have.
+    """
     kinds = {node.id: node.type_id for node in flow.nodes}
-    found = [
+    candidates = [
         edge
         for edge in flow.edges
         if kinds.get(edge.source_node_id) == DISPATCH
         and kinds.get(edge.target_node_id) == SUPERVISOR
     ]
     after: dict[str, list[str]] = {}
-    for edge in flow.edges if found else ():
-        if edge not in found:
+    for edge in flow.edges if candidates else ():
+        if edge not in candidates:
             after.setdefault(edge.source_node_id, []).append(edge.target_node_id)
     return frozenset(
-        edge.id for edge in found if _leads(after, edge.target_node_id, edge.source_node_id)
+        edge.id
+        for edge in candidates
+        if _is_reachable(after, edge.target_node_id, edge.source_node_id)
     )
 
 
-def _leads(after: dict[str, list[str]], start: str, end: str) -> bool:
-    seen: set[str] = set()
+def _is_reachable(after: dict[str, list[str]], start: str, end: str) -> bool:
+    visited: set[str] = set()
     waiting = [start]
     while waiting:
         name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
+        if name not in visited:
+            visited.add(name)
             waiting += after.get(name, ())
-    return end in seen
+    return end in visited
 
 
-def _cycle(flow: WorkflowDef) -> list[str]:
-    """One circle of node ids, or nothing. Iterative: a definition may be a very long chain."""
+def _find_cycle(flow: WorkflowDef) -> list[str]:
+    """Return one cycle of node ids, or nothing. Iterative, because a chain may be very long."""
     waiting: dict[str, int] = {node.id: 0 for node in flow.nodes}
     after: dict[str, list[str]] = {node.id: [] for node in flow.nodes}
     back = loop_edges(flow)
@@ -277,25 +261,25 @@ def _cycle(flow: WorkflowDef) -> list[str]:
             if not waiting[target]:
                 ready.append(target)
     stuck = {node for node, count in waiting.items() if count}
-    return _walk_circle(stuck, after) if stuck else []
+    return _walk_cycle(stuck, after) if stuck else []
 
 
-def _walk_circle(stuck: set[str], after: dict[str, list[str]]) -> list[str]:
-    """Every stuck node has a stuck predecessor, so walking backwards must meet itself."""
+def _walk_cycle(stuck: set[str], after: dict[str, list[str]]) -> list[str]:
+    """Walk backwards: every stuck node has a stuck predecessor, so the walk meets itself."""
     before = {target: node for node in sorted(stuck) for target in after[node] if target in stuck}
     node = min(before)
     path: list[str] = []
     while node not in path:
         path.append(node)
         node = before[node]
-    circle = [*path[path.index(node) :], node]
-    return circle[::-1]
+    cycle = [*path[path.index(node) :], node]
+    return cycle[::-1]
 
 
 def _matches(pattern: str, text: str) -> bool:
     return re.fullmatch(pattern.strip("^$"), text) is not None
 
 
-def _suggest(word: str, known: Iterable[str]) -> str:
-    found = nearest(word, known)
-    return f"; did you mean '{found}'?" if found else ""
+def _suggest(word: str, choices: Iterable[str]) -> str:
+    suggestion = nearest_word(word, choices)
+    return f"; did you mean '{suggestion}'?" if suggestion else ""

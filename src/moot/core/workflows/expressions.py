@@ -1,7 +1,7 @@
-"""Expressions in conditions and port values are CEL; never eval.
+"""Evaluate CEL expressions of conditions and port values; never Python's eval.
 
-The CEL package's own ``__init__`` imports its command line (0.9 s); only its extension module is
-loaded here, and only when a workflow uses an expression.
+The CEL package's own ``__init__`` imports its command line (0.9 s). So only its extension module is
+loaded, and only when a workflow uses an expression.
 """
 
 import functools
@@ -26,18 +26,18 @@ class ExpressionError(Exception):
 @functools.cache
 def _library() -> Any:
     package = importlib.util.find_spec("cel")
-    found = importlib.machinery.PathFinder.find_spec(
+    spec = importlib.machinery.PathFinder.find_spec(
         "cel", list(package.submodule_search_locations or []) if package else []
     )
-    if found is None or found.loader is None:
+    if spec is None or spec.loader is None:
         raise ExpressionError("The expression library is not installed.")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 
 @functools.lru_cache(maxsize=2048)
-def _compiled(source: str) -> Any:
+def _compile(source: str) -> Any:
     if len(source) > MAX_LENGTH:
         raise ExpressionError(f"An expression has at most {MAX_LENGTH} characters.")
     try:
@@ -47,22 +47,22 @@ def _compiled(source: str) -> Any:
         raise ExpressionError(first) from None
 
 
-def check(source: str) -> None:
-    """Raises ExpressionError when the expression cannot be read."""
-    _compiled(source)
+def check_expression(source: str) -> None:
+    """Raise ExpressionError when the expression cannot be read."""
+    _compile(source)
 
 
-def evaluate(source: str, names: dict[str, Any]) -> Any:
-    """The expression's value as plain JSON data."""
-    program = _compiled(source)
-    loops = _loops(source)
+def evaluate_expression(source: str, names: dict[str, Any]) -> Any:
+    """Return the expression's value as plain JSON data. Raise ExpressionError."""
+    program = _compile(source)
+    loops = _loop_depth(source)
     if loops:
         _refuse_long(source, names, loops)
     try:
-        found = plain(program.execute(names))
-        if isinstance(found, (str, list, dict)):
-            _refuse_large(source, found)
-        return found
+        value = plain_json(program.execute(names))
+        if isinstance(value, (str, list, dict)):
+            _refuse_large(source, value)
+        return value
     except ExpressionError:
         raise
     except Exception as error:
@@ -70,14 +70,14 @@ def evaluate(source: str, names: dict[str, Any]) -> Any:
 
 
 @functools.lru_cache(maxsize=2048)
-def _loops(source: str) -> int:
-    """How deep loops may be nested in an expression, counted so that it is never too few."""
+def _loop_depth(source: str) -> int:
+    """Return an upper bound of how deep loops are nested in an expression."""
     macros = len(_MACRO.findall(source))
     return macros + len(_IN.findall(source)) if macros else 0
 
 
 def _refuse_long(source: str, names: dict[str, Any], loops: int) -> None:
-    """The library has no budget of its own, and everybody waits while an expression runs."""
+    """Raise for too many steps. The library has no limit, and an expression blocks the host."""
     longest, size = _measure(names)
     longest = max(longest, source.count(",") + 1)  # lists written out in the expression itself
     steps = longest**loops * (1 + size // 1000)
@@ -112,22 +112,22 @@ def _measure(value: Any) -> tuple[int, int]:
     return longest, size
 
 
-def matches(text: str, pattern: str) -> bool:
-    """Linear-time regular expression search (CEL's engine: no catastrophic patterns)."""
-    return bool(evaluate("text.matches(pattern)", {"text": text, "pattern": pattern}))
+def is_pattern_match(text: str, pattern: str) -> bool:
+    """Search with CEL's linear-time engine, so that no pattern is catastrophic."""
+    return bool(evaluate_expression("text.matches(pattern)", {"text": text, "pattern": pattern}))
 
 
-def plain(value: Any) -> Any:
-    """Only what JSON can say; anything else becomes its text."""
+def plain_json(value: Any) -> Any:
+    """Return JSON data; anything else becomes its text."""
     match value:
         case float() if not math.isfinite(value):
             raise ExpressionError(f"JSON has no number for {value}.")
         case None | bool() | int() | float() | str():
             return value
         case list() | tuple():
-            return [plain(item) for item in value]
+            return [plain_json(item) for item in value]
         case dict():
-            # The library hands its own maps over in any order; what is recorded has one.
-            return {str(key): plain(value[key]) for key in sorted(value, key=str)}
+            # The library's maps have no fixed order; recorded ones must.
+            return {str(key): plain_json(value[key]) for key in sorted(value, key=str)}
         case _:
             return str(value)

@@ -1,4 +1,4 @@
-"""What a node may answer, and the description of a node type the graph is compiled with."""
+"""Node types, the calls that they receive and the outcomes that they return."""
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from moot.core.json.nesting import too_deep
-from moot.core.workflows.turn_inputs import Turn
+from moot.core.json.nesting import is_too_deep
+from moot.core.workflows.turn_inputs import SupervisorTurn
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class NodeError(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a node failed. Not retryable means: trying again cannot help."""
+    """The reason why a node failed. A retry cannot help when it is not retryable."""
 
     code: str
     message: str
@@ -33,14 +33,14 @@ class NodeError(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ChannelWrite(Struct, frozen=True, kw_only=True):
-    """A write to a channel; the reducer of a declared channel wins over the one given here."""
+    """A write to a channel. A declared channel's reducer overrides the one named here."""
 
     channel: str
     value: Any
     reducer: str | None = None
     ttl_ms: int | None = None
     max_size: int | None = None
-    #: a turn of a conversation: its id is its index and cannot repeat
+    #: a turn of a conversation, which cannot repeat, because its id is its index
     turn: bool = False
 
 
@@ -57,7 +57,7 @@ class Completed(Struct, frozen=True):
     variables: dict[str, Any] = {}
     writes: tuple[ChannelWrite, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
-    #: events that come before its end: (type, payload) each
+    #: events to record before its end: (type, payload) each
     told: tuple[tuple[str, dict[str, Any]], ...] = ()
 
 
@@ -68,44 +68,43 @@ class Failed(Struct, frozen=True):
 
 
 class Decided(Struct, frozen=True, kw_only=True):
-    """A supervisor's turn is over: this is its decision."""
+    """A supervisor's decision at the end of its turn."""
 
     agent_id: str
     decision: Any
-    #: how sure the supervisor is of itself, if it says so
+    #: the supervisor's confidence, if it reports one
     confidence: float | None = None
-    #: below this the supervisor wants a person to look, unless the run says otherwise
+    #: below this confidence a person must approve, unless the run sets another threshold
     threshold: float | None = None
-    #: a person has agreed to it
+    #: a person has approved it
     ratified: bool = False
 
 
 Outcome = Completed | Failed | Decided
 
 
-def copied(value: T) -> T:
-    """The value as the log will say it, sharing nothing. Raises ValueError where it cannot."""
+def copy_json(value: T) -> T:
+    """Return a copy as the log records it. Raise ValueError when JSON cannot express it."""
     try:
-        found: T = msgspec.json.decode(_encode(value))
+        copy: T = msgspec.json.decode(_encode(value))
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"JSON cannot say this: {error}") from None
-    return found
+    return copy
 
 
-def raised(error: BaseException) -> NodeError:
-    """What an exception says, in words that can be written down."""
+def error_from_exception(error: BaseException) -> NodeError:
     text = f"{type(error).__name__}: {error}"[:2000]
     return NodeError(code="node_raised", message=text.encode(errors="backslashreplace").decode())
 
 
-def recordable(outcome: Outcome) -> Outcome:
-    """The outcome as the log will say it, or the failure it becomes when the log could not.
+def recordable_outcome(outcome: Outcome) -> Outcome:
+    """Return the outcome as the log records it, or a failure when JSON cannot express it.
 
-    What comes back shares nothing with what the node may keep and change.
+    The result shares nothing with objects that the node may still change.
     """
     try:
         body = _encode(outcome)
-        if not too_deep(body):
+        if not is_too_deep(body):
             return msgspec.json.decode(body, type=type(outcome))
         problem = "it is nested too deeply"
     except (TypeError, ValueError, RecursionError) as error:
@@ -114,8 +113,8 @@ def recordable(outcome: Outcome) -> Outcome:
     return Failed(NodeError(code="output_not_json", message=message, retryable=False))
 
 
-class Call(Struct, frozen=True):
-    """What a node sees: its own config and inputs and a view of the run. Never the log."""
+class NodeCall(Struct, frozen=True):
+    """A node's view of its config, its inputs and the run, but never of the log."""
 
     run_id: str
     tenant: str
@@ -129,38 +128,38 @@ class Call(Struct, frozen=True):
     run_inputs: dict[str, Any]
     configurable: dict[str, Any]
     at: int
-    #: the supervisor's newest decision, for the node that carries it out
+    #: the supervisor's newest decision, for a dispatch node
     decision: dict[str, Any] = {}
     #: the turn a supervisor is in
-    turn: Turn | None = None
-    #: what the node's last question was answered with, if it had one
+    turn: SupervisorTurn | None = None
+    #: the answer to the node's last question, if it had one
     answer: list[Any] = []
-    #: who the node is pinned to
+    #: the agent that the node is pinned to
     agent_id: str | None = None
     #: attempts in earlier rounds of the loop it is in
     earlier: int = 0
-    #: what came in and began the run
+    #: the trigger event that started the run
     trigger: dict[str, Any] | None = None
 
 
-#: where a node's config asks for it
-ATTESTED = "outputAttestation"
+#: the key in a node's config
+ATTESTATION = "outputAttestation"
 
 
-class Attest(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """How the outputs of a child are vouched for before they flow back."""
+class AttestationSpec(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The attestation that a child's outputs need before they are merged."""
 
     checksum: bool = False
     algorithm: Literal["sha256"] = "sha256"
     require_approval: bool = False
-    #: what the child may still do of what its parent may; None is all of it
+    #: the parent's scopes that the child keeps; None means all of them
     principal_scope: list[str] | None = None
-    #: how long a person may take; nothing is merged afterwards
+    #: how long a person may take; afterwards nothing is merged
     timeout_ms: Annotated[int, Meta(ge=1, le=31_536_000_000)] | None = None
 
 
 class ChildSpec(Struct, frozen=True):
-    """Which workflow a node hands work to, and what flows in and back."""
+    """The workflow that a node hands work to, with its inputs and the mapping of its outputs."""
 
     workflow_id: str
     seed: dict[str, Any]
@@ -168,35 +167,35 @@ class ChildSpec(Struct, frozen=True):
     collect: dict[str, str] = {}
     absorb: bool = False
     detach_on_cancel: bool = False
-    attest: Attest | None = None
-    #: it does not share its parent's memory
+    attest: AttestationSpec | None = None
+    #: the child does not share its parent's memory
     isolated: bool = False
 
 
 class ConversationSpec(Struct, frozen=True, kw_only=True):
-    """How a conversation begins and when it closes by itself."""
+    """The opening, the participants and the bounds of a conversation."""
 
     opening: Any
     title: str | None = None
-    #: the closed set of agents that may speak, as they are carried on the wire; None is open
+    #: the closed list of agents that may speak, in wire form; None means anyone may
     participants: list[dict[str, Any]] | None = None
-    #: who may speak from the beginning, where others may come and go
+    #: the participants at the start of an open conversation
     invited: list[dict[str, Any]] = []
     schema: dict[str, Any] | None = None
     owner: str | None = None
     group_id: str | None = None
-    #: how the host leads it: a policy; None leaves it to those who speak
+    #: the policy of a council; None for a conversation that the host does not lead
     participation: dict[str, Any] | None = None
-    #: what is known of those who speak: role and the like
+    #: participant -> its profile, such as its role
     profiles: dict[str, dict[str, Any]] = {}
-    #: those of them that the host does not speak for
+    #: the participants that outside programs speak for
     outside: list[str] = []
-    #: what a test host says by itself: so many pairs of a user's and an agent's turn
+    #: for tests: how many pairs of a user's and an agent's turn the host adds itself
     mock_turns: int | None = None
 
 
 class GateSpec(Struct, frozen=True, kw_only=True):
-    """What a node waits for."""
+    """The interrupt that a node waits for."""
 
     kind: str
     data: dict[str, Any]
@@ -204,50 +203,50 @@ class GateSpec(Struct, frozen=True, kw_only=True):
     resume_schema: dict[str, Any] | None = None
     profile: str | None = None
     conversation: ConversationSpec | None = None
-    #: the supervisor's word for a question that it did not ask as one: clarify, escalate
+    #: the supervisor's older kind of question: clarify, escalate
     escalation: str | None = None
 
 
-class Kind(StrEnum):
-    """How a node of this type is carried out."""
+class NodeKind(StrEnum):
+    """The way in which the engine carries out a node of this type."""
 
     INSTANT = "instant"  # a pure function: decided in the same commit
     TIMER = "timer"  # waits until a time that is recorded when it starts
     CHILD = "child"  # waits for child runs
     ACTIVITY = "activity"  # touches the world: an effect of the engine
-    GATE = "gate"  # waits for somebody's answer
+    GATE = "gate"  # waits for an answer
 
 
 class NodeType(Struct, frozen=True, kw_only=True):
     """One row of the registry. Exactly the function of its kind is set."""
 
     type_id: str
-    kind: Kind
-    instant: Callable[[Call], Outcome] | None = None
+    kind: NodeKind
+    instant: Callable[[NodeCall], Outcome] | None = None
     #: milliseconds to wait
-    duration: Callable[[Call], int] | None = None
-    #: the nth child (counted from 0), or None when there is no further one
-    child: Callable[[Call, int], ChildSpec | None] | None = None
+    duration: Callable[[NodeCall], int] | None = None
+    #: the nth child (counted from 0), or None after the last one
+    child: Callable[[NodeCall, int], ChildSpec | None] | None = None
     activity: Callable[[Any], Awaitable[Any]] | None = None
-    #: what the node waits for
-    gate: Callable[[Call], GateSpec] | None = None
-    #: a child node that carries out what a supervisor decides, worker by worker
+    #: the interrupt that the node waits for
+    gate: Callable[[NodeCall], GateSpec] | None = None
+    #: a child node that carries out a supervisor's decisions, worker by worker
     dispatches: bool = False
-    #: a child node whose config may ask that the child's outputs be vouched for
+    #: a child node whose config may ask for an attestation of the child's outputs
     attests: bool = False
-    #: a mistake in the node's config, found when the workflow is registered
+    #: returns a mistake in the node's config when the workflow is registered
     check: Callable[[dict[str, Any]], str | None] | None = None
-    #: how often a failed attempt is tried again, unless the workflow says so itself
+    #: the default number of retries
     retries: int | None = None
-    #: how long an attempt may take, unless the workflow says so itself; 0 is no limit
+    #: the default time limit of an attempt; 0 means no limit
     timeout_ms: int = 0
     requires: tuple[str, ...] = ()
     requires_model: tuple[str, ...] = ()
-    #: another way to carry out such a node (NodeDef), if there is one
+    #: returns another type for this NodeDef, if there is one
     instead: "Callable[[Any], NodeType | None] | None" = None
-    #: outgoing edges are chosen by which output port the node filled
+    #: the output port that the node filled selects the outgoing edges
     routes: bool = False
-    #: what the model of a node, told so by a test, says a second time: (tenant, node) -> answer
+    #: for tests: (tenant, node) -> the model's answer on a second call
     rehearsed: Callable[[str, str], dict[str, Any] | None] | None = None
-    #: how the ids of the workflows begin that may use it
+    #: the id prefix of the workflows that may use it
     only_in: str = ""

@@ -1,6 +1,6 @@
-"""Other hosts by name: ids of workflows that are there, and what a run says of its parent here.
+"""Ids of workflows on other hosts, and the header that names a parent run.
 
-What a caller says of a parent is kept and shown. It gives no right and reaches no other run.
+The host records and displays the parent in a header. It grants no right and reaches no other run.
 """
 
 import re
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-#: a workflow there is NAME/ID; no workflow here can be called so, for an id holds no slash
+#: a workflow on a peer is NAME/ID; ids of this host contain no slash
 SLASH = "/"
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 WORKFLOW = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -20,28 +20,28 @@ CAUSES = ("core.dispatch", "core.subWorkflow")
 
 RUN_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 EVENT_ID = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
-#: what may stand between quotes
+#: characters that may appear between quotes
 HOST_ID = re.compile(r"[\x21\x23-\x3a\x3c-\x5b\x5d-\x7e]{1,256}")
 PART = re.compile(r'\s*([a-z]+)=(?:"([^"\\]*)"|([^";,\s]*))\s*')
 MOST_PARTS = 8
 LARGEST = 10**6
 
 
-def parted(workflow_id: str) -> tuple[str, str] | None:
-    """(peer, its workflow) of an id that names one on another host; None for one that is here."""
+def split_peer_id(workflow_id: str) -> tuple[str, str] | None:
+    """Return (peer, workflow id) of a workflow on another host; None for one of this host."""
     name, slash, workflow = workflow_id.partition(SLASH)
     if not slash or not NAME.fullmatch(name) or not WORKFLOW.fullmatch(workflow):
         return None
     return name, workflow
 
 
-def is_away(workflow_id: str) -> bool:
-    """Whether the id is meant for another host, well formed or not."""
+def is_peer_id(workflow_id: str) -> bool:
+    """Return whether the id belongs to another host, well formed or not."""
     return SLASH in workflow_id
 
 
-def is_address(url: str) -> bool:
-    """Whether this is the address of a host: no user, no query, nothing a request would add."""
+def is_host_url(url: str) -> bool:
+    """Return whether this is a host's address, without user, query or fragment."""
     if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url:
         return False
     try:
@@ -50,26 +50,26 @@ def is_address(url: str) -> bool:
     except ValueError:
         return False
     rest = parts.query or parts.fragment or parts.username or parts.password
-    whole = parts.scheme in ("http", "https") and parts.hostname and port != 0
-    return bool(whole) and not rest and not set(url) & set('";\\')
+    complete = parts.scheme in ("http", "https") and parts.hostname and port != 0
+    return bool(complete) and not rest and not set(url) & set('";\\')
 
 
-class Origin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The run on another host that a run was started by, as its caller says."""
+class PeerOrigin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The run on another host that started a run, as the caller reports it."""
 
     run_id: str
     host_id: str
     well_known_url: str
     cause: str
-    #: the event there that caused it
+    #: the event on that host that caused it
     event_id: str | None = None
-    #: how deep in a tree of runs this one is, and how many it may lead to
+    #: the depth in its tree of runs, and how many runs its own tree may have
     depth: int = 0
     tree: int | None = None
 
 
-def written(origin: Origin) -> str:
-    """The header's value."""
+def format_origin(origin: PeerOrigin) -> str:
+    """Return the header's value."""
     parts = [origin.run_id, f'host="{origin.host_id}"', f'url="{origin.well_known_url}"']
     parts.append(f"cause={origin.cause}")
     if origin.event_id is not None:
@@ -81,41 +81,44 @@ def written(origin: Origin) -> str:
     return "; ".join(parts)
 
 
-def read(header: str | None) -> Origin | None:
-    """What the header says; None when it is not there, or any of it cannot be read."""
+def parse_origin(header: str | None) -> PeerOrigin | None:
+    """Return the origin in the header; None when it is missing or malformed."""
     run_id, *parts = (header or "").split(";")
     run_id = run_id.strip(" ")
     if not RUN_ID.fullmatch(run_id) or len(parts) > MOST_PARTS:
         return None
-    said: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for part in parts:
-        found = PART.fullmatch(part)
-        if found is None or found[1] in said:
+        match = PART.fullmatch(part)
+        if match is None or match[1] in fields:
             return None
-        said[found[1]] = found[2] if found[2] is not None else found[3]
-    return _checked(run_id, said)
+        fields[match[1]] = match[2] if match[2] is not None else match[3]
+    return _origin_from_fields(run_id, fields)
 
 
-def _checked(run_id: str, said: dict[str, str]) -> Origin | None:
-    host_id, url, cause = said.get("host", ""), said.get("url", ""), said.get("cause", "")
-    event = said.get("event")
-    depth, tree = _whole(said.get("depth", "0")), _whole(said.get("tree", str(LARGEST)))
-    known = HOST_ID.fullmatch(host_id) and is_address(url) and cause in CAUSES
-    if not known or depth is None or tree is None:
+def _origin_from_fields(run_id: str, fields: dict[str, str]) -> PeerOrigin | None:
+    host_id, url, cause = fields.get("host", ""), fields.get("url", ""), fields.get("cause", "")
+    event = fields.get("event")
+    depth, tree = (
+        _parse_whole(fields.get("depth", "0")),
+        _parse_whole(fields.get("tree", str(LARGEST))),
+    )
+    valid = HOST_ID.fullmatch(host_id) and is_host_url(url) and cause in CAUSES
+    if not valid or depth is None or tree is None:
         return None
     if event is not None and not EVENT_ID.fullmatch(event):
         return None
-    return Origin(
+    return PeerOrigin(
         run_id=run_id,
         host_id=host_id,
         well_known_url=url,
         cause=cause,
         event_id=event,
         depth=depth,
-        tree=tree if "tree" in said else None,
+        tree=tree if "tree" in fields else None,
     )
 
 
-def _whole(text: str) -> int | None:
-    fits = text.isascii() and text.isdigit() and len(text) < 8
-    return int(text) if fits and int(text) <= LARGEST else None
+def _parse_whole(text: str) -> int | None:
+    valid = text.isascii() and text.isdigit() and len(text) < 8
+    return int(text) if valid and int(text) <= LARGEST else None

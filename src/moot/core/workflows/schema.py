@@ -1,4 +1,4 @@
-"""The protocol's workflow definition as types: what the published schema allows, and no more."""
+"""The types of a workflow definition, as strict as the published schema."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -20,41 +20,41 @@ PROMPT_ID = r"[a-z0-9][a-z0-9._-]{0,127}"
 SEMVER = r"\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?"
 
 
-def _spelled(pattern: str, longest: int | None = None) -> Meta:
-    """Python's $ also stands before a last newline; the protocol's does not."""
+def _text_pattern(pattern: str, longest: int | None = None) -> Meta:
+    """Python's $ also matches before a last newline; the protocol's does not."""
     return Meta(pattern=pattern + r"(?!\n)", max_length=longest)
 
 
-Word = Annotated[str, Meta(min_length=1)]
-Moment = Annotated[datetime, Meta(tz=True)]
+NonEmptyText = Annotated[str, Meta(min_length=1)]
+ZonedTime = Annotated[datetime, Meta(tz=True)]
 Count = Annotated[int, Meta(ge=1)]
-Entry = Annotated[str, _spelled(ACCESS, 256)]
+AccessEntry = Annotated[str, _text_pattern(ACCESS, 256)]
 
 
-class Closed(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A client-submitted shape: an unknown field is an error, not a surprise later."""
+class DefinitionPart(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A part of a definition that a client submits; an unknown field is an error."""
 
 
-class Static(Closed, frozen=True, tag_field="type", tag="static"):
+class StaticValue(DefinitionPart, frozen=True, tag_field="type", tag="static"):
     value: Json
 
 
-class Expression(Closed, frozen=True, tag_field="type", tag="expression"):
-    expression: Word
+class ExpressionValue(DefinitionPart, frozen=True, tag_field="type", tag="expression"):
+    expression: NonEmptyText
 
 
-class Connection(Closed, frozen=True, tag_field="type", tag="connection"):
-    node_id: Word
-    output_key: Word
+class ConnectionValue(DefinitionPart, frozen=True, tag_field="type", tag="connection"):
+    node_id: NonEmptyText
+    output_key: NonEmptyText
     optional: bool = False
 
 
-class Variable(Closed, frozen=True, tag_field="type", tag="variable"):
-    variable_name: Word
+class VariableValue(DefinitionPart, frozen=True, tag_field="type", tag="variable"):
+    variable_name: NonEmptyText
     optional: bool = False
 
 
-PortValue = Static | Expression | Connection | Variable
+PortValue = StaticValue | ExpressionValue | ConnectionValue | VariableValue
 
 
 class Position(Struct, frozen=True):
@@ -62,7 +62,7 @@ class Position(Struct, frozen=True):
     y: float
 
 
-class NodeDef(Closed, frozen=True):
+class NodeDef(DefinitionPart, frozen=True):
     id: str
     type_id: str
     name: str
@@ -82,7 +82,7 @@ class NodeDef(Closed, frozen=True):
     output_sensitivity: dict[str, bool] = {}
 
 
-class EdgeCondition(Closed, frozen=True):
+class EdgeCondition(DefinitionPart, frozen=True):
     type: Literal["expression", "equals", "notEquals", "contains", "regex"] = "expression"
     left: str | UnsetType = UNSET
     right: Json = UNSET
@@ -92,7 +92,7 @@ class EdgeCondition(Closed, frozen=True):
 TriggerRule = Literal["all_success", "any_success", "all_complete", "none_failed", "any_failed"]
 
 
-class EdgeDef(Closed, frozen=True):
+class EdgeDef(DefinitionPart, frozen=True):
     id: str
     source_node_id: str
     target_node_id: str
@@ -103,8 +103,8 @@ class EdgeDef(Closed, frozen=True):
     trigger_rule: TriggerRule = "all_success"
 
 
-class TriggerDef(Closed, frozen=True):
-    id: Word
+class TriggerDef(DefinitionPart, frozen=True):
+    id: NonEmptyText
     type: Literal[
         "manual", "schedule", "webhook", "event", "artifact", "canvas", "envelope", "command",
         "chat-message", "channel-write",
@@ -117,8 +117,8 @@ class TriggerDef(Closed, frozen=True):
     event_type: str | UnsetType = UNSET
 
 
-class VariableDef(Closed, frozen=True):
-    name: Word
+class VariableDef(DefinitionPart, frozen=True):
+    name: NonEmptyText
     type: Literal["string", "number", "boolean", "object", "array"]
     description: str | UnsetType = UNSET
     required: bool = False
@@ -126,12 +126,12 @@ class VariableDef(Closed, frozen=True):
     sensitive: bool = False
 
 
-class ChannelAccess(Closed, frozen=True):
-    readers: Annotated[list[Entry], Meta(max_length=256)] | UnsetType = UNSET
-    writers: Annotated[list[Entry], Meta(max_length=256)] | UnsetType = UNSET
+class ChannelAccess(DefinitionPart, frozen=True):
+    readers: Annotated[list[AccessEntry], Meta(max_length=256)] | UnsetType = UNSET
+    writers: Annotated[list[AccessEntry], Meta(max_length=256)] | UnsetType = UNSET
 
 
-class ChannelDef(Closed, frozen=True):
+class ChannelDef(DefinitionPart, frozen=True):
     reducer: str
     schema: dict[str, Json] | UnsetType = UNSET
     default: Json = UNSET
@@ -149,11 +149,11 @@ class Size(Struct, frozen=True):
     height: float
 
 
-class GroupDef(Closed, frozen=True):
-    """Only for the eye; nothing runs differently."""
+class GroupDef(DefinitionPart, frozen=True):
+    """A visual group of nodes without effect on the run."""
 
-    id: Word
-    name: Word
+    id: NonEmptyText
+    name: NonEmptyText
     node_ids: list[str]
     position: Position
     size: Size
@@ -161,8 +161,8 @@ class GroupDef(Closed, frozen=True):
     collapsed: bool = False
 
 
-class AgentRef(Closed, frozen=True):
-    """Who carries out a node; shown on the run's snapshot as it stands here."""
+class NodeAgentRef(DefinitionPart, frozen=True):
+    """The agent that carries out a node; the run's snapshot shows it unchanged."""
 
     agent_id: Annotated[str, Meta(min_length=3, max_length=256)]
     name: Annotated[str, Meta(max_length=256)] | UnsetType = UNSET
@@ -179,14 +179,14 @@ class AgentRef(Closed, frozen=True):
     source_manifest_id: Annotated[str, Meta(max_length=256)] | UnsetType = UNSET
 
 
-class PromptRef(Closed, frozen=True):
-    template_id: Annotated[str, _spelled(f"^{PROMPT_ID}$")]
-    library_id: Annotated[str, _spelled(f"^{PROMPT_ID}$")] | UnsetType = UNSET
-    version: Annotated[str, _spelled(f"^{SEMVER}$")] | UnsetType = UNSET
+class PromptRef(DefinitionPart, frozen=True):
+    template_id: Annotated[str, _text_pattern(f"^{PROMPT_ID}$")]
+    library_id: Annotated[str, _text_pattern(f"^{PROMPT_ID}$")] | UnsetType = UNSET
+    version: Annotated[str, _text_pattern(f"^{SEMVER}$")] | UnsetType = UNSET
     variable_overrides: dict[str, Json] = {}
 
 
-AnyPromptRef = Annotated[str, _spelled(f"^prompt:{PROMPT_ID}(@{SEMVER})?$")] | PromptRef
+AnyPromptRef = Annotated[str, _text_pattern(f"^prompt:{PROMPT_ID}(@{SEMVER})?$")] | PromptRef
 
 
 class PromptRefs(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
@@ -196,7 +196,7 @@ class PromptRefs(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unkno
     schema_hint: AnyPromptRef | UnsetType = UNSET
 
 
-class Defaults(Closed, frozen=True):
+class Defaults(DefinitionPart, frozen=True):
     prompt_refs: PromptRefs | UnsetType = UNSET
 
 
@@ -210,23 +210,23 @@ class SettingsDef(Struct, frozen=True, kw_only=True, rename="camel"):
 class MetadataDef(Struct, frozen=True, kw_only=True, rename="camel"):
     tags: list[str] = []
     created_by: str | UnsetType = UNSET
-    created_at: Moment | UnsetType = UNSET
+    created_at: ZonedTime | UnsetType = UNSET
     updated_by: str | UnsetType = UNSET
-    updated_at: Moment | UnsetType = UNSET
+    updated_at: ZonedTime | UnsetType = UNSET
     category: str | UnsetType = UNSET
     author: str | UnsetType = UNSET
     code_version: str | UnsetType = UNSET
-    customized_at: Moment | UnsetType = UNSET
+    customized_at: ZonedTime | UnsetType = UNSET
     customized_by: str | UnsetType = UNSET
     forked_from: str | UnsetType = UNSET
     cloned_from: str | UnsetType = UNSET
-    cloned_at: Moment | UnsetType = UNSET
+    cloned_at: ZonedTime | UnsetType = UNSET
     custom_properties: dict[str, Json] = {}
     compliance_class: Literal["public", "pii", "phi", "pci", "regulated"] = "public"
     compliance_config: dict[str, Json] = {}
 
 
-class WorkflowDef(Closed, frozen=True):
+class WorkflowDef(DefinitionPart, frozen=True):
     id: str
     name: str
     version: str
@@ -242,11 +242,11 @@ class WorkflowDef(Closed, frozen=True):
     status: Literal["active", "inactive", "draft", "archived"] = "active"
     tenant_id: str | UnsetType = UNSET
     scope_id: str | UnsetType = UNSET
-    slug: Annotated[str, _spelled(SLUG)] | UnsetType = UNSET
+    slug: Annotated[str, _text_pattern(SLUG)] | UnsetType = UNSET
     groups: list[GroupDef] = []
     channels: dict[str, ChannelDef] = {}
     configurable_schema: dict[str, Json] | UnsetType = UNSET
     defaults: Defaults | UnsetType = UNSET
     accepts_inherited_artifacts: list[dict[str, Json]] = []
-    created_at: Moment | UnsetType = UNSET
-    updated_at: Moment | UnsetType = UNSET
+    created_at: ZonedTime | UnsetType = UNSET
+    updated_at: ZonedTime | UnsetType = UNSET

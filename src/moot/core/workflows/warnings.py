@@ -1,36 +1,39 @@
-"""What is odd about a workflow, though it may be meant: said when it is registered, not refused."""
+"""Warn about oddities of a workflow when it is registered.
+
+Warnings do not refuse the workflow.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
-from moot.core.workflows.graph import Flow, FlowNode
-from moot.core.workflows.node_types import Kind
+from moot.core.workflows.flow import Flow, FlowNode
+from moot.core.workflows.node_types import NodeKind
 
 
-def remarks(flow: Flow) -> list[str]:
-    """Mappings from and to variables that the workflow does not declare."""
-    known = {variable.name for variable in flow.definition.variables} | set(flow.channels)
+def definition_warnings(flow: Flow) -> list[str]:
+    """Report mappings from and to variables that the workflow does not declare."""
+    declared = {variable.name for variable in flow.definition.variables} | set(flow.channels)
     return [
         f"node '{node.id}': {place} names the variable '{name}', which is not declared"
         for node in flow.nodes.values()
-        if node.type.kind is Kind.CHILD
-        for place, name in _named(node)
-        if name not in known
+        if node.type.kind is NodeKind.CHILD
+        for place, name in _mapped_variables(node)
+        if name not in declared
     ]
 
 
-def _named(node: FlowNode) -> Iterator[tuple[str, str]]:
-    """Where a config names variables of its own workflow."""
+def _mapped_variables(node: FlowNode) -> Iterator[tuple[str, str]]:
+    """Yield each place of a config that names a variable of its own workflow."""
     config = node.definition.config
-    for name in _own(config.get("inputMapping", {}), True):
+    for name in _own_names(config.get("inputMapping", {}), True):
         yield "inputMapping", name
-    for name in _own(config.get("outputMapping", {}), False):
+    for name in _own_names(config.get("outputMapping", {}), False):
         yield "outputMapping", name
     for place, inwards in (("perWorkerInputMappings", True), ("perWorkerOutputMappings", False)):
         for worker, mapping in config.get(place, {}).items():
-            for name in _own(mapping, inwards):
+            for name in _own_names(mapping, inwards):
                 yield f"{place}.{worker}", name
 
 
-def _own(mapping: dict[str, Any], inwards: bool) -> list[str]:
+def _own_names(mapping: dict[str, Any], inwards: bool) -> list[str]:
     return list(mapping.values() if inwards else mapping)

@@ -1,1 +1,1 @@
-"""agents."""
+"""Agents at the nodes of a workflow: pinned versions, reports, desks."""

@@ -1,31 +1,31 @@
-"""Desks of agents: at a node of a workflow, and with the floor in a conversation."""
+"""Desk of an agent that carries out a node of a workflow."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from moot.agents.invocation.desk import Thought, ToolCall
+from moot.agents.invocation.context import OpenToolCall, ReasoningStream
 from moot.core.errors import models
 from moot.core.errors.models import ModelError
-from moot.core.memory import LARGEST
-from moot.core.trace import Trace, within
+from moot.core.memory import LARGEST_CONTENT
+from moot.core.trace import Trace, call_trace
 from moot.engine.effects.ledger import EffectFailed
 from moot.engine.nodes.context import NodeContext
 
-#: entries an agent is reminded of
+#: memory entries in an agent's prompt
 MOST_REMEMBERED = 20
-#: characters of a piece, at first and as a share of what has been said; pieces of one answer
+#: characters of a piece, at first and as a share of the text so far; pieces of one answer
 LEAST_PIECE, SHARE, MOST_PIECES = 64, 32, 256
 
 FINISHES = {"end": "stop", "length": "length", "tool_calls": "tool_calls", "refusal": "stop"}
-_KINDS = {
+_MODEL_ERRORS = {
     kind.code: kind
     for kind in vars(models).values()
     if isinstance(kind, type) and issubclass(kind, ModelError)
 }
 
 
-class Gathering:
-    """Words until they are worth a record of their own: a long answer has longer pieces."""
+class TextBuffer:
+    """Collects words until they are worth a record. A long answer has longer pieces."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -33,7 +33,7 @@ class Gathering:
         self.pieces = 0
 
     def add(self, text: str) -> str:
-        """What is told now, if anything."""
+        """Return the text to record now, if any."""
         self._held += text
         enough = len(self._held) >= max(LEAST_PIECE, self._told // SHARE)
         if not enough or self.pieces >= MOST_PIECES - 1:
@@ -47,15 +47,15 @@ class Gathering:
         return held
 
 
-class Musing:
-    """A train of thought told in pieces that are worth it."""
+class BufferedThought:
+    """A train of thought that is recorded in pieces of a useful length."""
 
-    def __init__(self, thought: Thought) -> None:
-        self._thought, self._gathering = thought, Gathering()
+    def __init__(self, thought: ReasoningStream) -> None:
+        self._thought, self._gathering = thought, TextBuffer()
 
     async def add(self, piece: str) -> None:
-        if told := self._gathering.add(piece):
-            await self._thought.add(told)
+        if text := self._gathering.add(piece):
+            await self._thought.add(text)
 
     async def close(self) -> None:
         if rest := self._gathering.rest():
@@ -64,11 +64,11 @@ class Musing:
 
 
 class NodeDesk:
-    """The desk of an agent that carries out a node; see ``moot.agents.invocation.desk.Desk``."""
+    """The context of an agent that carries out a node of a run."""
 
     def __init__(self, ctx: NodeContext) -> None:
         self._ctx = ctx
-        self._words = Gathering()
+        self._words = TextBuffer()
 
     def now(self) -> int:
         return self._ctx.now()
@@ -83,10 +83,10 @@ class NodeDesk:
         try:
             return await self._ctx.effect(provider_key, call, idempotent, key)
         except EffectFailed as failed:
-            raise as_it_was(failed) from None
+            raise restore_model_error(failed) from None
 
     def trace(self, name: str) -> Trace:
-        return within(self._ctx.trace, name)
+        return call_trace(self._ctx.trace, name)
 
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
         await self._ctx.agent.noted(type_, payload)
@@ -94,10 +94,10 @@ class NodeDesk:
     def tell(self, type_: str, payload: dict[str, Any]) -> None:
         self._ctx.agent.tell(type_, payload)
 
-    def thinking(self) -> Thought:
-        return Musing(self._ctx.agent.thinking())
+    def thinking(self) -> ReasoningStream:
+        return BufferedThought(self._ctx.agent.thinking())
 
-    async def tool_called(self, tool: str, arguments: Any, transport: str) -> ToolCall:
+    async def tool_called(self, tool: str, arguments: Any, transport: str) -> OpenToolCall:
         return await self._ctx.agent.tool_called(tool, arguments, transport=transport)
 
     async def decided(self, decision: Any, confidence: float | None, threshold: float) -> Any:
@@ -105,55 +105,57 @@ class NodeDesk:
             return await self._ctx.agent.decided(decision)
         return await self._ctx.agent.decided(decision, confidence, threshold=threshold)
 
-    async def agreed(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
-        """The node waits for a person. A run that wants no questions gets no such tools."""
-        asked = self._ctx.configurable.get("escalationThreshold", 1)
-        if not isinstance(asked, (int, float)) or asked <= 0:
+    async def ask_permission(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
+        """Ask a person through the node. A run without escalations denies such tools."""
+        threshold = self._ctx.configurable.get("escalationThreshold", 1)
+        if not isinstance(threshold, (int, float)) or threshold <= 0:
             return False
         return await self._ctx.agent.permission(tool, arguments)
 
     def stir(self) -> None:
-        """A node has its time limit."""
+        """Do nothing: a node has its own time limit."""
 
     def given_up(self, known: dict[str, Any]) -> None:
-        """A node that is cancelled takes its calls with it."""
+        """Do nothing: a cancelled node takes its calls with it."""
 
     async def say(self, delta: str) -> None:
-        if told := self._words.add(delta):
-            await self._piece(told)
+        if text := self._words.add(delta):
+            await self._piece(text)
 
     def take_back(self) -> None:
-        """What is on record stays there; the pieces that count begin with 1 again."""
-        self._words = Gathering()
+        """Count the pieces from 1 again. Recorded pieces stay on record."""
+        self._words = TextBuffer()
 
     async def said(self, finish: str, model: str) -> None:
         rest = self._words.rest()
         meta = {"finishReason": FINISHES.get(finish, "stop"), "model": model}
         await self._piece(rest, True, **meta)
-        self._words = Gathering()
+        self._words = TextBuffer()
 
     async def _piece(self, text: str, last: bool = False, **meta: Any) -> None:
-        """A call that a crash cut short is made again: its pieces are counted from 1 anew."""
+        """Record a piece. A call repeated after a crash counts its pieces from 1 again."""
         more = {"providerExtensions": {"piece": max(1, self._words.pieces)}}
         await self._ctx.emit_chunk(text, last, {**meta, **more})
 
     async def recalled(self, memory: str, agent: str) -> list[str]:
-        found = await self._ctx.memory.list(_ref(memory, agent), limit=MOST_REMEMBERED)
-        return [entry.content for entry in found]
+        entries = await self._ctx.memory.list(_memory_ref(memory, agent), limit=MOST_REMEMBERED)
+        return [entry.content for entry in entries]
 
     async def remember(self, memory: str, agent: str, text: str) -> None:
-        most = LARGEST // 4  # a character has four bytes at most
-        await self._ctx.memory.put(text[:most], tags=[f"agent:{agent}"], ref=_ref(memory, agent))
+        most = LARGEST_CONTENT // 4  # a character has four bytes at most
+        await self._ctx.memory.put(
+            text[:most], tags=[f"agent:{agent}"], ref=_memory_ref(memory, agent)
+        )
 
 
-def as_it_was(failed: EffectFailed) -> Exception:
-    """A call of a model that failed before a crash fails with the same code after it."""
-    kind = _KINDS.get(str(failed.failure.get("code")))
+def restore_model_error(failed: EffectFailed) -> Exception:
+    """Return the recorded failure of a model call as the error it was before the crash."""
+    kind = _MODEL_ERRORS.get(str(failed.failure.get("code")))
     return failed if kind is None else kind(failed.message, **failed.details)
 
 
-def _ref(memory: str, agent: str) -> str | None:
-    """The run's is the node's own."""
+def _memory_ref(memory: str, agent: str) -> str | None:
+    """Return the reference of a memory; None means the node's own."""
     if memory == "run":
         return None
     return f"agent:{agent}" if memory == "long-term" else memory

@@ -1,26 +1,39 @@
-"""What an agent at work says of itself, told through its node: thoughts, tools, handoffs,
-decisions. Everything is recorded once, though the attempt may have to be lived again.
+"""Record the reports of an agent: thoughts, tools, handoffs, decisions.
+
+Each report is recorded once, even when the attempt is repeated.
 """
 
 import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moot.core.agents import events as agent_events
+from moot.core.agents.events import (
+    ReasoningBlock,
+    agent_handoff_event,
+    check_agent_id,
+    decision_event,
+    reasoning_delta_event,
+    reasoning_event,
+    reasoning_verbosity,
+    tool_asked_event,
+    tool_called_event,
+    tool_returned_event,
+)
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
 from moot.core.interrupts.escalations import DecisionRejected
-from moot.core.state.agents import NOTED, tool_ruling
+from moot.core.state.agents import MODEL_EVENTS
 from moot.core.state.status import NodeStatus
-from moot.core.workflows.node_types import NodeError, copied
+from moot.core.state.tool_requests import tool_ruling_key
+from moot.core.workflows.node_types import NodeError, copy_json
 
 if TYPE_CHECKING:
     from moot.core.state.node import NodeState
 
 
-class Telling(Protocol):
-    """Where an agent works, as far as its voice needs to know."""
+class VoiceContext(Protocol):
+    """The place where an agent works, as far as its reports need it."""
 
     @property
     def run_id(self) -> str: ...
@@ -33,7 +46,7 @@ class Telling(Protocol):
 
     @property
     def work(self) -> str:
-        """Which piece of work of its node this is."""
+        """Return the name of this piece of work within its node."""
 
     @property
     def standing(self) -> "NodeState": ...
@@ -51,76 +64,82 @@ class Telling(Protocol):
 
 
 class AgentVoice:
-    """See ``moot.engine.nodes.context.Agent`` for the promises."""
+    """See ``moot.engine.nodes.context.NodeAgent`` for the promises."""
 
-    def __init__(self, context: Telling, agent_id: str) -> None:
+    def __init__(self, context: VoiceContext, agent_id: str) -> None:
         self._context, self.agent_id = context, agent_id
         self._counts: dict[str, int] = {}
 
     def speak_as(self, agent_id: str) -> None:
-        self.agent_id = agent_events.check_id(agent_id)
+        self.agent_id = check_agent_id(agent_id)
 
     @property
     def verbosity(self) -> str:
-        return agent_events.verbosity_of(self._context.configurable)
+        return reasoning_verbosity(self._context.configurable)
 
-    def thinking(self, **more: Any) -> "Thought":
+    def thinking(self, **more: Any) -> "VoiceThought":
         block = self._next("reasoned")
-        return Thought(self._context, self.agent_id, block, self.verbosity, more)
+        return VoiceThought(self._context, self.agent_id, block, self.verbosity, more)
 
     async def reasoned(self, text: str, **more: Any) -> None:
         thought = self.thinking(**more)
         thought.hear(text)
         await thought.close()
 
-    async def tool_called(self, tool: str, *arguments: Any, **more: Any) -> "ToolCall":
+    async def tool_called(self, tool: str, *arguments: Any, **more: Any) -> "VoiceToolCall":
         nth = self._next("called")
         context = self._context
         name = derived_id("call_", context.run_id, context.node_id, context.work, str(nth))
-        given = [context.redacted(value) for value in arguments[:1]]
+        redacted_arguments = [context.redacted(value) for value in arguments[:1]]
         await context.recorded(
-            agent_events.called(context.node_id, self.agent_id, tool, (nth, name), given, **more)
+            tool_called_event(
+                context.node_id, self.agent_id, tool, (nth, name), redacted_arguments, **more
+            )
         )
-        return ToolCall(context, self.agent_id, tool, (nth, name))
+        return VoiceToolCall(context, self.agent_id, tool, (nth, name))
 
     async def handoff(self, to_agent: str, reason: str | None = None, **more: Any) -> None:
         if reason is not None:
             more["reason"] = reason
         nth = self._next("handoff")
-        event = agent_events.handoff(
-            self._context.node_id, self.agent_id, to_agent, nth, **copied(more)
+        event = agent_handoff_event(
+            self._context.node_id, self.agent_id, to_agent, nth, **copy_json(more)
         )
         await self._context.recorded(event)
 
     async def decided(self, decision: Any, confidence: float | None = None, **more: Any) -> Any:
         nth = self._next("decided")
         context = self._context
-        event = agent_events.decided(
-            context.node_id, self.agent_id, copied(decision), confidence, nth, **copied(more)
+        event = decision_event(
+            context.node_id, self.agent_id, copy_json(decision), confidence, nth, **copy_json(more)
         )
         await context.recorded(event)
         if context.standing.status is NodeStatus.SUSPENDED:
-            await asyncio.get_running_loop().create_future()  # lived again when a person has looked
+            # the attempt is cancelled here and repeated after the decision
+            await asyncio.get_running_loop().create_future()
         ruling = context.standing.rulings.get(str(nth))
         if ruling is None:
             return decision
         if ruling.get("action") == "reject":
             raise DecisionRejected
-        ratified = ruling.get("decision")  # of the decision as the log shows it
-        return decision if ratified == context.redacted(decision) else copied(ratified)
+        ratified = ruling.get("decision")  # refers to the decision as the log shows it
+        return decision if ratified == context.redacted(decision) else copy_json(ratified)
 
     async def permission(self, tool: str, arguments: dict[str, Any]) -> bool:
         nth = self._next("asked")
         context = self._context
-        given = context.redacted(arguments)
-        await context.recorded(agent_events.asked(context.node_id, self.agent_id, tool, given, nth))
+        redacted_arguments = context.redacted(arguments)
+        await context.recorded(
+            tool_asked_event(context.node_id, self.agent_id, tool, redacted_arguments, nth)
+        )
         if context.standing.status is NodeStatus.SUSPENDED:
-            await asyncio.get_running_loop().create_future()  # lived again when a person has spoken
-        ruling = context.standing.rulings.get(tool_ruling(nth))
+            # the attempt is cancelled here and repeated after the answer
+            await asyncio.get_running_loop().create_future()
+        ruling = context.standing.rulings.get(tool_ruling_key(nth))
         return isinstance(ruling, dict) and ruling.get("action") == "accept"
 
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
-        if type_ not in NOTED:
+        if type_ not in MODEL_EVENTS:
             raise BadRequest(f"'{type_}' is nothing an agent can note.", type=type_)
         nth = self._next(type_)
         await self._context.report(
@@ -136,34 +155,34 @@ class AgentVoice:
         return nth
 
 
-class Thought:
-    """One train of thought while it lasts."""
+class VoiceThought:
+    """One train of thought in progress."""
 
     def __init__(
-        self, context: Telling, agent_id: str, block: int, how: str, more: dict[str, Any]
+        self, context: VoiceContext, agent_id: str, block: int, how: str, more: dict[str, Any]
     ) -> None:
         self._context, self._agent_id, self._number = context, agent_id, block
         self._how, self._more = how, more
-        self._block = agent_events.Block(how, context.secrets)
+        self._block = ReasoningBlock(how, context.secrets)
         self._deltas = 0
 
     async def add(self, piece: str) -> None:
-        """One more piece, told as soon as it may be; an empty one only shows that it goes on."""
-        told = self._block.add(piece)
-        if told or (not piece and self._how != "off"):
-            await self._delta(told)
+        """Record one more piece as soon as it may be. An empty piece only shows progress."""
+        text = self._block.add(piece)
+        if text or (not piece and self._how != "off"):
+            await self._delta(text)
 
     def hear(self, text: str) -> None:
-        """One more piece that is told only with the whole."""
+        """Add one more piece that is recorded only with the whole."""
         self._block.add(text)
 
     async def close(self) -> None:
         rest = self._block.close()
         if rest and self._deltas:
             await self._delta(rest)
-        more = copied(self._more) if self._how != "off" else {}
+        more = copy_json(self._more) if self._how != "off" else {}
         await self._context.report(
-            agent_events.reasoned(
+            reasoning_event(
                 self._context.node_id, self._agent_id, self._block.whole, self._number, self._how,
                 **more,
             )
@@ -172,16 +191,18 @@ class Thought:
     async def _delta(self, piece: str) -> None:
         number, self._deltas = self._deltas, self._deltas + 1
         await self._context.report(
-            agent_events.delta(
+            reasoning_delta_event(
                 self._context.node_id, self._agent_id, piece, self._number, number, self._how
             )
         )
 
 
-class ToolCall:
-    """A tool an agent has called, until it has come back."""
+class VoiceToolCall:
+    """A tool call of an agent, until it returns."""
 
-    def __init__(self, context: Telling, agent_id: str, tool: str, call: tuple[int, str]) -> None:
+    def __init__(
+        self, context: VoiceContext, agent_id: str, tool: str, call: tuple[int, str]
+    ) -> None:
         self._context, self._agent_id, self._tool, self._call = context, agent_id, tool, call
 
     @property
@@ -191,8 +212,8 @@ class ToolCall:
     async def returned(
         self, result: Any, duration_ms: int | None = None, flags: Sequence[str] = ()
     ) -> None:
-        """``flags``: what in it had to be made harmless before a model was shown it."""
-        await self._report({"outcome": copied(result)}, duration_ms, flags)
+        """Record the result. ``flags`` name the parts that were made harmless for the model."""
+        await self._report({"outcome": copy_json(result)}, duration_ms, flags)
 
     async def failed(
         self,
@@ -202,7 +223,7 @@ class ToolCall:
         flags: Sequence[str] = (),
         **details: Any,
     ) -> None:
-        error = NodeError(code=code, message=message, details=copied(details)).as_payload()
+        error = NodeError(code=code, message=message, details=copy_json(details)).as_payload()
         await self._report({"error": error}, duration_ms, flags)
 
     async def _report(
@@ -212,7 +233,7 @@ class ToolCall:
             outcome["durationMs"] = duration_ms
         if flags:
             outcome["flags"] = list(flags)
-        event: NewEvent = agent_events.returned(
+        event: NewEvent = tool_returned_event(
             self._context.node_id, self._agent_id, self._tool, self._call, outcome
         )
         await self._context.recorded(event)

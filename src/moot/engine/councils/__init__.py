@@ -1,1 +1,1 @@
-"""councils."""
+"""Council members at work: context, concurrency, tasks."""

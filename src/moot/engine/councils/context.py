@@ -1,7 +1,7 @@
-"""What a member hears before it speaks: the question, a summary, and the newest turns.
+"""Choose the turns a council member hears: question, summary, newest turns.
 
-Read from the log once for conversations that are going on; from then on what is decided is heard as
-it goes to disk.
+The turns of an active conversation are read from the log once. Later turns are added as they go to
+disk.
 """
 
 from collections import OrderedDict
@@ -9,148 +9,172 @@ from collections import OrderedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.agents.invocation.desk import Heard
+from moot.agents.invocation.context import TranscriptTurn
 from moot.core import events
 from moot.core.state.conversation import Conversation
-from moot.core.state.floor import Floor, Wake
+from moot.core.state.floor import Floor, Invitation
 from moot.core.state.run import Run
 from moot.engine.head import Head
 from moot.engine.streams.hub import Published
 from moot.store.protocol import LogStore
 
-#: events that are looked through for turns at most, and read at a time
+#: events searched for turns at most, and read at a time
 LOOK_BACK = 6000
 PAGE = 500
 MOST_KEPT = 512
-#: turns that are kept beside those a wake hears: said before it came to listen
-SPARE = 16
+#: turns cached beyond those an invitation needs, which is older than the newest turn
+SPARE_TURNS = 16
 
-TURNS = {
+TURN_EVENTS = {
     "conversation.opened": "initialTurn",
     "conversation.exchanged": "turn",
     "conversation.closed": "finalTurn",
 }
-#: what every row of a turn has somewhere
-_MARK = b'"type":"conversation.'
+#: bytes that every row with a turn contains
+_CONVERSATION_MARK = b'"type":"conversation.'
 
 
-class Context(Struct, frozen=True):
-    """The turns, the oldest first, and how many there are besides."""
+class SpeakerContext(Struct, frozen=True):
+    """The turns a member hears, oldest first, and the number of hidden ones."""
 
-    turns: tuple[Heard, ...]
+    turns: tuple[TranscriptTurn, ...]
     hidden: int
 
 
-class _Known(Struct):
-    """The newest turns of one conversation, in order, up to where its log is followed."""
+class _CachedTurns(Struct):
+    """The newest turns of one conversation, in order, up to the followed place in its log."""
 
     until: int
-    turns: list[Heard] = []
-    #: nothing is missing from this turn on; None while it is being read
+    turns: list[TranscriptTurn] = []
+    #: index from which the turns are complete; None while they are read
     first: int | None = None
-    question: Heard | None = None
+    question: TranscriptTurn | None = None
 
 
-class Hearing:
-    """The turns of conversations that members are woken in."""
+class TurnCache:
+    """The turns of conversations with invited members."""
 
     def __init__(self, store: LogStore) -> None:
         self._store = store
-        self._known: OrderedDict[tuple[str, str, str], _Known] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, str, str], _CachedTurns] = OrderedDict()
 
-    async def context(self, head: Head, talk: Conversation, wake: Wake) -> Context:
-        """What is said meanwhile is not in it: who is woken again is told the same."""
-        assert talk.floor is not None
-        key = _key(head.run, talk)
-        oldest = max(0, wake.turn + 1 - heard_by(talk.floor, wake))
-        known = self._known.get(key)
-        if known is None or known.until < wake.seq:
-            known = await self._first(key, head, talk, wake, oldest)
-        elif known.first is None or known.first > oldest:
-            known = _Known(wake.seq)  # it is for this wake alone
-            await self._read(known, head, talk, wake, oldest)
+    async def context(
+        self, head: Head, conversation: Conversation, wake: Invitation
+    ) -> SpeakerContext:
+        """Return the turns for an invitation. Later turns are left out, so that a repeat hears the
+        same."""
+        assert conversation.floor is not None
+        key = _key(head.run, conversation)
+        oldest = max(0, wake.turn + 1 - turns_before(conversation.floor, wake))
+        cached = self._cached.get(key)
+        if cached is None or cached.until < wake.seq:
+            cached = await self._start_following(key, head, conversation, wake, oldest)
+        elif cached.first is None or cached.first > oldest:
+            cached = _CachedTurns(wake.seq)  # for this invitation alone
+            await self._read(cached, head, conversation, wake, oldest)
         else:
-            self._known.move_to_end(key)
-        return _chosen(known, talk.floor, wake, oldest)
+            self._cached.move_to_end(key)
+        return _choose_turns(cached, conversation.floor, wake, oldest)
 
-    def follow(self, run: Run, said: list[Published]) -> None:
-        """What goes to disk now is heard at once, where the conversation is known so far. What was
-        followed and did not come there is known by the next that comes in its place."""
-        for talk in run.conversations.values():
-            if talk.floor is None or (known := self._known.get(_key(run, talk))) is None:
-                continue
-            if known.until != said[0].sequence:
-                del self._known[_key(run, talk)]
-                continue
-            known.until = said[-1].sequence + 1
-            rows = (turn_in(row.body, talk.node_id) for row in said if row.type in TURNS)
-            known.turns += [turn for turn in rows if turn is not None]
-            spare = len(known.turns) - _most(talk.floor) - SPARE
-            if spare > 0 and known.first is not None:
-                del known.turns[:spare]
-                known.first = known.turns[0].index
+    def follow(self, run: Run, published: list[Published]) -> None:
+        """Add the turns of a batch on its way to disk.
 
-    async def _first(
-        self, key: tuple[str, str, str], head: Head, talk: Conversation, wake: Wake, oldest: int
-    ) -> _Known:
-        """From here on the conversation is followed, also while what was before is read."""
-        known = self._known[key] = _Known(head.run.next_sequence)
-        while len(self._known) > MOST_KEPT:
-            self._known.popitem(last=False)
+        If an earlier batch was lost, the sequences do not match and the cached turns are dropped.
+        """
+        for conversation in run.conversations.values():
+            if (
+                conversation.floor is None
+                or (cached := self._cached.get(_key(run, conversation))) is None
+            ):
+                continue
+            if cached.until != published[0].sequence:
+                del self._cached[_key(run, conversation)]
+                continue
+            cached.until = published[-1].sequence + 1
+            rows = (
+                turn_from_row(row.body, conversation.node_id)
+                for row in published
+                if row.type in TURN_EVENTS
+            )
+            cached.turns += [turn for turn in rows if turn is not None]
+            spare = len(cached.turns) - _turn_limit(conversation.floor) - SPARE_TURNS
+            if spare > 0 and cached.first is not None:
+                del cached.turns[:spare]
+                cached.first = cached.turns[0].index
+
+    async def _start_following(
+        self,
+        key: tuple[str, str, str],
+        head: Head,
+        conversation: Conversation,
+        wake: Invitation,
+        oldest: int,
+    ) -> _CachedTurns:
+        """Start following the conversation, also while the earlier turns are read."""
+        cached = self._cached[key] = _CachedTurns(head.run.next_sequence)
+        while len(self._cached) > MOST_KEPT:
+            self._cached.popitem(last=False)
         try:
-            await self._read(known, head, talk, wake, oldest)
+            await self._read(cached, head, conversation, wake, oldest)
         except BaseException:
-            if self._known.get(key) is known:
-                del self._known[key]
+            if self._cached.get(key) is cached:
+                del self._cached[key]
             raise
-        return known
+        return cached
 
     async def _read(
-        self, known: _Known, head: Head, talk: Conversation, wake: Wake, oldest: int
+        self,
+        cached: _CachedTurns,
+        head: Head,
+        conversation: Conversation,
+        wake: Invitation,
+        oldest: int,
     ) -> None:
-        run, until = head.run, known.until
+        run, until = head.run, cached.until
         await head.on_disk(until - 1)
-        begin = talk.opened_seq
-        if wake.of is None:  # what is summed up must have been heard, all of it
+        begin = conversation.opened_seq
+        if wake.of is None:  # a summary needs all turns that it sums up
             begin = max(begin, wake.seq - LOOK_BACK)
-        turns: list[Heard] = []
+        turns: list[TranscriptTurn] = []
         while until > begin and not (turns and turns[0].index <= oldest):
             first = max(begin, until - PAGE)
-            turns = await self._page(run, talk, first, until) + turns
+            turns = await self._page(run, conversation, first, until) + turns
             until = first
-        if until > talk.opened_seq:
-            rows = await self._store.read(run.tenant, run.run_id, talk.opened_seq - 1, 1)
-            known.question = turn_in(rows[0], talk.node_id) if rows else None
+        if until > conversation.opened_seq:
+            rows = await self._store.read(run.tenant, run.run_id, conversation.opened_seq - 1, 1)
+            cached.question = turn_from_row(rows[0], conversation.node_id) if rows else None
         elif turns and turns[0].index == 0:
-            known.question = turns[0]
-        known.turns[:0] = turns
-        known.first = oldest
+            cached.question = turns[0]
+        cached.turns[:0] = turns
+        cached.first = oldest
 
-    async def _page(self, run: Run, talk: Conversation, first: int, until: int) -> list[Heard]:
+    async def _page(
+        self, run: Run, conversation: Conversation, first: int, until: int
+    ) -> list[TranscriptTurn]:
         rows = await self._store.read(run.tenant, run.run_id, first - 1, until - first)
-        found = (turn_in(row, talk.node_id) for row in rows)
-        return [turn for turn in found if turn is not None]
+        turns = (turn_from_row(row, conversation.node_id) for row in rows)
+        return [turn for turn in turns if turn is not None]
 
 
-def _key(run: Run, talk: Conversation) -> tuple[str, str, str]:
-    return run.tenant, run.run_id, talk.conversation_id
+def _key(run: Run, conversation: Conversation) -> tuple[str, str, str]:
+    return run.tenant, run.run_id, conversation.conversation_id
 
 
-def _most(floor: Floor) -> int:
-    """The newest turns that are looked at for what a member hears."""
+def _turn_limit(floor: Floor) -> int:
+    """Return how many of the newest turns are considered for a member."""
     return 2 * floor.policy.window + 2
 
 
-def turn_in(row: bytes, node_id: str) -> Heard | None:
-    """The turn that an event of this node carries, if it carries one."""
-    if _MARK not in row:
+def turn_from_row(row: bytes, node_id: str) -> TranscriptTurn | None:
+    """Return the turn of an event of this node, or None."""
+    if _CONVERSATION_MARK not in row:
         return None
     event = events.decode(row)
-    key = TURNS.get(event.type)
+    key = TURN_EVENTS.get(event.type)
     if key is None or event.node_id != node_id:
         return None
     turn = event.payload.get(key, {})
-    return Heard(
+    return TranscriptTurn(
         index=turn.get("turnIndex", 0),
         speaker=turn.get("from", ""),
         role=turn.get("role", "system"),
@@ -160,31 +184,34 @@ def turn_in(row: bytes, node_id: str) -> Heard | None:
     )
 
 
-def _hears(turn: Heard, wake: Wake) -> bool:
-    """In a blind round nobody hears what the other agents say in it."""
+def _can_hear(turn: TranscriptTurn, wake: Invitation) -> bool:
+    """Return whether the member hears the turn. In a blind round it does not hear other agents."""
     blind = wake.blind is not None and turn.index > wake.blind and turn.role == "agent"
     return turn.index <= wake.turn and (not blind or turn.speaker == wake.agent)
 
 
-def _chosen(known: _Known, floor: Floor, wake: Wake, oldest: int) -> Context:
-    """The question is never hidden; a summary stands in the place of what it sums up."""
-    near = (turn for turn in known.turns if turn.index >= max(1, oldest))
-    heard = {turn.index: turn for turn in near if _hears(turn, wake)}
-    front = [] if known.question is None else [known.question]
+def _choose_turns(
+    cached: _CachedTurns, floor: Floor, wake: Invitation, oldest: int
+) -> SpeakerContext:
+    """Return the context. The question is never hidden, and a summary replaces the turns it sums
+    up."""
+    near = (turn for turn in cached.turns if turn.index >= max(1, oldest))
+    heard = {turn.index: turn for turn in near if _can_hear(turn, wake)}
+    front = [] if cached.question is None else [cached.question]
     first, last = 0, wake.turn if wake.of is None else wake.of[1]
-    most, made = floor.policy.window, floor.summary
-    if made is not None and (summary := heard.pop(made.turn, None)) is not None:
-        front.append(replace(summary, of=(made.first, made.until)))
-        first, most = made.until, 2 * most
+    most, summary_of = floor.policy.window, floor.summary
+    if summary_of is not None and (summary := heard.pop(summary_of.turn, None)) is not None:
+        front.append(replace(summary, of=(summary_of.first, summary_of.until)))
+        first, most = summary_of.until, 2 * most
     if wake.of is not None:
         most = wake.of[1]
-    shown = [turn for turn in heard.values() if first < turn.index <= last][-most:]
-    there = last - first - (made is not None and first < made.turn <= last)
-    hidden = 0 if wake.blind is not None else max(0, there - len(shown))
-    return Context((*front, *shown), hidden)
+    visible = [turn for turn in heard.values() if first < turn.index <= last][-most:]
+    total = last - first - (summary_of is not None and first < summary_of.turn <= last)
+    hidden = 0 if wake.blind is not None else max(0, total - len(visible))
+    return SpeakerContext((*front, *visible), hidden)
 
 
-def heard_by(floor: Floor, wake: Wake) -> int:
-    """How many turns before the wake are looked at: whoever sums up hears all that it sums up."""
-    summed = 0 if wake.of is None else wake.turn - wake.of[0] + 2
-    return max(_most(floor), summed)
+def turns_before(floor: Floor, wake: Invitation) -> int:
+    """Return how many turns before the invitation are needed. A summary needs all it sums up."""
+    summed_up = 0 if wake.of is None else wake.turn - wake.of[0] + 2
+    return max(_turn_limit(floor), summed_up)

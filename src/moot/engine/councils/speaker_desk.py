@@ -1,40 +1,42 @@
-"""The desk of a member that has the floor in a conversation."""
+"""Desk of a council member that has the floor."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from moot.agents.invocation.desk import ToolCall
-from moot.core.councils.decide import HOST, WakeReport
+from moot.agents.invocation.context import OpenToolCall
+from moot.core.conversations.turns import HOST
+from moot.core.councils.decide import InvitationReport
 from moot.core.errors import Conflict, MootError, NotFound
 from moot.core.events import NewEvent
 from moot.core.json import canonical
 from moot.core.runs import handles
-from moot.core.state.agents import ASKED, DECIDED
-from moot.core.state.floor import SPOKEN, Wake
+from moot.core.state.agents import AGENT_DECIDED
+from moot.core.state.floor import SPOKEN_TASKS, Invitation
 from moot.core.state.node import NodeState
-from moot.core.state.usage import ABANDONED
-from moot.core.trace import Trace, of_run, within
-from moot.core.workflows.node_types import copied
-from moot.engine.agents.node_desk import as_it_was
-from moot.engine.agents.voice import AgentVoice, Thought
-from moot.engine.councils.slots import Slot
-from moot.engine.effects.ledger import Effect, EffectFailed, begun, name_of
-from moot.engine.head import Ground, Head
-from moot.engine.streams.speech import Speech
+from moot.core.state.tool_requests import TOOL_ASKED
+from moot.core.state.usage import EFFECT_ABANDONED
+from moot.core.trace import Trace, call_trace, run_trace
+from moot.core.workflows.node_types import copy_json
+from moot.engine.agents.node_desk import restore_model_error
+from moot.engine.agents.voice import AgentVoice, VoiceThought
+from moot.engine.councils.work_permits import WorkPermit
+from moot.engine.effects.ledger import Effect, EffectFailed, effect_id, effect_payload
+from moot.engine.head import BasisEvent, Head
+from moot.engine.streams.speech import OpenSpeech
 
 if TYPE_CHECKING:
     from moot.engine.host import Host
 
-#: calls one wake may lead to: their names are numbered within it
+#: calls of one invitation; their ids are numbered within it
 MOST_CALLS = 99
 
 
-class Mute:
-    """A train of thought of somebody in company: it is told only when it is whole."""
+class SilentThought:
+    """A train of thought in a council, recorded only when it is whole."""
 
-    def __init__(self, thought: Thought) -> None:
+    def __init__(self, thought: VoiceThought) -> None:
         self._thought = thought
 
     async def add(self, piece: str) -> None:
@@ -44,10 +46,10 @@ class Mute:
         await self._thought.close()
 
 
-class WakeDesk:
-    """A member's desk. What it reports belongs to its wake; a wake that is over takes no more.
+class SpeakerDesk:
+    """The desk of one invitation. An invitation that is over takes no more reports.
 
-    Facts, and answers of models, wait for the next thing that must be on disk, and go there with
+    Facts and answers of models wait for the next record that must be on disk, and go there with
     it: with the next call, or with the turn.
     """
 
@@ -57,8 +59,8 @@ class WakeDesk:
         head: Head,
         node_id: str,
         wake_id: str,
-        wake: Wake,
-        slot: Slot,
+        wake: Invitation,
+        slot: WorkPermit,
     ) -> None:
         self._slot = slot
         self._host, self._head, self._wake_id, self._wake = host, head, wake_id, wake
@@ -69,22 +71,22 @@ class WakeDesk:
         self._first = int(seq) * 10_000 + int(index or 0) * 100
         self._calls = self._asks = self._decisions = 0
         self.payer: str | None = None
-        #: whoever has not begun has made no calls either
+        #: the member has not started, so it has made no calls either
         self._new = not wake.said
         self._facts: list[NewEvent] = []
-        #: what the call that was broken off has used up
-        self._known: dict[str, Any] | None = None
+        #: the usage of a call that was broken off
+        self._given_up_usage: dict[str, Any] | None = None
         self._voice = AgentVoice(self, wake.agent)
-        self._speech: Speech | None = None
-        #: each run has a mouth of its own: many councils do not talk one another down
-        self._mouth = f"{HOST}:{self.run_id}"
+        self._speech: OpenSpeech | None = None
+        #: each run has its own principal, so that councils do not end one another's speeches
+        self._principal = f"{HOST}:{self.run_id}"
 
     @property
     def charged(self) -> tuple[str, ...]:
-        return handles.payers(self._head.run, self._wake.agent)
+        return handles.budget_owners(self._head.run, self._wake.agent)
 
     async def warn(self, message: str) -> None:
-        """A conversation has no place for it; who looks at the member sees it."""
+        """Do nothing: a conversation has no place for warnings."""
 
     @property
     def inherited(self) -> int:
@@ -96,7 +98,7 @@ class WakeDesk:
 
     @property
     def secrets(self) -> list[str]:
-        """Texts that nothing a member says of itself may show."""
+        """Return the texts that no report of the member may contain."""
         return self._host.runs.current(self._head).secrets
 
     def redacted(self, value: Any) -> Any:
@@ -122,29 +124,29 @@ class WakeDesk:
         try:
             return await self._host.activities.ledger.once(self, effect)
         except EffectFailed as failed:
-            raise as_it_was(failed) from None
+            raise restore_model_error(failed) from None
         except asyncio.CancelledError:
             self._abandoned(effect)
             raise
 
     def trace(self, name: str) -> Trace:
-        return within(of_run(self.run_id, self._head.run.trace), name)
+        return call_trace(run_trace(self.run_id, self._head.run.trace), name)
 
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
         await self._voice.noted(type_, payload)
 
-    def thinking(self) -> Mute:
-        return Mute(self._voice.thinking())
+    def thinking(self) -> SilentThought:
+        return SilentThought(self._voice.thinking())
 
-    async def tool_called(self, tool: str, arguments: Any, transport: str) -> ToolCall:
+    async def tool_called(self, tool: str, arguments: Any, transport: str) -> OpenToolCall:
         return await self._voice.tool_called(tool, arguments, transport=transport)
 
     async def decided(self, decision: Any, confidence: float | None, threshold: float) -> Any:
-        """Nobody is asked: what a member says is there for all to answer."""
-        payload = {"agentId": self._wake.agent, "decision": copied(decision)}
+        """Record the decision. No person is asked, because all participants can answer it."""
+        payload = {"agentId": self._wake.agent, "decision": copy_json(decision)}
         hints = {"nth": self._decisions}
         self._decisions += 1
-        await self.report(NewEvent(DECIDED, payload, self.node_id, hints=hints))
+        await self.report(NewEvent(AGENT_DECIDED, payload, self.node_id, hints=hints))
         return decision
 
     async def report(self, *facts: NewEvent) -> None:
@@ -154,89 +156,89 @@ class WakeDesk:
         self._facts.append(fact)
 
     async def recorded(self, *facts: NewEvent) -> None:
-        """On disk, and what was reported before with them."""
+        """Return when the facts, and those reported before, are on disk."""
         await self._send((*self.facts(), *facts), required=True)
 
     async def _send(self, facts: tuple[NewEvent, ...], required: bool) -> None:
         for fact in facts:
-            fact.payload = copied(fact.payload)
+            fact.payload = copy_json(fact.payload)
             fact.node_id = self.node_id
-        command = WakeReport(self.node_id, self._wake_id, facts, self.now(), required)
-        ground = Ground(self._head, self._wake.seq)
-        work = self._host.handle(self.tenant, self.run_id, command, ground=ground)
+        command = InvitationReport(self.node_id, self._wake_id, facts, self.now(), required)
+        basis = BasisEvent(self._head, self._wake.seq)
+        work = self._host.handle(self.tenant, self.run_id, command, basis=basis)
         await asyncio.shield(self._host.tasks.start(work))
 
     def tell(self, type_: str, payload: dict[str, Any]) -> None:
         self._host.tasks.start(self._tell(NewEvent(type_, payload)))
 
     async def _tell(self, fact: NewEvent) -> None:
-        with suppress(MootError):  # it is told, or nobody misses it
+        with suppress(MootError):  # the fact is optional
             await self._send((fact,), required=False)
 
     def facts(self) -> tuple[NewEvent, ...]:
-        """What has been reported and is on its way nowhere yet."""
-        found, self._facts = tuple(self._facts), []
-        return found
+        """Take the reported facts that are not on their way to disk."""
+        facts, self._facts = tuple(self._facts), []
+        return facts
 
-    async def agreed(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
+    async def ask_permission(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
         self._asks += 1
         name = f"{self._wake_id}.{self._asks}"
-        given = self.redacted(arguments)
-        asked = {
+        redacted_arguments = self.redacted(arguments)
+        request = {
             "wakeId": self._wake_id,
             "askId": name,
             "agentId": agent,
             "toolName": tool,
-            "inputs": given,
-            "argsHash": canonical.digest(given),
+            "inputs": redacted_arguments,
+            "argsHash": canonical.canonical_digest(redacted_arguments),
         }
-        await self.recorded(NewEvent(ASKED, asked))
-        async with self._slot.aside():
+        await self.recorded(NewEvent(TOOL_ASKED, request))
+        async with self._slot.released():
             return await self._host.speakers.answer_to(self._head, self.node_id, name)
 
     def stir(self) -> None:
         self._slot.stir()
 
     def given_up(self, known: dict[str, Any]) -> None:
-        self._known = known
+        self._given_up_usage = known
 
     def _abandoned(self, effect: Effect) -> None:
-        """The floor was taken from it: nobody waits for the answer, and its cost is not lost."""
-        known, self._known = self._known, None
-        if known is not None and self._slot.over:
-            told = begun(self, effect, name_of(self, effect, self.run_id))
-            self.tell(ABANDONED, {**told, "result": known})
+        """Record the cost of a call whose member has lost the floor."""
+        usage, self._given_up_usage = self._given_up_usage, None
+        if usage is not None and self._slot.lost_floor:
+            payload = effect_payload(self, effect, effect_id(self, effect, self.run_id))
+            self.tell(EFFECT_ABANDONED, {**payload, "result": usage})
 
     async def say(self, delta: str) -> None:
-        """Words reach who listens now; the whole turn is kept."""
-        if self._wake.task not in SPOKEN or not delta:
+        """Send the words to current listeners. Only the whole turn is stored."""
+        if self._wake.task not in SPOKEN_TASKS or not delta:
             return
         if self._speech is None:
-            talk = self._host.runs.current(self._head).run.conversations[self.node_id]
-            who = {"role": "agent", "from": self._wake.agent, "speakerId": self._wake.agent}
+            conversation = self._host.runs.current(self._head).run.conversations[self.node_id]
+            speaker = {"role": "agent", "from": self._wake.agent, "speakerId": self._wake.agent}
             self._speech = self._host.speeches.begin(
-                self.run_id, talk.conversation_id, self._mouth, who
+                self.run_id, conversation.conversation_id, self._principal, speaker
             )
         try:
             speech = self._speech.speech_id
-            self._host.speeches.say(self.run_id, speech, self._mouth, delta)
-        except NotFound:  # others have crowded it out; the whole turn is still to come
+            self._host.speeches.say(self.run_id, speech, self._principal, delta)
+        except NotFound:  # it made room for others; the whole turn still follows
             self._speech = None
 
     async def said(self, finish: str, model: str) -> None:
-        """The turn says it."""
+        """Do nothing: the turn carries the text."""
 
     async def recalled(self, memory: str, agent: str) -> list[str]:
-        """In company an agent goes by what is said."""
+        """Return nothing: in a council an agent uses only the conversation."""
         return []
 
     async def remember(self, memory: str, agent: str, text: str) -> None:
-        """What was said is in the log."""
+        """Do nothing: the turns are in the log."""
 
     def take_back(self) -> None:
-        self.fall_silent(void=True)
+        self.end_speech(void=True)
 
-    def fall_silent(self, void: bool = False) -> None:
+    def end_speech(self, void: bool = False) -> None:
         if self._speech is not None:
-            self._host.speeches.over(self.run_id, self._speech.speech_id, self._mouth, void)
+            self._host.speeches.over(self.run_id, self._speech.speech_id, self._principal, void)
             self._speech = None

@@ -1,1 +1,1 @@
-"""effects."""
+"""Effects that nodes have on the world: attempts, the effect ledger, budgets."""

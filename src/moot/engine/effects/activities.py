@@ -1,4 +1,4 @@
-"""Nodes that touch the world, each attempt a task of its own, bounded for the whole host."""
+"""Run the attempts of nodes with side effects, bounded for the whole host."""
 
 import asyncio
 import logging
@@ -8,19 +8,19 @@ from moot.core.commands import FinishNode
 from moot.core.errors import MootError, Unavailable
 from moot.core.interrupts.escalations import DecisionRejected
 from moot.core.replay import replay
-from moot.core.runs.readiness import PortProblem, call_of
-from moot.core.workflows.graph import FlowNode
+from moot.core.runs.readiness import PortProblem, build_node_call
+from moot.core.workflows.flow import FlowNode
 from moot.core.workflows.node_types import (
     Completed,
     Decided,
     Failed,
     NodeError,
     Outcome,
-    raised,
-    recordable,
+    error_from_exception,
+    recordable_outcome,
 )
-from moot.engine.effects.ledger import Ledger
-from moot.engine.effects.node_context import Context
+from moot.engine.effects.ledger import EffectLedger
+from moot.engine.effects.node_context import ActivityContext
 from moot.engine.head import Head
 from moot.engine.nodes import supervisor
 
@@ -31,25 +31,25 @@ log = logging.getLogger("moot.engine")
 
 
 class Activities:
-    """The attempts under way. What a run no longer wants is cancelled."""
+    """The attempts under way. An attempt that its run no longer wants is cancelled."""
 
     def __init__(self, host: "Host", limit: int) -> None:
         self._host = host
         self._slots = asyncio.Semaphore(limit)
         self._running: dict[str, dict[tuple[str, int], asyncio.Task[None]]] = {}
-        self.ledger = Ledger(host.store)
+        self.ledger = EffectLedger(host.store)
 
     def start(self, head: Head, node_id: str, attempt: int) -> None:
-        """Begin an attempt unless it is already under way."""
+        """Start an attempt unless it is already under way."""
         mine = self._running.setdefault(head.run.run_id, {})
         if (node_id, attempt) not in mine:
             work = self._attempt(head, head.flow.nodes[node_id], attempt)
             mine[node_id, attempt] = task = self._host.tasks.start(work)
-            head.pins += 1  # the node looks at the run through it, from now to the end
+            head.pins += 1  # the node reads the run through this head until the attempt ends
             task.add_done_callback(lambda _: head.unpin())
 
     def keep(self, run_id: str, wanted: list[tuple[str, int]]) -> None:
-        """Cancel every attempt of the run that is not wanted any more."""
+        """Cancel every attempt of the run that is no longer wanted."""
         mine = self._running.get(run_id)
         if mine:
             for key in [key for key in mine if key not in wanted]:
@@ -100,33 +100,35 @@ class Activities:
             lost = Failed(replay.NO_RECORD)
             await self._post(run.tenant, run.run_id, node.id, attempt, lost)
             return
-        await self._host.runs.listen(head)
+        await self._host.runs.track_messages(head)
         try:
-            call = call_of(run, node, self._host.clock.millis(), head.sealed, attempt)
+            call = build_node_call(run, node, self._host.clock.millis(), head.sealed, attempt)
         except PortProblem as problem:
             outcome: Outcome = Failed(problem.error)
         else:
-            context = Context(self._host, self.ledger, head, node, call)
+            context = ActivityContext(self._host, self.ledger, head, node, call)
             if call.turn is not None and call.answer:
-                outcome = supervisor.ratified_by(call)  # a person has decided: it is not asked anew
+                outcome = supervisor.ratified_outcome(call)  # a person has decided
             else:
                 outcome = await self._outcome(node, context)
-            outcome = await _confirmed(context) or outcome
+            outcome = await _confirm_reports(context) or outcome
         await self._post(run.tenant, run.run_id, node.id, attempt, outcome)
 
-    async def _outcome(self, node: FlowNode, context: Context) -> Outcome:
+    async def _outcome(self, node: FlowNode, context: ActivityContext) -> Outcome:
         assert node.type.activity is not None
         try:
-            found = await node.type.activity(context)
+            result = await node.type.activity(context)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            return Failed(raised(error))  # the node's own doing, not the host's
+            return Failed(
+                error_from_exception(error)
+            )  # the node cancelled itself; the host did not
         except Unavailable:
             raise
         except MootError as refusal:
-            return _refused(refusal)
+            return _failure_from_refusal(refusal)
         except DecisionRejected as rejection:
             return Failed(rejection.error)
         except (Exception, SystemExit) as error:
@@ -137,32 +139,33 @@ class Activities:
                 exc_info=error,
                 extra={"action": "node.raised", "run_id": context.run_id},
             )
-            return Failed(raised(error))
-        if isinstance(found, (Completed, Failed, Decided)):
-            return found
-        return Completed(found if isinstance(found, dict) else {"output": found})
+            return Failed(error_from_exception(error))
+        if isinstance(result, (Completed, Failed, Decided)):
+            return result
+        return Completed(result if isinstance(result, dict) else {"output": result})
 
     async def _post(
         self, tenant: str, run_id: str, node_id: str, attempt: int, outcome: Outcome
     ) -> None:
-        """In a task of its own: a cancel of the attempt must not tear a commit apart."""
+        """Send the outcome from its own task, so that a cancel of the attempt cannot tear a commit
+        apart."""
         at = self._host.clock.millis()
-        command = FinishNode(node_id, attempt, recordable(outcome), at)
+        command = FinishNode(node_id, attempt, recordable_outcome(outcome), at)
         await asyncio.shield(self._host.tasks.start(self._host.handle(tenant, run_id, command)))
 
 
-async def _confirmed(context: Context) -> Failed | None:
-    """Waits until what the node reported is on disk; says so when it can never be."""
+async def _confirm_reports(context: ActivityContext) -> Failed | None:
+    """Wait until the node's reports are on disk. Return a failure when they never will be."""
     try:
         await context.confirmed()
     except Unavailable:
         raise
     except MootError as refusal:
-        return _refused(refusal)
+        return _failure_from_refusal(refusal)
     except Exception as error:
-        return Failed(raised(error))
+        return Failed(error_from_exception(error))
     return None
 
 
-def _refused(refusal: MootError) -> Failed:
+def _failure_from_refusal(refusal: MootError) -> Failed:
     return Failed(NodeError(code=refusal.code, message=refusal.message, details=refusal.details))

@@ -1,7 +1,7 @@
-"""The effect ledger: intent recorded, effect made, outcome recorded, then used.
+"""Make each effect once: record the intent, make the effect, record the outcome.
 
-The same logical effect is made once: within a process by sharing the one call under way, across a
-crash by reading its recorded outcome. Only a later attempt of its node tries a failed one again.
+Within a process, callers share the one call under way. After a crash, the recorded outcome is
+read. Only a later attempt of the node tries a failed effect again.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ from moot.core.errors import MootError
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
 from moot.core.state.run import EVERYTHING
-from moot.core.state.usage import CHARGED, MODEL
-from moot.core.workflows.node_types import NodeError, copied, raised
-from moot.engine.effects.tenant_budget import Purse
-from moot.engine.replay.ancestry import Histories
+from moot.core.state.usage import CHARGED_TO, MODEL_PREFIX
+from moot.core.workflows.node_types import NodeError, copy_json, error_from_exception
+from moot.engine.effects.tenant_budget import TenantBudget
+from moot.engine.replay.ancestry import EffectHistories
 from moot.store.protocol import LogStore
 
-#: how many effects were made on the way of whoever asks; None where nobody does
-made_here: ContextVar[list[str] | None] = ContextVar("made_here", default=None)
+#: ids of the effects made in this context, for a caller that counts them; otherwise None
+effects_made: ContextVar[list[str] | None] = ContextVar("effects_made", default=None)
 
 
-class Reporter(Protocol):
-    """Whoever can record facts of a run: a node's context."""
+class EffectReporter(Protocol):
+    """An object that can record facts of a run, such as a node's context."""
 
     @property
     def run_id(self) -> str: ...
@@ -43,77 +43,76 @@ class Reporter(Protocol):
 
     @property
     def earlier(self) -> int:
-        """Attempts in earlier rounds of a loop: what those have done, this one does anew."""
+        """Return the attempts in earlier rounds of a loop, whose effects are made again."""
 
     @property
     def inherited(self) -> int:
-        """How many events of the run are those of another, said again."""
+        """Return how many events of the run were copied from another run."""
 
-    #: the standing agent that is charged for it, as soon as that is known
+    #: the standing agent charged for the effect, as soon as it is known
     payer: str | None
 
     @property
     def charged(self) -> tuple[str, ...]:
-        """Whose work this may be, the nearest first: the first of them that is a standing agent
-        is charged."""
+        """Return names, nearest first; the first standing agent among them is charged."""
 
     async def recorded(self, *events: NewEvent) -> None: ...
 
     async def warn(self, message: str) -> None:
-        """For people to see, where there is a place for it."""
+        """Show a warning to people, where the run has a place for it."""
 
 
 class EffectFailed(MootError):
-    """The effect was made once and failed; the failure is what is remembered."""
+    """The effect was made once and failed. The failure is recorded."""
 
     code, status = "effect_failed", 502
-    #: {code, message, details} of the failure, as it was recorded
+    #: the recorded {code, message, details} of the failure
     failure: dict[str, Any] = {}
 
 
-def remembered(error: dict[str, Any]) -> EffectFailed:
-    found = EffectFailed(error["message"], **error.get("details", {}))
-    found.failure = error
-    return found
+def failure_from_record(error: dict[str, Any]) -> EffectFailed:
+    failed = EffectFailed(error["message"], **error.get("details", {}))
+    failed.failure = error
+    return failed
 
 
-class EffectUnknown(MootError):
-    """The effect was begun and nobody knows whether it happened; it must not happen twice."""
+class EffectOutcomeUnknown(MootError):
+    """The effect was started, and its outcome is unknown. It must not happen twice."""
 
     code, status = "effect_outcome_unknown", 409
 
 
-class ReplayMakesNothing(MootError):
-    """A replay says again what was recorded; whatever asks for more is refused at the door."""
+class ReplayEffectRefused(MootError):
+    """A replay only repeats recorded effects, so a new one is refused."""
 
     code, status = "replay_source_missing", 409
 
 
 class Effect(Struct, frozen=True):
-    """One intended effect of a node: the nth, on whom, and how it is made."""
+    """One intended effect of a node: its number, its provider, and its call."""
 
     ordinal: int
     provider_key: str
     call: Callable[[str], Awaitable[Any]]
-    #: the outside knows the invocation id, or does not mind a second call
+    #: the provider knows the invocation id, or a second call does no harm
     idempotent: bool = True
-    #: what the request is known by elsewhere: the cache key of a model call
+    #: the cache key of a model call
     key: str | None = None
-    #: nothing of the kind was ever begun: the record need not be asked
+    #: no such effect was ever started, so the record need not be read
     new: bool = False
-    #: keeps the outcome back until the next record, and with it whatever relies on it. A crash
-    #: before that has lost both
+    #: holds the outcome back until the next record. A crash before that loses the outcome and
+    #: everything that relies on it
     later: Callable[[NewEvent], None] | None = None
 
 
-def name_of(reporter: Reporter, effect: Effect, run_id: str) -> str:
-    """The identity of the effect, as the run of this id has it."""
+def effect_id(reporter: EffectReporter, effect: Effect, run_id: str) -> str:
+    """Return the logical invocation id of the effect, as the run of this id names it."""
     node = f"{reporter.node_id}#{reporter.earlier}" if reporter.earlier else reporter.node_id
     return logical_invocation_id(reporter.tenant, run_id, node, effect.ordinal, effect.provider_key)
 
 
-def begun(reporter: Reporter, effect: Effect, name: str) -> dict[str, Any]:
-    """What every event of an effect says of it."""
+def effect_payload(reporter: EffectReporter, effect: Effect, name: str) -> dict[str, Any]:
+    """Return the fields that every event of the effect has."""
     return {
         "invocationId": name,
         "ordinal": effect.ordinal,
@@ -121,33 +120,35 @@ def begun(reporter: Reporter, effect: Effect, name: str) -> dict[str, Any]:
         "nodeId": reporter.node_id,
         "attempt": reporter.attempt,
         **({} if effect.key is None else {"cacheKey": effect.key}),
-        **({} if reporter.payer is None else {CHARGED: reporter.payer}),
+        **({} if reporter.payer is None else {CHARGED_TO: reporter.payer}),
     }
 
 
-class Known(Struct, frozen=True):
-    """What is on record of an effect: under which name, where, and how it ended."""
+class RecordedEffect(Struct, frozen=True):
+    """The record of an effect: its id and, if known, its outcome."""
 
     name: str
-    #: None while nobody knows
+    #: payload of its end; None while the outcome is unknown
     ended: dict[str, Any] | None = None
-    #: the record is another run's, and the outcome is not part of this one's history yet
+    #: the record belongs to the fork's source and is not yet in this run's history
     elsewhere: bool = False
 
 
-class Ledger:
+class EffectLedger:
+    """Makes the effects of nodes and records them."""
+
     def __init__(self, store: LogStore) -> None:
         self._store = store
-        self._histories = Histories(store)
-        #: what tenants may still use up; None where there is no bound
-        self.purse: Purse | None = None
+        self._histories = EffectHistories(store)
+        #: the tenants' budget; None without a limit
+        self.tenant_budget: TenantBudget | None = None
         self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
 
-    async def once(self, reporter: Reporter, effect: Effect) -> Any:
-        """The recorded outcome if there is one; otherwise make the effect and record it first."""
+    async def once(self, reporter: EffectReporter, effect: Effect) -> Any:
+        """Return the recorded outcome if there is one; otherwise make the effect and record it."""
         if reporter.inherited == EVERYTHING:
-            raise ReplayMakesNothing("A replay makes no effects.", runId=reporter.run_id)
-        name = name_of(reporter, effect, reporter.run_id)
+            raise ReplayEffectRefused("A replay makes no effects.", runId=reporter.run_id)
+        name = effect_id(reporter, effect, reporter.run_id)
         key = (reporter.tenant, name)
         while (other := self._under_way.get(key)) is not None:
             try:
@@ -155,100 +156,110 @@ class Ledger:
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if not other.cancelled() or (task is not None and task.cancelling()):
-                    raise  # it is we who are to stop, not the other
+                    raise  # this task is cancelled, not the other one
         outcome = asyncio.get_running_loop().create_future()
         self._under_way[key] = outcome
         try:
-            found = await self._made_or_found(reporter, name, effect)
+            result = await self._find_or_make(reporter, name, effect)
         except asyncio.CancelledError:
             outcome.cancel()
             raise
         except BaseException as error:
             outcome.set_exception(error)
-            outcome.exception()  # somebody may be waiting, nobody has to
+            outcome.exception()  # marks the exception as seen when no caller waits
             raise
         else:
-            outcome.set_result(found)
-            return found
+            outcome.set_result(result)
+            return result
         finally:
             del self._under_way[key]
 
-    async def _made_or_found(self, reporter: Reporter, name: str, effect: Effect) -> Any:
-        known = None if effect.new else await self._known(reporter, name, effect)
-        if self.purse is not None and effect.provider_key.startswith(MODEL):
-            reporter.payer = await self.purse.payer(reporter.tenant, reporter.charged)
-        payload = begun(reporter, effect, name)
-        if known is not None and known.ended is not None:
-            said = known.ended
-            if "error" not in said:
-                if known.elsewhere:
-                    outcome = {"result": said.get("result")}
+    async def _find_or_make(self, reporter: EffectReporter, name: str, effect: Effect) -> Any:
+        recorded = None if effect.new else await self._find_record(reporter, name, effect)
+        if self.tenant_budget is not None and effect.provider_key.startswith(MODEL_PREFIX):
+            reporter.payer = await self.tenant_budget.payer(reporter.tenant, reporter.charged)
+        payload = effect_payload(reporter, effect, name)
+        if recorded is not None and recorded.ended is not None:
+            ended = recorded.ended
+            if "error" not in ended:
+                if recorded.elsewhere:
+                    outcome = {"result": ended.get("result")}
                     await self._finish(reporter, effect, payload, outcome)
-                return said.get("result")
-            if said.get("attempt", 1) >= reporter.attempt:
-                raise remembered(said["error"])
-        elif known is not None and not effect.idempotent:
-            raise EffectUnknown(
+                return ended.get("result")
+            if ended.get("attempt", 1) >= reporter.attempt:
+                raise failure_from_record(ended["error"])
+        elif recorded is not None and not effect.idempotent:
+            raise EffectOutcomeUnknown(
                 f"Whether {effect.provider_key} was called is not known; look there, then start a"
                 " new run.",
-                invocationId=known.name,
+                invocationId=recorded.name,
             )
         await reporter.recorded(NewEvent("moot.effect.started", payload, reporter.node_id))
-        if known is not None and known.ended is None:
-            name = known.name  # it may have been called by this name
-        return await self._made(reporter, name, effect, payload)
+        if recorded is not None and recorded.ended is None:
+            name = recorded.name  # the provider may know the call by this id
+        return await self._make(reporter, name, effect, payload)
 
-    async def _known(self, reporter: Reporter, name: str, effect: Effect) -> Known | None:
+    async def _find_record(
+        self, reporter: EffectReporter, name: str, effect: Effect
+    ) -> RecordedEffect | None:
         row = await self._store.effect(reporter.tenant, reporter.run_id, name)
         if row is None or not row.finished:
             before = await self._inherited(reporter, effect) if reporter.inherited else None
-            return before or (None if row is None else Known(name))
-        return Known(name, await self._recorded(reporter.tenant, row.run_id, row.sequence))
+            return before or (None if row is None else RecordedEffect(name))
+        return RecordedEffect(
+            name, await self._read_payload(reporter.tenant, row.run_id, row.sequence)
+        )
 
-    async def _inherited(self, reporter: Reporter, effect: Effect) -> Known | None:
-        """What a branch's history has begun is not begun again. Its end may be known to the
-        source alone."""
+    async def _inherited(self, reporter: EffectReporter, effect: Effect) -> RecordedEffect | None:
+        """Return the record of an effect that the fork's history has started.
+
+        Its end may be known to the source alone.
+        """
         tenant, run_id = reporter.tenant, reporter.run_id
         sources, history = await self._histories.of(tenant, run_id, reporter.inherited)
         for source in sources:
-            name = name_of(reporter, effect, source)
-            done = history.get(name)
-            if done is None:
+            name = effect_id(reporter, effect, source)
+            past = history.get(name)
+            if past is None:
                 continue
-            if done.finished:
-                return Known(name, await self._recorded(tenant, run_id, done.sequence))
+            if past.finished:
+                return RecordedEffect(name, await self._read_payload(tenant, run_id, past.sequence))
             row = await self._store.effect(tenant, source, name)
             if row is None or not row.finished:
-                return Known(name)
-            ended = await self._recorded(tenant, row.run_id, row.sequence)
-            return Known(name, ended, elsewhere=True)
+                return RecordedEffect(name)
+            ended = await self._read_payload(tenant, row.run_id, row.sequence)
+            return RecordedEffect(name, ended, elsewhere=True)
         return None
 
-    async def _made(
-        self, reporter: Reporter, name: str, effect: Effect, payload: dict[str, Any]
+    async def _make(
+        self, reporter: EffectReporter, name: str, effect: Effect, payload: dict[str, Any]
     ) -> Any:
-        if (counted := made_here.get()) is not None:
+        if (counted := effects_made.get()) is not None:
             counted.append(name)
         try:
-            # what was used up before is on record by now, with the beginning of this one
-            if self.purse is not None and effect.provider_key.startswith(MODEL):
-                warning = await self.purse.look_into(reporter.tenant, reporter.payer)
+            # earlier usage is on record now, together with the start of this effect
+            if self.tenant_budget is not None and effect.provider_key.startswith(MODEL_PREFIX):
+                warning = await self.tenant_budget.check_call(reporter.tenant, reporter.payer)
                 if warning is not None:
                     await reporter.warn(warning)
-            result = copied(await effect.call(name))
+            result = copy_json(await effect.call(name))
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            failure = {"error": _failure(error)}
+            failure = {"error": _failure_payload(error)}
             await self._finish(reporter, effect, payload, failure)
             raise
         await self._finish(reporter, effect, payload, {"result": result})
-        if self.purse is not None and effect.provider_key.startswith(MODEL):
-            await self.purse.note(reporter.tenant, reporter.payer)
+        if self.tenant_budget is not None and effect.provider_key.startswith(MODEL_PREFIX):
+            await self.tenant_budget.warn_after_call(reporter.tenant, reporter.payer)
         return result
 
     async def _finish(
-        self, reporter: Reporter, effect: Effect, payload: dict[str, Any], outcome: dict[str, Any]
+        self,
+        reporter: EffectReporter,
+        effect: Effect,
+        payload: dict[str, Any],
+        outcome: dict[str, Any],
     ) -> None:
         finished = NewEvent("moot.effect.finished", {**payload, **outcome}, reporter.node_id)
         if effect.later is not None:
@@ -256,13 +267,13 @@ class Ledger:
         else:
             await reporter.recorded(finished)
 
-    async def _recorded(self, tenant: str, run_id: str, sequence: int) -> dict[str, Any]:
+    async def _read_payload(self, tenant: str, run_id: str, sequence: int) -> dict[str, Any]:
         rows = await self._store.read(tenant, run_id, sequence - 1, 1)
         return events.decode(rows[0]).payload
 
 
-def _failure(error: Exception) -> dict[str, Any]:
-    """A refusal keeps its code."""
+def _failure_payload(error: Exception) -> dict[str, Any]:
+    """Return the payload of a failure. A refusal keeps its code."""
     if not isinstance(error, MootError):
-        return raised(error).as_payload()
+        return error_from_exception(error).as_payload()
     return NodeError(code=error.code, message=error.message, details=error.details).as_payload()

@@ -1,4 +1,4 @@
-"""What a node that touches the world is given, and how what it says reaches the log."""
+"""The context of a node with side effects. Its reports go to the run's log."""
 
 import asyncio
 from collections import deque
@@ -11,30 +11,30 @@ from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, decode
 from moot.core.runs import handles, nodes
 from moot.core.runs.nodes import Emit
-from moot.core.state.initiation import Member
+from moot.core.state.initiation import RunMember
 from moot.core.state.node import NodeState
-from moot.core.trace import Trace, of_run
-from moot.core.workflows.graph import FlowNode
-from moot.core.workflows.node_types import Call, ChannelWrite, copied
-from moot.core.workflows.turn_inputs import TurnInputs, inputs
+from moot.core.trace import Trace, run_trace
+from moot.core.workflows.flow import FlowNode
+from moot.core.workflows.node_types import ChannelWrite, NodeCall, copy_json
+from moot.core.workflows.turn_inputs import TurnInputs, build_turn_inputs
 from moot.engine.agents.voice import AgentVoice
-from moot.engine.effects.ledger import Effect, Ledger
+from moot.engine.effects.ledger import Effect, EffectLedger
 from moot.engine.head import Head
-from moot.engine.memory.node_memory import Memory
+from moot.engine.memory.node_memory import AttemptMemory
 
 if TYPE_CHECKING:
     from moot.engine.host import Host
 
 
-#: facts a node has reported that are not on disk yet; more than this makes it wait
+#: reported facts that may be on their way to disk; the node waits when there are more
 MOST_UNCONFIRMED = 64
 
 
-class Context:
-    """What a node is given: see ``moot.engine.nodes.context.NodeContext`` for the promises."""
+class ActivityContext:
+    """One attempt of a node; see ``moot.engine.nodes.context.NodeContext`` for the promises."""
 
     def __init__(
-        self, host: "Host", ledger: Ledger, head: Head, node: FlowNode, call: Call
+        self, host: "Host", ledger: EffectLedger, head: Head, node: FlowNode, call: NodeCall
     ) -> None:
         self._host, self._ledger, self._head, self._node, self._call = (
             host,
@@ -43,11 +43,11 @@ class Context:
             node,
             call,
         )
-        self._variables = dict(call.variables)  # those of the run move on
+        self._variables = dict(call.variables)  # the run's own variables change meanwhile
         self._unconfirmed: deque[asyncio.Task[Any]] = deque()
         self._ordinals = 0
         self.payer: str | None = None
-        self.memory = Memory(host, self, head, node)
+        self.memory = AttemptMemory(host, self, head, node)
 
     @property
     def run_id(self) -> str:
@@ -83,7 +83,7 @@ class Context:
 
     @property
     def trace(self) -> Trace:
-        return of_run(self.run_id, self._head.run.trace)
+        return run_trace(self.run_id, self._head.run.trace)
 
     @property
     def pin(self) -> dict[str, Any]:
@@ -94,13 +94,13 @@ class Context:
     def versions(self) -> dict[str, str]:
         return dict(self._host.runs.current(self._head).run.versions)
 
-    def member(self, name: str) -> Member | None:
+    def member(self, name: str) -> RunMember | None:
         run = self._head.run
         return run.members.get(name) if name else run.member
 
     @property
     def charged(self) -> tuple[str, ...]:
-        return handles.payers(self._head.run, handles.handle_of(self._node))
+        return handles.budget_owners(self._head.run, handles.node_handle(self._node))
 
     async def warn(self, message: str) -> None:
         await self.log("warn", message)
@@ -113,27 +113,27 @@ class Context:
     def agent_id(self) -> str | None:
         return self._call.agent_id
 
-    # Copies: what a node does to them is its own affair.
+    # Copies, which the node may change.
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        return copied(self._call.config)
+        return copy_json(self._call.config)
 
     @cached_property
     def inputs(self) -> dict[str, Any]:
-        return copied(self._call.inputs)
+        return copy_json(self._call.inputs)
 
     @cached_property
     def variables(self) -> dict[str, Any]:
-        return copied(self._variables)
+        return copy_json(self._variables)
 
     @cached_property
     def configurable(self) -> dict[str, Any]:
-        return copied(self._call.configurable)
+        return copy_json(self._call.configurable)
 
     @cached_property
     def trigger(self) -> dict[str, Any] | None:
-        return copied(self._call.trigger)
+        return copy_json(self._call.trigger)
 
     @cached_property
     def agent(self) -> AgentVoice:
@@ -141,16 +141,16 @@ class Context:
 
     @property
     def standing(self) -> NodeState:
-        """How the attempt stands now."""
+        """Return the current state of the node."""
         return self._host.runs.current(self._head).run.nodes[self.node_id]
 
     @property
     def secrets(self) -> list[str]:
-        """Texts that nothing the node says may show."""
+        """Return the texts that no report of the node may contain."""
         return self._host.runs.current(self._head).secrets
 
     def redacted(self, value: Any) -> Any:
-        """The value as the log will show it."""
+        """Return the value as the log will show it."""
         return self._host.runs.current(self._head).redacted(value)
 
     def now(self) -> int:
@@ -161,7 +161,7 @@ class Context:
             raise BadRequest("Only a supervisor has turns.", nodeId=self.node_id)
         turn, store = self._call.turn, self._host.store
         rows = await store.read(self.tenant, self.run_id, turn.first - 1, turn.until - turn.first)
-        return inputs(turn, map(decode, rows))
+        return build_turn_inputs(turn, map(decode, rows))
 
     async def effect(
         self,
@@ -194,31 +194,31 @@ class Context:
         await self.report(NewEvent("log.appended", payload, self.node_id))
 
     async def write(self, channel: str, value: Any, reducer: str | None = None) -> None:
-        writes = (ChannelWrite(channel=channel, value=copied(value), reducer=reducer),)
+        writes = (ChannelWrite(channel=channel, value=copy_json(value), reducer=reducer),)
         head = self._host.runs.current(self._head)
-        nodes.write_events(head.run, head.flow, self._node, writes, self.now())  # or refuse now
+        nodes.write_events(head.run, head.flow, self._node, writes, self.now())  # may refuse
         await self._report(Emit(self.node_id, self.attempt, (), self.now(), writes=writes))
 
     def read(self, channel: str) -> Any:
         nodes.check_reader(self._node, channel)
         head = self._host.runs.current(self._head)
-        return copied(head.messages.get(channel, head.run.channels.get(channel)))
+        return copy_json(head.messages.get(channel, head.run.channels.get(channel)))
 
     async def set_variable(self, name: str, value: Any) -> None:
-        new = {name: copied(value)}
+        new = {name: copy_json(value)}
         head = self._head
-        nodes.variable_events(head.run, head.flow, new, self.node_id, None)  # or refuse now
+        nodes.variable_events(head.run, head.flow, new, self.node_id, None)  # may refuse
         await self._report(Emit(self.node_id, self.attempt, (), self.now(), variables=new))
 
     async def report(self, *events: NewEvent) -> None:
-        """Facts on the way to disk; waits only when too many are."""
+        """Send facts to disk without waiting, unless too many are on their way."""
         for event in events:
-            event.payload = copied(event.payload)
+            event.payload = copy_json(event.payload)
         await self._report(Emit(self.node_id, self.attempt, events, self.now()))
 
     def tell(self, type_: str, payload: dict[str, Any]) -> None:
-        """On its way to disk, with nobody waiting for it before the attempt is over."""
-        fact = NewEvent(type_, copied(payload), self.node_id)
+        """Send a fact to disk; only the end of the attempt waits for it."""
+        fact = NewEvent(type_, copy_json(payload), self.node_id)
         emit = Emit(self.node_id, self.attempt, (fact,), self.now())
         self._unconfirmed.append(self._send(emit))
 
@@ -230,12 +230,12 @@ class Context:
             await asyncio.sleep(0)
 
     async def recorded(self, *events: NewEvent) -> None:
-        """Facts on disk: the caller relies on them. Raises Conflict when the attempt is over."""
+        """Return when the facts are on disk. Raise Conflict when the attempt is over."""
         command = Emit(self.node_id, self.attempt, events, self.now(), required=True)
         await asyncio.shield(self._send(command))
 
     async def confirmed(self) -> None:
-        """Everything reported is on disk."""
+        """Wait until every report is on disk."""
         while self._unconfirmed:
             await asyncio.shield(self._unconfirmed.popleft())
 

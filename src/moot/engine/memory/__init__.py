@@ -1,1 +1,1 @@
-"""memory."""
+"""Memory of agents: the journal of entries, and a node's access to it."""

@@ -1,4 +1,4 @@
-"""Node types: the built-in ones, one file each, and what a user needs to write another."""
+"""Built-in node types, and the names a user needs to write another."""
 
 from moot.core.workflows.node_types import Completed, Failed
 from moot.engine.nodes.context import NodeContext

@@ -1,47 +1,56 @@
-"""core.orchestrator.supervisor, decided by an agent: each turn is one call of its model."""
+"""The node type ``core.orchestrator.supervisor`` with an agent that decides.
+
+Each turn is one invocation of the agent, unless a rule decides first.
+"""
 
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from moot.agents.invocation.desk import Assignment, Invoke
+from moot.agents.invocation.context import Assignment, Invoke
 from moot.core.errors import BadRequest
 from moot.core.workflows import expressions
-from moot.core.workflows.node_types import Decided, Failed, Kind, NodeType, Outcome
+from moot.core.workflows.node_types import Decided, Failed, NodeKind, NodeType, Outcome
 from moot.core.workflows.schema import NodeDef
-from moot.core.workflows.supervisor_orders import order_of
+from moot.core.workflows.supervisor_decisions import parse_decision
 from moot.core.workflows.turn_inputs import TurnInputs
 from moot.engine.nodes import supervisor
-from moot.engine.nodes.agent import invocation, invoked
+from moot.engine.nodes.agent import invocation_fields, invoke_agent
 from moot.engine.nodes.context import NodeContext
 
 Text = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SupervisorRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A decision that is taken without the agent while its condition holds."""
+
     when: str
     decision: dict[str, Any]
 
 
-class Config(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    #: NAME, host:NAME or the id of a manifest; left out, whom the node is pinned to
+class AgentSupervisorConfig(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """The config of a supervisor with an agent."""
+
+    #: NAME, host:NAME or the id of a manifest; left out, the agent that the node is pinned to
     agent: Text | None = None
-    #: what is to be reached
+    #: the goal
     prompt: str = ""
-    #: whom work can be handed to: workflows, and agents as host:NAME or by manifest
+    #: possible workers: workflows, and agents as host:NAME or by manifest
     workers: Annotated[list[Text], Meta(max_length=256)] = []
-    #: what is decided without asking the agent, where it is so
-    rules: list[Rule] = []
+    #: decisions that are taken without asking the agent
+    rules: list[SupervisorRule] = []
     iteration_cap: Annotated[int, Meta(ge=1)] | None = None
 
 
-def check(config: dict[str, Any]) -> str | None:
+def check_config(config: dict[str, Any]) -> str | None:
     try:
-        found = msgspec.convert(config, Config)
-        for rule in found.rules:
-            order_of(rule.decision)
-            expressions.check(rule.when)
+        parsed = msgspec.convert(config, AgentSupervisorConfig)
+        for rule in parsed.rules:
+            parse_decision(rule.decision)
+            expressions.check_expression(rule.when)
     except msgspec.ValidationError as error:
         return f"config does not fit: {error}"
     except BadRequest as refusal:
@@ -51,37 +60,39 @@ def check(config: dict[str, Any]) -> str | None:
     return None
 
 
-def _ruled(ctx: NodeContext, config: Config, told: TurnInputs) -> dict[str, Any] | None:
+def _decide_by_rule(
+    ctx: NodeContext, config: AgentSupervisorConfig, turn_inputs: TurnInputs
+) -> dict[str, Any] | None:
     names = {
         "variables": ctx.variables,
-        "turn": told.iteration,
-        "workers": told.workers,
-        "answer": None if told.answer is UNSET else told.answer,
+        "turn": turn_inputs.iteration,
+        "workers": turn_inputs.workers,
+        "answer": None if turn_inputs.answer is UNSET else turn_inputs.answer,
     }
     for rule in config.rules:
-        if expressions.evaluate(rule.when, names) is True:
+        if expressions.evaluate_expression(rule.when, names) is True:
             return rule.decision
     return None
 
 
-def type_with(invoke: Invoke) -> NodeType:
+def build_type(invoke: Invoke) -> NodeType:
     async def decide(ctx: NodeContext) -> Outcome:
-        config = msgspec.convert(ctx.config, Config)
-        told = await ctx.turn_inputs()
-        here = invocation(ctx, config.agent)
-        decision = _ruled(ctx, config, told)
+        config = msgspec.convert(ctx.config, AgentSupervisorConfig)
+        turn_inputs = await ctx.turn_inputs()
+        fields = invocation_fields(ctx, config.agent)
+        decision = _decide_by_rule(ctx, config, turn_inputs)
         if decision is not None:
-            return Decided(agent_id=here["agent"], decision=decision)
+            return Decided(agent_id=fields["agent"], decision=decision)
         assignment = Assignment(
-            **here,
+            **fields,
             task="decide",
-            turn=told.iteration,
+            turn=turn_inputs.iteration,
             prompt=config.prompt,
             data={name: value for name, value in ctx.variables.items() if value is not None},
-            turn_inputs=told,
+            turn_inputs=turn_inputs,
             workers=config.workers,
         )
-        done = await invoked(ctx, invoke, assignment)
+        done = await invoke_agent(ctx, invoke, assignment)
         if isinstance(done, Failed):
             return done
         return Decided(
@@ -93,17 +104,19 @@ def type_with(invoke: Invoke) -> NodeType:
 
     return NodeType(
         type_id=supervisor.TYPE.type_id,
-        kind=Kind.ACTIVITY,
+        kind=NodeKind.ACTIVITY,
         activity=decide,
-        check=check,
+        check=check_config,
         retries=0,
     )
 
 
-def by_agent(node: NodeDef, trial: bool) -> bool:
-    """Whether an agent decides: it is named, or the node is pinned to it and there is no plan. On
-    a host under trial a pin names somebody who follows a plan of the suite's."""
+def is_decided_by_agent(node: NodeDef, trial: bool) -> bool:
+    """Return whether an agent decides: the config names it, or the node is pinned and has no plan.
+
+    On a conformance host a pinned supervisor follows a plan of the test suite.
+    """
     if "agent" in node.config:
         return True
-    planned = {*supervisor.PLANS, "rules", "mockPendingDecision"} & set(node.config)
-    return not trial and not planned and isinstance(node.agent, dict)
+    plan_keys = {*supervisor.PLANS, "rules", "mockPendingDecision"} & set(node.config)
+    return not trial and not plan_keys and isinstance(node.agent, dict)

@@ -1,19 +1,19 @@
-"""core.approvalGate: waits until enough of the right people have said yes, or one says no."""
+"""The node type ``core.approvalGate``: wait for enough approvals or a rejection."""
 
 from typing import Any
 
 from moot.core.ids import derived_id
-from moot.core.workflows.node_types import Call, GateSpec, Kind, NodeType
+from moot.core.workflows.node_types import GateSpec, NodeCall, NodeKind, NodeType
 from moot.engine.nodes import gate_config
 
-#: what an approval may carry, besides its artifact, title and actions
-CARRIED = (
+#: config keys that an approval carries besides its artifact, title and actions
+CARRIED_KEYS = (
     "description", "requiredApprovals", "approversList", "rejectionPolicy",
     "overrideBypassesQuorum", "approverGroupRefs", "approverRoleRefs", "audience",
 )  # fmt: skip
 
 
-def _gate(call: Call) -> GateSpec:
+def _gate(call: NodeCall) -> GateSpec:
     config = call.config
     data: dict[str, Any] = {
         "artifactId": str(
@@ -21,9 +21,9 @@ def _gate(call: Call) -> GateSpec:
         ),
         "artifactType": str(config.get("artifactType", "approval")),
         "title": str(call.inputs.get("title", config.get("title", "Approval"))) or "Approval",
-        "actions": actions_of(config),
+        "actions": approval_actions(config),
     }
-    data.update({key: config[key] for key in CARRIED if key in config})
+    data.update({key: config[key] for key in CARRIED_KEYS if key in config})
     artifact = call.inputs.get("artifact", config.get("artifactData"))
     if artifact is not None:
         data["artifactData"] = artifact
@@ -36,12 +36,18 @@ def _gate(call: Call) -> GateSpec:
     )
 
 
-def actions_of(config: dict[str, Any]) -> list[str]:
-    """The gate's actions, each once, in today's spelling."""
-    asked = config.get("actions") or ["accept", "reject"]
-    return list(dict.fromkeys("edit-accept" if word == "edit" else word for word in asked))
+def approval_actions(config: dict[str, Any]) -> list[str]:
+    """Return the gate's actions, each once, in current spelling."""
+    configured = config.get("actions") or ["accept", "reject"]
+    return list(
+        dict.fromkeys("edit-accept" if action == "edit" else action for action in configured)
+    )
 
 
 TYPE = NodeType(
-    type_id="core.approvalGate", kind=Kind.GATE, gate=_gate, check=gate_config.approval, routes=True
+    type_id="core.approvalGate",
+    kind=NodeKind.GATE,
+    gate=_gate,
+    check=gate_config.check_approval,
+    routes=True,
 )

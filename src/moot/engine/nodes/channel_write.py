@@ -1,22 +1,29 @@
-"""core.channelWrite: one write to a channel."""
+"""The node type ``core.channelWrite``: one write to a channel."""
 
 from typing import Any
 
 from moot.core.runs.readiness import PortProblem
-from moot.core.workflows.node_types import Call, ChannelWrite, Completed, Kind, NodeType, Outcome
-from moot.engine.nodes.inputs import is_whole, refused
+from moot.core.workflows.node_types import (
+    ChannelWrite,
+    Completed,
+    NodeCall,
+    NodeKind,
+    NodeType,
+    Outcome,
+)
+from moot.engine.nodes.inputs import is_whole, permanent_failure
 
 REDUCERS = ("replace", "append", "merge", "counter", "votes", "feedback", "message")
 LONGEST_TTL_MS = 31_536_000_000
 
 
-def _write(call: Call) -> Outcome:
+def _write(call: NodeCall) -> Outcome:
     config = call.config
     if problem := _check(config):
-        return refused("validation_error", f"Node '{call.node_id}': {problem}.")
+        return permanent_failure("validation_error", f"Node '{call.node_id}': {problem}.")
     reducer = config["reducer"]
     if reducer not in REDUCERS:
-        return refused(
+        return permanent_failure(
             "unsupported_reducer",
             f"'{reducer}' is not a reducer of this host; use {', '.join(REDUCERS)}.",
             reducer=reducer,
@@ -31,7 +38,7 @@ def _write(call: Call) -> Outcome:
     return Completed({"channel": write.channel}, writes=(write,))
 
 
-def _value(call: Call) -> Any:
+def _value(call: NodeCall) -> Any:
     if "value" in call.inputs:
         return call.inputs["value"]
     if "value" in call.config:
@@ -52,4 +59,4 @@ def _check(config: dict[str, Any]) -> str | None:
     return None
 
 
-TYPE = NodeType(type_id="core.channelWrite", kind=Kind.INSTANT, instant=_write, check=_check)
+TYPE = NodeType(type_id="core.channelWrite", kind=NodeKind.INSTANT, instant=_write, check=_check)

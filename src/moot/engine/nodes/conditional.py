@@ -1,42 +1,58 @@
-"""core.conditional: fills the port "true" or the port "false"; edges follow the filled one."""
+"""The node type ``core.conditional``, which fills the port "true" or "false".
+
+The edges follow the filled port.
+"""
 
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from moot.core.runs.readiness import PortProblem, holds
-from moot.core.workflows.definition import EdgeCondition
-from moot.core.workflows.node_types import Call, Completed, Kind, NodeType
-from moot.engine.nodes.inputs import evaluated, expression_problem, names_of, upstream_merged
+from moot.core.runs.readiness import PortProblem, is_condition_met
+from moot.core.workflows.node_types import Completed, NodeCall, NodeKind, NodeType
+from moot.core.workflows.schema import EdgeCondition
+from moot.engine.nodes.inputs import (
+    evaluate_expression,
+    expression_names,
+    expression_problem,
+    merge_upstream,
+)
 
 
-def _conditional(call: Call) -> Completed:
+def _conditional(call: NodeCall) -> Completed:
     result = _result(call)
     branch = "true" if result else "false"
-    carried = call.inputs.get("value", upstream_merged(call))
+    carried = call.inputs.get("value", merge_upstream(call))
     return Completed({"result": result, "branch": branch, branch: carried})
 
 
-def _result(call: Call) -> bool:
+def _result(call: NodeCall) -> bool:
     if "expression" in call.config:
-        return bool(evaluated(call.config["expression"], names_of(call), "config.expression"))
+        return bool(
+            evaluate_expression(
+                call.config["expression"], expression_names(call), "config.expression"
+            )
+        )
     if "condition" in call.config:
-        return holds(_condition(call.config["condition"]), _names(call))
+        return is_condition_met(_condition(call.config["condition"]), _names(call))
     for port in ("condition", "value"):
         if port in call.inputs:
             return bool(call.inputs[port])
     raise PortProblem("There is nothing to decide on: set config.expression or the input value.")
 
 
-def _names(call: Call) -> dict[str, Any]:
-    """An edge's condition speaks of outputs; here these are the ones that came in."""
-    incoming = {**upstream_merged(call), **call.inputs}
-    return {**names_of(call), "outputs": incoming, "output": call.inputs.get("value", incoming)}
+def _names(call: NodeCall) -> dict[str, Any]:
+    """Return the names for a condition. Its outputs are the values that came in."""
+    incoming = {**merge_upstream(call), **call.inputs}
+    return {
+        **expression_names(call),
+        "outputs": incoming,
+        "output": call.inputs.get("value", incoming),
+    }
 
 
-def _condition(given: Any) -> EdgeCondition:
-    return msgspec.convert(given, EdgeCondition)
+def _condition(value: Any) -> EdgeCondition:
+    return msgspec.convert(value, EdgeCondition)
 
 
 def _check(config: dict[str, Any]) -> str | None:
@@ -61,7 +77,7 @@ def _no_expression(condition: EdgeCondition) -> str | None:
 
 TYPE = NodeType(
     type_id="core.conditional",
-    kind=Kind.INSTANT,
+    kind=NodeKind.INSTANT,
     instant=_conditional,
     check=_check,
     routes=True,

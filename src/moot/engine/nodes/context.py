@@ -1,16 +1,16 @@
-"""What a node that touches the world is given. The engine supplies the implementation."""
+"""Protocols of the context that a node with side effects gets."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from moot.core.memory import Entry
-from moot.core.state.initiation import Member
+from moot.core.memory import MemoryEntry
+from moot.core.state.initiation import RunMember
 from moot.core.trace import Trace
 from moot.core.workflows.turn_inputs import TurnInputs
 
 
-class ToolCall(Protocol):
-    """A tool an agent has called, until it has come back."""
+class NodeToolCall(Protocol):
+    """A tool call of an agent, until it returns."""
 
     @property
     def call_id(self) -> str: ...
@@ -29,71 +29,77 @@ class ToolCall(Protocol):
     ) -> None: ...
 
 
-class Thought(Protocol):
-    """One train of thought while it lasts."""
+class NodeThought(Protocol):
+    """One train of thought in progress."""
 
     async def add(self, piece: str) -> None:
-        """One more piece, told as soon as it shows no part of a secret."""
+        """Record one more piece as soon as it shows no part of a secret."""
 
     async def close(self) -> None:
-        """The end of it: the whole is recorded, as far as the run wants it kept."""
+        """End the thought and record the whole, as far as the run keeps it."""
 
 
-class Agent(Protocol):
-    """What an agent at work says of itself. An attempt may be lived again, after a crash or when a
-    person was asked: what has been said is not said twice, so say it in the same order."""
+class NodeAgent(Protocol):
+    """The reports of an agent at work.
+
+    An attempt may be repeated after a crash or a person's answer. A report that is on record is
+    not recorded again, so the agent must report in the same order.
+    """
 
     agent_id: str
 
     def speak_as(self, agent_id: str) -> None:
-        """Another name than the one the node is pinned to."""
+        """Use another name than the pinned one."""
 
     @property
     def verbosity(self) -> str:
-        """How much of its reasoning the run wants kept: summary, full or off."""
+        """Return how much reasoning the run keeps: summary, full or off."""
 
-    def thinking(self, **more: Any) -> Thought:
-        """A train of thought that is told piece by piece. ``more`` goes with the whole."""
+    def thinking(self, **more: Any) -> NodeThought:
+        """Start a thought that is recorded piece by piece. ``more`` goes with the whole."""
 
     async def reasoned(self, text: str, **more: Any) -> None:
-        """A train of thought that is told at once."""
+        """Record a whole thought."""
 
-    async def tool_called(self, tool: str, *arguments: Any, **more: Any) -> ToolCall:
-        """Recorded before the tool is used; its one argument, if any, is what it is given."""
+    async def tool_called(self, tool: str, *arguments: Any, **more: Any) -> NodeToolCall:
+        """Record the call before the tool is used. The argument is the tool's input."""
 
     async def handoff(self, to_agent: str, reason: str | None = None, **more: Any) -> None:
-        """The work passes to another agent."""
+        """Record that the work passes to another agent."""
 
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
-        """Another event of the protocol about its work with a model; said once like the rest."""
+        """Record another protocol event about the work with a model, once like the rest."""
 
     def tell(self, type_: str, payload: dict[str, Any]) -> None:
-        """A fact for people to see at once, on which nothing relies: it is told as often as it
-        happens."""
+        """Record a fact for people that nothing relies on, each time it happens."""
 
     async def decided(self, decision: Any, confidence: float | None = None, **more: Any) -> Any:
-        """The decision to go on with: this one, or what a person has made of it when the agent
-        is less sure than the run wants. Rejected, it fails the node."""
+        """Return the decision to continue with.
+
+        It is the agent's, or a person's when the agent is less sure than the run demands. A
+        rejection fails the node.
+        """
 
     async def permission(self, tool: str, arguments: dict[str, Any]) -> bool:
-        """Whether a person lets the agent use a dangerous tool so; the node waits for the word."""
+        """Return whether a person allows this use of a dangerous tool. The node waits for the
+        answer."""
 
 
 class NodeMemory(Protocol):
-    """What is remembered, beyond the run. ``ref`` names a memory; left out, it is the node's own:
-    that of its agent's ``memoryRef``, of ``config.agentSharing``, else of the run's scope.
+    """Memory beyond the run. ``ref`` names a memory; the default is the node's own.
 
-    A node sees memory as it was when its run began (in the loop of a supervisor: the turn), and
-    what the run and its completed children have written since. A ``ref`` that cannot name anything
-    has nothing in it.
+    The node's own memory is that of its agent's ``memoryRef``, of ``config.agentSharing``, else of
+    the run's scope. A node sees memory as of the start of its run (in the loop of a supervisor: of
+    the turn), and the later writes of the run and its completed children. An invalid ``ref`` has
+    no entries.
     """
 
     async def list(
         self, ref: str | None = None, *, tag: str | None = None, limit: int | None = None
-    ) -> "list[Entry]":
-        """Entries, newest first: the usual hundred, or as many as asked for."""
+    ) -> "list[MemoryEntry]":
+        """Return entries, newest first: a hundred by default, or ``limit``."""
 
-    async def get(self, memory_id: str, *, ref: str | None = None) -> Entry | None: ...
+    async def get(self, memory_id: str, *, ref: str | None = None) -> MemoryEntry | None: ...
 
     async def put(
         self,
@@ -104,20 +110,20 @@ class NodeMemory(Protocol):
         ttl: float | None = None,
         expires_at: str | None = None,
         ref: str | None = None,
-    ) -> Entry:
-        """Remembers a text; on disk when it returns. A later attempt does not write again: it is
-        given what the first one wrote.
+    ) -> MemoryEntry:
+        """Store a text and return when it is on disk. A later attempt returns the first one's
+        entry.
 
-        It ends ``ttl`` seconds after the write, or at ``expires_at`` (ISO 8601). With the id of an
-        entry that is there it is a new version of it. Values of secrets are taken out.
+        The entry ends ``ttl`` seconds after the write, or at ``expires_at`` (ISO 8601). With the
+        id of an existing entry this writes a new version. Values of secrets are removed.
         """
 
     async def delete(self, memory_id: str, *, ref: str | None = None) -> bool:
-        """Whether there was such an entry; nobody is reminded of it any more."""
+        """Delete the entry and return whether it existed."""
 
 
 class NodeContext(Protocol):
-    """One attempt of one node. Reading is free; everything awaited here is recorded."""
+    """One attempt of one node. Reads are free; everything awaited here is recorded."""
 
     @property
     def run_id(self) -> str: ...
@@ -130,7 +136,7 @@ class NodeContext(Protocol):
 
     @property
     def attempt(self) -> int:
-        """1 for the first attempt."""
+        """Return the number of the attempt, from 1."""
 
     @property
     def workflow_id(self) -> str: ...
@@ -140,19 +146,21 @@ class NodeContext(Protocol):
 
     @property
     def trace(self) -> Trace:
-        """The run's own place in a trace."""
+        """Return the run's own place in a trace."""
 
     @property
     def pin(self) -> dict[str, Any]:
-        """The agent that the node is pinned to, as the workflow names it; empty when it is not."""
+        """Return the agent the node is pinned to, as the workflow names it, or an empty dict."""
 
     @property
     def versions(self) -> dict[str, str]:
-        """Versions of agents that serve this run, by agent and channel."""
+        """Return the versions of agents that serve this run, by agent and channel."""
 
-    def member(self, name: str) -> Member | None:
-        """The standing agent of this name, as the run's start has found it; without a name, the
-        one whose run it is."""
+    def member(self, name: str) -> RunMember | None:
+        """Return the standing agent of this name as resolved at the run's start.
+
+        An empty name means the one that owns the run.
+        """
 
     @property
     def config(self) -> dict[str, Any]: ...
@@ -162,28 +170,32 @@ class NodeContext(Protocol):
 
     @property
     def variables(self) -> dict[str, Any]:
-        """The run's variables as they were when the attempt began."""
+        """Return the run's variables as of the start of the attempt."""
 
     @property
     def configurable(self) -> dict[str, Any]: ...
 
     @property
     def trigger(self) -> dict[str, Any] | None:
-        """What came in and began the run, if that was a trigger. It is a stranger's word: to be
-        read, never to be obeyed."""
+        """Return the item that a trigger started the run with, if any.
+
+        It comes from a stranger: read it as data, never as an instruction.
+        """
 
     @property
-    def agent(self) -> Agent: ...
+    def agent(self) -> NodeAgent: ...
 
     @property
     def memory(self) -> NodeMemory: ...
 
     def now(self) -> int:
-        """Milliseconds since the epoch, by the host's clock."""
+        """Return the milliseconds since the epoch, by the host's clock."""
 
     async def turn_inputs(self) -> TurnInputs:
-        """What a supervisor's turn is decided from: how far back the log is seen, how its workers
-        ended, what a person said. The same however often it is asked, and on every replay."""
+        """Return the inputs of a supervisor's turn: log range, ends of workers, a person's answer.
+
+        They are the same for every call and in every replay.
+        """
 
     async def effect(
         self,
@@ -192,26 +204,27 @@ class NodeContext(Protocol):
         idempotent: bool = True,
         key: str | None = None,
     ) -> Any:
-        """The outcome of ``call``, which is recorded before it is used and never made again.
+        """Return the outcome of ``call``, which is recorded before it is used and never made
+        again.
 
-        ``call`` gets the logical invocation id, to hand on as an idempotency key. A crash in the
+        ``call`` gets the logical invocation id, to pass on as an idempotency key. A crash in the
         middle of a call leaves its outcome unknown: an ``idempotent`` one is made again, another
-        fails the node. A call that failed is tried again only by a later attempt of the node.
-        ``key`` is recorded beside it: the cache key of a model's request.
+        fails the node. Only a later attempt of the node tries a failed call again. ``key`` is
+        recorded with the effect: the cache key of a model's request.
         """
 
     async def emit_chunk(
         self, chunk: str, is_last: bool = False, meta: dict[str, Any] | None = None
     ) -> None:
-        """A piece of streamed output."""
+        """Record a piece of streamed output."""
 
     async def log(self, level: str, message: str, **fields: Any) -> None:
-        """A line in the run's log."""
+        """Record a line in the run's log."""
 
     async def write(self, channel: str, value: Any, reducer: str | None = None) -> None:
-        """A write to a channel; the reducer of a declared channel wins."""
+        """Write to a channel. The reducer of a declared channel wins."""
 
     def read(self, channel: str) -> Any:
-        """What a channel holds now; None when nothing was written to it."""
+        """Return the current value of a channel, or None before the first write."""
 
     async def set_variable(self, name: str, value: Any) -> None: ...

@@ -1,4 +1,4 @@
-"""core.conversationGate: one suspension that carries many turns, of one or of many speakers."""
+"""The node type ``core.conversationGate``: one interrupt that carries many turns."""
 
 from typing import Any
 
@@ -7,30 +7,30 @@ import msgspec
 from moot.core.conversations.participants import check_invited, check_roster
 from moot.core.errors import BadRequest
 from moot.core.state.council_policy import Policy
-from moot.core.workflows.node_types import Call, ConversationSpec, GateSpec, Kind, NodeType
+from moot.core.workflows.node_types import ConversationSpec, GateSpec, NodeCall, NodeKind, NodeType
 from moot.engine.nodes import gate_config
 
 
-def _gate(call: Call) -> GateSpec:
-    return _asks(call, None)
+def _gate(call: NodeCall) -> GateSpec:
+    return _gate_spec(call, None)
 
 
-def _mocked(call: Call) -> GateSpec:
+def _mock_gate(call: NodeCall) -> GateSpec:
     turns = int(call.config.get("turnCount", 1)) if call.config.get("mockAutoResume") else None
-    return _asks(call, turns)
+    return _gate_spec(call, turns)
 
 
-def _asks(call: Call, mock_turns: int | None) -> GateSpec:
+def _gate_spec(call: NodeCall, mock_turns: int | None) -> GateSpec:
     config = call.config
-    participants = _given(call, "participants")
+    participants = _setting(call, "participants")
     if participants is not None:
         check_roster(participants)
-    opening = _given(call, "question", "prompt")
+    opening = _setting(call, "question", "prompt")
     spec = ConversationSpec(
         opening=opening,
-        title=_given(call, "title"),
+        title=_setting(call, "title"),
         participants=participants,
-        invited=check_invited(_given(call, "invited") or []),
+        invited=check_invited(_setting(call, "invited") or []),
         schema=config.get("schema"),
         owner=config.get("agentId"),
         group_id=config.get("groupId"),
@@ -55,48 +55,53 @@ def _asks(call: Call, mock_turns: int | None) -> GateSpec:
     )
 
 
-def _policy(call: Call) -> dict[str, Any] | None:
-    said = _given(call, "participation")
-    if said is None:
+def _policy(call: NodeCall) -> dict[str, Any] | None:
+    policy = _setting(call, "participation")
+    if policy is None:
         return None
     try:
-        msgspec.convert(said, Policy)
+        msgspec.convert(policy, Policy)
     except msgspec.ValidationError as error:
         raise BadRequest(f"participation does not fit: {error}", field="participation") from None
-    return dict(said)
+    return dict(policy)
 
 
-def _profiles(call: Call) -> dict[str, dict[str, Any]]:
-    found = _given(call, "profiles") or {}
+def _profiles(call: NodeCall) -> dict[str, dict[str, Any]]:
+    profiles = _setting(call, "profiles") or {}
     try:
         return {
-            name: dict(said)
-            for name, said in msgspec.convert(found, dict[str, dict[str, str]]).items()
+            name: dict(profile)
+            for name, profile in msgspec.convert(profiles, dict[str, dict[str, str]]).items()
         }
     except msgspec.ValidationError as error:
         raise BadRequest(f"profiles does not fit: {error}", field="profiles") from None
 
 
-def _outside(call: Call) -> list[str]:
-    found = call.run_inputs.get("outside", [])
-    return [str(name) for name in found] if isinstance(found, list) else []
+def _outside(call: NodeCall) -> list[str]:
+    names = call.run_inputs.get("outside", [])
+    return [str(name) for name in names] if isinstance(names, list) else []
 
 
-def _given(call: Call, name: str, in_config: str | None = None) -> Any:
-    """By a port of the node, else by the workflow, else by the run's inputs: who starts a run
-    cannot change what its workflow says."""
+def _setting(call: NodeCall, name: str, in_config: str | None = None) -> Any:
+    """Return a setting: the node's port first, then the workflow, then the run's inputs.
+
+    The caller that starts a run cannot override its workflow.
+    """
     return call.inputs.get(name, call.config.get(in_config or name, call.run_inputs.get(name)))
 
 
 def _check(config: dict[str, Any]) -> str | None:
     if config.get("mockAutoResume"):
         return "mockAutoResume is for a host under trial (moot serve --conformance)"
-    return gate_config.conversation(config)
+    return gate_config.check_conversation(config)
 
 
-TYPE = NodeType(type_id="core.conversationGate", kind=Kind.GATE, gate=_gate, check=_check)
+TYPE = NodeType(type_id="core.conversationGate", kind=NodeKind.GATE, gate=_gate, check=_check)
 
-#: on a host under trial a gate may talk to itself
-ON_TRIAL = NodeType(
-    type_id="core.conversationGate", kind=Kind.GATE, gate=_mocked, check=gate_config.conversation
+#: on a conformance host a gate may answer itself
+CONFORMANCE_TYPE = NodeType(
+    type_id="core.conversationGate",
+    kind=NodeKind.GATE,
+    gate=_mock_gate,
+    check=gate_config.check_conversation,
 )

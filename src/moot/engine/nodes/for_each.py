@@ -1,18 +1,24 @@
-"""moot.forEach: one child run for each item, one after the other."""
+"""The node type ``moot.forEach``: one child run for each item, in order."""
 
 from typing import Any
 
 from moot.core.runs.readiness import PortProblem
-from moot.core.workflows.node_types import Call, ChildSpec, Kind, NodeType
+from moot.core.workflows.node_types import ChildSpec, NodeCall, NodeKind, NodeType
 from moot.engine.nodes.inputs import first_problem
-from moot.engine.nodes.loop import items_of, items_problem, limit_error, limit_of, limit_problem
+from moot.engine.nodes.loop import (
+    items_problem,
+    iteration_limit,
+    limit_error,
+    limit_problem,
+    loop_items,
+)
 from moot.engine.nodes.sub_workflow import check_child, child_spec
 
 NAMES = {"itemVariable": "item", "indexVariable": "index"}
 
 
-class _TooMany(PortProblem):
-    """Refused before the first child starts, rather than after the last one that fits."""
+class _TooManyItems(PortProblem):
+    """Raised before the first child starts, not after the last one that fits."""
 
     def __init__(self, limit: int) -> None:
         error = limit_error(limit)
@@ -20,12 +26,12 @@ class _TooMany(PortProblem):
         self.error = error
 
 
-def _child(call: Call, number: int) -> ChildSpec | None:
-    items = items_of(call)
+def _child(call: NodeCall, number: int) -> ChildSpec | None:
+    items = loop_items(call)
     if items is None:
         raise PortProblem("There is nothing to go through: set config.items or the input items.")
-    if len(items) > limit_of(call.config):
-        raise _TooMany(limit_of(call.config))
+    if len(items) > iteration_limit(call.config):
+        raise _TooManyItems(iteration_limit(call.config))
     if number >= len(items):
         return None
     item, index = (call.config.get(key, name) for key, name in NAMES.items())
@@ -45,4 +51,4 @@ def _check(config: dict[str, Any]) -> str | None:
     )
 
 
-TYPE = NodeType(type_id="moot.forEach", kind=Kind.CHILD, child=_child, check=_check)
+TYPE = NodeType(type_id="moot.forEach", kind=NodeKind.CHILD, child=_child, check=_check)

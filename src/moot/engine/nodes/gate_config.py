@@ -1,6 +1,6 @@
-"""What the configs of gates may say, checked when a workflow is registered.
+"""Check the configs of gates when a workflow is registered.
 
-Most of it is carried onto the wire as it is, so what does not fit the protocol must not get so far.
+Most of a config goes onto the wire unchanged, so that only values which fit the protocol may pass.
 """
 
 from typing import Annotated, Any, Literal, TypeVar
@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.core.json.schema import SchemaError, check
-from moot.core.state.council_policy import Policy, meaningless
+from moot.core.json.schema import SchemaError, check_schema
+from moot.core.state.council_policy import Policy, describe_unused_settings
 from moot.core.text.names import is_person
 
 #: a hundred years
@@ -22,11 +22,11 @@ Name = Annotated[str, Meta(min_length=1, max_length=256)]
 Count = Annotated[int, Meta(ge=1)]
 Schema = dict[str, Any] | UnsetType
 Words = list[str] | UnsetType
-Config = TypeVar("Config", bound=Struct)
+ConfigT = TypeVar("ConfigT", bound=Struct)
 
 
-class Wait(Struct, kw_only=True, rename="camel"):
-    """What every gate may have."""
+class GateConfig(Struct, kw_only=True, rename="camel"):
+    """The config keys of every gate."""
 
     timeout_ms: Annotated[int, Meta(ge=0, le=LONGEST_WAIT_MS)] | UnsetType = UNSET
     on_timeout: Literal["fail", "complete"] = "fail"
@@ -35,14 +35,18 @@ class Wait(Struct, kw_only=True, rename="camel"):
     answer_schema: Schema = UNSET
 
 
-class Audience(Struct, forbid_unknown_fields=True):
+class ApprovalAudience(Struct, forbid_unknown_fields=True):
+    """The people who may approve."""
+
     subjects: Words = UNSET
     groups: Words = UNSET
     roles: Words = UNSET
 
 
-class Approval(Wait, rename="camel"):
-    #: nothing is ever approved by waiting
+class ApprovalConfig(GateConfig, rename="camel"):
+    """The config of an approval gate."""
+
+    #: a timeout never approves
     on_timeout: Literal["fail"] = "fail"
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
@@ -55,31 +59,41 @@ class Approval(Wait, rename="camel"):
     override_bypasses_quorum: bool = False
     approver_group_refs: Words = UNSET
     approver_role_refs: Words = UNSET
-    audience: Audience | UnsetType = UNSET
+    audience: ApprovalAudience | UnsetType = UNSET
 
 
-class Question(Struct):
+class GateQuestion(Struct):
+    """One question of a clarification."""
+
     id: Text
     question: Text
     schema: Schema = UNSET
 
 
-class Clarification(Wait):
-    questions: Annotated[list[Question], Meta(min_length=1)]
+class ClarificationConfig(GateConfig):
+    """The config of a clarification gate."""
+
+    questions: Annotated[list[GateQuestion], Meta(min_length=1)]
     context_type: str | UnsetType = UNSET
 
 
-class ExternalEvent(Struct, forbid_unknown_fields=True, rename="camel"):
+class ExternalEventData(Struct, forbid_unknown_fields=True, rename="camel"):
+    """The data of an interrupt that waits for an external event."""
+
     event_type: Text
     correlation: dict[str, Any]
 
 
-class Custom(Struct, forbid_unknown_fields=True, rename="camel"):
+class CustomData(Struct, forbid_unknown_fields=True, rename="camel"):
+    """The data of a custom interrupt."""
+
     custom_kind: Text = "custom"
     payload: Any = None
 
 
-class Conversation(Wait, rename="camel"):
+class ConversationConfig(GateConfig, rename="camel"):
+    """The config of a conversation gate."""
+
     lifecycle: Literal["open-exchange-close"] | UnsetType = UNSET
     mock_auto_resume: bool = False
     turn_count: Annotated[int, Meta(ge=1, le=MOST_TURNS)] = 1
@@ -93,86 +107,86 @@ class Conversation(Wait, rename="camel"):
     outcome_schema: Schema = UNSET
 
 
-def read(config: dict[str, Any], type_: type[Config]) -> Config | str:
-    """The config as its type, or what is wrong with it."""
+def read_config(config: dict[str, Any], type_: type[ConfigT]) -> ConfigT | str:
+    """Return the config as its type, or the problem with it."""
     try:
-        found = msgspec.convert(config, type_)
+        parsed = msgspec.convert(config, type_)
     except msgspec.ValidationError as error:
         return str(error).replace("`$.", "`")
     for name in ("resume_schema", "answer_schema", "schema", "outcome_schema"):
-        if problem := unusable(getattr(found, name, UNSET)):
+        if problem := schema_problem(getattr(parsed, name, UNSET)):
             return f"{name}: {problem}"
-    return found
+    return parsed
 
 
-def unusable(schema: Schema) -> str | None:
-    """What is wrong with a JSON Schema."""
+def schema_problem(schema: Schema) -> str | None:
+    """Return the problem with a JSON Schema, or None."""
     if isinstance(schema, UnsetType):
         return None
     try:
-        check(schema)
+        check_schema(schema)
     except SchemaError as error:
         return str(error)
     return None
 
 
-def approval(config: dict[str, Any]) -> str | None:
-    found = read(config, Approval)
-    if isinstance(found, str):
-        return found
-    listed = [] if isinstance(found.approvers_list, UnsetType) else found.approvers_list
+def check_approval(config: dict[str, Any]) -> str | None:
+    parsed = read_config(config, ApprovalConfig)
+    if isinstance(parsed, str):
+        return parsed
+    listed = [] if isinstance(parsed.approvers_list, UnsetType) else parsed.approvers_list
     others = config.get("approverGroupRefs") or config.get("approverRoleRefs")
-    if listed and not others and found.required_approvals > len(set(listed)):
-        return f"requiredApprovals is {found.required_approvals}, approversList names fewer"
+    if listed and not others and parsed.required_approvals > len(set(listed)):
+        return f"requiredApprovals is {parsed.required_approvals}, approversList names fewer"
     return None
 
 
-def clarification(config: dict[str, Any]) -> str | None:
-    found = read(config, Clarification)
-    if isinstance(found, str):
-        return found
-    if len({question.id for question in found.questions}) < len(found.questions):
+def check_clarification(config: dict[str, Any]) -> str | None:
+    parsed = read_config(config, ClarificationConfig)
+    if isinstance(parsed, str):
+        return parsed
+    if len({question.id for question in parsed.questions}) < len(parsed.questions):
         return "every question needs an id of its own"
-    for question in found.questions:
-        if problem := unusable(question.schema):
+    for question in parsed.questions:
+        if problem := schema_problem(question.schema):
             return f"the schema of question '{question.id}': {problem}"
     return None
 
 
-def conversation(config: dict[str, Any]) -> str | None:
-    """A roster that is too large is refused when a run is created, not here (council fixtures)."""
-    found = read(config, Conversation)
-    if isinstance(found, str):
-        return found
-    if isinstance(found.agent_id, str) and is_person(found.agent_id):
+def check_conversation(config: dict[str, Any]) -> str | None:
+    """Check the config. Creating a run, not this check, refuses a roster that is too large."""
+    parsed = read_config(config, ConversationConfig)
+    if isinstance(parsed, str):
+        return parsed
+    if isinstance(parsed.agent_id, str) and is_person(parsed.agent_id):
         return "agentId is an agent's; a person speaks with a key"
-    if found.mock_auto_resume and found.turn_count > MOST_MOCK_TURNS:
+    if parsed.mock_auto_resume and parsed.turn_count > MOST_MOCK_TURNS:
         return f"turnCount is at most {MOST_MOCK_TURNS} with mockAutoResume"
-    return meaningless(config.get("participation", {}))
+    return describe_unused_settings(config.get("participation", {}))
 
 
-#: kinds of core.interrupt -> what their data must be
-DATA: dict[str, type[Struct]] = {
-    "approval": Approval,
-    "clarification": Clarification,
-    "external-event": ExternalEvent,
-    "custom": Custom,
+#: kind of core.interrupt -> the type of its data
+INTERRUPT_DATA: dict[str, type[Struct]] = {
+    "approval": ApprovalConfig,
+    "clarification": ClarificationConfig,
+    "external-event": ExternalEventData,
+    "custom": CustomData,
 }
 
 
-def interrupt(config: dict[str, Any]) -> str | None:
+def check_interrupt(config: dict[str, Any]) -> str | None:
     kind = config.get("kind", config.get("reason", "custom"))
     data = config.get("data", {})
-    if not isinstance(kind, str) or kind not in DATA:
-        return f"kind must be one of {', '.join(DATA)}"
+    if not isinstance(kind, str) or kind not in INTERRUPT_DATA:
+        return f"kind must be one of {', '.join(INTERRUPT_DATA)}"
     if not isinstance(data, dict):
         return "data must be an object"
-    wait = read(config, Wait)
+    wait = read_config(config, GateConfig)
     if isinstance(wait, str):
         return wait
     if kind == "clarification":
-        return clarification(data)
-    found = read(data, DATA[kind])
-    if isinstance(found, str):
-        return f"data: {found}"
-    return approval(data) if kind == "approval" else None
+        return check_clarification(data)
+    parsed = read_config(data, INTERRUPT_DATA[kind])
+    if isinstance(parsed, str):
+        return f"data: {parsed}"
+    return check_approval(data) if kind == "approval" else None

@@ -1,4 +1,7 @@
-"""core.loop: repeats expressions over items, a count or a condition, within a bound."""
+"""The node type ``core.loop``: repeat expressions within a bound.
+
+It repeats over items, a count or a condition.
+"""
 
 from collections.abc import Iterable
 from itertools import repeat
@@ -6,22 +9,27 @@ from typing import Any
 
 from moot.core.runs.readiness import PortProblem
 from moot.core.workflows.node_types import (
-    Call,
     Completed,
     Failed,
-    Kind,
+    NodeCall,
     NodeError,
+    NodeKind,
     NodeType,
     Outcome,
 )
-from moot.engine.nodes.inputs import evaluated, expression_problem, first_problem, is_whole
+from moot.engine.nodes.inputs import (
+    evaluate_expression,
+    expression_problem,
+    first_problem,
+    is_whole,
+)
 
 COUNTS = ("times", "count", "iterations")
 DEFAULT_LIMIT = 1000
 HIGHEST_LIMIT = 1000
 
 
-def limit_of(config: dict[str, Any]) -> int:
+def iteration_limit(config: dict[str, Any]) -> int:
     return int(config.get("maxIterations", DEFAULT_LIMIT))
 
 
@@ -32,8 +40,8 @@ def limit_problem(config: dict[str, Any]) -> str | None:
     return f"config.maxIterations must be a whole number from 1 to {HIGHEST_LIMIT}"
 
 
-def items_of(call: Call) -> list[Any] | None:
-    """The items to go through, if any were given. Raises PortProblem when they are no list."""
+def loop_items(call: NodeCall) -> list[Any] | None:
+    """Return the items to loop over, if any. Raise PortProblem when they are not a list."""
     items = call.config.get("items", call.inputs.get("items"))
     if items is not None and not isinstance(items, list):
         raise PortProblem(f"The items of loop '{call.node_id}' must be a list.")
@@ -49,23 +57,23 @@ def limit_error(limit: int) -> NodeError:
     )
 
 
-def _loop(call: Call) -> Outcome:
-    limit = limit_of(call.config)
-    passes = _Passes(call)
-    for item in _rounds(call):
-        if not passes.goes_on(item):
+def _loop(call: NodeCall) -> Outcome:
+    limit = iteration_limit(call.config)
+    state = _LoopState(call)
+    for item in _iterations(call):
+        if not state.should_continue(item):
             break
-        if passes.index == limit:
-            reached = {"nodeId": call.node_id, "iterations": limit, "limit": limit}
-            return Failed(limit_error(limit), because=(("workflow.loopback-limit", reached),))
-        passes.take(item)
-    outputs = {"iterations": passes.index, "results": passes.results}
-    return Completed(outputs, variables=passes.changed)
+        if state.index == limit:
+            payload = {"nodeId": call.node_id, "iterations": limit, "limit": limit}
+            return Failed(limit_error(limit), because=(("workflow.loopback-limit", payload),))
+        state.take(item)
+    outputs = {"iterations": state.index, "results": state.results}
+    return Completed(outputs, variables=state.changed)
 
 
-def _rounds(call: Call) -> Iterable[Any]:
-    """The items, or one None for each round of a counted or open loop."""
-    items = items_of(call)
+def _iterations(call: NodeCall) -> Iterable[Any]:
+    """Return the items, or one None for each round of a counted or open loop."""
+    items = loop_items(call)
     if items is not None:
         return items
     for key in COUNTS:
@@ -76,34 +84,34 @@ def _rounds(call: Call) -> Iterable[Any]:
     raise PortProblem("The loop has no bound: set config.items, config.times or config.while.")
 
 
-class _Passes:
-    """The loop's working copy of the variables, changed pass by pass."""
+class _LoopState:
+    """The loop's working copy of the variables, changed by each iteration."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: NodeCall) -> None:
         self.config = call.config
         self.variables = dict(call.variables)
         self.changed: dict[str, Any] = {}
         self.results: list[Any] = []
         self.index = 0
 
-    def goes_on(self, item: Any) -> bool:
+    def should_continue(self, item: Any) -> bool:
         source = self.config.get("while")
-        return source is None or bool(self._evaluated(source, item, "config.while"))
+        return source is None or bool(self._evaluate(source, item, "config.while"))
 
     def take(self, item: Any) -> None:
         if "collect" in self.config:
-            found = self._evaluated(self.config["collect"], item, "config.collect")
-            self.results.append(found)
+            collected = self._evaluate(self.config["collect"], item, "config.collect")
+            self.results.append(collected)
         for name, source in self.config.get("set", {}).items():
-            value = self._evaluated(source, item, f"config.set.{name}")
+            value = self._evaluate(source, item, f"config.set.{name}")
             self.variables[name] = self.changed[name] = value
         self.index += 1
 
-    def _evaluated(self, source: str, item: Any, place: str) -> Any:
+    def _evaluate(self, source: str, item: Any, place: str) -> Any:
         names = {"variables": self.variables, "index": self.index, "item": item}
-        if "results" in source:  # handing over a growing list each time would be quadratic
+        if "results" in source:  # passing a growing list each time would be quadratic
             names["results"] = self.results
-        return evaluated(source, names, f"{place}, iteration {self.index}")
+        return evaluate_expression(source, names, f"{place}, iteration {self.index}")
 
 
 def _check(config: dict[str, Any]) -> str | None:
@@ -135,4 +143,4 @@ def _set_problem(sets: Any) -> str | None:
     return first_problem(*(expression_problem(sources, key) for key in sources))
 
 
-TYPE = NodeType(type_id="core.loop", kind=Kind.INSTANT, instant=_loop, check=_check)
+TYPE = NodeType(type_id="core.loop", kind=NodeKind.INSTANT, instant=_loop, check=_check)

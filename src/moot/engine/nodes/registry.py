@@ -1,4 +1,4 @@
-"""The table of node types a host knows: built in, from installed packages, from a user's file."""
+"""The node types of a host: built-in, from packages, and from a user's file."""
 
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
@@ -8,119 +8,130 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from moot.agents.invocation.desk import Invoke, nobody
+from moot.agents.invocation.context import Invoke, no_agents
 from moot.config import user_files
-from moot.conformance import mock_providers
-from moot.conformance.mock_model import Programs
+from moot.conformance.mock_model import MockPrograms
 from moot.conformance.nodes import (
     call_prompt,
     memory_probe,
     mock_agent,
     structured_output,
 )
-from moot.conformance.nodes.delay import TYPES
+from moot.conformance.nodes.call_prompt import PROVIDERS
+from moot.conformance.nodes.suite import TYPES
 from moot.core.workflows.node_types import NodeType
 from moot.engine.nodes import (
     agent,
     agent_supervisor,
     approval_gate,
-    catch_up,
     channel_write,
-    clarification_gate,
     conditional,
+    control_nodes,
     conversation_gate,
     delay,
-    deployed,
     dispatch,
-    fail,
     for_each,
-    identity,
+    host_nodes,
     interrupt,
     loop,
-    merge,
-    noop,
-    parallel,
-    start_end,
     sub_workflow,
     supervisor,
     variables,
 )
+from moot.engine.nodes.control_nodes import (
+    FAIL_NODE,
+    IDENTITY_NODE,
+    MERGE_NODE,
+    NOOP_NODE,
+    PARALLEL_NODE,
+)
+from moot.engine.nodes.host_nodes import DEPLOYED
+from moot.engine.nodes.interrupt import CLARIFICATION_GATE
 from moot.engine.nodes.user import check_type_id
 
-GROUP = "moot.nodes"
+ENTRY_POINT_GROUP = "moot.nodes"
 
 BUILT_IN = (
-    *start_end.TYPES,
-    noop.TYPE,
-    identity.TYPE,
+    *control_nodes.START_AND_END_NODES,
+    NOOP_NODE,
+    IDENTITY_NODE,
     delay.TYPE,
-    fail.TYPE,
+    FAIL_NODE,
     conditional.TYPE,
     *variables.TYPES,
-    merge.TYPE,
-    parallel.TYPE,
+    MERGE_NODE,
+    PARALLEL_NODE,
     loop.TYPE,
     for_each.TYPE,
     channel_write.TYPE,
     sub_workflow.TYPE,
     approval_gate.TYPE,
-    clarification_gate.TYPE,
-    interrupt.TYPE,
+    CLARIFICATION_GATE,
+    interrupt.INTERRUPT,
     conversation_gate.TYPE,
     supervisor.TYPE,
     dispatch.TYPE,
 )
 
-CONFORMANCE = (
+CONFORMANCE_TYPES = (
     *TYPES,
     call_prompt.TYPE,
     mock_agent.TYPE,
-    conversation_gate.ON_TRIAL,
-    supervisor.ON_TRIAL,
+    conversation_gate.CONFORMANCE_TYPE,
+    supervisor.CONFORMANCE_TYPE,
     memory_probe.IDENTITY,
 )
 
-MOCK_PROVIDERS: tuple[str, ...] = tuple(mock_providers.PROVIDERS)
+MOCK_PROVIDERS: tuple[str, ...] = tuple(PROVIDERS)
 
 
-def built_in(
-    conformance: bool = False, programs: Programs | None = None, invoke: Invoke = nobody
+def built_in_types(
+    conformance: bool = False, programs: MockPrograms | None = None, invoke: Invoke = no_agents
 ) -> dict[str, NodeType]:
-    """The host's own types; those that only a test suite uses come with the flag, and with what
-    it tells the mock model to say. ``invoke`` is how agents are asked."""
-    asking = (agent.type_with(invoke), catch_up.type_with(invoke))
-    types: tuple[NodeType, ...] = (*BUILT_IN, *asking, deployed.TYPE)
+    """Return the host's own node types. ``invoke`` is used to ask agents.
+
+    With ``conformance``, types for the test suite are added; ``programs`` holds the answers of its
+    mock model.
+    """
+    agent_types = (agent.build_type(invoke), host_nodes.build_type(invoke))
+    types: tuple[NodeType, ...] = (*BUILT_IN, *agent_types, DEPLOYED)
     if conformance:
-        types += (*CONFORMANCE, structured_output.type_with(programs or Programs()))
-    found = {type_.type_id: type_ for type_ in types}
-    planned = found[supervisor.TYPE.type_id]
-    return {**found, planned.type_id: _led(planned, invoke, conformance)}
+        types += (
+            *CONFORMANCE_TYPES,
+            structured_output.structured_output_type(programs or MockPrograms()),
+        )
+    types_by_id = {type_.type_id: type_ for type_ in types}
+    plan_type = types_by_id[supervisor.TYPE.type_id]
+    return {**types_by_id, plan_type.type_id: _supervisor_type(plan_type, invoke, conformance)}
 
 
-def _led(planned: NodeType, invoke: Invoke, trial: bool) -> NodeType:
-    """A supervisor follows its plan, unless an agent decides."""
-    led = agent_supervisor.type_with(invoke)
+def _supervisor_type(planned: NodeType, invoke: Invoke, conformance: bool) -> NodeType:
+    """Return a type that follows its plan, unless an agent decides."""
+    agent_type = agent_supervisor.build_type(invoke)
     return replace(
-        planned, instead=lambda node: led if agent_supervisor.by_agent(node, trial) else None
+        planned,
+        instead=lambda node: (
+            agent_type if agent_supervisor.is_decided_by_agent(node, conformance) else None
+        ),
     )
 
 
-def from_entry_points() -> dict[str, NodeType]:
-    """The types of installed packages. Raises ValueError naming the entry that is broken."""
-    found: dict[str, NodeType] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        _add(found, _loaded(entry), f"entry point '{entry.name}' ({entry.value})")
-    return found
+def types_from_entry_points() -> dict[str, NodeType]:
+    """Return the types of installed packages. Raise ValueError that names a broken entry."""
+    types: dict[str, NodeType] = {}
+    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
+        _add_types(types, _load_types(entry), f"entry point '{entry.name}' ({entry.value})")
+    return types
 
 
-def from_file(path: Path | str) -> dict[str, NodeType]:
-    """The types of a user's file of @node functions. Raises ValueError naming the file."""
-    found: dict[str, NodeType] = {}
-    _add(found, _types_in(user_files.module(Path(path))), str(path))
-    return found
+def types_from_file(path: Path | str) -> dict[str, NodeType]:
+    """Return the types of a user's file. Raise ValueError that names the file."""
+    types: dict[str, NodeType] = {}
+    _add_types(types, _types_in(user_files.load_user_module(Path(path))), str(path))
+    return types
 
 
-def _loaded(entry: EntryPoint) -> list[NodeType]:
+def _load_types(entry: EntryPoint) -> list[NodeType]:
     try:
         return _types_in(entry.load())
     except (Exception, SystemExit) as error:
@@ -130,30 +141,30 @@ def _loaded(entry: EntryPoint) -> list[NodeType]:
         ) from error
 
 
-def _types_in(found: Any) -> list[NodeType]:
-    if isinstance(found, NodeType):
-        return [found]
-    if isinstance(found, ModuleType):
-        return _types_among(user_files.own(found))
-    if isinstance(found, (list, tuple)):
-        return [type_ for each in found for type_ in _types_in(each)]
-    if isinstance(marked := getattr(found, "node_type", None), NodeType):
+def _types_in(value: Any) -> list[NodeType]:
+    if isinstance(value, NodeType):
+        return [value]
+    if isinstance(value, ModuleType):
+        return _marked_types(user_files.list_own_definitions(value))
+    if isinstance(value, (list, tuple)):
+        return [type_ for each in value for type_ in _types_in(each)]
+    if isinstance(marked := getattr(value, "node_type", None), NodeType):
         return [marked]
-    raise TypeError(f"{found!r} is no node type, no list of them and no module")
+    raise TypeError(f"{value!r} is no node type, no list of them and no module")
 
 
-def _types_among(values: list[Any]) -> list[NodeType]:
-    """Each type once, also when the function has two names in its module."""
+def _marked_types(values: list[Any]) -> list[NodeType]:
+    """Return each type once, even when its function has two names in the module."""
     marks = (getattr(value, "node_type", None) for value in values)
     return list({id(mark): mark for mark in marks if isinstance(mark, NodeType)}.values())
 
 
-def _add(found: dict[str, NodeType], types: Iterable[NodeType], source: str) -> None:
+def _add_types(types_by_id: dict[str, NodeType], types: Iterable[NodeType], source: str) -> None:
     for type_ in types:
         try:
             check_type_id(type_.type_id)
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from None
-        if type_.type_id in found:
+        if type_.type_id in types_by_id:
             raise ValueError(f"{source}: node type '{type_.type_id}' is defined twice.")
-        found[type_.type_id] = type_
+        types_by_id[type_.type_id] = type_

@@ -1,24 +1,31 @@
-"""core.subWorkflow: hands work to one child run and waits for it."""
+"""The node type ``core.subWorkflow``: hand work to one child run and wait for it."""
 
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from moot.core.workflows.node_types import ATTESTED, Attest, Call, ChildSpec, Kind, NodeType
-from moot.core.workflows.peer_ids import is_away, parted
+from moot.core.workflows.node_types import (
+    ATTESTATION,
+    AttestationSpec,
+    ChildSpec,
+    NodeCall,
+    NodeKind,
+    NodeType,
+)
+from moot.core.workflows.peer_ids import is_peer_id, split_peer_id
 from moot.engine.nodes.inputs import first_problem, mapping_problem
 
 ON_FAILURE = ("fail-parent", "absorb")
 
 
-def child_spec(call: Call, extra: dict[str, Any]) -> ChildSpec:
-    """The child the config describes; ``extra`` seeds variables besides the mapped ones."""
+def child_spec(call: NodeCall, extra: dict[str, Any]) -> ChildSpec:
+    """Return the child that the config describes. ``extra`` sets more of its variables."""
     config = call.config
-    wanted: dict[str, str] = config.get("inputMapping", {})
-    known = call.variables
-    seed = {mine: known[theirs] for mine, theirs in wanted.items() if theirs in known}
-    unset = (mine for mine in wanted if mine not in seed and mine not in extra)
+    mapping: dict[str, str] = config.get("inputMapping", {})
+    variables = call.variables
+    seed = {mine: variables[theirs] for mine, theirs in mapping.items() if theirs in variables}
+    unset = (mine for mine in mapping if mine not in seed and mine not in extra)
     return ChildSpec(
         workflow_id=config["workflowId"],
         seed={**seed, **extra},
@@ -43,7 +50,7 @@ def _workflow_problem(config: dict[str, Any]) -> str | None:
     name = config.get("workflowId")
     if not isinstance(name, str) or not name:
         return "config.workflowId must name the workflow to run"
-    if is_away(name) and parted(name) is None:
+    if is_peer_id(name) and split_peer_id(name) is None:
         return "config.workflowId must be PEER/WORKFLOW where it names one on another host"
     return None
 
@@ -60,11 +67,13 @@ def _waiting_problem(config: dict[str, Any]) -> str | None:
     return None
 
 
-def _child(call: Call, number: int) -> ChildSpec | None:
+def _child(call: NodeCall, number: int) -> ChildSpec | None:
     if number:
         return None
-    spec, asked = child_spec(call, {}), call.config.get(ATTESTED)
-    return replace(spec, attest=msgspec.convert(asked, Attest)) if asked else spec
+    spec, attestation = child_spec(call, {}), call.config.get(ATTESTATION)
+    return (
+        replace(spec, attest=msgspec.convert(attestation, AttestationSpec)) if attestation else spec
+    )
 
 
 def _check(config: dict[str, Any]) -> str | None:
@@ -72,19 +81,19 @@ def _check(config: dict[str, Any]) -> str | None:
 
 
 def _attestation_problem(config: dict[str, Any]) -> str | None:
-    asked = config.get(ATTESTED, {})
-    if asked and is_away(config["workflowId"]):
+    attestation = config.get(ATTESTATION, {})
+    if attestation and is_peer_id(config["workflowId"]):
         return (
-            f"config.{ATTESTED} is for workflows of this host: '{config['workflowId']}' runs on"
+            f"config.{ATTESTATION} is for workflows of this host: '{config['workflowId']}' runs on"
             " another one. Run it without, and put an approval after it"
         )
     try:
-        msgspec.convert(asked, Attest)
+        msgspec.convert(attestation, AttestationSpec)
     except msgspec.ValidationError as error:
-        return f"config.{ATTESTED} does not fit: {error}"
+        return f"config.{ATTESTATION} does not fit: {error}"
     return None
 
 
 TYPE = NodeType(
-    type_id="core.subWorkflow", kind=Kind.CHILD, child=_child, check=_check, attests=True
+    type_id="core.subWorkflow", kind=NodeKind.CHILD, child=_child, check=_check, attests=True
 )

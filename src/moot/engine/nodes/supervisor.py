@@ -1,28 +1,36 @@
-"""core.orchestrator.supervisor: decides, turn by turn, who works next, what a person is asked,
-and when it is enough.
+"""The node type ``core.orchestrator.supervisor`` with a plan.
 
-Here it follows a plan: a list of decisions, or expressions that pick one by the state of the run.
+It decides each turn: which worker is next, a question to a person, or the end. The plan is a list
+of decisions, or rules that pick one by the state of the run.
 """
 
 from typing import Any
 
 from moot.core.errors import BadRequest
-from moot.core.interrupts.escalations import ratified
+from moot.core.interrupts.escalations import parse_ratification
 from moot.core.workflows import expressions
-from moot.core.workflows.node_types import Call, Decided, Failed, Kind, NodeError, NodeType, Outcome
-from moot.core.workflows.supervisor_orders import order_of
+from moot.core.workflows.node_types import (
+    Decided,
+    Failed,
+    NodeCall,
+    NodeError,
+    NodeKind,
+    NodeType,
+    Outcome,
+)
+from moot.core.workflows.supervisor_decisions import parse_decision
 
 DONE = {"kind": "terminate", "reason": "goal-reached"}
 PLANS = ("plan", "mockDispatchPlan", "mockDecisions")
 
-#: what a supervisor without a plan does on a host under trial
-TRIAL = [{"kind": "next-worker", "nextWorkerIds": ["conformance-noop"]}, DONE]
+#: the plan of a supervisor without one, on a conformance host
+CONFORMANCE_PLAN = [{"kind": "next-worker", "nextWorkerIds": ["conformance-noop"]}, DONE]
 
 
-def _decide(call: Call) -> Outcome:
-    agent = agent_of(call)
+def _decide(call: NodeCall) -> Outcome:
+    agent = supervisor_agent_id(call)
     if call.answer:
-        return ratified_by(call)
+        return ratified_outcome(call)
     assert call.turn is not None
     if "mockPendingDecision" in call.config and not call.turn.own:
         return Decided(
@@ -30,27 +38,27 @@ def _decide(call: Call) -> Outcome:
             decision=call.config["mockPendingDecision"],
             confidence=call.config.get("mockConfidence"),
         )
-    return Decided(agent_id=agent, decision=_next(call))
+    return Decided(agent_id=agent, decision=_next_decision(call))
 
 
-def ratified_by(call: Call) -> Outcome:
-    """A decision that was held back until a person had looked at it."""
+def ratified_outcome(call: NodeCall) -> Outcome:
+    """Return the outcome of a decision that waited for a person."""
     answer = call.answer[0]
-    decision = ratified(answer, None)
+    decision = parse_ratification(answer, None)
     if decision is None:
         error = NodeError(
             code="decision_rejected", message="A person rejected the decision.", retryable=False
         )
         return Failed(error)
-    agent = answer.get("agentId") or agent_of(call)
+    agent = answer.get("agentId") or supervisor_agent_id(call)
     return Decided(agent_id=agent, decision=decision, ratified=True)
 
 
-def agent_of(call: Call) -> str:
+def supervisor_agent_id(call: NodeCall) -> str:
     return str(call.config.get("agentId") or call.agent_id or f"supervisor-{call.node_id}")
 
 
-def _next(call: Call) -> Any:
+def _next_decision(call: NodeCall) -> Any:
     assert call.turn is not None
     turn = call.turn
     for rule in call.config.get("rules", ()):
@@ -62,30 +70,30 @@ def _next(call: Call) -> Any:
             "workers": turn.workers,
             "answer": turn.answer[0] if turn.answer else None,
         }
-        if expressions.evaluate(rule["when"], names) is True:
+        if expressions.evaluate_expression(rule["when"], names) is True:
             return rule["decision"]
     plan = plan_of(call.config)
     if plan is None:
-        plan = [] if call.config.get("rules") else TRIAL
+        plan = [] if call.config.get("rules") else CONFORMANCE_PLAN
     return plan[turn.own] if turn.own < len(plan) else DONE
 
 
 def plan_of(config: dict[str, Any]) -> list[Any] | None:
     for name in PLANS:
         if name in config:
-            found: list[Any] = config[name]
-            return found
+            plan: list[Any] = config[name]
+            return plan
     return None
 
 
-def check(config: dict[str, Any]) -> str | None:
+def check_config(config: dict[str, Any]) -> str | None:
     plan = plan_of(config)
     if plan is None and "rules" not in config and "mockPendingDecision" not in config:
         return "a supervisor needs a plan: a list of decisions, or rules {when, decision}"
-    return check_on_trial(config)
+    return check_conformance_config(config)
 
 
-def check_on_trial(config: dict[str, Any]) -> str | None:
+def check_conformance_config(config: dict[str, Any]) -> str | None:
     plan = plan_of(config)
     if plan is not None and not isinstance(plan, list):
         return "plan must be a list of decisions"
@@ -97,15 +105,15 @@ def check_on_trial(config: dict[str, Any]) -> str | None:
     cap = config.get("iterationCap", 1)
     if not isinstance(cap, int) or isinstance(cap, bool) or cap < 1:
         return "iterationCap must be a whole number from 1"
-    return _mistake([*(plan or []), *(rule["decision"] for rule in rules)], rules)
+    return _decision_problem([*(plan or []), *(rule["decision"] for rule in rules)], rules)
 
 
-def _mistake(decisions: list[Any], rules: list[dict[str, Any]]) -> str | None:
+def _decision_problem(decisions: list[Any], rules: list[dict[str, Any]]) -> str | None:
     try:
         for decision in decisions:
-            order_of(decision)
+            parse_decision(decision)
         for rule in rules:
-            expressions.check(str(rule["when"]))
+            expressions.check_expression(str(rule["when"]))
     except BadRequest as refusal:
         return refusal.message
     except expressions.ExpressionError as error:
@@ -114,11 +122,14 @@ def _mistake(decisions: list[Any], rules: list[dict[str, Any]]) -> str | None:
 
 
 TYPE = NodeType(
-    type_id="core.orchestrator.supervisor", kind=Kind.INSTANT, instant=_decide, check=check
-)
-ON_TRIAL = NodeType(
     type_id="core.orchestrator.supervisor",
-    kind=Kind.INSTANT,
+    kind=NodeKind.INSTANT,
     instant=_decide,
-    check=check_on_trial,
+    check=check_config,
+)
+CONFORMANCE_TYPE = NodeType(
+    type_id="core.orchestrator.supervisor",
+    kind=NodeKind.INSTANT,
+    instant=_decide,
+    check=check_conformance_config,
 )

@@ -1,4 +1,7 @@
-"""@node: a function of the user's becomes a node type. Nothing is registered on import."""
+"""The decorator ``@node``, which makes a user's function a node type.
+
+Nothing is registered on import.
+"""
 
 import inspect
 import re
@@ -8,24 +11,24 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from moot.blocking import in_thread
-from moot.core.workflows.definition import TYPE_ID
+from moot.blocking import run_in_thread
 from moot.core.workflows.node_types import (
-    Call,
     Completed,
     Failed,
-    Kind,
+    NodeCall,
+    NodeKind,
     NodeType,
     Outcome,
-    copied,
-    recordable,
+    copy_json,
+    recordable_outcome,
 )
+from moot.core.workflows.schema import TYPE_ID
 from moot.engine.nodes.context import NodeContext
-from moot.engine.nodes.inputs import refused
+from moot.engine.nodes.inputs import permanent_failure
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-#: the first word of type ids that only the host defines
+#: first words of type ids that only the host may define
 RESERVED = ("core", "openwop", "moot")
 CONTEXT = "ctx"
 
@@ -38,32 +41,32 @@ def node(
     requires: tuple[str, ...] = (),
     pure: bool = False,
 ) -> Callable[[Function], Function]:
-    """Makes a function a node type: parameters are filled from the inputs, then the config.
+    """Make a function a node type. Its parameters are filled from the inputs, then the config.
 
-    A dict it returns is the outputs; any other JSON value is the output ``output``. ``timeout``
-    is in seconds. A ``pure`` function must give the same answer for the same arguments, at once.
+    A returned dict is the outputs; any other JSON value is the output ``output``. ``timeout`` is
+    in seconds. A ``pure`` function must return the same answer for the same arguments, at once.
     """
     check_type_id(type_id)
 
     def decorate(function: Function) -> Function:
         signature = _Signature(type_id, function, pure)
-        found = NodeType(
+        node_type = NodeType(
             type_id=type_id,
-            kind=Kind.INSTANT if pure else Kind.ACTIVITY,
+            kind=NodeKind.INSTANT if pure else NodeKind.ACTIVITY,
             instant=_instant(function, signature) if pure else None,
             activity=None if pure else _activity(function, signature),
             requires=tuple(requires),
             retries=retries,
             timeout_ms=0 if timeout is None else max(1, int(timeout * 1000)),
         )
-        function.node_type = found  # type: ignore[attr-defined]
+        function.node_type = node_type  # type: ignore[attr-defined]
         return function
 
     return decorate
 
 
 def check_type_id(type_id: str) -> None:
-    """Raises ValueError when a user may not define this type id."""
+    """Raise ValueError when a user may not define this type id."""
     if not re.fullmatch(TYPE_ID.strip("^$"), type_id):
         raise ValueError(f"'{type_id}' is not a node type id; write it like 'acme.shout'.")
     if type_id.split(".", 1)[0] in RESERVED:
@@ -75,7 +78,7 @@ def check_type_id(type_id: str) -> None:
 
 
 class _Signature:
-    """What a function wants to be called with."""
+    """The parameters of a user's function."""
 
     def __init__(self, type_id: str, function: Callable[..., Any], pure: bool) -> None:
         self.parameters = dict(inspect.signature(function).parameters)
@@ -92,47 +95,53 @@ class _Signature:
             raise ValueError(f"Node '{type_id}' is pure: it can be neither async nor use 'ctx'.")
 
     def arguments(self, inputs: dict[str, Any], config: dict[str, Any]) -> dict[str, Any] | Failed:
-        given = {**config, **inputs}
-        found: dict[str, Any] = {}
+        values = {**config, **inputs}
+        arguments: dict[str, Any] = {}
         for name, parameter in self.parameters.items():
-            if name in given:
+            if name in values:
                 try:
-                    found[name] = self._converted(name, given[name])
+                    arguments[name] = self._converted(name, values[name])
                 except msgspec.ValidationError as error:
-                    return refused("validation_error", f"Input '{name}': {error}.", input=name)
+                    return permanent_failure(
+                        "validation_error", f"Input '{name}': {error}.", input=name
+                    )
             elif parameter.default is parameter.empty:
-                return refused("input_unresolved", f"Input '{name}' is missing.", input=name)
+                return permanent_failure(
+                    "input_unresolved", f"Input '{name}' is missing.", input=name
+                )
         if self.rest:
-            known = {*self.parameters, CONTEXT}
-            found.update({name: value for name, value in given.items() if name not in known})
-        return found
+            parameter_names = {*self.parameters, CONTEXT}
+            arguments.update(
+                {name: value for name, value in values.items() if name not in parameter_names}
+            )
+        return arguments
 
     def _converted(self, name: str, value: Any) -> Any:
         return msgspec.convert(value, self.hints[name]) if name in self.hints else value
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations values can be checked against; the others are left alone."""
+    """Return the annotations that values can be checked against."""
     try:
         hints = typing.get_type_hints(function, include_extras=True)
-    except NameError:  # an annotation that exists only for type checkers
+    except NameError:  # an annotation for type checkers only
         return {}
-    return {name: hint for name, hint in hints.items() if _checkable(hint)}
+    return {name: hint for name, hint in hints.items() if _is_checkable(hint)}
 
 
-def _checkable(hint: Any) -> bool:
+def _is_checkable(hint: Any) -> bool:
     try:
         return not isinstance(msgspec.inspect.type_info(hint), msgspec.inspect.CustomType)
     except TypeError:
         return False
 
 
-def _instant(function: Callable[..., Any], signature: _Signature) -> Callable[[Call], Outcome]:
-    def instant(call: Call) -> Outcome:
-        arguments = signature.arguments(copied(call.inputs), copied(call.config))
+def _instant(function: Callable[..., Any], signature: _Signature) -> Callable[[NodeCall], Outcome]:
+    def instant(call: NodeCall) -> Outcome:
+        arguments = signature.arguments(copy_json(call.inputs), copy_json(call.config))
         if isinstance(arguments, Failed):
             return arguments
-        return recordable(outcome_of(function(**arguments)))
+        return recordable_outcome(outcome_from_value(function(**arguments)))
 
     return instant
 
@@ -146,19 +155,19 @@ def _activity(
             return arguments
         if signature.wants_context:
             arguments[CONTEXT] = ctx
-        return outcome_of(await _called(function, arguments))
+        return outcome_from_value(await _call_function(function, arguments))
 
     return activity
 
 
-async def _called(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+async def _call_function(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if inspect.iscoroutinefunction(function):
         return await function(**arguments)
-    return await in_thread(function, arguments)
+    return await run_in_thread(function, arguments)
 
 
-def outcome_of(value: Any) -> Outcome:
-    """What a function's return value means."""
+def outcome_from_value(value: Any) -> Outcome:
+    """Return the outcome that a function's return value means."""
     if isinstance(value, (Completed, Failed)):
         return value
     if value is None:
@@ -166,5 +175,7 @@ def outcome_of(value: Any) -> Outcome:
     try:
         plain = msgspec.to_builtins(value, str_keys=True)
     except (TypeError, ValueError, RecursionError) as error:
-        return refused("output_not_json", f"The node returned what JSON cannot say: {error}")
+        return permanent_failure(
+            "output_not_json", f"The node returned what JSON cannot say: {error}"
+        )
     return Completed(plain if isinstance(plain, dict) else {"output": plain})

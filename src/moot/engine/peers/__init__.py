@@ -1,1 +1,1 @@
-"""peers."""
+"""Child runs on other hosts."""

@@ -1,33 +1,33 @@
-"""What is asked of another host, and what its answers are good for."""
+"""Requests to another host, and checks of its answers."""
 
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from moot.core.json.nesting import too_deep
-from moot.core.state.remote_children import Abroad
+from moot.core.json.nesting import is_too_deep
+from moot.core.state.remote_children import RemoteChild
 from moot.core.state.status import Status
 from moot.core.trace import Trace
 from moot.core.workflows import peer_ids
 from moot.core.workflows.node_types import NodeError
-from moot.core.workflows.peer_ids import RUN_ID, Origin
+from moot.core.workflows.peer_ids import RUN_ID, PeerOrigin
 from moot.engine.peers import http
-from moot.engine.peers.http import Answer, Call, NoAnswer, Nonsense
+from moot.engine.peers.http import InvalidAnswer, NoAnswer, PeerAnswer, PeerCall
 
-#: answers after which the same may be asked again: too much, or broken, for the moment
-PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-#: of these, those that say it was not even begun
-UNHEARD = frozenset({425, 429})
-GONE = frozenset({404, 410})
+#: statuses after which the same request may be sent again
+RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+#: statuses of these that say the request was not started
+NOT_BEGUN_STATUSES = frozenset({425, 429})
+GONE_STATUSES = frozenset({404, 410})
 IN_FLIGHT = "idempotency_in_flight"
-LONGEST_WORD = 500
+MOST_ERROR_CHARS = 500
 
 
-class Trouble(Exception):
-    """Why another host did not do what it was asked.
+class PeerError(Exception):
+    """The reason why another host did not do as requested.
 
-    ``passing``: asking again may help. ``sent``: it may have done it all the same.
+    ``passing``: a retry may help. ``sent``: the host may have done it all the same.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class Trouble(Exception):
 
     @property
     def gone(self) -> bool:
-        return self.status in GONE
+        return self.status in GONE_STATUSES
 
 
 class Peer:
-    """Another host: where it is, and the key to it, which is shown to nobody else."""
+    """Another host: its address, and the key to it, which only this host gets to see."""
 
     def __init__(self, name: str, url: str, key: str | None) -> None:
         self.name, self.url, self._key = name, url.rstrip("/"), key
@@ -52,91 +52,97 @@ class Peer:
 
     def call(
         self, method: str, path: str, trace: Trace, headers: dict[str, str], body: bytes = b""
-    ) -> Call:
-        sent = {"Accept": "application/json", "traceparent": trace.traceparent}
+    ) -> PeerCall:
+        request_headers = {"Accept": "application/json", "traceparent": trace.traceparent}
         if trace.state:
-            sent["tracestate"] = trace.state
+            request_headers["tracestate"] = trace.state
         if self._key:
-            sent["Authorization"] = f"Bearer {self._key}"
-        return Call(self.url, method, path, sent | headers, body)
+            request_headers["Authorization"] = f"Bearer {self._key}"
+        return PeerCall(self.url, method, path, request_headers | headers, body)
 
-    async def ask(self, call: Call) -> Answer:
+    async def ask(self, call: PeerCall) -> PeerAnswer:
         try:
-            return await http.ask(call)
+            return await http.send_call(call)
         except NoAnswer as nothing:
-            raise self.silent(nothing) from nothing
-        except Nonsense as nonsense:
-            raise self.nonsense(str(nonsense)) from nonsense
+            raise self.unreachable_error(nothing) from nothing
+        except InvalidAnswer as nonsense:
+            raise self.invalid_answer_error(str(nonsense)) from nonsense
 
-    def silent(self, nothing: NoAnswer) -> Trouble:
-        said = f"Host '{self.name}' cannot be reached: {nothing}."
-        return Trouble(self.error("peer_unreachable", said), passing=True, sent=nothing.sent)
+    def unreachable_error(self, nothing: NoAnswer) -> PeerError:
+        message = f"Host '{self.name}' cannot be reached: {nothing}."
+        return PeerError(self.error("peer_unreachable", message), passing=True, sent=nothing.sent)
 
-    def nonsense(self, what: str) -> Trouble:
-        said = f"Host '{self.name}' gives answers that cannot be used: {what}."
-        return Trouble(self.error("peer_answer_invalid", said), sent=True)
+    def invalid_answer_error(self, what: str) -> PeerError:
+        problem_text = f"Host '{self.name}' gives answers that cannot be used: {what}."
+        return PeerError(self.error("peer_answer_invalid", problem_text), sent=True)
 
-    def refusal(self, answer: Answer) -> Trouble:
-        """A status that is no success, and what was said with it."""
+    def refusal_error(self, answer: PeerAnswer) -> PeerError:
+        """Return the error for a status that is not a success."""
         status = answer.status
         if 300 <= status < 400:
-            return self.nonsense(f"it answered {status} and points elsewhere")
-        code, message = _said(answer)
-        if status in PASSING or code == IN_FLIGHT:
-            said = f"Host '{self.name}' cannot do it now: it answered {status}."
-            error = self.error("peer_unreachable", said, status=status)
-            sent = status not in UNHEARD
-            return Trouble(error, passing=True, sent=sent, status=status)
-        said = f"Host '{self.name}' refused with {status} {code}: {message}"
-        return Trouble(self.error("peer_refused", said, status=status, code=code), status=status)
+            return self.invalid_answer_error(f"it answered {status} and points elsewhere")
+        code, message = _refusal_text(answer)
+        if status in RETRYABLE_STATUSES or code == IN_FLIGHT:
+            text = f"Host '{self.name}' cannot do it now: it answered {status}."
+            error = self.error("peer_unreachable", text, status=status)
+            sent = status not in NOT_BEGUN_STATUSES
+            return PeerError(error, passing=True, sent=sent, status=status)
+        text = f"Host '{self.name}' refused with {status} {code}: {message}"
+        return PeerError(self.error("peer_refused", text, status=status, code=code), status=status)
 
     def error(self, kind: str, message: str, **details: Any) -> NodeError:
         return NodeError(code=kind, message=message, details={"peer": self.name, **details})
 
 
-class Known(Struct, frozen=True):
-    """What another host says of itself: its id, and how long it remembers answers, in ms."""
+class PeerInfo(Struct, frozen=True):
+    """Facts from a host's discovery document: its id, and how long it keeps answers."""
 
     host_id: str = ""
     remembers_ms: int = 86_400_000
 
 
-async def discovered(peer: Peer, trace: Trace) -> Known:
-    """Raises Trouble when nobody is there; a document that says nothing useful is none."""
+async def discover_peer(peer: Peer, trace: Trace) -> PeerInfo:
+    """Return the host's facts; an unusable document counts as empty.
+
+    Raise PeerError when the host cannot be reached.
+    """
     answer = await peer.ask(peer.call("GET", peer_ids.WELL_KNOWN, trace, {}))
-    if answer.status in PASSING:
-        raise peer.refusal(answer)
+    if answer.status in RETRYABLE_STATUSES:
+        raise peer.refusal_error(answer)
     try:
-        said = _parsed(answer)
-        model = said.get("multiAgent", {}).get("executionModel", {})
+        document = _parse_object(answer)
+        model = document.get("multiAgent", {}).get("executionModel", {})
         host_id = model.get("crossHostCausation", {}).get("hostId", "")
-        seconds = said.get("idempotency", {}).get("layer1RetentionSeconds", 86_400)
+        seconds = document.get("idempotency", {}).get("layer1RetentionSeconds", 86_400)
     except (ValueError, AttributeError):
-        return Known()
-    known = isinstance(host_id, str) and peer_ids.HOST_ID.fullmatch(host_id)
-    lasting = seconds if isinstance(seconds, int) and 0 < seconds < 86_400 else 86_400
-    return Known(host_id if known else "", lasting * 1000)
+        return PeerInfo()
+    is_host_id = isinstance(host_id, str) and peer_ids.HOST_ID.fullmatch(host_id)
+    retention = seconds if isinstance(seconds, int) and 0 < seconds < 86_400 else 86_400
+    return PeerInfo(host_id if is_host_id else "", retention * 1000)
 
 
-async def create(peer: Peer, entry: Abroad, name: str, origin: Origin, trace: Trace) -> str:
-    """The run that was begun for this name; asked again, the same one. Raises Trouble."""
+async def create_remote_run(
+    peer: Peer, entry: RemoteChild, name: str, origin: PeerOrigin, trace: Trace
+) -> str:
+    """Create the run of this name and return its id; a repeat returns the same one. Raise
+    PeerError."""
     body = msgspec.json.encode({"workflowId": entry.workflow_id, "inputs": entry.inputs})
-    headers = {"Idempotency-Key": name, peer_ids.HEADER: peer_ids.written(origin)}
+    headers = {"Idempotency-Key": name, peer_ids.HEADER: peer_ids.format_origin(origin)}
     call = peer.call("POST", "/v1/runs", trace, headers, body)
     answer = await peer.ask(call)
     if not 200 <= answer.status < 300:
-        raise peer.refusal(answer)
+        raise peer.refusal_error(answer)
     try:
-        child = _parsed(answer).get("runId")
+        child = _parse_object(answer).get("runId")
     except ValueError as error:
-        raise peer.nonsense(str(error)) from None
+        raise peer.invalid_answer_error(str(error)) from None
     if not isinstance(child, str) or not RUN_ID.fullmatch(child):
-        raise peer.nonsense("it does not name the run it has begun")
+        raise peer.invalid_answer_error("it does not name the run it has begun")
     return child
 
 
-class Shown(Struct, frozen=True, rename="camel"):
-    """What is needed of the snapshot of a run."""
+class RemoteRun(Struct, frozen=True, rename="camel"):
+    """The fields that are needed from the snapshot of a run."""
 
     run_id: str
     status: Status
@@ -146,67 +152,68 @@ class Shown(Struct, frozen=True, rename="camel"):
     tree_runs: Any = None
 
     def used(self, lent: int) -> int:
-        """How many runs it has led to, itself among them: all it might, unless its host says."""
+        """Return how many runs it has led to, itself included. Without a valid count, all it
+        could."""
         most = max(1, lent)
-        told = self.tree_runs if type(self.tree_runs) is int else most
-        return min(max(1, told), most)
+        count = self.tree_runs if type(self.tree_runs) is int else most
+        return min(max(1, count), most)
 
     def failure(self) -> dict[str, Any] | None:
-        """The error in the closed form that a log has for it."""
+        """Return the error with only the keys that a log has for it."""
         if self.error is None:
             return None
-        return {key: str(self.error.get(key, ""))[:LONGEST_WORD] for key in ("code", "message")}
+        return {key: str(self.error.get(key, ""))[:MOST_ERROR_CHARS] for key in ("code", "message")}
 
 
-_shown = msgspec.json.Decoder(Shown)
+_remote_run_decoder = msgspec.json.Decoder(RemoteRun)
 
 
-async def snapshot(peer: Peer, child: str, trace: Trace) -> Shown:
-    """The child as it is now. Raises Trouble."""
+async def read_remote_run(peer: Peer, child: str, trace: Trace) -> RemoteRun:
+    """Return the child's current snapshot. Raise PeerError."""
     answer = await peer.ask(peer.call("GET", f"/v1/runs/{child}", trace, {}))
     if answer.status != 200:
-        raise peer.refusal(answer)
-    if too_deep(answer.body):
-        raise peer.nonsense("it is nested too deeply")
+        raise peer.refusal_error(answer)
+    if is_too_deep(answer.body):
+        raise peer.invalid_answer_error("it is nested too deeply")
     try:
-        found = _shown.decode(answer.body)
+        remote_run = _remote_run_decoder.decode(answer.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise peer.nonsense(f"the run cannot be read ({str(error)[:200]})") from None
-    if found.run_id != child:
-        raise peer.nonsense("it shows another run")
-    return found
+        raise peer.invalid_answer_error(f"the run cannot be read ({str(error)[:200]})") from None
+    if remote_run.run_id != child:
+        raise peer.invalid_answer_error("it shows another run")
+    return remote_run
 
 
-async def cancel(peer: Peer, child: str, name: str, reason: str, trace: Trace) -> None:
-    """Raises Trouble; one that has ended already is as good as cancelled."""
+async def cancel_remote_run(peer: Peer, child: str, name: str, reason: str, trace: Trace) -> None:
+    """Cancel the child. Raise PeerError; an ended child counts as cancelled."""
     body = msgspec.json.encode({"reason": reason})
     headers = {"Idempotency-Key": f"{name}-stop"}
     call = peer.call("POST", f"/v1/runs/{child}/cancel", trace, headers, body)
     answer = await peer.ask(call)
     if not 200 <= answer.status < 300:
-        raise peer.refusal(answer)
+        raise peer.refusal_error(answer)
 
 
-def _parsed(answer: Answer) -> dict[str, Any]:
-    """Raises ValueError where there is no object."""
-    if too_deep(answer.body):
+def _parse_object(answer: PeerAnswer) -> dict[str, Any]:
+    """Return the JSON object of the answer. Raise ValueError when it has none."""
+    if is_too_deep(answer.body):
         raise ValueError("it is nested too deeply")
     try:
-        found = msgspec.json.decode(answer.body)
+        value = msgspec.json.decode(answer.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise ValueError("it is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise ValueError("it is no object")  # noqa: TRY004 - of the text, not of the caller
-    return found
+    return value
 
 
-def _said(answer: Answer) -> tuple[str, str]:
-    """The code and the sentence of a refusal, cut to what a log may hold."""
+def _refusal_text(answer: PeerAnswer) -> tuple[str, str]:
+    """Return the code and message of a refusal, cut to the length that a log may hold."""
     try:
-        said = _parsed(answer)
+        body = _parse_object(answer)
     except ValueError:
         return "", "it does not say why"
-    code, message = said.get("error", ""), said.get("message", "")
+    code, message = body.get("error", ""), body.get("message", "")
     if not isinstance(code, str) or not isinstance(message, str):
         return "", "it does not say why"
-    return code[:100], message[:LONGEST_WORD]
+    return code[:100], message[:MOST_ERROR_CHARS]

@@ -1,7 +1,7 @@
-"""Calls to other hosts: one connection for each, everything bounded, nothing believed.
+"""HTTP calls to other hosts: one connection each, everything bounded and checked.
 
-What comes back may be slow, huge or no HTTP at all. A redirect is an answer like any other and is
-not followed; certificates are checked.
+The other side may be slow, send too much or not speak HTTP. Redirects are not followed, and
+certificates are checked.
 """
 
 import asyncio
@@ -15,33 +15,33 @@ from urllib.parse import urlsplit
 import httptools
 
 CONNECT_SECONDS = 10.0
-#: for a whole answer, and between two pieces of a stream: hosts comment at least every 30 s
+#: for a whole answer, and between two pieces of a stream; hosts send a comment every 30 s
 ANSWER_SECONDS = 30.0
 SILENCE_SECONDS = 75.0
 MOST_HEAD_BYTES = 65_536
 MOST_BODY_BYTES = 4 * 1_048_576
-PIECE = 65_536
+READ_BYTES = 65_536
 
 
 class NoAnswer(Exception):
-    """Nothing came back. ``sent``: the other side may have got the request."""
+    """No answer came back. ``sent``: the other side may have received the request."""
 
     def __init__(self, why: str, sent: bool) -> None:
         super().__init__(why)
         self.sent = sent
 
 
-class Nonsense(Exception):
-    """Something came back that is no answer."""
+class InvalidAnswer(Exception):
+    """The other side sent something that is not a valid answer."""
 
 
-class Answer(NamedTuple):
+class PeerAnswer(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
 
 
-class Call(NamedTuple):
+class PeerCall(NamedTuple):
     """One request; ``path`` is below the address of the host."""
 
     url: str
@@ -51,49 +51,49 @@ class Call(NamedTuple):
     body: bytes = b""
 
 
-async def ask(call: Call) -> Answer:
-    """The whole answer. Raises NoAnswer or Nonsense."""
+async def send_call(call: PeerCall) -> PeerAnswer:
+    """Return the whole answer. Raise NoAnswer or InvalidAnswer."""
     try:
-        async with asyncio.timeout(CONNECT_SECONDS + ANSWER_SECONDS), _sent(call) as coming:
+        async with asyncio.timeout(CONNECT_SECONDS + ANSWER_SECONDS), _open_call(call) as answer:
             pieces, size = [], 0
-            async for piece in coming.body():
+            async for piece in answer.body():
                 pieces.append(piece)
                 size += len(piece)
                 if size > MOST_BODY_BYTES:
-                    raise Nonsense(f"it answered with more than {MOST_BODY_BYTES} bytes")
-            return Answer(coming.status, coming.headers, b"".join(pieces))
+                    raise InvalidAnswer(f"it answered with more than {MOST_BODY_BYTES} bytes")
+            return PeerAnswer(answer.status, answer.headers, b"".join(pieces))
     except TimeoutError:
         raise NoAnswer("it did not answer in time", True) from None
 
 
 @asynccontextmanager
-async def listening(call: Call) -> AsyncIterator["Coming"]:
-    """An answer while it still comes. Raises NoAnswer or Nonsense, also later on."""
-    async with _sent(call) as coming:
-        yield coming
+async def open_answer(call: PeerCall) -> AsyncIterator["IncomingAnswer"]:
+    """Yield the answer while it is still arriving. Raise NoAnswer or InvalidAnswer, also later."""
+    async with _open_call(call) as answer:
+        yield answer
 
 
 @asynccontextmanager
-async def _sent(call: Call) -> AsyncIterator["Coming"]:
-    """The head of the answer is there; the connection lasts as long as the block."""
-    reader, writer = await _connected(call.url)
+async def _open_call(call: PeerCall) -> AsyncIterator["IncomingAnswer"]:
+    """Yield the answer once its head is there. The connection lasts as long as the block."""
+    reader, writer = await _connect(call.url)
     try:
-        writer.write(_head(call) + call.body)
-        coming = Coming(reader)
+        writer.write(_request_head(call) + call.body)
+        answer = IncomingAnswer(reader)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await writer.drain()
-                await coming.head()
+                await answer.head()
         except TimeoutError:
             raise NoAnswer("it did not answer in time", True) from None
         except OSError as error:
-            raise NoAnswer(_why(error), True) from error
-        yield coming
+            raise NoAnswer(_connection_error(error), True) from error
+        yield answer
     finally:
         writer.transport.abort()
 
 
-async def _connected(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     parts = urlsplit(url)
     secure = parts.scheme == "https"
     try:
@@ -101,25 +101,25 @@ async def _connected(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWrit
             return await asyncio.open_connection(
                 parts.hostname,
                 parts.port or (443 if secure else 80),
-                ssl=_trust() if secure else None,
+                ssl=_tls_context() if secure else None,
             )
     except TimeoutError:
         raise NoAnswer("it could not be reached in time", False) from None
-    except (OSError, UnicodeError) as error:  # a certificate that is not trusted is an OSError
-        raise NoAnswer(_why(error), False) from error
+    except (OSError, UnicodeError) as error:  # an untrusted certificate is an OSError
+        raise NoAnswer(_connection_error(error), False) from error
 
 
 @cache
-def _trust() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _why(error: Exception) -> str:
+def _connection_error(error: Exception) -> str:
     reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or str(error)
     return f"the connection failed ({str(reason)[:200] or type(error).__name__})"
 
 
-def _head(call: Call) -> bytes:
+def _request_head(call: PeerCall) -> bytes:
     parts = urlsplit(call.url)
     headers = {
         "Host": parts.netloc,
@@ -136,8 +136,8 @@ def _head(call: Call) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
 
-class Coming:
-    """An answer on its way, read piece by piece."""
+class IncomingAnswer:
+    """An answer that is read piece by piece."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
@@ -152,10 +152,10 @@ class Coming:
         while not self._headed:
             self._size += await self._more()
             if self._size > MOST_HEAD_BYTES and not self._headed:
-                raise Nonsense("the head of its answer does not end")
+                raise InvalidAnswer("the head of its answer does not end")
 
     async def body(self, silence: float = SILENCE_SECONDS) -> AsyncIterator[bytes]:
-        """Its pieces; after so many seconds without one there is no answer any more."""
+        """Yield the pieces. Raise NoAnswer after ``silence`` seconds without one."""
         while True:
             while self._pieces:
                 yield self._pieces.pop(0)
@@ -167,7 +167,7 @@ class Coming:
             except TimeoutError:
                 raise NoAnswer("it fell silent", True) from None
             except OSError as error:
-                raise NoAnswer(_why(error), True) from error
+                raise NoAnswer(_connection_error(error), True) from error
             if ended and not self._complete and self._bounded():
                 raise NoAnswer("the connection was cut", True)
             if ended:
@@ -177,7 +177,7 @@ class Coming:
         return "content-length" in self.headers or "transfer-encoding" in self.headers
 
     async def _more(self) -> int:
-        data = await self._reader.read(PIECE)
+        data = await self._reader.read(READ_BYTES)
         if not data:
             if not self._headed:
                 raise NoAnswer("the connection was cut", True)
@@ -186,17 +186,17 @@ class Coming:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             if not self._complete:
-                raise Nonsense("what it says is not HTTP") from error
+                raise InvalidAnswer("what it says is not HTTP") from error
         return len(data)
 
-    # -- what the parser finds -------------------------------------------------------------------
+    # -- callbacks of the parser -------------------------------------------------------------------
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
-        if self.status >= 200:  # else the real one is still to come
+        if self.status >= 200:  # an interim status precedes the real one
             self._headed = True
         else:
             self.headers = {}

@@ -1,5 +1,8 @@
-"""Child runs on other hosts: asked for, followed, stopped. What is owed comes from the log of the
-parent, so that a crash on either side only means to ask again."""
+"""Create, follow and stop child runs on other hosts.
+
+The owed steps come from the parent's log, so that after a crash on either side the host only asks
+again.
+"""
 
 import asyncio
 import logging
@@ -15,17 +18,17 @@ from moot.core.errors import MootError, Unavailable
 from moot.core.events import event_id
 from moot.core.runs.child_outputs import ChildEnded
 from moot.core.state import remote_children
-from moot.core.state.remote_children import CREATE, FOLLOW, Abroad
+from moot.core.state.remote_children import CREATE, FOLLOW, RemoteChild
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.core.supervisors.peer_answers import PeerFound, PeerRefused, PeerStopped
-from moot.core.trace import Trace, of_run, within
+from moot.core.trace import Trace, call_trace, run_trace
 from moot.core.workflows.node_types import NodeError
-from moot.core.workflows.peer_ids import SLASH, WELL_KNOWN, Origin
+from moot.core.workflows.peer_ids import SLASH, WELL_KNOWN, PeerOrigin
 from moot.engine.head import Head
 from moot.engine.peers import calls
-from moot.engine.peers.calls import Known, Peer, Shown, Trouble
-from moot.engine.peers.watch import Watch
+from moot.engine.peers.calls import Peer, PeerError, PeerInfo, RemoteRun
+from moot.engine.peers.watch import RemoteRunWatch
 from moot.store.protocol import Append, Batch
 
 if TYPE_CHECKING:
@@ -35,32 +38,32 @@ log = logging.getLogger("moot.engine")
 
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 30.0
-#: how long a child that is not wanted is looked for, in ms
+#: how long the host tries to stop an unwanted child, in ms
 STOP_PATIENCE_MS = 86_400_000
-#: of the time another host remembers answers, so much is relied on
+#: the share of another host's retention that this host relies on
 SAFE_SHARE = 0.95
-KNOWN_MS = 300_000
+PEER_INFO_MS = 300_000
 MOST_CALLS = 64
 MOST_STREAMS = 512
 
 
-def pauses() -> Iterator[float]:
-    """Seconds between two tries: doubling, bounded."""
+def retry_pauses() -> Iterator[float]:
+    """Yield the seconds between two tries: doubling, with an upper bound."""
     pause = FIRST_PAUSE
     while True:
         yield pause
         pause = min(pause * 2, LONGEST_PAUSE)
 
 
-class Job(Struct, frozen=True):
+class RemoteRunJob(Struct, frozen=True):
     """One child on another host, and the run that wants it."""
 
     tenant: str
     run_id: str
     name: str
-    entry: Abroad
+    entry: RemoteChild
     trace: Trace
-    #: the state's place after its last event: for a run that has ended, that of its whole log
+    #: the sequence after the last folded event; for an ended run, the length of its log
     next_sequence: int = 0
 
     @property
@@ -68,22 +71,22 @@ class Job(Struct, frozen=True):
         return f"{self.entry.peer}{SLASH}{self.entry.workflow_id}"
 
 
-class Peers:
-    """The hosts that are known, and the tasks that see to children there."""
+class RemoteRuns:
+    """The known hosts, and the tasks for child runs there."""
 
     def __init__(self, host: "Host") -> None:
         self._host = host
         self._since = host.clock.millis()
         self._peers: dict[str, Peer] = {}
         self.host_id = ""
-        #: where this host can be reached, as far as it knows
+        #: the address at which other hosts reach this one, if known
         self.address = ""
         self.patience_ms = 600_000
-        self._known: dict[str, tuple[int, Known]] = {}
+        self._known: dict[str, tuple[int, PeerInfo]] = {}
         self._running: dict[str, dict[tuple[str, str], asyncio.Task[None]]] = {}
-        #: names that another host may have been asked for in vain
+        #: names of requests that another host may have received without an answer
         self._sent: set[str] = set()
-        #: names of runs that have ended, whose children elsewhere know it
+        #: ended run -> names of requests whose remote children are stopped
         self._done: dict[str, set[str]] = {}
         self._calls = asyncio.Semaphore(MOST_CALLS)
         self._streams = asyncio.Semaphore(MOST_STREAMS)
@@ -96,9 +99,9 @@ class Peers:
         self._host.flows.peers = frozenset(self._peers)
 
     def tend(self, head: Head, owed: list[tuple[str, str]]) -> None:
-        """Begin what is owed and not under way, end what is not owed any more.
+        """Start steps that are owed and not under way, and cancel those that are no longer owed.
 
-        ``owed`` is on disk; what has been decided since then may have made it needless.
+        ``owed`` is on disk. A later decision may have made a step needless.
         """
         run = head.run
         if not owed and run.run_id not in self._running:
@@ -108,9 +111,9 @@ class Peers:
             mine.pop(key).cancel()
             if run.terminal and not owed:
                 self._sent.discard(key[0])
-        now = set(remote_children.owed(run))
+        now = set(remote_children.pending_remote_children(run))
         for name, what in owed:
-            if what == FOLLOW:  # its child is known
+            if what == FOLLOW:  # the child's id is known now
                 self._sent.discard(name)
             if (name, what) not in mine and (name, what) in now:
                 job = self._job(run, name)
@@ -120,12 +123,12 @@ class Peers:
         else:
             self._running.pop(run.run_id, None)
 
-    def _job(self, run: Run, name: str) -> Job:
-        trace = within(of_run(run.run_id, run.trace), name)
+    def _job(self, run: Run, name: str) -> RemoteRunJob:
+        trace = call_trace(run_trace(run.run_id, run.trace), name)
         entry = replace(run.abroad[name])
-        return Job(run.tenant, run.run_id, name, entry, trace, run.next_sequence)
+        return RemoteRunJob(run.tenant, run.run_id, name, entry, trace, run.next_sequence)
 
-    async def _work(self, job: Job, what: str) -> None:
+    async def _work(self, job: RemoteRunJob, what: str) -> None:
         try:
             if what == CREATE:
                 await self._create(job)
@@ -144,88 +147,88 @@ class Peers:
             if not mine:
                 self._running.pop(job.run_id, None)
 
-    async def _say(self, job: Job, command: Command) -> None:
-        """In a task of its own: what follows from it may end the one that says it."""
+    async def _send_command(self, job: RemoteRunJob, command: Command) -> None:
+        """Send the command from its own task, because its consequences may cancel this one."""
         handled = self._host.handle(job.tenant, job.run_id, command)
         await asyncio.shield(self._host.tasks.start(handled))
 
-    # -- begin -------------------------------------------------------------------------------
+    # -- create -------------------------------------------------------------------------------
 
-    async def _create(self, job: Job) -> None:
+    async def _create(self, job: RemoteRunJob) -> None:
         until = job.entry.asked_at + self.patience_ms
-        for pause in pauses():
+        for pause in retry_pauses():
             try:
-                child, known = await self._created(job)
-            except Trouble as trouble:
+                child, info = await self._request_run(job)
+            except PeerError as trouble:
                 if not trouble.passing or self._host.clock.millis() >= until:
-                    await self._refused(job, trouble)
+                    await self._report_refusal(job, trouble)
                     return
             else:
-                await self._say(
+                await self._send_command(
                     job,
                     PeerFound(
                         ask_id=job.name,
                         child_run=child,
-                        host_id=known.host_id,
+                        host_id=info.host_id,
                         at=self._host.clock.millis(),
                     ),
                 )
                 return
             await asyncio.sleep(pause)
 
-    async def _refused(self, job: Job, trouble: Trouble) -> None:
+    async def _report_refusal(self, job: RemoteRunJob, trouble: PeerError) -> None:
         command = PeerRefused(
             ask_id=job.name,
             error=trouble.error,
-            unsure=self._maybe_there(job),
+            unsure=self._may_exist(job),
             at=self._host.clock.millis(),
         )
-        await self._say(job, command)
+        await self._send_command(job, command)
 
-    def _maybe_there(self, job: Job) -> bool:
-        """Whether the other host may have begun a run that nobody here has heard of."""
+    def _may_exist(self, job: RemoteRunJob) -> bool:
+        """Return whether the other host may have started a run that this host does not know."""
         return job.name in self._sent or job.entry.asked_at < self._since
 
-    async def _created(self, job: Job) -> tuple[str, Known]:
-        """Asks under the same name each time, for as long as the other host remembers names."""
+    async def _request_run(self, job: RemoteRunJob) -> tuple[str, PeerInfo]:
+        """Create the run under the same name each time, while the host remembers it."""
         peer = self._peer(job)
-        known = await self._discovered(peer, job.trace)
+        info = await self._discover(peer, job.trace)
         age = self._host.clock.millis() - job.entry.asked_at
-        if self._maybe_there(job) and age > SAFE_SHARE * known.remembers_ms:
-            said = f"Whether host '{peer.name}' has begun the run is not known; look there."
-            raise Trouble(peer.error("peer_outcome_unknown", said, askId=job.name))
-        before = job.name in self._sent
-        self._sent.add(job.name)  # and it stays there when this task is cancelled in the middle
+        if self._may_exist(job) and age > SAFE_SHARE * info.remembers_ms:
+            message = f"Whether host '{peer.name}' has begun the run is not known; look there."
+            raise PeerError(peer.error("peer_outcome_unknown", message, askId=job.name))
+        was_sent = job.name in self._sent
+        self._sent.add(job.name)  # it stays there when this task is cancelled
         try:
             async with self._calls:
                 origin = self._origin(job)
-                child = await calls.create(peer, job.entry, job.name, origin, job.trace)
-        except Trouble as trouble:
-            if not trouble.sent and not before:
+                child = await calls.create_remote_run(peer, job.entry, job.name, origin, job.trace)
+        except PeerError as trouble:
+            if not trouble.sent and not was_sent:
                 self._sent.discard(job.name)
             raise
-        return child, known
+        return child, info
 
-    def _peer(self, job: Job) -> Peer:
+    def _peer(self, job: RemoteRunJob) -> Peer:
         peer = self._peers.get(job.entry.peer)
         if peer is None:
             name = job.entry.peer
             message = f"Host '{name}' is not configured here any more; name it with --peer."
             error = NodeError(code="peer_unknown", message=message, details={"peer": name})
-            raise Trouble(error, passing=True)
+            raise PeerError(error, passing=True)
         return peer
 
-    async def _discovered(self, peer: Peer, trace: Trace) -> Known:
+    async def _discover(self, peer: Peer, trace: Trace) -> PeerInfo:
         now = self._host.clock.millis()
-        at, known = self._known.get(peer.name, (0, Known()))
-        if not at or now - at > KNOWN_MS:
+        at, info = self._known.get(peer.name, (0, PeerInfo()))
+        if not at or now - at > PEER_INFO_MS:
             async with self._calls:
-                known = await calls.discovered(peer, trace)
-            self._known[peer.name] = now, known
-        return known
+                info = await calls.discover_peer(peer, trace)
+            self._known[peer.name] = now, info
+        return info
 
-    def _origin(self, job: Job) -> Origin:
-        return Origin(
+    def _origin(self, job: RemoteRunJob) -> PeerOrigin:
+        return PeerOrigin(
             run_id=job.run_id,
             host_id=self.host_id,
             well_known_url=self.address.rstrip("/") + WELL_KNOWN,
@@ -237,34 +240,37 @@ class Peers:
 
     # -- follow ------------------------------------------------------------------------------
 
-    async def _follow(self, job: Job) -> None:
-        """As long as the run lives and the other host is only away. What is wrong with it must
-        be followed by a good answer within its time; that it was away meanwhile is none."""
-        watch: Watch | None = None
-        wrong: int | None = None
-        waits = pauses()
+    async def _follow(self, job: RemoteRunJob) -> None:
+        """Follow the child as long as the run lives and the other host is only unreachable.
+
+        A wrong answer must be followed by a good one within ``patience_ms``. Unreachable time does
+        not count as an answer.
+        """
+        watch: RemoteRunWatch | None = None
+        wrong_since: int | None = None
+        waits = retry_pauses()
         while True:
             try:
                 watch = watch or self._watch(job)
                 watch.moved = False
-                shown = await watch.once(self._streams)
-                wrong = None
-                if shown is not None:
-                    await self._ended(job, shown, watch.ended_by)
+                remote_run = await watch.once(self._streams)
+                wrong_since = None
+                if remote_run is not None:
+                    await self._report_end(job, remote_run, watch.ended_by)
                     return
-            except Trouble as trouble:
+            except PeerError as trouble:
                 now = self._host.clock.millis()
-                wrong = wrong if trouble.passing else wrong or now
-                late = wrong is not None and now - wrong >= self.patience_ms
+                wrong_since = wrong_since if trouble.passing else wrong_since or now
+                late = wrong_since is not None and now - wrong_since >= self.patience_ms
                 if trouble.gone or (late and not trouble.passing):
-                    await self._lost(job, trouble)
+                    await self._report_lost(job, trouble)
                     return
-                _note(job, trouble, "A child on another host is waited for: %s")
+                _log_trouble(job, trouble, "A child on another host is waited for: %s")
             if watch is not None and watch.moved:
-                waits = pauses()
+                waits = retry_pauses()
             await asyncio.sleep(next(waits))
 
-    def _watch(self, job: Job) -> Watch:
+    def _watch(self, job: RemoteRunJob) -> RemoteRunWatch:
         assert job.entry.child is not None
         child = job.entry.child
 
@@ -275,33 +281,35 @@ class Peers:
                 workflow_id=job.worker,
                 status=status.value,
             )
-            await self._say(job, command)
+            await self._send_command(job, command)
 
-        return Watch(self._peer(job), child, job.trace, changed)
+        return RemoteRunWatch(self._peer(job), child, job.trace, changed)
 
-    async def _ended(self, job: Job, shown: Shown, ended_by: str | None) -> None:
-        known = ended_by is not None and bool(job.entry.host_id)
-        away = job.entry.host_id != self.host_id
-        await self._over(
+    async def _report_end(
+        self, job: RemoteRunJob, remote_run: RemoteRun, ended_by: str | None
+    ) -> None:
+        has_cause = ended_by is not None and bool(job.entry.host_id)
+        is_elsewhere = job.entry.host_id != self.host_id
+        await self._send_end(
             job,
             ChildEnded(
                 node_id=job.entry.node_id,
                 child_run=str(job.entry.child),
-                status=shown.status.value,
+                status=remote_run.status.value,
                 at=self._host.clock.millis(),
-                variables=shown.variables,
-                outputs=shown.outputs or {},
-                error=shown.failure(),
-                runs=shown.used(job.entry.tree),
-                cause=ended_by if known and away else None,
+                variables=remote_run.variables,
+                outputs=remote_run.outputs or {},
+                error=remote_run.failure(),
+                runs=remote_run.used(job.entry.tree),
+                cause=ended_by if has_cause and is_elsewhere else None,
                 cause_host=job.entry.host_id,
             ),
         )
 
-    async def _lost(self, job: Job, trouble: Trouble) -> None:
-        """For its parent the child has failed; it may be there still."""
+    async def _report_lost(self, job: RemoteRunJob, trouble: PeerError) -> None:
+        """Report the child as failed to its parent, although it may still exist."""
         error: NodeError = trouble.error
-        await self._over(
+        await self._send_end(
             job,
             ChildEnded(
                 node_id=job.entry.node_id,
@@ -314,58 +322,58 @@ class Peers:
             ),
         )
 
-    async def _over(self, job: Job, command: ChildEnded) -> None:
+    async def _send_end(self, job: RemoteRunJob, command: ChildEnded) -> None:
         parent = await self._host.runs.head(job.tenant, job.run_id)
-        await self._say(job, replace(command, sealed=parent.sealed))
+        await self._send_command(job, replace(command, sealed=parent.sealed))
 
     # -- stop --------------------------------------------------------------------------------
 
-    async def _stop(self, job: Job) -> None:
+    async def _stop(self, job: RemoteRunJob) -> None:
         outcome = "stopped"
         if job.name not in self._done.get(job.run_id, ()):
-            outcome = await self._told(job)
+            outcome = await self._stop_child(job)
         self._sent.discard(job.name)
         head = await self._host.runs.head(job.tenant, job.run_id)
         if not head.run.terminal:
-            await self._say(job, PeerStopped(ask_id=job.name, outcome=outcome))
+            await self._send_command(job, PeerStopped(ask_id=job.name, outcome=outcome))
             return
         done = self._done.setdefault(job.run_id, set())
         done.add(job.name)
-        if done >= {name for name, _ in remote_children.owed(head.run)}:
+        if done >= {name for name, _ in remote_children.pending_remote_children(head.run)}:
             await self._forget(job)
 
-    async def _told(self, job: Job) -> str:
-        """What came of it: ``stopped``, ``never-begun`` or ``given-up``."""
+    async def _stop_child(self, job: RemoteRunJob) -> str:
+        """Stop the child and return ``stopped``, ``never-begun`` or ``given-up``."""
         until = job.entry.stop_at + STOP_PATIENCE_MS
         child = job.entry.child
-        waits = pauses()
+        waits = retry_pauses()
         while True:
-            if child is None and not self._maybe_there(job):
+            if child is None and not self._may_exist(job):
                 return "never-begun"
             try:
-                if child is None:  # the answer was never heard: the name leads to the same run
-                    child, _ = await self._created(job)
-                await self._cancelled(job, child)
+                if child is None:  # the answer was lost; the name leads to the same run
+                    child, _ = await self._request_run(job)
+                await self._cancel_child(job, child)
                 return "stopped"
-            except Trouble as trouble:
+            except PeerError as trouble:
                 if child is not None and trouble.gone:
                     return "stopped"
                 if child is None and trouble.error.code == "peer_refused":
                     return "never-begun"
                 hopeless = child is None and not trouble.passing
                 if hopeless or self._host.clock.millis() >= until:
-                    _note(job, trouble, "A child on another host could not be stopped: %s")
+                    _log_trouble(job, trouble, "A child on another host could not be stopped: %s")
                     return "given-up"
-                _note(job, trouble, "A child on another host is to be stopped: %s")
+                _log_trouble(job, trouble, "A child on another host is to be stopped: %s")
             await asyncio.sleep(next(waits))
 
-    async def _cancelled(self, job: Job, child: str) -> None:
+    async def _cancel_child(self, job: RemoteRunJob, child: str) -> None:
         peer = self._peer(job)
         async with self._calls:
-            await calls.cancel(peer, child, job.name, str(job.entry.stop), job.trace)
+            await calls.cancel_remote_run(peer, child, job.name, str(job.entry.stop), job.trace)
 
-    async def _forget(self, job: Job) -> None:
-        """A run that has ended is owed nothing more; its log is closed, its row of work is not."""
+    async def _forget(self, job: RemoteRunJob) -> None:
+        """Delete the work row of an ended run that is owed nothing more. Its log is closed."""
         settled = Append(
             tenant=job.tenant, run_id=job.run_id, first=job.next_sequence, events=[], work=None
         )
@@ -373,6 +381,6 @@ class Peers:
         self._done.pop(job.run_id, None)
 
 
-def _note(job: Job, trouble: Trouble, sentence: str) -> None:
+def _log_trouble(job: RemoteRunJob, trouble: PeerError, sentence: str) -> None:
     about = {"action": "peer.trouble", "run_id": job.run_id, "code": trouble.error.code}
     log.warning(sentence, trouble, extra=about)

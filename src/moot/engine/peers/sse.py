@@ -1,20 +1,20 @@
-"""Frames of an event stream, out of the pieces they arrive in."""
+"""Parse server-sent events from another host."""
 
 from typing import NamedTuple
 
-#: one event is never longer than this, or it is not one
+#: a longer frame is refused
 MOST_FRAME_BYTES = 4 * 1_048_576
 
 
-class Frame(NamedTuple):
+class PeerFrame(NamedTuple):
     id: str
     event: str
     data: bytes
 
 
-class Frames:
-    """Fed with bytes, gives whole frames; comments are skipped. Raises ValueError when a frame
-    does not end."""
+class PeerFrameParser:
+    """Turns bytes into whole frames and skips comments. Raise ValueError when a frame does not
+    end."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -22,20 +22,20 @@ class Frames:
         self._data: list[bytes] = []
         self._size = 0
 
-    def feed(self, piece: bytes) -> list[Frame]:
+    def feed(self, piece: bytes) -> list[PeerFrame]:
         self._rest += piece
-        found: list[Frame] = []
+        frames: list[PeerFrame] = []
         *lines, self._rest = self._rest.split(b"\n")
         for line in lines:
-            self._line(line.rstrip(b"\r"), found)
+            self._line(line.rstrip(b"\r"), frames)
         if self._size + len(self._rest) > MOST_FRAME_BYTES:
             raise ValueError("a frame of its stream does not end")
-        return found
+        return frames
 
-    def _line(self, line: bytes, found: list[Frame]) -> None:
+    def _line(self, line: bytes, frames: list[PeerFrame]) -> None:
         if not line:
             if self._data:
-                found.append(Frame(self._id, self._event, b"\n".join(self._data)))
+                frames.append(PeerFrame(self._id, self._event, b"\n".join(self._data)))
             self._event, self._data, self._size = "", [], 0
             return
         field, _, value = line.partition(b":")

@@ -1,4 +1,4 @@
-"""Following a child run on another host: by its stream of events, else by looking now and then."""
+"""Follow a child run on another host, by its event stream or else by polling."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -11,121 +11,121 @@ from moot.core.events import TERMINAL_TYPES
 from moot.core.state.status import TERMINAL, Status
 from moot.core.trace import Trace
 from moot.engine.peers import calls, http
-from moot.engine.peers.calls import Peer, Shown
-from moot.engine.peers.http import NoAnswer, Nonsense
-from moot.engine.peers.sse import Frame, Frames
+from moot.engine.peers.calls import Peer, RemoteRun
+from moot.engine.peers.http import InvalidAnswer, NoAnswer
+from moot.engine.peers.sse import PeerFrame, PeerFrameParser
 
-#: events after which a run may have another status
-TURNS = TERMINAL_TYPES | {
+#: events that may change the status of a run
+STATUS_EVENTS = TERMINAL_TYPES | {
     "run.paused", "run.resumed", "node.suspended", "node.resumed", "node.dispatched",
     "interrupt.requested", "interrupt.resolved", "approval.requested", "approval.received",
     "clarification.requested", "clarification.resolved", "conversation.opened",
     "conversation.closed",
 }  # fmt: skip
 POLL_SECONDS = 2.0
-#: statuses that say no more than that the run goes on
+#: statuses that count as running
 AS_RUNNING = frozenset({Status.PENDING, Status.CANCELLING})
 
 
-class Told(Struct, frozen=True, rename="camel"):
-    """The little that is read of an event."""
+class WatchedEvent(Struct, frozen=True, rename="camel"):
+    """The fields of an event that the watch reads."""
 
     type: str
     event_id: str = ""
 
 
-class Changed(Protocol):
-    """Told each status that is new."""
+class StatusChanged(Protocol):
+    """A callback for each new status."""
 
     def __call__(self, status: Status) -> Awaitable[None]: ...
 
 
-_told = msgspec.json.Decoder(Told)
+_event_decoder = msgspec.json.Decoder(WatchedEvent)
 
 
-class Watch:
-    """One child. It remembers how far it has read, over any number of connections."""
+class RemoteRunWatch:
+    """One child. The watch keeps its place in the stream over any number of connections."""
 
-    def __init__(self, peer: Peer, child: str, trace: Trace, changed: Changed) -> None:
+    def __init__(self, peer: Peer, child: str, trace: Trace, changed: StatusChanged) -> None:
         self._peer, self._child, self._trace, self._changed = peer, child, trace, changed
         self._last = ""
-        #: as it was last told; what the parent shows may be older than this watch
+        #: the last reported status; the parent may show one from before this watch
         self._status: Status | None = None
-        #: the event there that ended the run, once it has been seen
+        #: the id of the event that ended the run, once it has arrived
         self.ended_by: str | None = None
-        #: whether anything has come since this was last set to False
+        #: whether anything has arrived since the caller reset this
         self.moved = False
 
-    async def once(self, streams: asyncio.Semaphore) -> Shown | None:
-        """Until the run has ended, or its stream has. Raises Trouble."""
+    async def once(self, streams: asyncio.Semaphore) -> RemoteRun | None:
+        """Follow the run until it or its stream ends. Raise PeerError."""
         if streams.locked():
-            return await self._polled()
+            return await self._poll()
         async with streams:
-            streamed = await self._streamed()
+            streamed = await self._stream()
         if streamed is None:
-            return await self._polled()
-        return streamed if isinstance(streamed, Shown) else None
+            return await self._poll()
+        return streamed if isinstance(streamed, RemoteRun) else None
 
-    async def _look(self) -> Shown | None:
-        """The run, if it has ended; its status is told when it is another one."""
-        shown = await calls.snapshot(self._peer, self._child, self._trace)
-        if shown.status in TERMINAL:
-            return shown
-        status = Status.RUNNING if shown.status in AS_RUNNING else shown.status
+    async def _look(self) -> RemoteRun | None:
+        """Return the run if it has ended. Otherwise report its status when that is new."""
+        remote_run = await calls.read_remote_run(self._peer, self._child, self._trace)
+        if remote_run.status in TERMINAL:
+            return remote_run
+        status = Status.RUNNING if remote_run.status in AS_RUNNING else remote_run.status
         if status is not self._status:
             await self._changed(status)
             self._status = status
         return None
 
-    async def _polled(self) -> Shown | None:
-        found = await self._look()
+    async def _poll(self) -> RemoteRun | None:
+        remote_run = await self._look()
         self.moved = True
-        if found is None:
+        if remote_run is None:
             await asyncio.sleep(POLL_SECONDS)
-        return found
+        return remote_run
 
-    async def _streamed(self) -> Shown | bool | None:
-        """None where there is no stream to be had."""
+    async def _stream(self) -> RemoteRun | bool | None:
+        """Read the event stream. Return None when the host has none."""
         path = f"/v1/runs/{self._child}/events?streamMode=updates"
         headers = {"Accept": "text/event-stream"}
         if self._last:
             headers["Last-Event-ID"] = self._last
         call = self._peer.call("GET", path, self._trace, headers)
         try:
-            async with http.listening(call) as coming:
-                if coming.status != 200 or "event-stream" not in coming.headers.get(
+            async with http.open_answer(call) as answer:
+                if answer.status != 200 or "event-stream" not in answer.headers.get(
                     "content-type", ""
                 ):
                     return None
-                return await self._read(coming, Frames())
+                return await self._read(answer, PeerFrameParser())
         except NoAnswer as nothing:
-            raise self._peer.silent(nothing) from nothing
-        except (Nonsense, ValueError) as nonsense:
-            raise self._peer.nonsense(str(nonsense)) from nonsense
+            raise self._peer.unreachable_error(nothing) from nothing
+        except (InvalidAnswer, ValueError) as nonsense:
+            raise self._peer.invalid_answer_error(str(nonsense)) from nonsense
 
-    async def _read(self, coming: http.Coming, frames: Frames) -> Shown | bool:
-        async for piece in coming.body():
-            turns = [self._note(frame) for frame in frames.feed(piece)]
-            if True in turns:
-                found = await self._look()
-                if found is not None:
-                    return found
+    async def _read(self, answer: http.IncomingAnswer, frames: PeerFrameParser) -> RemoteRun | bool:
+        async for piece in answer.body():
+            status_changes = [self._note(frame) for frame in frames.feed(piece)]
+            if True in status_changes:
+                remote_run = await self._look()
+                if remote_run is not None:
+                    return remote_run
         return await self._look() or True
 
-    def _note(self, frame: Frame) -> bool:
-        """Whether the run may have another status after it."""
+    def _note(self, frame: PeerFrame) -> bool:
+        """Return whether the run may have another status after this frame."""
         self.moved = True
-        if _plain(frame.id):
+        if _is_printable(frame.id):
             self._last = frame.id
         try:
-            told = _told.decode(frame.data)
+            event = _event_decoder.decode(frame.data)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            return True  # of no known form: look
-        if told.type in TERMINAL_TYPES and _plain(told.event_id):
-            self.ended_by = told.event_id
-        return told.type in TURNS
+            return True  # an unknown form may mean a new status
+        if event.type in TERMINAL_TYPES and _is_printable(event.event_id):
+            self.ended_by = event.event_id
+        return event.type in STATUS_EVENTS
 
 
-def _plain(text: str) -> bool:
-    """Whether it may stand in a header and in a log."""
+def _is_printable(text: str) -> bool:
+    """Return whether the text may go into a header and a log."""
     return 0 < len(text) <= 128 and text.isascii() and text.isprintable()

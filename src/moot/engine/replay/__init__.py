@@ -1,1 +1,1 @@
-"""replay."""
+"""Replay, fork, import and verification of runs."""

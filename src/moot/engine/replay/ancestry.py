@@ -1,4 +1,4 @@
-"""The runs that a run was forked from, and what of their deeds is part of its history."""
+"""Read the ancestors of a forked run, and the effects in its history."""
 
 from collections import OrderedDict
 from typing import Any
@@ -12,61 +12,61 @@ from moot.core.state.run import Run, apply
 from moot.store.protocol import LogStore
 
 PAGE = 2000
-#: a fork of a fork of a fork …
+#: the longest chain of forks
 MOST_GENERATIONS = 100
-#: branches whose history is kept in mind
+#: forks whose history is cached
 MOST_KEPT = 128
 
-EFFECT = b'"type":"moot.effect.'
+EFFECT_MARK = b'"type":"moot.effect.'
 
 
-class Done(Struct, frozen=True):
-    """An effect in the history of a branch: what is said of it last, and where."""
+class PastEffect(Struct, frozen=True):
+    """An effect in the history of a fork: its last event, and whether it finished."""
 
     sequence: int
     finished: bool
 
 
-async def ancestors(store: LogStore, tenant: str, run_id: str) -> list[str]:
-    """The runs this one comes from, the nearest first."""
-    found: list[str] = []
-    while (source := await source_of(store, tenant, run_id)) is not None:
-        if len(found) >= MOST_GENERATIONS:
+async def list_ancestors(store: LogStore, tenant: str, run_id: str) -> list[str]:
+    """Return the runs this one was forked from, nearest first. Raise Unprocessable on too many."""
+    ancestors: list[str] = []
+    while (source := await find_source_run(store, tenant, run_id)) is not None:
+        if len(ancestors) >= MOST_GENERATIONS:
             raise Unprocessable(
                 f"This is the fork of a fork, {MOST_GENERATIONS} times over; fork an earlier one.",
                 runId=run_id,
             )
-        found.append(source)
+        ancestors.append(source)
         run_id = source
-    return found
+    return ancestors
 
 
-async def source_of(store: LogStore, tenant: str, run_id: str) -> str | None:
+async def find_source_run(store: LogStore, tenant: str, run_id: str) -> str | None:
     rows = await store.read(tenant, run_id, -1, 1)
     if not rows:
-        return None  # it came from another host
+        return None  # the source is on another host
     run = Run(run_id, tenant=tenant)
     apply(run, events.decode(rows[0]))
-    found: Any = (run.forked_from or {}).get("sourceRunId")
-    return found if isinstance(found, str) else None
+    source: Any = (run.forked_from or {}).get("sourceRunId")
+    return source if isinstance(source, str) else None
 
 
-async def inherited_artifact(
+async def read_inherited_artifact(
     store: LogStore, tenant: str, run_id: str, artifact_id: str
 ) -> bytes | None:
-    """An artifact that the history of a branch tells of; it is where it was left."""
-    if not await source_of(store, tenant, run_id) or not await _told(
+    """Return an artifact that the fork's history mentions, from the run that stored it."""
+    if not await find_source_run(store, tenant, run_id) or not await _log_names_artifact(
         store, tenant, run_id, artifact_id
     ):
         return None
-    for source in await ancestors(store, tenant, run_id):
+    for source in await list_ancestors(store, tenant, run_id):
         if body := await store.artifact(tenant, source, artifact_id):
             return body
     return None
 
 
-async def _told(store: LogStore, tenant: str, run_id: str, artifact_id: str) -> bool:
-    """Whether the run's own log has it."""
+async def _log_names_artifact(store: LogStore, tenant: str, run_id: str, artifact_id: str) -> bool:
+    """Return whether the run's own log mentions the artifact."""
     name = b'"artifactId":' + msgspec.json.encode(artifact_id)
     after = -1
     while rows := await store.read(tenant, run_id, after, PAGE):
@@ -76,28 +76,30 @@ async def _told(store: LogStore, tenant: str, run_id: str, artifact_id: str) -> 
     return False
 
 
-class Histories:
-    """The effects in the histories of branches, each read once."""
+class EffectHistories:
+    """The effects in the histories of forks, each history read once."""
 
     def __init__(self, store: LogStore) -> None:
         self._store = store
-        self._kept: OrderedDict[tuple[str, str], tuple[list[str], dict[str, Done]]] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, str], tuple[list[str], dict[str, PastEffect]]] = (
+            OrderedDict()
+        )
 
     async def of(
         self, tenant: str, run_id: str, inherited: int
-    ) -> tuple[list[str], dict[str, Done]]:
-        """The run's ancestors, and invocation -> what its history says of it."""
+    ) -> tuple[list[str], dict[str, PastEffect]]:
+        """Return the run's ancestors, and invocation id -> effect in its history."""
         key = (tenant, run_id)
-        if key not in self._kept:
-            names = await ancestors(self._store, tenant, run_id)
-            self._kept[key] = names, await self._read(tenant, run_id, inherited)
-            if len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
+        if key not in self._cached:
+            names = await list_ancestors(self._store, tenant, run_id)
+            self._cached[key] = names, await self._read(tenant, run_id, inherited)
+            if len(self._cached) > MOST_KEPT:
+                self._cached.popitem(last=False)
+        self._cached.move_to_end(key)
+        return self._cached[key]
 
-    async def _read(self, tenant: str, run_id: str, until: int) -> dict[str, Done]:
-        found: dict[str, Done] = {}
+    async def _read(self, tenant: str, run_id: str, until: int) -> dict[str, PastEffect]:
+        effects: dict[str, PastEffect] = {}
         after = -1
         while after + 1 < until:
             left = min(PAGE, until - after - 1)
@@ -106,9 +108,9 @@ class Histories:
                 break
             for row in rows:
                 after += 1
-                if EFFECT in row:
+                if EFFECT_MARK in row:
                     event = events.decode(row)
                     name = str(event.payload.get("invocationId", ""))
                     finished = event.type == "moot.effect.finished"
-                    found[name] = Done(event.sequence, finished)
-        return found
+                    effects[name] = PastEffect(event.sequence, finished)
+        return effects

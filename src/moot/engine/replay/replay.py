@@ -1,97 +1,95 @@
-"""Replay: a new run that says again what another one was told, and works out the rest anew.
+"""Replay a run: repeat its recorded facts and recompute everything else.
 
-Nothing is called, nobody is asked, no time passes: the whole fork is decided in one go.
+No model is called, no person is asked and no time passes. The whole new run is decided at once.
 """
 
 import asyncio
 
 import msgspec
 
-from moot.core.commands import Advance, Compute, Wake, decide
+from moot.core.agents import refusals
+from moot.core.commands import Advance, Compute, TimePassed, decide
 from moot.core.events import Event, NewEvent, millis
 from moot.core.pending import pending
-from moot.core.replay.masks import veil_of
+from moot.core.replay.masks import mask_rules
 from moot.core.replay.replay import (
-    counts,
-    diverged,
-    fits,
-    gives_the_same,
+    can_apply,
+    divergence_event,
+    has_same_result,
     is_fact,
-    meant,
-    missing,
-    next_moment,
-    retold,
-    same,
-    secrets,
-    started,
-    unfinished,
+    is_replayed,
+    is_same_step,
+    missing_outcome,
+    next_due,
+    repeat_event,
+    replay_start,
+    unfinished_nodes,
+    without_cancel,
+    workflow_secrets,
 )
-from moot.core.secrets import sealed_event
-from moot.core.state.memory import carried
+from moot.core.secrets import mask_event
+from moot.core.state.memory import carry_revision
 from moot.core.state.run import Run
 from moot.core.verify import council_steps
-from moot.core.workflows.node_types import Kind
+from moot.core.workflows.node_types import NodeKind
 from moot.engine.head import Head
 from moot.engine.host import Host
-from moot.engine.memory.journal import refuse_forgotten
-from moot.engine.replay import mock_refusals
-from moot.engine.run_cache import refuse_newer
-from moot.engine.transaction import ReceiptFor, Turn
+from moot.engine.memory.journal import refuse_forgotten_memory
+from moot.engine.run_cache import refuse_newer_engine
+from moot.engine.transaction import ReceiptFor, Transaction
 
 
-async def replay(
+async def replay_run(
     host: Host, tenant: str, run_id: str, from_seq: int, receipt: ReceiptFor | None = None
 ) -> Run:
-    """A new run that says this one again."""
+    """Create a new run that replays this one."""
     host.refuse_when_stopping()
     source = await host.view(tenant, run_id)
-    refuse_newer(source.run)
+    refuse_newer_engine(source.run)
     log = await host.runs.log(source)
-    await refuse_forgotten(host, source.run, log, from_seq)
+    await refuse_forgotten_memory(host, source.run, log, from_seq)
     prefix = run_id.partition("_")[0]
     head = Head(Run(host.clock.new_id(f"{prefix}_"), tenant=tenant), source.flow)
-    turn = Replay(host.flows, host.clock, host.limits)
-    await asyncio.to_thread(turn.tell, head, log, from_seq)
-    owed = turn.owed()
-    events = turn.published[head.run.run_id]
-    turn.batch.receipt = receipt(head.run, events) if receipt is not None else None
-    await host.commit(turn, owed)
+    transaction = ReplayTransaction(host.flows, host.clock, host.limits)
+    await asyncio.to_thread(transaction.build, head, log, from_seq)
+    owed = transaction.owed()
+    events = transaction.published[head.run.run_id]
+    transaction.batch.receipt = receipt(head.run, events) if receipt is not None else None
+    await host.commit(transaction, owed)
     return head.run
 
 
-class Replay(Turn):
-    """The batch of a record."""
+class ReplayTransaction(Transaction):
+    """The batch of a replay."""
 
-    def tell(self, head: Head, source: list[Event], asked: int) -> None:
-        """Everything before the sequence that was asked for is history; from there on it is lived
-        again."""
+    def build(self, head: Head, source: list[Event], from_seq: int) -> None:
+        """Copy the events before ``from_seq`` as history and replay the rest."""
         self._source_run = source[0].run_id
-        self._history = max(asked, 1)
-        self._source = meant(source, self._history)
-        self._now -= len(source)  # each decision has a moment of its own, none of them to come
-        self._said = ""
-        #: whether the graph must be looked at whole: else only at what comes after ended nodes
+        self._history = max(from_seq, 1)
+        self._source = without_cancel(source, self._history)
+        self._now -= len(source)  # each decision has its own time, none in the future
+        self._last_timestamp = ""
+        #: whether to scan the whole graph, or only the nodes after ended ones
         self._scan = True
         self._next = 0
-        #: sequence in the source -> in the fork
-        self._places: dict[int, int] = {}
-        #: whether the order has become another one
+        #: sequence in the source -> sequence in the replay
+        self._sequences: dict[int, int] = {}
+        #: whether the order differs from the record
         self._differs = False
-        #: whether a difference was told: the first one is
-        self._told_so = False
-        #: where something is hidden, what nodes gave may have come of a secret
-        self._plain = not veil_of(head.flow, source[0]).hides
-        self._secrets = secrets(head.flow)
-        self.born.append(head)
-        self._say_again(head, started(source[0], asked))
+        #: whether the first difference was recorded
+        self._recorded_difference = False
+        #: with masked values, outputs of nodes may depend on a secret and are not compared
+        self._compares_outputs = not mask_rules(head.flow, source[0]).hides
+        self._secrets = workflow_secrets(head.flow)
+        self.new_heads.append(head)
+        self._repeat(head, replay_start(source[0], from_seq))
         while not head.run.terminal and self._step(head):
             pass
         head.unfinished = False
         self._seal(head)
 
-    def _beside(self, head: Head, new: NewEvent, event: Event) -> None:
-        """What the source caused elsewhere is not caused again. What was worked out anew and must
-        not be shown is known to the nodes that come after."""
+    def _apply_consequences(self, head: Head, new: NewEvent, event: Event) -> None:
+        """Keep recomputed secrets for later nodes. Consequences are not repeated."""
         head.sealed.update(new.sealed or {})
 
     def _seal(self, head: Head) -> None:
@@ -104,41 +102,45 @@ class Replay(Turn):
         ]
 
     def _step(self, head: Head) -> bool:
-        """One thing more, in the order of the record for as long as both go the same way."""
+        """Do one more step, in the order of the record for as long as both agree."""
         if self._next >= len(self._source):
-            return self._think(head) or self._without_record(head)
+            return self._decide_next(head) or self._without_record(head)
         event = self._source[self._next]
         if event.sequence < self._history:
-            self._remember(head, event)
+            self._repeat_history(head, event)
             return True
-        if not counts(head.run, event):
+        if not is_replayed(head.run, event):
             self._next += 1
             return True
         if self._differs:
-            return self._think(head) or self._hear(head, event)
-        return self._hear(head, event) if self._is_fact(head, event) else self._follow_on(head)
+            return self._decide_next(head) or self._repeat_fact(head, event)
+        return (
+            self._repeat_fact(head, event) if self._is_fact(head, event) else self._follow_on(head)
+        )
 
     def _is_fact(self, head: Head, event: Event) -> bool:
-        if event.type == "cap.breached":  # an attempt began again, or one more node: what came?
-            found = self._next_decision(head)
-            return not found or not same(event, found[0])
-        return is_fact(head.flow, event) and fits(head.run, event)
+        if event.type == "cap.breached":  # compare the next decision to see which limit it is
+            decided = self._next_decision(head)
+            return not decided or not is_same_step(event, decided[0])
+        return is_fact(head.flow, event) and can_apply(head.run, event)
 
-    def _remember(self, head: Head, event: Event) -> None:
-        """History is said as it was; a decision that was cut in two is decided again for the
-        rest."""
-        found = [] if self._is_fact(head, event) else self._next_decision(head)
-        known = self._source[self._next : self._next + len(found)]
-        past = [was for was in known if was.sequence < self._history]
-        if not found or not all(map(same, past, found)):
-            past, found = [event], []
-        for was in past:
-            self._say_again(head, was)
-        for new in found[len(past) :]:
-            self._work_out(head, new)
+    def _repeat_history(self, head: Head, event: Event) -> None:
+        """Copy history as it was.
+
+        The rest of a decision that the cut tore apart is decided again.
+        """
+        decided = [] if self._is_fact(head, event) else self._next_decision(head)
+        recorded = self._source[self._next : self._next + len(decided)]
+        past = [event_before for event_before in recorded if event_before.sequence < self._history]
+        if not decided or not all(map(is_same_step, past, decided)):
+            past, decided = [event], []
+        for event_before in past:
+            self._repeat(head, event_before)
+        for new in decided[len(past) :]:
+            self._record_decided(head, new)
 
     def _next_decision(self, head: Head) -> list[NewEvent]:
-        """What follows from the state alone."""
+        """Return the events that follow from the state alone."""
         run, flow, at = head.run, head.flow, self._moment()
         after = None if self._scan else tuple(self._ended.get(run.run_id, ()))
         events = decide(run, flow, Advance(at, after))
@@ -147,113 +149,128 @@ class Replay(Turn):
         self._scan = False
         self._ended.pop(run.run_id, None)
         for name in pending(run, flow).instant:
-            if flow.nodes[name].type.kind is Kind.INSTANT:
+            if flow.nodes[name].type.kind is NodeKind.INSTANT:
                 return decide(run, flow, Compute(name, at, head.sealed))
-        for name in council_steps.owed(run):
-            return council_steps.worked_out(run, flow, name, self._told())
+        for name in council_steps.due_conversations(run):
+            return council_steps.decide_step(run, flow, name, self._next_recorded())
         return []
 
-    def _told(self) -> Event | None:
-        """What the record says next, for as long as both go the same way."""
+    def _next_recorded(self) -> Event | None:
+        """Return the next recorded event while replay and record agree."""
         if self._differs or self._next >= len(self._source):
             return None
         return self._source[self._next]
 
-    def _think(self, head: Head) -> bool:
+    def _decide_next(self, head: Head) -> bool:
         events = self._next_decision(head)
         self._now = max(self._now + 1, head.earliest)
-        if self._says_otherwise(head, events):
-            events = self._next_decision(head)  # it stands one place further on now
+        if self._records_difference(head, events):
+            events = self._next_decision(head)  # the record of it has shifted the sequence
             self._now = max(self._now + 1, head.earliest)
         for event in events:
-            self._work_out(head, event)
+            self._record_decided(head, event)
         return bool(events)
 
-    def _says_otherwise(self, head: Head, events: list[NewEvent]) -> bool:
-        """Whether, in the order of the record, something else comes of a node; that is told, and
-        the order goes on."""
-        if self._told_so or not self._plain:
+    def _records_difference(self, head: Head, events: list[NewEvent]) -> bool:
+        """Record a node's output that differs although the order is the same."""
+        if self._recorded_difference or not self._compares_outputs:
             return False
-        known = self._source[self._next : self._next + len(events)]
-        for expected, event in zip(known, events, strict=False):
-            if not same(expected, event):
+        recorded = self._source[self._next : self._next + len(events)]
+        for expected, event in zip(recorded, events, strict=False):
+            if not is_same_step(expected, event):
                 return False
-            if not gives_the_same(expected, event, head.run.run_id):
-                self._tell(head, expected.sequence, "output", event)
+            if not has_same_result(expected, event, head.run.run_id):
+                self._record_difference(head, expected.sequence, "output", event)
                 return True
         return False
 
-    def _work_out(self, head: Head, event: NewEvent) -> None:
+    def _record_decided(self, head: Head, event: NewEvent) -> None:
         self._compare(head, event)
-        self._record(head, sealed_event(event, self._secrets, head.flow.masking))
+        self._record(head, mask_event(event, self._secrets, head.flow.masking))
 
     def _follow_on(self, head: Head) -> bool:
-        """The record says what should follow; when nothing does, that is a difference."""
-        if not self._think(head):
-            self._note(head, self._source[self._next].sequence, "missing", None)
+        """Decide the next recorded event. Record a difference when nothing follows."""
+        if not self._decide_next(head):
+            self._diverge(head, self._source[self._next].sequence, "missing", None)
             self._next += 1
         return True
 
-    def _hear(self, head: Head, event: Event) -> bool:
-        """The next thing the world said, if it can be said of this run."""
-        if is_fact(head.flow, event) and fits(head.run, event):
-            for new in mock_refusals.shifted(head, event, self._moment()):
+    def _repeat_fact(self, head: Head, event: Event) -> bool:
+        """Repeat the next recorded fact if it can happen in this run."""
+        if is_fact(head.flow, event) and can_apply(head.run, event):
+            for new in mock_divergence(head, event, self._moment()):
                 self._record(head, new)
             if not head.run.terminal:
-                self._say_again(head, event)
+                self._repeat(head, event)
         else:
             self._next += 1
         return True
 
     def _without_record(self, head: Head) -> bool:
-        """Time is over at once; what only the world could end has failed."""
+        """Continue after the end of the record: time passes at once, and unfinished work has
+        failed."""
         run, flow = head.run, head.flow
         events: list[NewEvent] = []
         gates = pending(run, flow).instant
-        if (due := next_moment(run, flow)) is not None:
-            events = decide(run, flow, Wake(due))
-        elif lost := unfinished(run, flow):
-            events = [missing(run, lost[0])]
+        if (due := next_due(run, flow)) is not None:
+            events = decide(run, flow, TimePassed(due))
+        elif lost := unfinished_nodes(run, flow):
+            events = [missing_outcome(run, lost[0])]
         elif gates:
             events = decide(run, flow, Compute(gates[0], self._moment()))
         self._now = max(self._now + 1, head.earliest)
         for event in events:
-            self._work_out(head, event)
+            self._record_decided(head, event)
         return bool(events)
 
-    def _say_again(self, head: Head, event: Event) -> None:
+    def _repeat(self, head: Head, event: Event) -> None:
         self._next += 1
-        if event.timestamp != self._said:
-            self._now, self._said = max(self._now + 1, head.earliest), event.timestamp
+        if event.timestamp != self._last_timestamp:
+            self._now, self._last_timestamp = max(self._now + 1, head.earliest), event.timestamp
         self._scan = self._scan or event.type == "run.resumed"
-        new = retold(event, self._source_run, self._places)
-        self._places[event.sequence] = head.run.next_sequence
+        new = repeat_event(event, self._source_run, self._sequences)
+        self._sequences[event.sequence] = head.run.next_sequence
         self._record(head, new)
 
     def _compare(self, head: Head, event: NewEvent) -> None:
         if self._differs:
             return
         if self._next >= len(self._source):
-            return  # the source had not come so far
+            return  # the source had not come this far
         expected = self._source[self._next]
-        if same(expected, event):
-            carried(expected, event)
-            self._places[expected.sequence] = head.run.next_sequence
+        if is_same_step(expected, event):
+            carry_revision(expected, event)
+            self._sequences[expected.sequence] = head.run.next_sequence
             self._next += 1
         else:
-            self._note(head, expected.sequence, "type-mismatch", event)
+            self._diverge(head, expected.sequence, "type-mismatch", event)
 
-    def _note(self, head: Head, sequence: int, kind: str, event: NewEvent | None) -> None:
-        """From here on the replay goes on in an order of its own."""
+    def _diverge(self, head: Head, sequence: int, kind: str, event: NewEvent | None) -> None:
+        """Record a difference. The replay continues in its own order."""
         self._differs = True
-        if not self._told_so:
-            self._tell(head, sequence, kind, event)
+        if not self._recorded_difference:
+            self._record_difference(head, sequence, kind, event)
 
-    def _tell(self, head: Head, sequence: int, kind: str, event: NewEvent | None) -> None:
-        self._told_so = True
-        self._record(head, diverged(self._source_run, sequence, kind, event))
+    def _record_difference(
+        self, head: Head, sequence: int, kind: str, event: NewEvent | None
+    ) -> None:
+        self._recorded_difference = True
+        self._record(head, divergence_event(self._source_run, sequence, kind, event))
 
     def _moment(self) -> int:
-        """The time it was, as far as the record tells."""
+        """Return the recorded time of the next event."""
         place = min(self._next, len(self._source) - 1)
         return millis(self._source[place].timestamp)
+
+
+def mock_divergence(head: Head, event: Event, at: int) -> list[NewEvent]:
+    """Return the end of the replay when a mock model would not answer as recorded.
+
+    A replay asks no model. Only a mock of a test may answer again, to show a refusal that happens
+    in the replay alone.
+    """
+    node = head.flow.nodes.get(str(event.node_id))
+    if event.type != "moot.effect.finished" or node is None or node.type.rehearsed is None:
+        return []
+    answer = node.type.rehearsed(head.run.tenant, node.id)
+    return [] if answer is None else refusals.end_diverged_replay(head.run, event, answer, at)

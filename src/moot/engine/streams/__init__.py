@@ -1,1 +1,1 @@
-"""streams."""
+"""Live streams: committed events, presence, turns in progress."""

@@ -1,7 +1,6 @@
-"""Turns while they are being spoken: who has begun, the words as they come, the end.
+"""Turns in progress: start, words and end, sent to current listeners only.
 
-Nothing here is kept: words reach who listens now. The turn itself is said in the log when it is
-whole.
+Nothing here is stored. The whole turn is recorded in the log when it is finished.
 """
 
 import asyncio
@@ -16,45 +15,45 @@ from moot.core.errors import NotFound
 from moot.core.events import iso
 from moot.engine.streams.hub import Hub
 
-#: speeches under way on the whole host, and how long one may be silent
-MOST = 4096
-MOST_OWN = 64
+#: most open speeches on the host and of one key, and how long one may be silent
+MOST_SPEECHES = 4096
+MOST_SPEECHES_OF_KEY = 64
 SILENCE_MS = 120_000
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Speech:
-    """One turn under way."""
+class OpenSpeech:
+    """One turn in progress."""
 
     __slots__ = ("conversation_id", "heard_at", "index", "principal", "run_id", "speech_id", "who")
 
     def __init__(self, run_id: str, conversation_id: str, speech_id: str, principal: str) -> None:
         self.run_id, self.conversation_id = run_id, conversation_id
         self.speech_id, self.principal = speech_id, principal
-        #: what the first frame says of the speaker
+        #: the speaker's fields of the first frame
         self.who: dict[str, Any] = {}
         self.index = 0
         self.heard_at = 0
 
 
-class Speeches:
-    """The speeches under way. Who goes silent loses the floor; the longest silent goes first."""
+class OpenSpeeches:
+    """The speeches in progress. A silent one is ended; the longest silent is ended first."""
 
     def __init__(self, hub: Hub, clock: Clock) -> None:
         self._hub, self._clock = hub, clock
-        self._under_way: OrderedDict[str, Speech] = OrderedDict()
+        self._under_way: OrderedDict[str, OpenSpeech] = OrderedDict()
         self._watch: asyncio.TimerHandle | None = None
-        #: speeches are numbered behind a name of this process: each is a turn's, and soon forgotten
+        #: a name of this process; each speech id adds its number
         self._name, self._count = clock.new_id("sp_"), 0
 
     def begin(
         self, run_id: str, conversation_id: str, principal: str, who: dict[str, Any]
-    ) -> Speech:
+    ) -> OpenSpeech:
         self._count += 1
-        speech = Speech(run_id, conversation_id, f"{self._name}{self._count}", principal)
+        speech = OpenSpeech(run_id, conversation_id, f"{self._name}{self._count}", principal)
         speech.who, speech.heard_at = who, self._clock.millis()
-        self._forget_silent(speech.heard_at, MOST - 1)
+        self._forget_silent(speech.heard_at, MOST_SPEECHES - 1)
         self._make_room(principal)
         self._under_way[speech.speech_id] = speech
         self._look_later()
@@ -69,18 +68,18 @@ class Speeches:
         self._tell(speech, "delta", {"index": speech.index, "delta": delta})
 
     def end(self, run_id: str, speech_id: str, principal: str, void: bool = False) -> None:
-        """``void``: these words will be in no turn."""
+        """End the speech. ``void``: its words will be in no turn."""
         speech = self.mine(run_id, speech_id, principal)
         del self._under_way[speech_id]
         self._tell(speech, "ended", {"void": True} if void else {})
 
     def over(self, run_id: str, speech_id: str, principal: str, void: bool = False) -> None:
-        """The turn was taken; whether it was announced before does not matter."""
+        """End the speech if it was announced; the turn was recorded."""
         with suppress(NotFound):
             self.end(run_id, speech_id, principal, void)
 
     def speaking(self, run_id: str, conversation_id: str) -> list[str]:
-        """Who is speaking there just now."""
+        """Return the names of those speaking in the conversation now."""
         place = (run_id, conversation_id)
         speeches = self._under_way.values()
         return [
@@ -89,17 +88,17 @@ class Speeches:
             if (each.run_id, each.conversation_id) == place
         ]
 
-    def mine(self, run_id: str, speech_id: str, principal: str) -> Speech:
-        """The speech, which nobody else goes on with. Raises NotFound."""
+    def mine(self, run_id: str, speech_id: str, principal: str) -> OpenSpeech:
+        """Return the speech if it belongs to this principal. Raise NotFound."""
         speech = self._under_way.get(speech_id)
         if speech is None or speech.run_id != run_id or speech.principal != principal:
             raise NotFound("No such speech is under way; begin one.", speechId=speech_id)
         return speech
 
     def _make_room(self, principal: str) -> None:
-        """One key does not take the floor from all others."""
+        """End the oldest speech of a key that has too many, so that it cannot crowd out others."""
         own = [speech for speech in self._under_way.values() if speech.principal == principal]
-        if len(own) >= MOST_OWN:
+        if len(own) >= MOST_SPEECHES_OF_KEY:
             del self._under_way[own[0].speech_id]
             self._tell(own[0], "ended", {})
 
@@ -112,7 +111,7 @@ class Speeches:
             self._tell(speech, "ended", {})
 
     def _look_later(self) -> None:
-        """When the longest silent has been silent for too long, were nobody else to begin."""
+        """Schedule the check for the longest silent speech."""
         if self._watch is None and self._under_way:
             until = next(iter(self._under_way.values())).heard_at + SILENCE_MS
             left = max(0, until - self._clock.millis()) / 1000
@@ -120,11 +119,11 @@ class Speeches:
 
     def _look(self) -> None:
         self._watch = None
-        self._forget_silent(self._clock.millis(), MOST)
+        self._forget_silent(self._clock.millis(), MOST_SPEECHES)
         self._look_later()
 
-    def _tell(self, speech: Speech, what: str, more: dict[str, Any]) -> None:
-        if not self._hub.listens(speech.run_id):
+    def _tell(self, speech: OpenSpeech, what: str, more: dict[str, Any]) -> None:
+        if not self._hub.has_readers(speech.run_id):
             return
         body = {
             "speechId": speech.speech_id,

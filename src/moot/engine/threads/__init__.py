@@ -1,1 +1,1 @@
-"""threads."""
+"""Turns of a conversation read from the log, and side threads."""

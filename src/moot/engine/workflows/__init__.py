@@ -1,1 +1,1 @@
-"""workflows."""
+"""Workflow definitions as the host runs them."""

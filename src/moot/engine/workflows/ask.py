@@ -4,16 +4,16 @@ from typing import Any
 
 import msgspec
 
-#: its id, whoever is asked
+#: its id, the same for every agent
 ASK = "moot.ask"
 #: its one node
 NODE = "ask"
-#: variables: what is asked, or what there is to do, and the words of the answer
+#: its variables: the question, or a task, and the text of the answer
 PROMPT, TASK, TEXT = "prompt", "task", "text"
 
 
-def ask_flow(agent_id: str) -> bytes:
-    """The definition for this agent. All have the same id; a run pins its own by digest."""
+def ask_definition(agent_id: str) -> bytes:
+    """Return the definition for this agent. All share one id; a run pins its own by digest."""
     return msgspec.json.encode(
         {
             "id": ASK,

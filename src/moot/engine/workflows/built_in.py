@@ -1,11 +1,14 @@
-"""Workflows that every tenant has without registering them. Each is kept with the tenant's own
-when it is first used, so that a later version of it changes no run that is already there."""
+"""Workflows that every tenant has without registering them.
+
+Each is stored with the tenant's own at its first use, so that a later version changes no existing
+run.
+"""
 
 import msgspec
 
 from moot.core.state.conversation import THREAD
 
-#: its one node, the gate that everybody talks through
+#: the id of its only node, the conversation gate
 TALK = "talk"
 
 _THREAD = {
@@ -30,7 +33,7 @@ _THREAD = {
     "settings": {},
 }
 
-#: a change of which version of an agent serves whom
+#: a change of an agent's deployed versions
 DEPLOYMENT = "moot.deployment"
 
 _DEPLOYMENT = {
@@ -55,7 +58,7 @@ _DEPLOYMENT = {
     "settings": {},
 }
 
-#: a part of a conversation summed up for one reader
+#: a summary of a part of a conversation for one reader
 CATCH_UP = "moot.catch-up"
 
 _CATCH_UP = {
@@ -80,7 +83,7 @@ _CATCH_UP = {
     "settings": {},
 }
 
-#: what the host begins itself, and nobody else: no caller, no other workflow, no fork
+#: workflows that only the host starts: no caller, other workflow or fork may
 HOST_ONLY = frozenset({DEPLOYMENT, CATCH_UP})
 
 BUILT_IN = {

@@ -1,4 +1,4 @@
-"""Workflow definitions as the host runs them: parsed, compiled, cached by tenant and digest."""
+"""Register, compile and cache the workflows of every tenant."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,58 +12,58 @@ from moot.core.errors import (
     UnknownChildWorkflow,
     WorkflowNotFound,
 )
-from moot.core.text.nearest import nearest
+from moot.core.text.nearest import nearest_word
 from moot.core.workflows import definition
 from moot.core.workflows.definition import RESERVED
-from moot.core.workflows.graph import Flow, compile_flow, digest, tied
+from moot.core.workflows.flow import Flow, build_flow, compile_flow, definition_digest
 from moot.core.workflows.node_types import NodeType
-from moot.core.workflows.peer_ids import is_away, parted
-from moot.engine.nodes.unknown import AnyType
-from moot.engine.workflows.ask import ask_flow
+from moot.core.workflows.peer_ids import is_peer_id, split_peer_id
+from moot.engine.nodes.unknown import AnyNodeType
+from moot.engine.workflows.ask import ask_definition
 from moot.engine.workflows.built_in import BUILT_IN, HOST_ONLY
-from moot.store.protocol import IMPORTED, Definition, RecordStore
+from moot.store.protocol import IMPORTED, Definition, RegistryStore
 
-#: tenant, a name -> the id of the agent that is called so here, or None
-Known = Callable[[str, str], Awaitable[str | None]]
+#: (tenant, name) -> the id of the agent of that name, or None
+AgentLookup = Callable[[str, str], Awaitable[str | None]]
 
 
-async def _none(tenant: str, name: str) -> str | None:
+async def _no_agent(tenant: str, name: str) -> str | None:
     return None
 
 
-class Flows:
+class WorkflowRegistry:
     """The workflows of every tenant. A run pins its definition by digest."""
 
     def __init__(
         self,
-        store: RecordStore,
+        store: RegistryStore,
         types: Mapping[str, NodeType],
         clock: Clock,
         limit: int = 4096,
-        agents: Known | None = None,
+        agents: AgentLookup | None = None,
     ) -> None:
         self._store, self.types, self._clock, self._limit = store, types, clock, limit
-        self._agents = agents or _none
+        self._agents = agents or _no_agent
         self._newest: OrderedDict[tuple[str, str], Flow] = OrderedDict()
-        #: flows that others hand work to: decisions look for them and cannot wait, so all are kept
+        #: flows that others call; decisions need them and cannot wait, so all stay in memory
         self._called: dict[tuple[str, str], Flow] = {}
         self._by_digest: OrderedDict[tuple[str, str], Flow] = OrderedDict()
-        #: ids that were looked for in vain
+        #: ids that the store does not have
         self._missing: set[tuple[str, str]] = set()
-        #: hosts that work may be handed to, by name
+        #: names of the hosts that may get work
         self.peers: frozenset[str] = frozenset()
 
     def compile(self, body: bytes) -> Flow:
-        """Raises a BadRequest that names the mistake."""
-        return compile_flow(definition.parse(body), self.types, digest(body))
+        """Compile a definition. Raise a BadRequest that names the mistake."""
+        return compile_flow(definition.parse_definition(body), self.types, definition_digest(body))
 
     async def register(self, tenant: str, body: bytes, source: str = "api") -> Flow:
-        """Keep a definition; the newest of an id is what new runs use."""
+        """Store a definition. New runs use the newest one of an id."""
         flow = self.compile(body)
         if flow.definition.id.startswith(RESERVED) and source != "built-in":
             raise BadRequest(f"Ids that begin with '{RESERVED}' belong to the host.", field="id")
-        known = await self._store.definition(tenant, flow.definition.id)
-        if known is None or known.digest != flow.digest:
+        stored = await self._store.definition(tenant, flow.definition.id)
+        if stored is None or stored.digest != flow.digest:
             await self._store.put_definition(
                 Definition(
                     tenant=tenant,
@@ -75,14 +75,14 @@ class Flows:
                     source=source,
                 )
             )
-        self._renew(tenant, flow)
+        self._set_newest(tenant, flow)
         return flow
 
     async def keep(self, tenant: str, body: bytes) -> None:
-        """For a run that is taken in: its definition can be read, and new runs do not use it."""
+        """Store the definition of an imported run. New runs do not use it."""
         flow = self.readable(body)
         if await self._store.definition_by_digest(tenant, flow.digest) is None:
-            kept = Definition(
+            record = Definition(
                 tenant=tenant,
                 workflow_id=flow.definition.id,
                 version=flow.definition.version,
@@ -91,48 +91,48 @@ class Flows:
                 created_at=self._clock.millis(),
                 source=IMPORTED,
             )
-            await self._store.put_definition(kept)
+            await self._store.put_definition(record)
         self._remember(tenant, flow)
 
     def known(self, tenant: str, workflow_id: str) -> Flow | None:
-        """Only what is in memory: for decisions, which do not wait."""
+        """Return the flow if it is in memory, for decisions, which do not wait."""
         if workflow_id in HOST_ONLY:
             return None
-        place = (tenant, workflow_id)
-        flow = self._newest.get(place)
+        key = (tenant, workflow_id)
+        flow = self._newest.get(key)
         if flow is None:
-            return self._called.get(place)
-        self._newest.move_to_end(place)
+            return self._called.get(key)
+        self._newest.move_to_end(key)
         return flow
 
-    def at_hand(self, tenant: str, workflow_id: str) -> bool:
-        """Whether work can be handed to it now: it is in memory, or on a host that is known."""
-        if is_away(workflow_id):
+    def is_available(self, tenant: str, workflow_id: str) -> bool:
+        """Return whether the workflow can get work now: it is in memory, or on a known peer."""
+        if is_peer_id(workflow_id):
             return self._on_peer(workflow_id)
         return self.known(tenant, workflow_id) is not None
 
     def _on_peer(self, workflow_id: str) -> bool:
-        away = parted(workflow_id)
+        away = split_peer_id(workflow_id)
         return away is not None and away[0] in self.peers
 
     def is_missing(self, tenant: str, workflow_id: str) -> bool:
-        """Whether it was looked for in vain; the answer holds for one decision."""
-        place = (tenant, workflow_id)
-        found = place in self._missing or is_away(workflow_id)
-        self._missing.discard(place)
-        return found
+        """Return whether the last lookup failed. The answer holds for one decision."""
+        key = (tenant, workflow_id)
+        missing = key in self._missing or is_peer_id(workflow_id)
+        self._missing.discard(key)
+        return missing
 
-    async def look_for(self, tenant: str, workflow_id: str) -> None:
-        """Into memory with it, and with what it calls, for a decision that names it."""
+    async def load_worker(self, tenant: str, workflow_id: str) -> None:
+        """Load a workflow that a decision names, and the workflows it calls."""
         try:
             self._called[tenant, workflow_id] = await self._worker(tenant, workflow_id)
         except Unavailable:
             raise
-        except MootError:  # not there, or not to be run here any more
+        except MootError:  # unknown, or no longer runnable here
             self._missing.add((tenant, workflow_id))
 
     async def _worker(self, tenant: str, name: str) -> Flow:
-        """A workflow, or else a question to the agent of this name."""
+        """Return the workflow, or else the question workflow of the agent with this name."""
         try:
             return await self.newest(tenant, name)
         except WorkflowNotFound:
@@ -142,9 +142,9 @@ class Flows:
             return await self.asking(tenant, agent_id)
 
     async def asking(self, tenant: str, agent_id: str) -> Flow:
-        """The workflow of one question to this agent. Kept for its runs; none begins by its id."""
-        body = ask_flow(agent_id)
-        flow = self._by_digest.get((tenant, digest(body)))
+        """Return the workflow of one question to this agent. No run starts by its id."""
+        body = ask_definition(agent_id)
+        flow = self._by_digest.get((tenant, definition_digest(body)))
         if flow is None:
             await self.keep(tenant, body)
             flow = self.compile(body)
@@ -152,7 +152,7 @@ class Flows:
         return flow
 
     async def newest(self, tenant: str, workflow_id: str) -> Flow:
-        """The flow new runs use, with every flow it refers to in memory too."""
+        """Return the flow that new runs use, with every flow it calls in memory, too."""
         flow = self.known(tenant, workflow_id)
         if flow is None:
             flow = await self._load(tenant, workflow_id)
@@ -161,19 +161,19 @@ class Flows:
         return flow
 
     async def own(self, tenant: str, workflow_id: str) -> Flow:
-        """A workflow that only the host itself begins."""
+        """Return a workflow that only the host starts."""
         return await self.register(tenant, BUILT_IN[workflow_id], "built-in")
 
     async def prepare(self, tenant: str, flow: Flow) -> None:
-        """Raises UnknownChildWorkflow when the flow, or one it calls, refers to nothing."""
-        seen: set[str] = set()
+        """Load every flow that the flow calls. Raise UnknownChildWorkflow when one is missing."""
+        visited: set[str] = set()
         waiting = list(flow.references)
         while waiting:
             name = waiting.pop()
-            if name in seen:
+            if name in visited:
                 continue
-            seen.add(name)
-            if is_away(name):
+            visited.add(name)
+            if is_peer_id(name):
                 if not self._on_peer(name):
                     raise PeerUnknown(name)
                 continue
@@ -190,66 +190,71 @@ class Flows:
     async def by_digest(self, tenant: str, name: str) -> Flow:
         flow = self._by_digest.get((tenant, name))
         if flow is None:
-            found = await self._store.definition_by_digest(tenant, name)
-            if found is None:
+            stored = await self._store.definition_by_digest(tenant, name)
+            if stored is None:
                 raise WorkflowNotFound(name)
-            flow = self._kept(found.body)
+            flow = self._compile_stored(stored.body)
         self._remember(tenant, flow)
         if flow.references:
             await self._try_prepare(tenant, flow)
         return flow
 
     def readable(self, body: bytes) -> Flow:
-        """A run whose node types are gone can be read; its nodes wait until they are back."""
-        return compile_flow(definition.parse(body), AnyType(self.types), digest(body))
+        """Compile a definition whose node types may be missing; such nodes wait until they are
+        back."""
+        return compile_flow(
+            definition.parse_definition(body), AnyNodeType(self.types), definition_digest(body)
+        )
 
-    def _kept(self, body: bytes) -> Flow:
-        return tied(definition.parse(body), AnyType(self.types), digest(body))
+    def _compile_stored(self, body: bytes) -> Flow:
+        return build_flow(
+            definition.parse_definition(body), AnyNodeType(self.types), definition_digest(body)
+        )
 
     async def _try_prepare(self, tenant: str, flow: Flow) -> None:
-        """A run that is already there goes on even if a workflow it calls cannot be read."""
+        """Prepare an existing run, which continues even if a workflow it calls cannot be read."""
         try:
             await self.prepare(tenant, flow)
         except MootError:
             return
 
     async def _load(self, tenant: str, workflow_id: str) -> Flow:
-        """One registered while the store was asked is newer than what the store said."""
+        """Load the newest flow. One registered during the read is newer than the stored one."""
         if workflow_id in HOST_ONLY:
             raise self.unknown(tenant, workflow_id)
         if workflow_id in BUILT_IN:
             return await self.register(tenant, BUILT_IN[workflow_id], "built-in")
-        found = await self._store.definition(tenant, workflow_id)
-        if found is None:
+        stored = await self._store.definition(tenant, workflow_id)
+        if stored is None:
             raise self.unknown(tenant, workflow_id)
         flow = self.known(tenant, workflow_id)
         if flow is None:
-            flow = self.compile(found.body)
-            self._renew(tenant, flow)
+            flow = self.compile(stored.body)
+            self._set_newest(tenant, flow)
         return flow
 
     def unknown(self, tenant: str, workflow_id: str) -> WorkflowNotFound:
-        """The refusal, with the id that was likely meant, out of those in memory."""
-        known = [name for owner, name in self._newest if owner == tenant]
-        return WorkflowNotFound(workflow_id, nearest(workflow_id, known))
+        """Return the refusal, with the most similar id in memory."""
+        workflow_ids = [name for owner, name in self._newest if owner == tenant]
+        return WorkflowNotFound(workflow_id, nearest_word(workflow_id, workflow_ids))
 
-    def _renew(self, tenant: str, flow: Flow) -> None:
-        """From now on this is what new runs use."""
-        place = (tenant, flow.definition.id)
-        self._missing.discard(place)
-        if place in self._called:
-            self._called[place] = flow
-        self._keep(self._newest, place, flow)
+    def _set_newest(self, tenant: str, flow: Flow) -> None:
+        """Make this the flow that new runs use."""
+        key = (tenant, flow.definition.id)
+        self._missing.discard(key)
+        if key in self._called:
+            self._called[key] = flow
+        self._cache(self._newest, key, flow)
         self._remember(tenant, flow)
 
     def _remember(self, tenant: str, flow: Flow) -> None:
-        self._keep(self._by_digest, (tenant, flow.digest), flow)
+        self._cache(self._by_digest, (tenant, flow.digest), flow)
 
-    def _keep(
-        self, flows: OrderedDict[tuple[str, str], Flow], place: tuple[str, str], flow: Flow
+    def _cache(
+        self, flows: OrderedDict[tuple[str, str], Flow], key: tuple[str, str], flow: Flow
     ) -> None:
-        """The one nobody has used for longest makes room."""
-        flows[place] = flow
-        flows.move_to_end(place)
+        """Put the flow into the cache. The least recently used one makes room."""
+        flows[key] = flow
+        flows.move_to_end(key)
         if len(flows) > self._limit:
             flows.popitem(last=False)

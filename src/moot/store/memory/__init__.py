@@ -1,1 +1,1 @@
-"""memory."""
+"""The store in memory, which is the specification of every other store."""

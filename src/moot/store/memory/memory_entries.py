@@ -1,82 +1,89 @@
-"""The journal of memory in memory: the specification of the one on disk."""
+"""Memory entries of the store in memory; every other store must return the same."""
 
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from moot.store.protocol import Note, continued
+from moot.store.memory_entries import MemoryRow, continue_entry
 
 
-class Journal:
-    """Part of the store in memory; its promises are those of ``NoteStore``."""
+class InMemoryEntries:
+    """Part of the store in memory; it keeps the promises of ``MemoryEntryStore``."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._notes: list[Note] = []
+        self._memory_rows: list[MemoryRow] = []
 
-    def _keep(self, note: Note) -> None:
-        before = self._version(note.tenant, note.scope, note.memory_id, None)
-        if note.erases:
-            self._notes = [
-                replace(each, content=None, tags=[], forgotten=True) if _same(each, note) else each
-                for each in self._notes
+    def _write_entry(self, row: MemoryRow) -> None:
+        before = self._version(row.tenant, row.scope, row.memory_id, None)
+        if row.erases:
+            self._memory_rows = [
+                replace(each, content=None, tags=[], forgotten=True)
+                if _has_content_of(each, row)
+                else each
+                for each in self._memory_rows
             ]
-        self._notes.append(continued(note, before))
+        self._memory_rows.append(continue_entry(row, before))
 
-    def _of(self, tenant: str, scope: str) -> Iterator[Note]:
-        return (note for note in self._notes if (note.tenant, note.scope) == (tenant, scope))
+    def _rows_in(self, tenant: str, scope: str) -> Iterator[MemoryRow]:
+        return (row for row in self._memory_rows if (row.tenant, row.scope) == (tenant, scope))
 
-    def _versions(self, tenant: str, scope: str, at: int | None) -> dict[str, Note]:
-        """Entry -> its version at a revision."""
-        found = (note for note in self._of(tenant, scope) if at is None or note.revision <= at)
-        return {note.memory_id: note for note in found}
+    def _versions(self, tenant: str, scope: str, at: int | None) -> dict[str, MemoryRow]:
+        """Return the version of each entry at a revision, by entry id."""
+        rows = (row for row in self._rows_in(tenant, scope) if at is None or row.revision <= at)
+        return {row.memory_id: row for row in rows}
 
-    def _version(self, tenant: str, scope: str, memory_id: str, at: int | None) -> Note | None:
+    def _version(self, tenant: str, scope: str, memory_id: str, at: int | None) -> MemoryRow | None:
         return self._versions(tenant, scope, at).get(memory_id)
 
     async def memory_revision(self, tenant: str) -> int:
-        return max((note.revision for note in self._notes if note.tenant == tenant), default=0)
+        return max((row.revision for row in self._memory_rows if row.tenant == tenant), default=0)
 
     async def notes(
         self, tenant: str, scope: str, at: int | None, now: int, tag: str | None, limit: int
-    ) -> list[Note]:
-        found = [
-            note
-            for note in self._versions(tenant, scope, at).values()
-            if note.lives(now) and (tag is None or tag in note.tags)
+    ) -> list[MemoryRow]:
+        living = [
+            row
+            for row in self._versions(tenant, scope, at).values()
+            if row.lives(now) and (tag is None or tag in row.tags)
         ]
-        found.sort(key=lambda note: (note.created_at, note.revision), reverse=True)
-        return found[:limit]
+        living.sort(key=lambda row: (row.created_at, row.revision), reverse=True)
+        return living[:limit]
 
-    async def note(self, tenant: str, scope: str, memory_id: str, at: int | None) -> Note | None:
+    async def note(
+        self, tenant: str, scope: str, memory_id: str, at: int | None
+    ) -> MemoryRow | None:
         return self._version(tenant, scope, memory_id, at)
 
-    async def late_notes(
+    async def memory_rows_after(
         self, tenant: str, scope: str, after: int, roots: tuple[str, ...]
-    ) -> list[Note]:
-        found = (note for note in self._of(tenant, scope) if note.revision > after)
-        return [note for note in found if note.run_id and note.root in roots]
+    ) -> list[MemoryRow]:
+        rows = (row for row in self._rows_in(tenant, scope) if row.revision > after)
+        return [row for row in rows if row.run_id and row.root in roots]
 
-    async def written(self, tenant: str, write_id: str) -> Note | None:
-        mine = (note for note in self._notes if (note.tenant, note.write_id) == (tenant, write_id))
-        return next(mine, None)
+    async def written(self, tenant: str, write_id: str) -> MemoryRow | None:
+        rows = (
+            row for row in self._memory_rows if (row.tenant, row.write_id) == (tenant, write_id)
+        )
+        return next(rows, None)
 
     async def forgotten(self, tenant: str, scope: str, at: int) -> bool:
-        return any(note.forgotten for note in self._versions(tenant, scope, at).values())
+        return any(row.forgotten for row in self._versions(tenant, scope, at).values())
 
     async def memory_ids(self, tenant: str, scope: str) -> list[str]:
-        found = self._versions(tenant, scope, None).values()
-        return sorted(note.memory_id for note in found if not note.erases)
+        versions = self._versions(tenant, scope, None).values()
+        return sorted(row.memory_id for row in versions if not row.erases)
 
     async def memory_refs(self, tenant: str, now: int, limit: int) -> list[tuple[str, int]]:
-        scopes = sorted({note.scope for note in self._notes if note.tenant == tenant})
+        scopes = sorted({row.scope for row in self._memory_rows if row.tenant == tenant})
         counts = [
-            (scope, sum(note.lives(now) for note in self._versions(tenant, scope, None).values()))
+            (scope, sum(row.lives(now) for row in self._versions(tenant, scope, None).values()))
             for scope in scopes
         ]
         return [(scope, count) for scope, count in counts if count][:limit]
 
 
-def _same(note: Note, other: Note) -> bool:
-    mine = note.tenant, note.scope, note.memory_id
-    return mine == (other.tenant, other.scope, other.memory_id) and note.content is not None
+def _has_content_of(row: MemoryRow, entry: MemoryRow) -> bool:
+    """Return whether the row is a version of the entry that has content."""
+    place = row.tenant, row.scope, row.memory_id
+    return place == (entry.tenant, entry.scope, entry.memory_id) and row.content is not None

@@ -1,45 +1,47 @@
-"""Records, ledgers and deliveries in memory: the specification of how every store keeps them."""
+"""Records, ledgers and deliveries in memory; every other store must return the same."""
 
 from msgspec.structs import replace
 
 from moot.core.errors.triggers import Overtaken
 from moot.store import cursor
 from moot.store.protocol import Batch
-from moot.store.records import Delivery, DeliveryFilter, Lane, Ledger, Record
+from moot.store.records import Delivery, DeliveryFilter, Lane, LedgerRow, Record
 
 
-class Shelf:
+class InMemoryRecords:
+    """Part of the store in memory; it keeps the promises of ``DeliveryStore``."""
+
     def __init__(self) -> None:
         super().__init__()
         self._records: list[Record] = []
-        self._ledgers: dict[tuple[str, str, str], Ledger] = {}
+        self._ledgers: dict[tuple[str, str, str], LedgerRow] = {}
         self._deliveries: dict[tuple[str, str, str], Delivery] = {}
-        #: in the order in which they came
+        #: numbers deliveries in the order of their arrival
         self._numbers: dict[tuple[str, str, str], int] = {}
         self._count = 0
 
-    def _check_standing(self, batch: Batch) -> None:
+    def _check_revisions(self, batch: Batch) -> None:
         for guard in batch.guards:
             if self._revision(guard.tenant, guard.kind, guard.name) != guard.revision:
                 raise Overtaken(guard.name)
         for ledger in batch.ledgers:
-            known = self._ledgers.get((ledger.tenant, ledger.kind, ledger.name))
-            if ledger.revision != (known.revision if known else 0) + 1:
+            stored_ledger = self._ledgers.get((ledger.tenant, ledger.kind, ledger.name))
+            if ledger.revision != (stored_ledger.revision if stored_ledger else 0) + 1:
                 raise Overtaken(ledger.name)
         for delivery in batch.deliveries:
-            held = self._deliveries.get(_place(delivery))
-            if delivery.revision != (held.revision if held else 0) + 1:
+            stored = self._deliveries.get(_place(delivery))
+            if delivery.revision != (stored.revision if stored else 0) + 1:
                 raise Overtaken(delivery.delivery_id)
 
-    def _keep_standing(self, batch: Batch) -> None:
+    def _write_records(self, batch: Batch) -> None:
         for record in batch.records:
             self._records.append(replace(record, revision=len(self._records) + 1))
         for ledger in batch.ledgers:
-            where = ledger.tenant, ledger.kind, ledger.name
+            place = ledger.tenant, ledger.kind, ledger.name
             if ledger.gone:
-                self._ledgers.pop(where, None)
+                self._ledgers.pop(place, None)
             else:
-                self._ledgers[where] = ledger
+                self._ledgers[place] = ledger
         for delivery in batch.deliveries:
             if delivery.gone:
                 self._deliveries.pop(_place(delivery), None)
@@ -51,15 +53,15 @@ class Shelf:
 
     def _revision(self, tenant: str, kind: str, name: str) -> int:
         newest_first = reversed(self._records)
-        wanted = (tenant, kind, name)
-        of_it = (r for r in newest_first if (r.tenant, r.kind, r.name) == wanted)
-        newest = next(of_it, None)
+        place = (tenant, kind, name)
+        versions = (r for r in newest_first if (r.tenant, r.kind, r.name) == place)
+        newest = next(versions, None)
         return newest.revision if newest else 0
 
     # records
 
     async def put_record(self, record: Record) -> None:
-        self._keep_standing(Batch(records=[record]))
+        self._write_records(Batch(records=[record]))
 
     async def record(self, tenant: str, kind: str, name: str) -> Record | None:
         newest = next(iter(await self.record_history(tenant, kind, name)), None)
@@ -67,35 +69,35 @@ class Shelf:
 
     async def records(self, tenant: str, kind: str) -> list[Record]:
         newest = {
-            known.name: known
-            for known in self._records
-            if (known.tenant, known.kind) == (tenant, kind)
+            record.name: record
+            for record in self._records
+            if (record.tenant, record.kind) == (tenant, kind)
         }
         return [newest[name] for name in sorted(newest) if not newest[name].gone]
 
     async def record_page(
         self, tenant: str, kind: str, after: str, limit: int
     ) -> tuple[list[Record], int]:
-        found = await self.records(tenant, kind)
-        return [record for record in found if record.name > after][:limit], len(found)
+        records = await self.records(tenant, kind)
+        return [record for record in records if record.name > after][:limit], len(records)
 
     async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
-        wanted = (tenant, kind, name)
+        place = (tenant, kind, name)
         return [
-            known
-            for known in reversed(self._records)
-            if (known.tenant, known.kind, known.name) == wanted
+            record
+            for record in reversed(self._records)
+            if (record.tenant, record.kind, record.name) == place
         ]
 
     async def record_tenants(self, kind: str) -> list[str]:
-        return sorted({known.tenant for known in self._records if known.kind == kind})
+        return sorted({record.tenant for record in self._records if record.kind == kind})
 
     # ledgers
 
-    async def ledger(self, tenant: str, kind: str, name: str) -> Ledger | None:
+    async def ledger(self, tenant: str, kind: str, name: str) -> LedgerRow | None:
         return self._ledgers.get((tenant, kind, name))
 
-    async def due_ledgers(self, kind: str, until: int, limit: int) -> list[Ledger]:
+    async def due_ledgers(self, kind: str, until: int, limit: int) -> list[LedgerRow]:
         due = [
             (ledger.due_at, number, ledger)
             for number, ledger in enumerate(self._ledgers.values())
@@ -104,7 +106,7 @@ class Shelf:
         return [ledger for _, _, ledger in sorted(due, key=lambda each: each[:2])[:limit]]
 
     async def next_ledger(self, kind: str) -> int | None:
-        dues = (known.due_at for known in self._ledgers.values() if known.kind == kind)
+        dues = (ledger.due_at for ledger in self._ledgers.values() if ledger.kind == kind)
         return min((due for due in dues if due is not None), default=None)
 
     # deliveries
@@ -113,23 +115,25 @@ class Shelf:
         return self._deliveries.get((tenant, subscription, key))
 
     async def delivery_by_id(self, tenant: str, delivery_id: str) -> Delivery | None:
-        named = (d for d in self._deliveries.values() if d.delivery_id == delivery_id)
-        return next((d for d in named if d.tenant == tenant), None)
+        matches = (d for d in self._deliveries.values() if d.delivery_id == delivery_id)
+        return next((d for d in matches if d.tenant == tenant), None)
 
     async def deliveries(
         self, tenant: str, where: DeliveryFilter, before: str | None, limit: int
     ) -> tuple[list[Delivery], str | None]:
-        name = tenant, repr(where)
-        position = cursor.decode(cursor.unbound(before, *name))
-        found = [
-            each
-            for each in sorted(self._deliveries.values(), key=self._order, reverse=True)
-            if each.tenant == tenant and self._order(each) < position and fits(each, where)
+        list_name = tenant, repr(where)
+        position = cursor.decode_position(cursor.unbind_cursor(before, *list_name))
+        matches = [
+            delivery
+            for delivery in sorted(self._deliveries.values(), key=self._order, reverse=True)
+            if delivery.tenant == tenant
+            and self._order(delivery) < position
+            and matches_filter(delivery, where)
         ]
-        page = found[:limit]
-        more = len(found) > limit > 0
-        following = cursor.encode(self._order(page[-1])) if more else None
-        return page, cursor.bound(following, *name)
+        page = matches[:limit]
+        more = len(matches) > limit > 0
+        following = cursor.encode_position(self._order(page[-1])) if more else None
+        return page, cursor.bind_cursor(following, *list_name)
 
     def _order(self, delivery: Delivery) -> cursor.Position:
         return delivery.received_at, self._numbers[_place(delivery)]
@@ -137,58 +141,61 @@ class Shelf:
     async def waiting_deliveries(
         self, tenant: str, subscription: str, limit: int
     ) -> list[Delivery]:
-        found = [
-            each
-            for each in sorted(self._deliveries.values(), key=self._order)
-            if (each.tenant, each.subscription, each.state) == (tenant, subscription, "waiting")
+        waiting = [
+            delivery
+            for delivery in sorted(self._deliveries.values(), key=self._order)
+            if (delivery.tenant, delivery.subscription, delivery.state)
+            == (tenant, subscription, "waiting")
         ]
-        return found[:limit]
+        return waiting[:limit]
 
     async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
         counts: dict[str, int] = {}
-        for each in self._deliveries.values():
-            if (each.tenant, each.subscription) == (tenant, subscription):
-                counts[each.state] = counts.get(each.state, 0) + 1
+        for delivery in self._deliveries.values():
+            if (delivery.tenant, delivery.subscription) == (tenant, subscription):
+                counts[delivery.state] = counts.get(delivery.state, 0) + 1
         return counts
 
     async def lanes(self) -> list[Lane]:
-        first: dict[tuple[str, str], Lane] = {}
-        for each in self._deliveries.values():
-            place = each.tenant, each.subscription
-            if each.due_at is None or (place in first and first[place].due_at <= each.due_at):
+        lanes: dict[tuple[str, str], Lane] = {}
+        for delivery in self._deliveries.values():
+            place = delivery.tenant, delivery.subscription
+            if delivery.due_at is None or (
+                place in lanes and lanes[place].due_at <= delivery.due_at
+            ):
                 continue
-            first[place] = Lane(
-                tenant=each.tenant,
-                subscription=each.subscription,
-                source=each.source,
-                due_at=each.due_at,
+            lanes[place] = Lane(
+                tenant=delivery.tenant,
+                subscription=delivery.subscription,
+                source=delivery.source,
+                due_at=delivery.due_at,
             )
-        return [first[place] for place in sorted(first)]
+        return [lanes[place] for place in sorted(lanes)]
 
     async def due_deliveries(
         self, tenant: str, subscription: str, until: int, limit: int
     ) -> list[Delivery]:
         due = [
-            (each.due_at, self._numbers[_place(each)], each)
-            for each in self._deliveries.values()
-            if (each.tenant, each.subscription) == (tenant, subscription)
-            and each.due_at is not None
-            and each.due_at <= until
+            (delivery.due_at, self._numbers[_place(delivery)], delivery)
+            for delivery in self._deliveries.values()
+            if (delivery.tenant, delivery.subscription) == (tenant, subscription)
+            and delivery.due_at is not None
+            and delivery.due_at <= until
         ]
-        return [each for _, _, each in sorted(due, key=lambda found: found[:2])[:limit]]
+        return [delivery for _, _, delivery in sorted(due, key=lambda entry: entry[:2])[:limit]]
 
     async def forget_deliveries(self, before: int) -> int:
         old = [
             place
-            for place, each in self._deliveries.items()
-            if each.due_at is None and each.updated_at < before
+            for place, delivery in self._deliveries.items()
+            if delivery.due_at is None and delivery.updated_at < before
         ]
         for place in old:
             del self._deliveries[place]
         return len(old)
 
 
-def fits(delivery: Delivery, where: DeliveryFilter) -> bool:
+def matches_filter(delivery: Delivery, where: DeliveryFilter) -> bool:
     return (
         where.subscription in (None, delivery.subscription)
         and (not where.sources or delivery.source in where.sources)

@@ -1,30 +1,30 @@
-"""What readers look up, in memory: the specification of the search and the marks on disk."""
+"""Search and read marks in memory; every other store must return the same."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
-from moot.core.search.indexed_text import Text, texts_of
-from moot.core.search.query import Query, fits
+from moot.core.search.indexed_text import IndexedText, texts_from_bytes
+from moot.core.search.query import Query, is_match
 from moot.store import cursor
-from moot.store.search import Found, Page, ReadMark, TextRow
+from moot.store.search import ReadMark, SearchPage, SearchRow, TextRow
 
-Position = tuple[int, int, int, int]
+PassagePosition = tuple[int, int, int, int]
 
 
-class Shelved(NamedTuple):
-    """Sorted by time, then by log and place in it."""
+class IndexedPassage(NamedTuple):
+    """One searchable text. Passages sort by time, then by log and place in the log."""
 
-    position: Position
+    position: PassagePosition
     run_id: str
     workflow_id: str
     source: str | None
-    text: Text
+    text: IndexedText
     body: bytes
 
     @property
-    def found(self) -> Found:
+    def hit(self) -> SearchRow:
         _, _, sequence, part = self.position
-        return Found(
+        return SearchRow(
             run_id=self.run_id,
             workflow_id=self.workflow_id,
             sequence=sequence,
@@ -33,50 +33,54 @@ class Shelved(NamedTuple):
         )
 
 
-class Library(ABC):
-    """Part of the store in memory; its promises are those of ``SearchStore`` and ``MarkStore``."""
+class InMemorySearch(ABC):
+    """Part of the store in memory; keeps the promises of ``SearchStore`` and ``MarkStore``."""
 
     def __init__(self) -> None:
         self._marks: dict[tuple[str, str, str], ReadMark] = {}
         self._forget_texts()
 
     def _forget_texts(self) -> None:
-        #: tenant -> its texts
-        self._shelves: dict[str, list[Shelved]] = {}
+        #: tenant -> its passages
+        self._passages: dict[str, list[IndexedPassage]] = {}
 
-    def _shelve(self, tenant: str, run: tuple[str, str, int], row: TextRow, body: bytes) -> None:
+    def _index_texts(
+        self, tenant: str, run: tuple[str, str, int], row: TextRow, body: bytes
+    ) -> None:
         run_id, workflow_id, number = run
-        shelf = self._shelves.setdefault(tenant, [])
-        for part, text in enumerate(texts_of(body)):
+        passages = self._passages.setdefault(tenant, [])
+        for part, text in enumerate(texts_from_bytes(body)):
             position = (row.at, number, row.sequence, part)
-            shelf.append(Shelved(position, run_id, workflow_id, row.source, text, body))
+            passages.append(IndexedPassage(position, run_id, workflow_id, row.source, text, body))
 
     @abstractmethod
     def _runs_of(self, tenant: str) -> set[str]:
-        """The runs that are here."""
+        """Return the ids of the tenant's runs."""
 
-    async def search(self, tenant: str, query: Query, before: str | None, limit: int) -> Page:
-        start = cursor.unpacked(before, 4) if before is not None else (cursor.FIRST,) * 4
-        shelf = self._shelves.get(tenant, [])
-        here = self._runs_of(tenant)
-        found = sorted(
-            each
-            for each in ([] if query.empty else shelf)
-            if each.position < start
-            and _meant(query, each, here)
-            and fits(query, each.text)
+    async def search(self, tenant: str, query: Query, before: str | None, limit: int) -> SearchPage:
+        start = cursor.unpack_numbers(before, 4) if before is not None else (cursor.FIRST,) * 4
+        passages = self._passages.get(tenant, [])
+        run_ids = self._runs_of(tenant)
+        matches = sorted(
+            passage
+            for passage in ([] if query.empty else passages)
+            if passage.position < start
+            and _is_in_places(query, passage, run_ids)
+            and is_match(query, passage.text)
         )  # fmt: skip
-        page = found[::-1][:limit]
+        page = matches[::-1][:limit]
         if not page:
-            return Page([])
+            return SearchPage([])
         *place, part = page[0].position
-        more = cursor.packed(*page[-1].position) if len(found) > limit else None
-        return Page([each.found for each in page], more, cursor.packed(*place, part + 1))
+        more = cursor.pack_numbers(*page[-1].position) if len(matches) > limit else None
+        return SearchPage(
+            [passage.hit for passage in page], more, cursor.pack_numbers(*place, part + 1)
+        )
 
     async def mark_read(self, mark: ReadMark) -> ReadMark:
         place = mark.tenant, mark.reader, mark.thread_id
-        known = self._marks.get(place)
-        if known is None or known.sequence < mark.sequence:
+        stored = self._marks.get(place)
+        if stored is None or stored.sequence < mark.sequence:
             self._marks[place] = mark
         return self._marks[place]
 
@@ -85,10 +89,11 @@ class Library(ABC):
         return [self._marks[place] for place in places if place in self._marks]
 
 
-def _meant(query: Query, each: Shelved, here: set[str]) -> bool:
+def _is_in_places(query: Query, passage: IndexedPassage, run_ids: set[str]) -> bool:
+    """Without places, a fork's passage counts only if the original run is not in the store."""
     if not query.places:
-        return each.source is None or each.source not in here
+        return passage.source is None or passage.source not in run_ids
     return any(
-        place.run_id == each.run_id and place.talk in ("", each.text.talk)
+        place.run_id == passage.run_id and place.talk in ("", passage.text.talk)
         for place in query.places
     )  # fmt: skip

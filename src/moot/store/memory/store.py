@@ -1,4 +1,4 @@
-"""The store in memory: the specification of every other store, and what tests run on."""
+"""The store in memory, for tests and as the specification of every other store."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
@@ -7,58 +7,60 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from moot.core.errors import Conflict, NotProvided, RunNotFound, SequenceConflict
-from moot.core.tenants import around
+from moot.core.tenants import parent_tenant
 from moot.store import cursor
-from moot.store.hash_chain import altered, misplaced, unattested
+from moot.store.hash_chain import check_definition_digest, check_event_place, check_memory_event
 from moot.store.memory import tallies
-from moot.store.memory.memory_entries import Journal
-from moot.store.memory.records import Shelf
-from moot.store.memory.search import Library
+from moot.store.memory.memory_entries import InMemoryEntries
+from moot.store.memory.records import InMemoryRecords
+from moot.store.memory.search import InMemorySearch
 from moot.store.protocol import (
     IMPORTED,
     Append,
     Batch,
     Definition,
     EffectRow,
+    FoldSnapshot,
     InboxRow,
+    IntegrityProblem,
     Key,
-    Problem,
     Receipt,
     RunFilter,
-    RunRow,
-    Snapshot,
+    RunIndexRow,
     Store,
     WorkRow,
 )
 from moot.store.tallies import Tally
 
 
-class Log(Struct):
+class InMemoryLog(Struct):
+    """The events of one run. ``number`` counts logs in the order of their creation."""
+
     tenant: str
     number: int
     events: list[bytes] = []
 
 
-class MemoryStore(Journal, Shelf, Library):
-    """Nothing outlives the process; everything else is as the protocol promises."""
+class MemoryStore(InMemoryEntries, InMemoryRecords, InMemorySearch):
+    """Keeps every promise of ``Store`` except that its data ends with the process."""
 
     def __init__(self) -> None:
-        Journal.__init__(self)
-        Library.__init__(self)
-        self._logs: dict[str, Log] = {}
+        InMemoryEntries.__init__(self)
+        InMemorySearch.__init__(self)
+        self._logs: dict[str, InMemoryLog] = {}
         self._receipts: dict[tuple[str, str, str], Receipt] = {}
         self._artifacts: dict[tuple[str, str, str], bytes] = {}
         self._sealed: dict[tuple[str, str], dict[str, bytes]] = {}
-        self._revisions: dict[str, int] = {}
+        self._inbox_revisions: dict[str, int] = {}
         self._secrets: dict[str, bytes] = {}
         self._definitions: list[Definition] = []
         self._keys: dict[str, Key] = {}
         self._forget_derived()
 
     def _forget_derived(self) -> None:
-        self._rows: dict[str, RunRow] = {}
+        self._rows: dict[str, RunIndexRow] = {}
         self._work: dict[str, int] = {}
-        self._snapshots: dict[str, tuple[int, Snapshot]] = {}
+        self._snapshots: dict[str, tuple[int, FoldSnapshot]] = {}
         self._effects: dict[tuple[str, str, str], EffectRow] = {}
         self._inbox: dict[str, list[InboxRow]] = {}
         self._messages: dict[tuple[str, str], int] = {}
@@ -69,7 +71,7 @@ class MemoryStore(Journal, Shelf, Library):
     async def commit(self, batch: Batch) -> None:
         self._check(batch)
         for append in batch.appends:
-            log = self._logs.setdefault(append.run_id, Log(append.tenant, len(self._logs)))
+            log = self._logs.setdefault(append.run_id, InMemoryLog(append.tenant, len(self._logs)))
             log.events += append.events
             self._derive(append)
         for effect in batch.effects:
@@ -77,30 +79,30 @@ class MemoryStore(Journal, Shelf, Library):
         if (receipt := batch.receipt) is not None:
             self._receipts[receipt.tenant, receipt.operation, receipt.key] = receipt
         for artifact in batch.artifacts:
-            where = artifact.tenant, artifact.run_id, artifact.artifact_id
-            self._artifacts[where] = artifact.body
+            place = artifact.tenant, artifact.run_id, artifact.artifact_id
+            self._artifacts[place] = artifact.body
         self._seal(batch)
-        for note in batch.notes:
-            self._keep(note)
-        self._keep_standing(batch)
+        for row in batch.notes:
+            self._write_entry(row)
+        self._write_records(batch)
         for tenant in batch.inboxes:
-            self._revise(tenant)
+            self._raise_inbox_revision(tenant)
 
     async def settled(self) -> None:
-        """Nothing is ever on its way."""
+        """Return at once: every commit is complete when it returns."""
 
     def _check(self, batch: Batch) -> None:
-        seen: set[str] = set()
+        run_ids: set[str] = set()
         for append in batch.appends:
-            log = self._logs.get(append.run_id) or Log(append.tenant, 0)
+            log = self._logs.get(append.run_id) or InMemoryLog(append.tenant, 0)
             continues = log.tenant == append.tenant and len(log.events) == append.first
-            if not continues or append.run_id in seen:
+            if not continues or append.run_id in run_ids:
                 raise SequenceConflict(append.run_id)
-            seen.add(append.run_id)
+            run_ids.add(append.run_id)
         receipt = batch.receipt
         if receipt and (receipt.tenant, receipt.operation, receipt.key) in self._receipts:
             raise SequenceConflict(batch.appends[0].run_id if batch.appends else "")
-        self._check_standing(batch)
+        self._check_revisions(batch)
 
     def _derive(self, append: Append) -> None:
         run_id = append.run_id
@@ -112,24 +114,24 @@ class MemoryStore(Journal, Shelf, Library):
             self._work[run_id] = append.work
         if append.inbox is not UNSET and append.inbox != self._inbox.get(run_id, []):
             self._inbox[run_id] = append.inbox
-            self._revise(append.tenant)
+            self._raise_inbox_revision(append.tenant)
         for message_id, sequence in append.messages:
             self._messages.setdefault((run_id, message_id), sequence)
         log, row = self._logs[run_id], self._rows.get(run_id)
         run = run_id, row.workflow_id if row else "", log.number
         for text in append.texts:
-            self._shelve(append.tenant, run, text, log.events[text.sequence])
+            self._index_texts(append.tenant, run, text, log.events[text.sequence])
         if append.snapshot is not None:
-            cached = Snapshot(append.first + len(append.events), append.snapshot)
+            cached = FoldSnapshot(append.first + len(append.events), append.snapshot)
             self._snapshots[run_id] = (append.fold_version, cached)
 
-    def _revise(self, tenant: str) -> None:
-        self._revisions[tenant] = self._revisions.get(tenant, 0) + 1
+    def _raise_inbox_revision(self, tenant: str) -> None:
+        self._inbox_revisions[tenant] = self._inbox_revisions.get(tenant, 0) + 1
 
     def _index_effect(self, effect: EffectRow) -> None:
         place = (effect.tenant, effect.run_id, effect.invocation_id)
-        known = self._effects.get(place)
-        if known is None or effect.sequence >= known.sequence:
+        indexed = self._effects.get(place)
+        if indexed is None or effect.sequence >= indexed.sequence:
             self._effects[place] = effect
 
     def _seal(self, batch: Batch) -> None:
@@ -142,7 +144,7 @@ class MemoryStore(Journal, Shelf, Library):
         for run in batch.unseal:
             self._sealed.pop(run, None)
 
-    def _log(self, tenant: str, run_id: str) -> Log | None:
+    def _log(self, tenant: str, run_id: str) -> InMemoryLog | None:
         log = self._logs.get(run_id)
         return log if log is not None and log.tenant == tenant else None
 
@@ -160,7 +162,7 @@ class MemoryStore(Journal, Shelf, Library):
         log = self._log(tenant, run_id)
         return len(log.events) if log else None
 
-    async def snapshot(self, tenant: str, run_id: str, fold_version: int) -> Snapshot | None:
+    async def snapshot(self, tenant: str, run_id: str, fold_version: int) -> FoldSnapshot | None:
         version, cached = self._snapshots.get(run_id, (None, None))
         return cached if self._log(tenant, run_id) and version == fold_version else None
 
@@ -177,51 +179,55 @@ class MemoryStore(Journal, Shelf, Library):
         return self._effects.get((tenant, run_id, invocation_id))
 
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
-        found = [e for e in self._effects.values() if (around(e.tenant), e.day) == (tenant, day)]
-        return sum(effect.tokens for effect in found), sum(effect.money for effect in found)
+        effects = [
+            e for e in self._effects.values() if (parent_tenant(e.tenant), e.day) == (tenant, day)
+        ]
+        return sum(effect.tokens for effect in effects), sum(effect.money for effect in effects)
 
-    async def spent_by(self, tenant: str, member: str, first: int, last: int) -> tuple[int, int]:
-        found = [
+    async def member_spending(
+        self, tenant: str, member: str, first: int, last: int
+    ) -> tuple[int, int]:
+        effects = [
             effect
             for effect in self._effects.values()
             if (effect.tenant, effect.member) == (tenant, member)
             and effect.day > 0
             and first <= effect.day <= last
         ]
-        return sum(effect.tokens for effect in found), sum(effect.money for effect in found)
+        return sum(effect.tokens for effect in effects), sum(effect.money for effect in effects)
 
     # derived rows
 
-    async def find_run(self, tenant: str, run_id: str) -> RunRow | None:
+    async def find_run(self, tenant: str, run_id: str) -> RunIndexRow | None:
         return self._rows.get(run_id) if self._log(tenant, run_id) else None
 
     async def list_runs(
         self, tenant: str, where: RunFilter, before: str | None, limit: int
-    ) -> tuple[list[RunRow], str | None]:
-        position = cursor.decode(before)
-        place = self._use if where.used else self._position
+    ) -> tuple[list[RunIndexRow], str | None]:
+        position = cursor.decode_position(before)
+        order = self._use_order if where.used else self._creation_order
         rows = [row for row in self._rows.values() if row.tenant == tenant and where.admits(row)]
-        found = sorted((row for row in rows if place(row) < position), key=place, reverse=True)
+        matches = sorted((row for row in rows if order(row) < position), key=order, reverse=True)
         if where.mark is not None:
             names = {record.name for record in await self.records(tenant, where.mark)}
-            found = [row for row in found if (row.run_id in names) == where.marked]
-        page = found[:limit]
-        more = len(found) > limit > 0
-        return page, cursor.encode(place(page[-1])) if more else None
+            matches = [row for row in matches if (row.run_id in names) == where.marked]
+        page = matches[:limit]
+        more = len(matches) > limit > 0
+        return page, cursor.encode_position(order(page[-1])) if more else None
 
-    def _use(self, row: RunRow) -> cursor.Position:
+    def _use_order(self, row: RunIndexRow) -> cursor.Position:
         return row.updated_at, self._logs[row.run_id].number
 
-    def _position(self, row: RunRow) -> cursor.Position:
+    def _creation_order(self, row: RunIndexRow) -> cursor.Position:
         return row.created_at, self._logs[row.run_id].number
 
-    def _newest_first(self, tenant: str) -> Iterator[RunRow]:
+    def _newest_first(self, tenant: str) -> Iterator[RunIndexRow]:
         rows = (row for row in self._rows.values() if row.tenant == tenant)
-        return iter(sorted(rows, key=self._position, reverse=True))
+        return iter(sorted(rows, key=self._creation_order, reverse=True))
 
     async def active_run(self, tenant: str, scope_id: str) -> str | None:
-        live = (row for row in self._newest_first(tenant) if row.ended_at is None)
-        return next((row.run_id for row in live if row.scope_id == scope_id), None)
+        active = (row for row in self._newest_first(tenant) if row.ended_at is None)
+        return next((row.run_id for row in active if row.scope_id == scope_id), None)
 
     async def work(self, until: int, limit: int) -> list[WorkRow]:
         due = ((at, self._logs[run].number, run) for run, at in self._work.items() if at <= until)
@@ -231,12 +237,12 @@ class MemoryStore(Journal, Shelf, Library):
         return min(self._work.values(), default=None)
 
     async def rebuild(self, rows: AsyncIterator[tuple[Append, list[EffectRow]]]) -> None:
-        given = [pair async for pair in rows]
-        for append, _ in given:
+        pairs = [pair async for pair in rows]
+        for append, _ in pairs:
             if not self._log(append.tenant, append.run_id):
                 raise RunNotFound(append.run_id)
         self._forget_derived()
-        for append, effects in given:
+        for append, effects in pairs:
             self._derive(append)
             for effect in effects:
                 self._index_effect(effect)
@@ -244,34 +250,38 @@ class MemoryStore(Journal, Shelf, Library):
     async def runs(self) -> list[tuple[str, str]]:
         return [(log.tenant, run_id) for run_id, log in self._logs.items()]
 
-    # primary tables
+    # primary tables beside the log
 
     async def put_definition(self, definition: Definition) -> None:
         self._definitions = [
-            *(known for known in self._definitions if _identity(known) != _identity(definition)),
+            *(stored for stored in self._definitions if _identity(stored) != _identity(definition)),
             definition,
         ]
 
     async def definition(self, tenant: str, workflow_id: str) -> Definition | None:
-        newest = {known.workflow_id: known for known in await self.definitions(tenant)}
+        newest = {stored.workflow_id: stored for stored in await self.definitions(tenant)}
         return newest.get(workflow_id)
 
     async def definition_by_digest(self, tenant: str, digest: str) -> Definition | None:
         newest_first = reversed(self._definitions)
-        same = (known for known in newest_first if (known.tenant, known.digest) == (tenant, digest))
-        return next(same, None)
+        matches = (
+            stored for stored in newest_first if (stored.tenant, stored.digest) == (tenant, digest)
+        )
+        return next(matches, None)
 
-    async def defined_elsewhere(self, tenant: str, workflow_id: str) -> bool:
+    async def is_defined_elsewhere(self, tenant: str, workflow_id: str) -> bool:
         return any(
-            known.workflow_id == workflow_id and known.tenant != tenant and known.source != IMPORTED
-            for known in self._definitions
+            stored.workflow_id == workflow_id
+            and stored.tenant != tenant
+            and stored.source != IMPORTED
+            for stored in self._definitions
         )
 
     async def definitions(self, tenant: str) -> list[Definition]:
         newest = {
-            known.workflow_id: known
-            for known in self._definitions
-            if known.tenant == tenant and known.source != IMPORTED
+            stored.workflow_id: stored
+            for stored in self._definitions
+            if stored.tenant == tenant and stored.source != IMPORTED
         }
         return [newest[workflow_id] for workflow_id in sorted(newest)]
 
@@ -285,8 +295,8 @@ class MemoryStore(Journal, Shelf, Library):
         return next((key for key in self._keys.values() if key.hash == hash_), None)
 
     async def keys(self, tenant: str | None) -> list[Key]:
-        asked = (key for key in self._keys.values() if tenant in (None, key.tenant))
-        return sorted(asked, key=lambda key: (key.created_at, key.id))
+        keys = (key for key in self._keys.values() if tenant in (None, key.tenant))
+        return sorted(keys, key=lambda key: (key.created_at, key.id))
 
     async def revoke_key(self, tenant: str | None, key_id: str, at: int) -> bool:
         key = self._keys.get(key_id)
@@ -297,13 +307,13 @@ class MemoryStore(Journal, Shelf, Library):
         return True
 
     async def forget_receipts(self, before: int) -> int:
-        known = len(self._receipts)
+        count = len(self._receipts)
         self._receipts = {
-            where: receipt
-            for where, receipt in self._receipts.items()
+            place: receipt
+            for place, receipt in self._receipts.items()
             if receipt.created_at >= before
         }
-        return known - len(self._receipts)
+        return count - len(self._receipts)
 
     async def secret(self, name: str, fresh: bytes) -> bytes:
         return self._secrets.setdefault(name, fresh)
@@ -315,46 +325,49 @@ class MemoryStore(Journal, Shelf, Library):
         return self._messages.get((run_id, message_id))
 
     async def inbox(self, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
-        rows = [row for found in self._inbox.values() for row in found if row.tenant == tenant]
+        of_runs = self._inbox.values()
+        rows = [row for inbox in of_runs for row in inbox if row.tenant == tenant]
         rows.sort(key=lambda row: row.since)
-        return rows[:limit], self._revisions.get(tenant, 0)
+        return rows[:limit], self._inbox_revisions.get(tenant, 0)
 
     async def tally(self, tenant: str, member: str, since: int, most: int) -> list[Tally]:
-        return await tallies.tally(self, tenant, member, since, most)
+        return await tallies.count_member_runs(self, tenant, member, since, most)
 
-    async def newest_runs(self, tenant: str, member: str, most: int) -> list[RunRow]:
-        return await tallies.newest_runs(self, tenant, member, most)
+    async def newest_runs(self, tenant: str, member: str, most: int) -> list[RunIndexRow]:
+        return await tallies.list_newest_runs(self, tenant, member, most)
 
     async def asked_by(self, tenant: str, member: str, most: int) -> list[tuple[int, InboxRow]]:
-        return await tallies.asked_by(self, tenant, member, most)
+        return await tallies.list_member_questions(self, tenant, member, most)
 
-    # the whole
+    # the whole store
 
-    async def verify(self) -> list[Problem]:
-        return [*self._misplaced(), *self._altered(), *self._unattested()]
+    async def verify(self) -> list[IntegrityProblem]:
+        return [*self._check_logs(), *self._check_definitions(), *self._check_memory()]
 
-    async def verify_log(self, tenant: str, run_id: str) -> list[Problem]:
-        return [p for p in self._misplaced() if (p.tenant, p.run_id) == (tenant, run_id)]
+    async def verify_log(self, tenant: str, run_id: str) -> list[IntegrityProblem]:
+        return [p for p in self._check_logs() if (p.tenant, p.run_id) == (tenant, run_id)]
 
-    def _misplaced(self) -> Iterator[Problem]:
+    def _check_logs(self) -> Iterator[IntegrityProblem]:
         for run_id, log in self._logs.items():
             for sequence, body in enumerate(log.events):
-                if what := misplaced(body, run_id, sequence):
-                    yield Problem(tenant=log.tenant, run_id=run_id, sequence=sequence, what=what)
+                if what := check_event_place(body, run_id, sequence):
+                    yield IntegrityProblem(
+                        tenant=log.tenant, run_id=run_id, sequence=sequence, what=what
+                    )
 
-    def _altered(self) -> Iterator[Problem]:
+    def _check_definitions(self) -> Iterator[IntegrityProblem]:
         for definition in self._definitions:
-            if what := altered(definition):
-                yield Problem(tenant=definition.tenant, run_id="", sequence=-1, what=what)
+            if what := check_definition_digest(definition):
+                yield IntegrityProblem(tenant=definition.tenant, run_id="", sequence=-1, what=what)
 
-    def _unattested(self) -> Iterator[Problem]:
-        for note in self._notes:
-            log = self._log(note.tenant, note.run_id) or Log(note.tenant, 0)
-            body = log.events[note.sequence] if 0 <= note.sequence < len(log.events) else None
-            what = unattested(body, note.memory_id) if note.run_id else None
+    def _check_memory(self) -> Iterator[IntegrityProblem]:
+        for row in self._memory_rows:
+            log = self._log(row.tenant, row.run_id) or InMemoryLog(row.tenant, 0)
+            body = log.events[row.sequence] if 0 <= row.sequence < len(log.events) else None
+            what = check_memory_event(body, row.memory_id) if row.run_id else None
             if what:
-                yield Problem(
-                    tenant=note.tenant, run_id=note.run_id, sequence=note.sequence, what=what
+                yield IntegrityProblem(
+                    tenant=row.tenant, run_id=row.run_id, sequence=row.sequence, what=what
                 )
 
     async def stats(self) -> dict[str, Any]:
@@ -373,7 +386,7 @@ class MemoryStore(Journal, Shelf, Library):
         raise NotProvided("A store in memory has nothing to copy; use a file.", target=target)
 
     async def aclose(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
 
 def _identity(definition: Definition) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""The store in one SQLite file: one thread writes, committing many batches with one sync."""
+"""The store in one SQLite file. One thread writes and syncs many batches at once."""
 
 from moot.store.sqlite.errors import SchemaRefused, StoreBusy, StoreReadOnly, StoreRefused
 from moot.store.sqlite.store import SqliteStore

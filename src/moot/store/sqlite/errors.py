@@ -1,18 +1,18 @@
-"""Why a file cannot be used; each carries a sentence for the operator.
+"""Errors for a file that cannot be used, each with a message for the operator.
 
 StoreRefused
 ├── StoreBusy       another process writes to it
-├── StoreReadOnly   it was opened to look, not to write
-└── SchemaRefused   its tables are not the ones this version knows
+├── StoreReadOnly   it is open for reading only
+└── SchemaRefused   this version does not know its tables
 """
 
 
 class StoreRefused(Exception):
-    """The store cannot be used as asked; the message says why and what to do."""
+    """The store cannot be used; the message says why and what to do."""
 
 
 class StoreBusy(StoreRefused):
-    """Another process has the store open for writing: this one, where it is known."""
+    """Another process has the store open for writing; ``pid`` is that process if known."""
 
     def __init__(self, message: str, pid: int | None = None) -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class StoreBusy(StoreRefused):
 
 
 class StoreReadOnly(StoreRefused):
-    """A write was asked of a store that is open for reading only."""
+    """The caller tried to write to a store that is open for reading only."""
 
 
 class SchemaRefused(StoreRefused):

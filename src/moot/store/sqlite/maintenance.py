@@ -1,4 +1,4 @@
-"""Work on the whole file: figures, a copy, and the derived rows made anew."""
+"""Work on the whole file: statistics, a backup, and a rebuild of derived rows."""
 
 import asyncio
 import os
@@ -10,9 +10,9 @@ import apsw
 
 from moot.core.errors import Conflict, RunNotFound, Unavailable
 from moot.store.protocol import Append, EffectRow
-from moot.store.sqlite.write.group_rows import Group
-from moot.store.sqlite.write.heads import Heads
-from moot.store.sqlite.write.records import Standing
+from moot.store.sqlite.write.group_rows import BatchGroup
+from moot.store.sqlite.write.heads import LogHeads
+from moot.store.sqlite.write.records import RecordChanges
 from moot.store.sqlite.write.statements import CLEAR_DERIVED
 from moot.store.sqlite.write.transaction import transaction
 
@@ -23,12 +23,12 @@ SELECT (SELECT count(*) FROM heads), (SELECT ifnull(sum(next_sequence), 0) FROM 
 """
 STATUSES = "SELECT status, count(*) FROM runs GROUP BY status ORDER BY status"
 
-Rebuilt = list[tuple[Append, list[EffectRow]]]
-#: runs whose rows are written at a time
+DerivedRows = list[tuple[Append, list[EffectRow]]]
+#: the number of runs whose rows are written at a time
 CHUNK = 500
 
 
-def stats(db: apsw.Connection, path: Path) -> dict[str, Any]:
+def collect_stats(db: apsw.Connection, path: Path) -> dict[str, Any]:
     runs, events, work, receipts, schema = db.execute(COUNTS).get
     wal = Path(f"{path}-wal")
     return {
@@ -48,8 +48,8 @@ def stats(db: apsw.Connection, path: Path) -> dict[str, Any]:
     }
 
 
-def backup(db: apsw.Connection, target: Path) -> None:
-    """Copies under another name first: a file called ``target`` is always a whole copy."""
+def write_backup(db: apsw.Connection, target: Path) -> None:
+    """Copy to another name first, so a file called ``target`` is always complete."""
     if target.exists():
         raise Conflict(f"{target} exists already; a backup never replaces a file.")
     partial = target.with_name(f"{target.name}.partial")
@@ -72,29 +72,29 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def rebuilder(
+def rebuild_job(
     rows: AsyncIterator[tuple[Append, list[EffectRow]]], loop: asyncio.AbstractEventLoop
-) -> Callable[[apsw.Connection, Heads], None]:
-    """A job for the writer: it pulls the rows from the loop, a chunk at a time.
+) -> Callable[[apsw.Connection, LogHeads], None]:
+    """Return a job for the writer that pulls the rows from the loop, a chunk at a time.
 
-    Nothing else is committed meanwhile, so the rows are those of the logs as they stand.
+    The writer commits nothing else during the job, so the rows match the logs.
     """
 
-    def work(db: apsw.Connection, heads: Heads) -> None:
-        heads.clear()  # what it knows of work rows is about to be wrong
+    def work(db: apsw.Connection, heads: LogHeads) -> None:
+        heads.clear()  # the cached due times are about to be wrong
         try:
             with transaction(db):
                 db.execute(CLEAR_DERIVED)
-                while chunk := asyncio.run_coroutine_threadsafe(_take(rows), loop).result():
-                    _write(db, heads, chunk)
+                while chunk := asyncio.run_coroutine_threadsafe(_next_chunk(rows), loop).result():
+                    _write_chunk(db, heads, chunk)
         finally:
             heads.clear()
 
     return work
 
 
-async def _take(rows: AsyncIterator[tuple[Append, list[EffectRow]]]) -> Rebuilt:
-    chunk: Rebuilt = []
+async def _next_chunk(rows: AsyncIterator[tuple[Append, list[EffectRow]]]) -> DerivedRows:
+    chunk: DerivedRows = []
     while len(chunk) < CHUNK:
         try:
             chunk.append(await anext(rows))
@@ -103,9 +103,9 @@ async def _take(rows: AsyncIterator[tuple[Append, list[EffectRow]]]) -> Rebuilt:
     return chunk
 
 
-def _write(db: apsw.Connection, heads: Heads, chunk: Rebuilt) -> None:
+def _write_chunk(db: apsw.Connection, heads: LogHeads, chunk: DerivedRows) -> None:
     heads.load(append.run_id for append, _ in chunk)
-    group = Group(heads, Standing(db))
+    group = BatchGroup(heads, RecordChanges(db))
     for append, effects in chunk:
         head = heads.get(append.run_id)
         if head is None or head.tenant != append.tenant:

@@ -1,18 +1,21 @@
-"""The journal of memory on disk. Each write closes the version before it; nothing else changes a
-row, except that an erasing one takes contents away."""
+"""Memory entries in SQLite, one row for each version.
+
+A write closes the version before it. Apart from that, only an erasing write changes older rows:
+it deletes their content.
+"""
 
 from typing import Any
 
 import apsw
 import msgspec
 
-from moot.store.protocol import Note, continued
+from moot.store.memory_entries import MemoryRow, continue_entry
 
 COLUMNS = """
 m.tenant, m.revision, m.scope, m.memory_id, m.content, m.tags, m.run_id, m.sequence, m.ancestors,
 m.agent_id, m.write_id, m.written_at, m.created_at, m.expires_at, m.erases, m.forgotten
 """
-#: a version as of a revision
+#: the version that was current at a revision
 _THEN = "m.revision <= :at AND (m.superseded IS NULL OR m.superseded > :at)"
 _LIVES = "m.content IS NOT NULL AND (m.expires_at IS NULL OR m.expires_at > :now)"
 _NEWEST = "ORDER BY m.created_at DESC, m.revision DESC LIMIT :limit"
@@ -87,27 +90,27 @@ UPDATE memory INDEXED BY memory_version SET content = NULL, tags = '[]', forgott
 WHERE tenant = :tenant AND scope = :scope AND memory_id = :id AND content IS NOT NULL
 """
 
-#: later than any
+#: a revision later than any other
 NOW = 2**62
 
-_texts = msgspec.json.Decoder(list[str]).decode
+_decode_texts = msgspec.json.Decoder(list[str]).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def keep(db: apsw.Connection, note: Note) -> None:
-    """Must run inside a transaction."""
-    entry = {"tenant": note.tenant, "scope": note.scope, "id": note.memory_id}
-    note = continued(note, version(db, note.tenant, note.scope, note.memory_id, None))
-    if note.erases:
+def write_entry(db: apsw.Connection, row: MemoryRow) -> None:
+    """Write one version of an entry. The caller must hold a transaction."""
+    entry = {"tenant": row.tenant, "scope": row.scope, "id": row.memory_id}
+    row = continue_entry(row, read_entry_version(db, row.tenant, row.scope, row.memory_id, None))
+    if row.erases:
         _erase(db, entry)
-    db.execute(CLOSE, {**entry, "revision": note.revision})
-    db.execute(ADD, _columns(note))
-    for tag in note.tags:
-        db.execute(ADD_TAG, (note.tenant, note.scope, tag, note.created_at, note.revision))
+    db.execute(CLOSE, {**entry, "revision": row.revision})
+    db.execute(ADD, _columns(row))
+    for tag in row.tags:
+        db.execute(ADD_TAG, (row.tenant, row.scope, tag, row.created_at, row.revision))
 
 
 def _erase(db: apsw.Connection, entry: dict[str, Any]) -> None:
-    """What was there is overwritten with zeros, so that it cannot be read from the file."""
+    """Delete the contents and overwrite them with zeros, so no tool can read them back."""
     db.pragma("secure_delete", 1)
     try:
         db.execute(ERASE_TAGS, entry)
@@ -116,31 +119,31 @@ def _erase(db: apsw.Connection, entry: dict[str, Any]) -> None:
         db.pragma("secure_delete", 0)
 
 
-def _columns(note: Note) -> tuple[Any, ...]:
+def _columns(row: MemoryRow) -> tuple[Any, ...]:
     return (
-        note.tenant, note.revision, note.scope, note.memory_id, note.content,
-        _encode(note.tags).decode(), note.run_id, note.sequence, note.root,
-        _encode(note.ancestors).decode(), note.agent_id, note.write_id, note.written_at,
-        note.created_at, note.expires_at, int(note.erases),
+        row.tenant, row.revision, row.scope, row.memory_id, row.content,
+        _encode(row.tags).decode(), row.run_id, row.sequence, row.root,
+        _encode(row.ancestors).decode(), row.agent_id, row.write_id, row.written_at,
+        row.created_at, row.expires_at, int(row.erases),
     )  # fmt: skip
 
 
-def _note(row: tuple[Any, ...]) -> Note:
-    fields = dict(zip(Note.__struct_fields__, row, strict=True))
-    texts = {key: _texts(fields[key]) for key in ("tags", "ancestors")}
+def _memory_row(columns: tuple[Any, ...]) -> MemoryRow:
+    fields = dict(zip(MemoryRow.__struct_fields__, columns, strict=True))
+    texts = {key: _decode_texts(fields[key]) for key in ("tags", "ancestors")}
     flags = {key: bool(fields[key]) for key in ("erases", "forgotten")}
-    return Note(**fields | texts | flags)
+    return MemoryRow(**fields | texts | flags)
 
 
-def _found(db: apsw.Connection, sql: str, values: dict[str, Any]) -> list[Note]:
-    return [_note(row) for row in db.execute(sql, values).fetchall()]
+def _select_rows(db: apsw.Connection, sql: str, values: dict[str, Any]) -> list[MemoryRow]:
+    return [_memory_row(row) for row in db.execute(sql, values).fetchall()]
 
 
-def revision(db: apsw.Connection, tenant: str) -> int:
+def read_memory_revision(db: apsw.Connection, tenant: str) -> int:
     return int(db.execute(REVISION, {"tenant": tenant}).get or 0)
 
 
-def newest(
+def list_living_entries(
     db: apsw.Connection,
     tenant: str,
     scope: str,
@@ -148,42 +151,42 @@ def newest(
     now: int,
     tag: str | None,
     limit: int,
-) -> list[Note]:
+) -> list[MemoryRow]:
     if tag is None:
         sql = CURRENT if at is None else THEN
     else:
         sql = CURRENT_TAGGED if at is None else THEN_TAGGED
     values = {"tenant": tenant, "scope": scope, "at": at, "now": now, "tag": tag, "limit": limit}
-    return _found(db, sql, values)
+    return _select_rows(db, sql, values)
 
 
-def version(
+def read_entry_version(
     db: apsw.Connection, tenant: str, scope: str, memory_id: str, at: int | None
-) -> Note | None:
+) -> MemoryRow | None:
     at = NOW if at is None else at
     values = {"tenant": tenant, "scope": scope, "id": memory_id, "at": at}
-    return next(iter(_found(db, VERSION, values)), None)
+    return next(iter(_select_rows(db, VERSION, values)), None)
 
 
-def late(
+def list_entries_after(
     db: apsw.Connection, tenant: str, scope: str, after: int, roots: tuple[str, ...]
-) -> list[Note]:
-    asked = _encode(list(dict.fromkeys(roots))).decode()
-    values = {"tenant": tenant, "scope": scope, "after": after, "roots": asked}
-    return sorted(_found(db, LATE, values), key=lambda note: note.revision)
+) -> list[MemoryRow]:
+    roots_json = _encode(list(dict.fromkeys(roots))).decode()
+    values = {"tenant": tenant, "scope": scope, "after": after, "roots": roots_json}
+    return sorted(_select_rows(db, LATE, values), key=lambda row: row.revision)
 
 
-def written(db: apsw.Connection, tenant: str, write_id: str) -> Note | None:
-    return next(iter(_found(db, WRITTEN, {"tenant": tenant, "id": write_id})), None)
+def find_entry_by_write(db: apsw.Connection, tenant: str, write_id: str) -> MemoryRow | None:
+    return next(iter(_select_rows(db, WRITTEN, {"tenant": tenant, "id": write_id})), None)
 
 
-def forgotten(db: apsw.Connection, tenant: str, scope: str, at: int) -> bool:
+def was_any_erased(db: apsw.Connection, tenant: str, scope: str, at: int) -> bool:
     return bool(db.execute(FORGOTTEN, {"tenant": tenant, "scope": scope, "at": at}).get)
 
 
-def ids(db: apsw.Connection, tenant: str, scope: str) -> list[str]:
+def list_entry_ids(db: apsw.Connection, tenant: str, scope: str) -> list[str]:
     return [row[0] for row in db.execute(IDS, {"tenant": tenant, "scope": scope})]
 
 
-def refs(db: apsw.Connection, tenant: str, now: int, limit: int) -> list[tuple[str, int]]:
+def list_scopes(db: apsw.Connection, tenant: str, now: int, limit: int) -> list[tuple[str, int]]:
     return list(db.execute(REFS, {"tenant": tenant, "now": now, "limit": limit}))

@@ -1,4 +1,4 @@
-"""Numbered, forward-only migrations from ``schema/*.sql``, each remembered with its checksum."""
+"""Forward-only migrations from ``schema/*.sql``, each recorded with its checksum."""
 
 import hashlib
 from importlib.resources import files
@@ -23,6 +23,8 @@ REMEMBER = "INSERT INTO schema_migrations VALUES (?, ?, ?)"
 
 
 class Migration(NamedTuple):
+    """One numbered SQL file of the schema."""
+
     version: int
     name: str
     sql: str
@@ -32,27 +34,30 @@ class Migration(NamedTuple):
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
-def shipped() -> list[Migration]:
-    """The migrations of this version, in order."""
+def load_migrations() -> list[Migration]:
+    """Return the migrations of this version, in order."""
     folder = files("moot.store.sqlite").joinpath("schema")
     names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
     texts = (folder.joinpath(name).read_text("utf-8") for name in names)
     return [Migration(int(name[:4]), name, text) for name, text in zip(names, texts, strict=True)]
 
 
-def schema_version(db: apsw.Connection, known: list[Migration]) -> int:
-    """How far the file is migrated. Refuses what this version cannot have made."""
+def schema_version(db: apsw.Connection, migrations: list[Migration]) -> int:
+    """Return the number of applied migrations.
+
+    Raise SchemaRefused when this version cannot have written the file.
+    """
     if not db.execute(HAS_LEDGER).get:
         if db.execute(HAS_TABLES).get:
             raise SchemaRefused("The file is a SQLite database, but not one of Moot's.")
         return 0
     applied = db.execute(APPLIED).fetchall()
-    if len(applied) > len(known):
+    if len(applied) > len(migrations):
         raise SchemaRefused(
-            f"The file has schema {applied[-1][0]}, this version knows {known[-1].version}:"
+            f"The file has schema {applied[-1][0]}, this version knows {migrations[-1].version}:"
             " it was written by a newer Moot; use that one."
         )
-    for (version, checksum), migration in zip(applied, known, strict=False):
+    for (version, checksum), migration in zip(applied, migrations, strict=False):
         if (version, checksum) != (migration.version, migration.checksum):
             raise SchemaRefused(
                 f"Migration {version} of the file is not the {migration.name} of this version;"
@@ -61,18 +66,18 @@ def schema_version(db: apsw.Connection, known: list[Migration]) -> int:
     return len(applied)
 
 
-def migrate(db: apsw.Connection, known: list[Migration]) -> None:
-    """Brings the file to the newest schema, in one transaction."""
+def migrate(db: apsw.Connection, migrations: list[Migration]) -> None:
+    """Bring the file to the newest schema, in one transaction."""
     with transaction(db):
-        done = schema_version(db, known)
-        if done == 0:
+        applied = schema_version(db, migrations)
+        if applied == 0:
             db.execute(CREATE_LEDGER)
-        for migration in known[done:]:
+        for migration in migrations[applied:]:
             db.execute(migration.sql).fetchall()
             db.execute(REMEMBER, (migration.version, migration.name, migration.checksum))
 
 
-def require_current(db: apsw.Connection, known: list[Migration]) -> None:
-    """For a read-only open, which may not migrate."""
-    if schema_version(db, known) < len(known):
+def require_current(db: apsw.Connection, migrations: list[Migration]) -> None:
+    """Raise SchemaRefused when the file needs a migration, which a reader must not do."""
+    if schema_version(db, migrations) < len(migrations):
         raise SchemaRefused("The file has an older schema; start the server once to migrate it.")

@@ -1,4 +1,4 @@
-"""Opening the file: the driver check, the lock against a second writer, the connections."""
+"""Open the file: check the driver, lock out a second writer, connect."""
 
 import fcntl
 import os
@@ -9,10 +9,10 @@ from pathlib import Path
 import apsw
 
 from moot.store.sqlite.errors import StoreBusy, StoreRefused
-from moot.store.sqlite.migrations import migrate, require_current, shipped
+from moot.store.sqlite.migrations import load_migrations, migrate, require_current
 from moot.store.sqlite.read.readers import BUSY_MS, Readers, connect_reader
 
-#: the first release in which a known corruption of WAL files is repaired
+#: the first release that fixes a known corruption of WAL files
 OLDEST_SQLITE = (3, 51, 3)
 
 WRITER_PRAGMAS = """
@@ -26,15 +26,15 @@ PRAGMA secure_delete = ON;
 
 
 def check_driver(version: str | None = None) -> None:
-    """Refuses a SQLite that is too old to be trusted with a log."""
+    """Raise StoreRefused when SQLite is too old to be trusted with a log."""
     version = version or apsw.sqlite_lib_version()
     if tuple(int(part) for part in version.split(".")[:3]) < OLDEST_SQLITE:
         needed = ".".join(map(str, OLDEST_SQLITE))
         raise StoreRefused(f"SQLite {version} is too old; install an apsw with {needed} or newer.")
 
 
-class WriteFiles:
-    """What the writing process holds open."""
+class WriteSide:
+    """The connections and the lock of the writing process."""
 
     def __init__(self, readers: Readers, db: apsw.Connection, lock: "WriteLock") -> None:
         self.readers = readers
@@ -42,44 +42,44 @@ class WriteFiles:
         self._lock = lock
 
     def close(self) -> None:
-        """The write connection last: closing it folds the WAL into the file."""
+        """Close the write connection last, which merges the WAL into the file."""
         self.readers.close()
         self.db.close()
         self._lock.release()
 
 
-def open_to_write(path: Path) -> WriteFiles:
-    with _explained(path), ExitStack() as undo:
-        path = path.resolve()  # the same file by another name is the same file
+def open_to_write(path: Path) -> WriteSide:
+    with _refuse_with_path(path), ExitStack() as undo:
+        path = path.resolve()  # one file must have one lock, whatever its name
         lock = WriteLock(path)
-        _keep_private(path)
+        _create_private(path)
         undo.callback(lock.release)
         db = _connect_writer(path)
         undo.callback(db.close)
-        migrate(db, shipped())
-        files = WriteFiles(Readers(path), db, lock)
+        migrate(db, load_migrations())
+        write_side = WriteSide(Readers(path), db, lock)
         undo.pop_all()
-    return files
+    return write_side
 
 
-def _keep_private(path: Path) -> None:
-    """A new file is its owner's alone; SQLite gives the files beside it the same rights."""
+def _create_private(path: Path) -> None:
+    """Create a file that only its owner can use; SQLite copies the mode to its other files."""
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 def open_to_read(path: Path) -> Readers:
-    with _explained(path):
+    with _refuse_with_path(path):
         db = connect_reader(path)
         try:
-            require_current(db, shipped())
+            require_current(db, load_migrations())
         finally:
             db.close()
         return Readers(path)
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _refuse_with_path(path: Path) -> Iterator[None]:
     try:
         yield
     except (apsw.Error, OSError) as failure:
@@ -87,16 +87,18 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _connect_writer(path: Path) -> apsw.Connection:
-    # a group's statements come in powers of two of rows, for each table
+    # each table has bulk statements for 1, 2, 4 … rows; the cache must hold all of them
     db = apsw.Connection(str(path), statementcachesize=256)
     db.set_busy_timeout(BUSY_MS)
-    db.execute(WRITER_PRAGMAS).fetchall()  # a statement runs once the rows before it are read
+    db.execute(WRITER_PRAGMAS).fetchall()  # each statement runs only after the rows before it
     return db
 
 
 class WriteLock:
-    """Held by the one process that may write. The file stays and names the last one that had it;
-    only the lock comes and goes."""
+    """The lock of the one process that may write.
+
+    The lock file stays after the lock is released; it names the last holder.
+    """
 
     def __init__(self, path: Path) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -104,11 +106,12 @@ class WriteLock:
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pid = _holder(self._handle)
+            pid = _read_holder(self._handle)
             os.close(self._handle)
-            who = f" (process {pid})" if pid else ""
+            process = f" (process {pid})" if pid else ""
             raise StoreBusy(
-                f"{path} is in use by another Moot{who}; stop that one first, or use another file.",
+                f"{path} is in use by another Moot{process}; stop that one first,"
+                " or use another file.",
                 pid,
             ) from None
         os.ftruncate(self._handle, 0)
@@ -121,7 +124,6 @@ class WriteLock:
             self._handle = -1
 
 
-def _holder(handle: int) -> int | None:
-    """Who has the lock, as it wrote into the file."""
-    said = os.pread(handle, 32, 0).strip()
-    return int(said) if said.isdigit() else None
+def _read_holder(handle: int) -> int | None:
+    pid = os.pread(handle, 32, 0).strip()
+    return int(pid) if pid.isdigit() else None

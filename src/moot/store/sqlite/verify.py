@@ -1,4 +1,4 @@
-"""Checks a whole file row by row: the pages, every log against its chain, every definition.
+"""Verify a file: its pages, the hash chain of every log, and every definition.
 
 Texts are read as bytes, because a flipped byte may have made them undecodable.
 """
@@ -10,8 +10,13 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from moot.store.hash_chain import altered, link, misplaced, unattested
-from moot.store.protocol import Definition, Problem
+from moot.store.hash_chain import (
+    check_definition_digest,
+    check_event_place,
+    check_memory_event,
+    hash_event,
+)
+from moot.store.protocol import Definition, IntegrityProblem
 
 HEADS = """
 SELECT n, CAST(tenant AS BLOB), CAST(run_id AS BLOB), next_sequence, CAST(hash AS BLOB)
@@ -36,7 +41,7 @@ SELECT CAST(tenant AS BLOB), CAST(workflow_id AS BLOB), CAST(digest AS BLOB), CA
 FROM definitions ORDER BY id
 """
 
-#: each write beside the event that should tell of it
+#: each memory write with the event that should record it
 MEMORY = """
 SELECT CAST(m.tenant AS BLOB), CAST(m.run_id AS BLOB), m.sequence, CAST(m.memory_id AS BLOB),
        CAST(e.body AS BLOB)
@@ -49,93 +54,95 @@ WHERE m.run_id <> '' ORDER BY m.n
 Rows = Iterable[tuple[Any, ...]]
 
 
-class Head(NamedTuple):
+class HeadRow(NamedTuple):
+    """One row of the table ``heads``, its texts as bytes."""
+
     n: int
     tenant: bytes
     run_id: bytes
     next_sequence: int
     hash: bytes
 
-    def problem(self, sequence: int, what: str) -> Problem:
-        return Problem(
+    def problem(self, sequence: int, what: str) -> IntegrityProblem:
+        return IntegrityProblem(
             tenant=_text(self.tenant), run_id=_text(self.run_id), sequence=sequence, what=what
         )
 
 
-def verify(db: apsw.Connection) -> list[Problem]:
-    """What is wrong with the file; of each log the first thing only."""
-    problems = list(_guarded(_pages(db)))
+def verify_file(db: apsw.Connection) -> list[IntegrityProblem]:
+    """Return what is wrong with the file; for each log only the first problem."""
+    problems = list(_report_read_errors(_check_pages(db)))
     db.execute("BEGIN")
     try:
-        for check in (_logs, _lost_logs, _definitions, _memory):
-            problems += _guarded(check(db))
+        for check in (_check_logs, _check_lost_logs, _check_definitions, _check_memory):
+            problems += _report_read_errors(check(db))
     finally:
         db.execute("ROLLBACK")
     return problems
 
 
-def verify_log(db: apsw.Connection, tenant: str, run_id: str) -> list[Problem]:
-    """What is wrong with one log: the first thing only."""
+def verify_log(db: apsw.Connection, tenant: str, run_id: str) -> list[IntegrityProblem]:
+    """Return the first problem of one log, or []."""
     db.execute("BEGIN")
     try:
-        heads = map(Head._make, db.execute(ONE_HEAD, (run_id, tenant)))
+        heads = map(HeadRow._make, db.execute(ONE_HEAD, (run_id, tenant)))
         return [
             problem
             for head in list(heads)
-            for problem in _guarded(_log(head, db.execute(ITS_EVENTS, (head.n,))))
+            for problem in _report_read_errors(_check_log(head, db.execute(ITS_EVENTS, (head.n,))))
         ]
     finally:
         db.execute("ROLLBACK")
 
 
-def _guarded(found: Iterator[Problem]) -> Iterator[Problem]:
-    """A page can be so broken that reading stops; that is a finding, too."""
+def _report_read_errors(problems: Iterator[IntegrityProblem]) -> Iterator[IntegrityProblem]:
+    """Report a page that cannot be read as one more problem."""
     try:
-        yield from found
+        yield from problems
     except apsw.Error as failure:
-        yield _of_the_file(f"The file cannot be read to its end: {failure}.")
+        yield _file_problem(f"The file cannot be read to its end: {failure}.")
 
 
-def _pages(db: apsw.Connection) -> Iterator[Problem]:
+def _check_pages(db: apsw.Connection) -> Iterator[IntegrityProblem]:
     for (complaint,) in db.execute("PRAGMA integrity_check"):
         if complaint != "ok":
-            yield _of_the_file(f"SQLite complains: {complaint}.")
+            yield _file_problem(f"SQLite complains: {complaint}.")
 
 
-def _logs(db: apsw.Connection) -> Iterator[Problem]:
-    """Heads and events side by side, both in the order of their log's number."""
+def _check_logs(db: apsw.Connection) -> Iterator[IntegrityProblem]:
+    """Read heads and events side by side, both in the order of their log's number."""
     logs = groupby(db.execute(EVENTS), key=itemgetter(0))
     number, rows = next(logs, (None, ()))
     expected = 1
-    for head in map(Head._make, db.execute(HEADS)):
+    for head in map(HeadRow._make, db.execute(HEADS)):
         while number is not None and number < head.n:
-            yield _of_the_file(f"There are events of log number {number}, which has no head.")
+            yield _file_problem(f"There are events of log number {number}, which has no head.")
             number, rows = next(logs, (None, ()))
         if head.n != expected:
-            yield _of_the_file(f"Log number {expected} is missing whole.")
+            yield _file_problem(f"Log number {expected} is missing whole.")
         expected = head.n + 1
         if number == head.n:
-            yield from _log(head, rows)
+            yield from _check_log(head, rows)
             number, rows = next(logs, (None, ()))
         else:
-            yield from _log(head, ())
+            yield from _check_log(head, ())
     while number is not None:
-        yield _of_the_file(f"There are events of log number {number}, which has no head.")
+        yield _file_problem(f"There are events of log number {number}, which has no head.")
         number, rows = next(logs, (None, ()))
 
 
-def _log(head: Head, rows: Rows) -> Iterator[Problem]:
-    where = b"%b\0%b\0" % (head.tenant, head.run_id)
+def _check_log(head: HeadRow, rows: Rows) -> Iterator[IntegrityProblem]:
+    scope = b"%b\0%b\0" % (head.tenant, head.run_id)
     expected, last = 0, b""
     for _, sequence, stored, body in rows:
         if sequence != expected:
-            yield head.problem(expected, f"Number {sequence} stands where {expected} should.")
+            yield head.problem(expected, f"Number {sequence} stands scope {expected} should.")
             return
-        last = link(last, where, sequence, body)
+        last = hash_event(last, scope, sequence, body)
         if stored != last:
             yield head.problem(sequence, "The event does not match its hash.")
             return
-        if what := misplaced(body, _text(head.run_id), sequence):
+        if what := check_event_place(body, _text(head.run_id), sequence):
             yield head.problem(sequence, what)
             return
         expected += 1
@@ -146,13 +153,13 @@ def _log(head: Head, rows: Rows) -> Iterator[Problem]:
         yield head.problem(-1, "The log's head does not match its last event.")
 
 
-def _lost_logs(db: apsw.Connection) -> Iterator[Problem]:
+def _check_lost_logs(db: apsw.Connection) -> Iterator[IntegrityProblem]:
     for tenant, run_id in db.execute(LOST_LOGS):
         what = "The run is listed, but its log is gone."
-        yield Problem(tenant=_text(tenant), run_id=_text(run_id), sequence=-1, what=what)
+        yield IntegrityProblem(tenant=_text(tenant), run_id=_text(run_id), sequence=-1, what=what)
 
 
-def _definitions(db: apsw.Connection) -> Iterator[Problem]:
+def _check_definitions(db: apsw.Connection) -> Iterator[IntegrityProblem]:
     for tenant, workflow_id, digest, body in db.execute(DEFINITIONS):
         definition = Definition(
             tenant=_text(tenant),
@@ -162,18 +169,20 @@ def _definitions(db: apsw.Connection) -> Iterator[Problem]:
             body=body,
             created_at=0,
         )
-        if what := altered(definition):
-            yield Problem(tenant=definition.tenant, run_id="", sequence=-1, what=what)
+        if what := check_definition_digest(definition):
+            yield IntegrityProblem(tenant=definition.tenant, run_id="", sequence=-1, what=what)
 
 
-def _memory(db: apsw.Connection) -> Iterator[Problem]:
+def _check_memory(db: apsw.Connection) -> Iterator[IntegrityProblem]:
     for tenant, run_id, sequence, memory_id, body in db.execute(MEMORY):
-        if what := unattested(body, _text(memory_id)):
-            yield Problem(tenant=_text(tenant), run_id=_text(run_id), sequence=sequence, what=what)
+        if what := check_memory_event(body, _text(memory_id)):
+            yield IntegrityProblem(
+                tenant=_text(tenant), run_id=_text(run_id), sequence=sequence, what=what
+            )
 
 
-def _of_the_file(what: str) -> Problem:
-    return Problem(tenant="", run_id="", sequence=-1, what=what)
+def _file_problem(what: str) -> IntegrityProblem:
+    return IntegrityProblem(tenant="", run_id="", sequence=-1, what=what)
 
 
 def _text(raw: bytes) -> str:

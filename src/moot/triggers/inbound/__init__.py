@@ -1,1 +1,1 @@
-"""inbound."""
+"""Inbound work: subscriptions, queues, and the deliveries that become runs."""

@@ -1,8 +1,7 @@
-"""What came in becomes one run each: known again, tried again, kept where nobody may take it.
+"""Turn each inbound delivery into one run: deduplicate, retry, or hold it.
 
-The row of a delivery is written in the transaction that begins its run. Whatever a row relies on,
-the subscription or the member, is guarded in the transaction that writes it.
-"""
+The row of a delivery is written in the transaction that starts its run. That transaction also
+guards the subscription and the member that the row relies on."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,354 +10,388 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.agents.roster.members import Roster
+from moot.agents.roster.members import RosterService
 from moot.clock import Clock
-from moot.core.backoff import lot_of
+from moot.core.backoff import retry_jitter
 from moot.core.errors import BadRequest, Conflict, MootError, NotFound, Unavailable
 from moot.core.errors.triggers import (
     MemberOffDuty,
     NotInPortfolio,
     Overtaken,
     QueueFull,
-    QueueIdle,
-    SubscriptionNotActive,
 )
 from moot.core.runs.start import check_inputs
-from moot.core.state.initiation import Delivered
-from moot.core.triggers.subscriptions import ITEM, Arrival, after_failure, next_try
-from moot.engine.workflows.registry import Flows
-from moot.store.protocol import Batch, Delivery, Guard, Store
-from moot.store.records import Attempt, DeliveryFilter
-from moot.triggers.inbound.capacity import Room
-from moot.triggers.inbound.items import SOURCES, arrival_of, given_of
-from moot.triggers.inbound.subscriptions import MOST_RACES, Seen, Subscriptions
-from moot.triggers.notices import News
-from moot.triggers.start_run import Claim, Firing, Order
+from moot.core.state.initiation import TriggerDelivery
+from moot.core.triggers.subscriptions import (
+    ITEM_PREFIX,
+    Arrival,
+    next_delivery_time,
+    state_after_failure,
+)
+from moot.engine.workflows.registry import WorkflowRegistry
+from moot.store.protocol import Batch, Store
+from moot.store.records import Delivery, DeliveryAttempt, DeliveryFilter, Guard
+from moot.triggers.inbound.gate import DeliveryCapacity
+from moot.triggers.inbound.items import (
+    INBOUND_SOURCES,
+    REDELIVERED,
+    count_tries,
+    decode_arrival,
+    run_input_from_item,
+)
+from moot.triggers.inbound.subscriptions import MOST_RACES, SubscriptionService, inactive_error
+from moot.triggers.inbound.versions import SubscriptionVersion
+from moot.triggers.notices import NoticeWriter
+from moot.triggers.start_run import RunClaim, RunOrder, RunStarter
 
-#: items of one queue that may wait, and refused requests of one subscription that are remembered
+#: the most items that wait in a queue, and refused requests recorded per subscription
 MOST_WAITING = 10_000
 MOST_UNVERIFIED = 200
-#: what waits for somebody whom only the workflow names is looked at so often (ms)
+#: a delivery that waits for a member named only by the workflow is retried this often (ms)
 RECHECK = 600_000
 FAR = 2**62
 PAGE = 200
-#: states of what is to become a run yet
-UNDONE = ("waiting", "retrying")
-REDELIVERED = "redelivered"
+#: states of deliveries that have no run yet
+OPEN_STATES = ("waiting", "retrying")
 
 Place = tuple[str, str, str]
 
 
-class Handed(Struct, frozen=True):
-    """How a delivery stands, and whether it was not known before."""
+class DeliveryResult(Struct, frozen=True):
+    """The state of a delivery, and whether it is new."""
 
     delivery: Delivery
     fresh: bool
 
 
-class Deliveries:
+class InboundDeliveries:
+    """Takes in deliveries, and starts a run for each."""
+
     def __init__(
         self,
         store: Store,
         clock: Clock,
-        firing: Firing,
-        flows: Flows,
-        roster: Roster,
-        subscriptions: Subscriptions,
+        run_starter: RunStarter,
+        flows: WorkflowRegistry,
+        roster: RosterService,
+        subscriptions: SubscriptionService,
     ) -> None:
-        self._store, self._clock, self._firing, self._flows = store, clock, firing, flows
+        self._store, self._clock, self._run_starter, self._flows = store, clock, run_starter, flows
         self._roster, self._subscriptions = roster, subscriptions
         self._under_way: dict[Place, asyncio.Future[Delivery]] = {}
-        self._waiting = Room(store, UNDONE, MOST_WAITING)
-        self._unverified = Room(store, ("unverified",), MOST_UNVERIFIED)
+        self._waiting = DeliveryCapacity(store, OPEN_STATES, MOST_WAITING)
+        self._unverified = DeliveryCapacity(store, ("unverified",), MOST_UNVERIFIED)
         self.look: Callable[[], None] = lambda: None
-        self.news = News(store)
+        self.notices = NoticeWriter(store)
 
     # -- in ----------------------------------------------------------------------------------
 
     async def take(
-        self, seen: Seen, arrival: Arrival, key: str, subject: str = "", named: bool = True
-    ) -> Handed:
-        """Once for a key: a repeat, however close, is given what became of the first.
+        self,
+        version: SubscriptionVersion,
+        arrival: Arrival,
+        key: str,
+        subject: str = "",
+        named: bool = True,
+    ) -> DeliveryResult:
+        """Take in one delivery per key. A repeat gets the result of the first, even while that is
+        under way.
 
-        A webhook is refused while its subscription or member takes nothing (SubscriptionNotActive,
-        MemberOffDuty); an item of a queue is kept, as long as there is room (QueueFull). Without
-        ``named`` the key was made up for it, and nobody can have come before.
-        """
-        place = (seen.tenant, seen.it.subscription_id, key)
-        if (going := self._under_way.get(place)) is not None:
-            return Handed(await asyncio.shield(going), False)
-        done = self._under_way[place] = asyncio.get_running_loop().create_future()
-        done.add_done_callback(_retrieved)
+        A webhook is refused while its subscription or member is inactive (SubscriptionNotActive,
+        MemberOffDuty). An item of a queue waits, up to a limit (QueueFull). Without ``named`` the
+        host made up the key, so it cannot be a repeat."""
+        place = (version.tenant, version.it.subscription_id, key)
+        if (pending := self._under_way.get(place)) is not None:
+            return DeliveryResult(await asyncio.shield(pending), False)
+        future = self._under_way[place] = asyncio.get_running_loop().create_future()
+        future.add_done_callback(_ignore_exception)
         try:
-            known = await self._store.delivery(*place) if named else None
-            found = known or await self._attempt(seen, self._row(seen, arrival, key, subject))
+            stored = await self._store.delivery(*place) if named else None
+            delivery = stored or await self._attempt(
+                version, self._row(version, arrival, key, subject)
+            )
         except BaseException as error:
             broken = Unavailable("This was broken off; send it again.")
-            done.set_exception(error if isinstance(error, MootError) else broken)
+            future.set_exception(error if isinstance(error, MootError) else broken)
             raise
         finally:
             del self._under_way[place]
-        done.set_result(found)
-        return Handed(found, known is None)
+        future.set_result(delivery)
+        return DeliveryResult(delivery, stored is None)
 
-    def _row(self, seen: Seen, arrival: Arrival, key: str, subject: str) -> Delivery:
-        """Not on disk yet: its revision is 0."""
-        now, queue = self._clock.millis(), seen.it.source == "queue"
+    def _row(
+        self, version: SubscriptionVersion, arrival: Arrival, key: str, subject: str
+    ) -> Delivery:
+        """Build a row that is not on disk yet, with revision 0."""
+        now, queue = self._clock.millis(), version.it.source == "queue"
         return Delivery(
-            tenant=seen.tenant,
-            subscription=seen.it.subscription_id,
+            tenant=version.tenant,
+            subscription=version.it.subscription_id,
             key=key,
-            delivery_id=self._clock.new_id(ITEM if queue else "dlv_"),
-            source=seen.it.source,
+            delivery_id=self._clock.new_id(ITEM_PREFIX if queue else "dlv_"),
+            source=version.it.source,
             state="waiting",
             received_at=now,
             updated_at=now,
             revision=0,
-            member=seen.it.roster_id,
+            member=version.it.roster_id,
             subject=subject,
             body=msgspec.json.encode(arrival),
         )
 
-    async def refuse(self, seen: Seen, problem: str) -> Delivery | None:
-        """Writes down that something came whose sender is not known; nothing of what it said, and
-        only so often."""
-        if not await self._unverified.free(seen.tenant, seen.it.subscription_id):
+    async def refuse(self, version: SubscriptionVersion, problem: str) -> Delivery | None:
+        """Record a request whose sender is unverified, without its content. Return None when too
+        many are recorded already."""
+        if not await self._unverified.take_place(version.tenant, version.it.subscription_id):
             return None
-        name = self._clock.new_id("dlv_")
+        delivery_id = self._clock.new_id("dlv_")
         now = self._clock.millis()
-        attempt = Attempt(event_id=name, at=now, outcome="dead-lettered", reason=problem)
+        attempt = DeliveryAttempt(
+            event_id=delivery_id, at=now, outcome="dead-lettered", reason=problem
+        )
         row = Delivery(
-            tenant=seen.tenant, subscription=seen.it.subscription_id, key=f"k_{name}",
-            delivery_id=name, source=seen.it.source, state="unverified", received_at=now,
+            tenant=version.tenant, subscription=version.it.subscription_id, key=f"k_{delivery_id}",
+            delivery_id=delivery_id, source=version.it.source, state="unverified", received_at=now,
             updated_at=now, reason="verification_failed", attempts=[attempt],
         )  # fmt: skip
         await self._store.commit(Batch(deliveries=[row]))
         return row
 
     async def carry(self, delivery: Delivery) -> None:
-        """For the courier: another try of one that is due."""
+        """Try a due delivery again, for the courier."""
         place = delivery.tenant, delivery.subscription
-        seen = await self._subscriptions.find(*place) or await self._subscriptions.restored(*place)
-        if seen is None:
-            await self._gone(delivery)
+        version = await self._subscriptions.find(*place) or await self._subscriptions.restore_queue(
+            *place
+        )
+        if version is None:
+            await self._drop_removed(delivery)
             return
-        await self._attempt(seen, delivery)
+        await self._attempt(version, delivery)
 
     # -- one try -----------------------------------------------------------------------------
 
-    async def _attempt(self, seen: Seen, row: Delivery) -> Delivery:
-        """The row after it. When somebody else has written it meanwhile, theirs."""
+    async def _attempt(self, version: SubscriptionVersion, row: Delivery) -> Delivery:
+        """Try the delivery and return its new row, or the row that another task has written
+        meanwhile."""
         for _ in range(MOST_RACES):
             try:
-                return await self._once(seen, row)
+                return await self._attempt_once(version, row)
             except Overtaken:
-                known = await self._store.delivery(row.tenant, row.subscription, row.key)
-                if known is not None and known.revision != row.revision:
-                    return known
-                seen = await self._subscriptions.must_find(row.tenant, row.subscription)
+                stored = await self._store.delivery(row.tenant, row.subscription, row.key)
+                if stored is not None and stored.revision != row.revision:
+                    return stored
+                version = await self._subscriptions.must_find(row.tenant, row.subscription)
         raise Unavailable("Too much changes here just now; send it again.")
 
-    async def _once(self, seen: Seen, row: Delivery) -> Delivery:
-        """Raises Overtaken when what it relied on has changed."""
-        if (why := _inactive(seen)) is not None:
-            return await self._park(row, why, seen.guard, until=seen.it.until)
+    async def _attempt_once(self, version: SubscriptionVersion, row: Delivery) -> Delivery:
+        """Raise Overtaken when a guarded record has changed."""
+        if (inactive := inactive_error(version)) is not None:
+            return await self._park(row, inactive, version.guard, until=version.it.until)
         try:
-            return await self._start(seen, row)
+            return await self._start(version, row)
         except (Overtaken, Unavailable):
             raise
         except (MemberOffDuty, NotInPortfolio) as refusal:
-            return await self._await_member(seen, row, refusal)
+            return await self._await_member(version, row, refusal)
         except MootError as refusal:
-            return await self._failed(seen, row, refusal)
+            return await self._record_failure(version, row, refusal)
 
-    async def _start(self, seen: Seen, row: Delivery) -> Delivery:
-        it, tries = seen.it, tries_of(row) + 1
-        arrival = arrival_of(row.body)
-        workflow_id = it.workflow_id or ""
+    async def _start(self, version: SubscriptionVersion, row: Delivery) -> Delivery:
+        subscription, tries = version.it, count_tries(row) + 1
+        arrival = decode_arrival(row.body)
+        workflow_id = subscription.workflow_id or ""
         flow = await self._flows.newest(row.tenant, workflow_id)
-        given = given_of(it, row, arrival, flow)
+        run_input = run_input_from_item(subscription, row, arrival, flow)
         try:
-            check_inputs(flow, given.inputs)
+            check_inputs(flow, run_input.inputs)
         except BadRequest as refusal:
-            return await self._unfit(row, refusal)
+            return await self._give_up_unfit(row, refusal)
         now = self._clock.millis()
-        done = Attempt(event_id=row.delivery_id, at=now, outcome="delivered")
+        attempt = DeliveryAttempt(event_id=row.delivery_id, at=now, outcome="delivered")
         after = self._next(row, state="delivered", due_at=None, reason="", body=b"",
-                           subject=given.subject,
-                           member=it.roster_id, attempts=[*row.attempts, done])  # fmt: skip
-        order = Order(
+                           subject=run_input.subject, member=subscription.roster_id,
+                           attempts=[*row.attempts, attempt])  # fmt: skip
+        order = RunOrder(
             tenant=row.tenant,
             workflow_id=workflow_id,
-            source=it.source,
-            principal=it.owner,
-            roster_id=it.roster_id,
-            inputs=given.inputs,
-            trigger=given.trigger,
+            source=subscription.source,
+            principal=subscription.owner,
+            roster_id=subscription.roster_id,
+            inputs=run_input.inputs,
+            trigger=run_input.trigger,
             hops=arrival.hops,
-            delivered=Delivered(
+            delivered=TriggerDelivery(
                 delivery_id=row.delivery_id,
-                subscription=it.subscription_id,
+                subscription=subscription.subscription_id,
                 key=row.key,
                 attempt=tries,
             ),
         )
-        run = await self._firing.start(order, Claim(guards=[seen.guard], deliveries=[after]))
+        run = await self._run_starter.start(
+            order, RunClaim(guards=[version.guard], deliveries=[after])
+        )
         return replace(after, run_id=run.run_id)
 
     async def _await_member(
-        self, seen: Seen, row: Delivery, refusal: MemberOffDuty | NotInPortfolio
+        self, version: SubscriptionVersion, row: Delivery, refusal: MemberOffDuty | NotInPortfolio
     ) -> Delivery:
-        """It is kept until the member may do it, its own or one that the workflow names; that this
-        one may not is made sure of."""
-        name, until, now = str(refusal.details["rosterId"]), None, self._clock.millis()
-        seat = await self._roster.find(row.tenant, name)
-        guard = await self._roster.guard(row.tenant, name) if seat is None else seat.guard
-        if seat is not None:
-            pause = seat.hired.pause
+        """Hold the delivery until its member, or a member that the workflow names, may do it.
+        Raise Overtaken when that member is on duty by now."""
+        roster_id, until, now = str(refusal.details["rosterId"]), None, self._clock.millis()
+        member = await self._roster.find(row.tenant, roster_id)
+        guard = await self._roster.guard(row.tenant, roster_id) if member is None else member.guard
+        if member is not None:
+            pause = member.hired.pause
             until = pause.until if pause is not None and pause.holds(now) else None
-            own = name != seen.it.roster_id or seen.it.workflow_id in seat.entry.workflows
-            if own and seat.hired.off_duty(now) is None:
+            own = (
+                roster_id != version.it.roster_id
+                or version.it.workflow_id in member.entry.workflows
+            )
+            if own and member.hired.off_duty(now) is None:
                 raise Overtaken(row.delivery_id)
-        due = None if name == seen.it.roster_id else min(now + RECHECK, until or FAR)
-        return await self._park(row, refusal, seen.guard, guard, due=due, until=until)
+        due = None if roster_id == version.it.roster_id else min(now + RECHECK, until or FAR)
+        return await self._park(row, refusal, version.guard, guard, due=due, until=until)
 
     async def _park(
-        self, row: Delivery, why: MootError, *guards: Guard, due: int | None = None,
+        self, row: Delivery, refusal: MootError, *guards: Guard, due: int | None = None,
         until: int | None = None,
     ) -> Delivery:  # fmt: skip
-        """Without ``due`` its lane is shut for as long as it must wait: ``until`` then, where that
-        is known, and nobody will say so."""
+        """Store the delivery as waiting. Without ``due`` its lane is shut; ``until`` is when it
+        opens, if known."""
         if row.revision == 0 and row.source == "webhook":
-            raise why
-        if row.revision == 0 and not await self._waiting.free(row.tenant, row.subscription):
+            raise refusal
+        if row.revision == 0 and not await self._waiting.take_place(row.tenant, row.subscription):
             raise QueueFull(MOST_WAITING)
         due = self._clock.millis() if due is None else due
-        after = self._next(row, state="waiting", due_at=due, reason=why.message[:500])
+        after = self._next(row, state="waiting", due_at=due, reason=refusal.message[:500])
         await self._store.commit(Batch(guards=list(guards), deliveries=[after]))
         if until is not None:
             self.look()
         return after
 
-    async def _failed(self, seen: Seen, row: Delivery, refusal: MootError) -> Delivery:
-        """No run could be begun: again later, or given up with the subscription."""
-        now, tries = self._clock.millis(), tries_of(row) + 1
-        due = next_try(seen.it.retry_policy, tries, now, lot_of(row.delivery_id))
-        after = self._refused(row, refusal, due)
+    async def _record_failure(
+        self, version: SubscriptionVersion, row: Delivery, refusal: MootError
+    ) -> Delivery:
+        """Retry a failed start later, or give it up. Too many failures stop the subscription."""
+        now, tries = self._clock.millis(), count_tries(row) + 1
+        due = next_delivery_time(version.it.retry_policy, tries, now, retry_jitter(row.delivery_id))
+        after = self._row_after_failure(row, refusal, due)
         counts = await self._store.delivery_counts(row.tenant, row.subscription)
         beside = 0 if row.state == "retrying" else 1
-        state, reason = after_failure(
-            seen.it.state, due is None, counts.get("retrying", 0) + beside
+        state, reason = state_after_failure(
+            version.it.state, due is None, counts.get("retrying", 0) + beside
         )
         batch = Batch(deliveries=[after])
-        if state != seen.it.state:
-            changed = replace(seen.it, state=state, reason=reason)
-            batch.guards, batch.inboxes = [seen.guard], [row.tenant]
+        if state != version.it.state:
+            changed = replace(version.it, state=state, reason=reason)
+            batch.guards, batch.inboxes = [version.guard], [row.tenant]
             batch.records = [self._subscriptions.record(row.tenant, changed, "moot", state)]
-        await self.news.commit(batch)
-        self._subscriptions.forget(seen)
+        await self.notices.commit(batch)
+        self._subscriptions.forget(version)
         self.look()
         return after
 
-    async def _unfit(self, row: Delivery, refusal: MootError) -> Delivery:
-        """It is no input of its workflow, and trying again cannot make it one. It is given up
-        alone: whoever comes after it is not at fault."""
-        return await self._write(self._refused(row, refusal, None, unfit=True))
+    async def _give_up_unfit(self, row: Delivery, refusal: MootError) -> Delivery:
+        """Give up a delivery that does not fit the inputs of its workflow. The subscription stays
+        active, because later ones may fit."""
+        return await self._write(self._row_after_failure(row, refusal, None, unfit=True))
 
-    def _refused(
+    def _row_after_failure(
         self, row: Delivery, refusal: MootError, due: int | None, unfit: bool = False
     ) -> Delivery:
-        why = f"{refusal.code}: {refusal.message}"[:500]
-        attempt = Attempt(
+        reason = f"{refusal.code}: {refusal.message}"[:500]
+        attempt = DeliveryAttempt(
             event_id=f"{row.delivery_id}.{len(row.attempts) + 1}",
             at=self._clock.millis(),
             outcome="dead-lettered" if due is None else "retrying",
-            reason=why,
+            reason=reason,
             unfit=unfit,
         )
         return self._next(
             row,
             state="dead" if due is None else "retrying",
             due_at=due,
-            reason=why,
+            reason=reason,
             attempts=[*row.attempts, attempt],
         )
 
     # -- by people ---------------------------------------------------------------------------
 
-    async def must_find(self, tenant: str, subscription: str, name: str) -> Delivery:
-        found = await self._store.delivery_by_id(tenant, name)
-        if found is None or found.subscription != subscription:
-            raise NotFound("There is no such item; see the list of them.", id=name[:128])
-        return found
+    async def must_find(self, tenant: str, subscription: str, delivery_id: str) -> Delivery:
+        delivery = await self._store.delivery_by_id(tenant, delivery_id)
+        if delivery is None or delivery.subscription != subscription:
+            raise NotFound("There is no such item; see the list of them.", id=delivery_id[:128])
+        return delivery
 
-    async def again(self, seen: Seen, row: Delivery, by: str) -> Delivery:
-        """One that was given up, or waits, is tried from the beginning, at once."""
-        if row.state not in ("dead", *UNDONE):
-            more = "; give it to a run by hand" if row.state == "delivered" else ""
+    async def again(self, version: SubscriptionVersion, row: Delivery, by: str) -> Delivery:
+        """Retry a dead or waiting delivery from the beginning, at once."""
+        if row.state not in ("dead", *OPEN_STATES):
+            hint = "; give it to a run by hand" if row.state == "delivered" else ""
             raise Conflict(
-                f"It is {row.state}, and cannot be delivered again{more}.", state=row.state
+                f"It is {row.state}, and cannot be delivered again{hint}.", state=row.state
             )
-        if (why := _inactive(seen)) is not None:
-            raise why
+        if (inactive := inactive_error(version)) is not None:
+            raise inactive
         now = self._clock.millis()
-        mark = Attempt(event_id=f"{row.delivery_id}.{len(row.attempts) + 1}", at=now,
+        mark = DeliveryAttempt(event_id=f"{row.delivery_id}.{len(row.attempts) + 1}", at=now,
                        outcome=REDELIVERED, reason=f"by {by}")  # fmt: skip
         fresh = self._next(row, state="waiting", due_at=now, attempts=[*row.attempts, mark])
-        return await self._attempt(seen, await self._write(fresh, was=row))
+        return await self._attempt(version, await self._write(fresh, before=row))
 
     async def drop(self, row: Delivery, by: str) -> Delivery:
-        """What came in is forgotten; that it was there is not."""
-        if row.state not in ("dead", *UNDONE):
+        """Drop a delivery and its content. Its row stays."""
+        if row.state not in ("dead", *OPEN_STATES):
             raise Conflict(f"It is {row.state}, and cannot be dropped.", state=row.state)
         dropped = self._next(row, state="dropped", due_at=None, body=b"", reason=f"by {by}")
-        return await self._write(dropped, was=row)
+        return await self._write(dropped, before=row)
 
-    async def counts(self, seen: Seen) -> dict[str, int]:
-        return await self._store.delivery_counts(seen.tenant, seen.it.subscription_id)
+    async def counts(self, version: SubscriptionVersion) -> dict[str, int]:
+        return await self._store.delivery_counts(version.tenant, version.it.subscription_id)
 
-    async def let_go(self, seen: Seen) -> None:
-        """Its subscription was removed: nothing of it is owed, kept or shown as undone."""
-        where = DeliveryFilter(subscription=seen.it.subscription_id, states=("dead", *UNDONE))
+    async def drop_all(self, version: SubscriptionVersion) -> None:
+        """Drop every open delivery of a removed subscription."""
+        where = DeliveryFilter(
+            subscription=version.it.subscription_id, states=("dead", *OPEN_STATES)
+        )
         cursor = None
         while True:
-            found, cursor = await self._store.deliveries(seen.tenant, where, cursor, PAGE)
-            for row in found:
-                await self._gone(row)
+            rows, cursor = await self._store.deliveries(version.tenant, where, cursor, PAGE)
+            for row in rows:
+                await self._drop_removed(row)
             if cursor is None:
                 return
 
-    async def _gone(self, row: Delivery) -> None:
-        removed = "The subscription was removed."
+    async def _drop_removed(self, row: Delivery) -> None:
+        reason = "The subscription was removed."
         try:
             await self._write(
-                self._next(row, state="dropped", due_at=None, body=b"", reason=removed), was=row
+                self._next(row, state="dropped", due_at=None, body=b"", reason=reason), before=row
             )
         except Overtaken:
-            return  # somebody is at it, and will find the subscription gone
+            return  # another task has it, and will find the subscription gone
 
     async def wake(self, tenant: str, where: DeliveryFilter) -> None:
-        """What was kept waiting is due now."""
-        cursor, where = None, replace_states(where)
+        """Make the waiting deliveries due now."""
+        cursor, where = None, replace(where, states=("waiting",))
         while True:
-            found, cursor = await self._store.deliveries(tenant, where, cursor, PAGE)
-            for row in found:
-                if row.source in SOURCES:
-                    await self._woken(row)
+            rows, cursor = await self._store.deliveries(tenant, where, cursor, PAGE)
+            for row in rows:
+                if row.source in INBOUND_SOURCES:
+                    await self._make_due(row)
             if cursor is None:
                 break
         self.look()
 
-    async def _woken(self, row: Delivery) -> None:
+    async def _make_due(self, row: Delivery) -> None:
         if row.due_at is not None and row.due_at <= self._clock.millis():
             return
         try:
             await self._write(self._next(row, due_at=self._clock.millis()))
         except Overtaken:
-            return  # somebody is at it
+            return  # another task has it
 
-    async def _write(self, row: Delivery, was: Delivery | None = None) -> Delivery:
-        await self.news.commit(Batch(deliveries=[row]), [was] if was is not None else ())
+    async def _write(self, row: Delivery, before: Delivery | None = None) -> Delivery:
+        await self.notices.commit(Batch(deliveries=[row]), [before] if before is not None else ())
         return row
 
     def _next(self, row: Delivery, **changes: object) -> Delivery:
@@ -366,28 +399,6 @@ class Deliveries:
         return replace(row, revision=row.revision + 1, updated_at=now, **changes)
 
 
-def _inactive(seen: Seen) -> Conflict | None:
-    """Why nothing of it becomes a run just now."""
-    it = seen.it
-    if it.queue is not None and it.workflow_id is None:
-        return QueueIdle(it.queue)
-    if it.state != "active":
-        return SubscriptionNotActive(it.subscription_id, it.state, it.queue, it.note, it.until)
-    return None
-
-
-def tries_of(row: Delivery) -> int:
-    """How often it was tried since somebody last asked for it."""
-    count = 0
-    for attempt in row.attempts:
-        count = 0 if attempt.outcome == REDELIVERED else count + 1
-    return count
-
-
-def replace_states(where: DeliveryFilter) -> DeliveryFilter:
-    return replace(where, states=("waiting",))
-
-
-def _retrieved(done: "asyncio.Future[Delivery]") -> None:
-    if not done.cancelled():
-        done.exception()
+def _ignore_exception(future: "asyncio.Future[Delivery]") -> None:
+    if not future.cancelled():
+        future.exception()

@@ -1,84 +1,102 @@
-"""What becomes of all that wakes a standing agent when that is let go: it rests, from the very
-commit that lets it go, until somebody takes it over."""
+"""Pause all triggers of a dismissed standing agent in the same commit."""
 
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from moot.agents.roster.members import Hired, Pause
+from moot.agents.roster.members import MemberRecord, PausePeriod
 from moot.clock import Clock
-from moot.core.schedules.decide import barred
+from moot.core.schedules.pauses import block_starts
 from moot.store.protocol import Batch, Store
 from moot.store.records import Record
-from moot.triggers.inbound.overview import Listening
-from moot.triggers.inbound.subscriptions import Subscriptions, seen_of
+from moot.triggers.inbound.overview import SubscriptionOverview
+from moot.triggers.inbound.subscriptions import SubscriptionService
+from moot.triggers.inbound.versions import subscription_from_record
 from moot.triggers.schedules.records import (
-    KIND,
-    SUBSCRIPTION,
-    Plan,
-    book_of,
-    guard_of,
+    SCHEDULE_KIND,
+    SUBSCRIPTION_KIND,
+    ScheduleRecord,
+    guard_from_record,
     ledger_row,
-    plan_of,
-    plan_record,
+    schedule_from_record,
+    schedule_ledger_from_row,
+    schedule_row,
 )
 
 BY = "moot"
 
 
-class Leaving:
+class DismissedTriggers:
+    """Pauses the triggers of a member that is dismissed, and lists them afterwards."""
+
     def __init__(
-        self, store: Store, clock: Clock, subscriptions: Subscriptions, listening: Listening
+        self,
+        store: Store,
+        clock: Clock,
+        subscriptions: SubscriptionService,
+        overview: SubscriptionOverview,
     ) -> None:
         self._store, self._clock = store, clock
-        self._subscriptions, self._listening = subscriptions, listening
+        self._subscriptions, self._overview = subscriptions, overview
 
-    async def rest(self, tenant: str, hired: Hired) -> Batch:
-        """Everything of a member rests. The batch holds only while nothing of that is changed by
-        somebody else; what was stopped for good before is left as it is."""
-        batch, name = Batch(), hired.entry.roster_id
-        why = f"{hired.entry.persona} is dismissed"
-        for record in await self._naming(tenant, KIND, name):
-            plan = plan_of(record)
-            if plan.spec.roster_id == name:
-                batch.guards.append(guard_of(record))
-                if plan.pause is None or plan.pause.until is not None:
-                    await self._rest(tenant, plan, why, batch)
-        for record in await self._naming(tenant, SUBSCRIPTION, name):
-            seen = seen_of(record, self._clock.millis())
-            if seen.it.roster_id == name:
-                batch.guards.append(seen.guard)
-                if seen.it.state != "paused" or seen.it.until is not None:
-                    it = replace(seen.it, state="paused", reason="source-removed", until=None)
-                    batch.records.append(self._subscriptions.record(tenant, it, BY, "paused"))
+    async def pause_all(self, tenant: str, member_record: MemberRecord) -> Batch:
+        """Return the batch that pauses every trigger of the member. Its guards fail when one of
+        them changes. Triggers that were paused without an end stay as they are."""
+        batch, roster_id = Batch(), member_record.entry.roster_id
+        reason = f"{member_record.entry.persona} is dismissed"
+        for record in await self._records_naming(tenant, SCHEDULE_KIND, roster_id):
+            schedule = schedule_from_record(record)
+            if schedule.spec.roster_id == roster_id:
+                batch.guards.append(guard_from_record(record))
+                if schedule.pause is None or schedule.pause.until is not None:
+                    await self._pause_schedule(tenant, schedule, reason, batch)
+        for record in await self._records_naming(tenant, SUBSCRIPTION_KIND, roster_id):
+            version = subscription_from_record(record, self._clock.millis())
+            if version.it.roster_id == roster_id:
+                batch.guards.append(version.guard)
+                if version.it.state != "paused" or version.it.until is not None:
+                    subscription = replace(
+                        version.it, state="paused", reason="source-removed", until=None
+                    )
+                    batch.records.append(
+                        self._subscriptions.record(tenant, subscription, BY, "paused")
+                    )
         return batch
 
     async def left(self, tenant: str, roster_id: str) -> list[dict[str, Any]]:
-        """What is there for somebody to take over, as people are told."""
-        found = []
-        for trigger in await self._listening.of_member(tenant, roster_id):
-            it = trigger.it
-            what = {
-                "source": it.source, "subscriptionId": it.subscription_id, "state": it.state,
-                "scheduleId": it.schedule_id, "queue": it.queue, "workflowId": it.workflow_id,
-            }  # fmt: skip
-            found.append({name: value for name, value in what.items() if value is not None})
-        return found
+        """Return the triggers that another member can take over, as the API shows them."""
+        views = []
+        for trigger in await self._overview.of_member(tenant, roster_id):
+            subscription = trigger.it
+            view = {
+                "source": subscription.source,
+                "subscriptionId": subscription.subscription_id,
+                "state": subscription.state,
+                "scheduleId": subscription.schedule_id,
+                "queue": subscription.queue,
+                "workflowId": subscription.workflow_id,
+            }
+            views.append({name: value for name, value in view.items() if value is not None})
+        return views
 
-    async def _rest(self, tenant: str, plan: Plan, why: str, batch: Batch) -> None:
-        name, now = plan.spec.schedule_id, self._clock.millis()
-        ledger = await self._store.ledger(tenant, KIND, name)
+    async def _pause_schedule(
+        self, tenant: str, schedule: ScheduleRecord, reason: str, batch: Batch
+    ) -> None:
+        schedule_id, now = schedule.spec.schedule_id, self._clock.millis()
+        ledger = await self._store.ledger(tenant, SCHEDULE_KIND, schedule_id)
         if ledger is None:
             return
-        pause = Pause(since=now, by=BY, reason=why)
-        paused = replace(plan, pause=pause, stopped=None, did="paused")
-        book = book_of(ledger)
-        book = replace(book, decided=barred(book.decided, now, "paused"))
-        batch.records.append(plan_record(tenant, paused, BY, now))
-        batch.ledgers.append(ledger_row(tenant, name, book, ledger.revision, now))
+        pause = PausePeriod(since=now, by=BY, reason=reason)
+        paused = replace(schedule, pause=pause, stopped=None, did="paused")
+        schedule_ledger = schedule_ledger_from_row(ledger)
+        schedule_ledger = replace(
+            schedule_ledger, decided=block_starts(schedule_ledger.decided, now, "paused")
+        )
+        batch.records.append(schedule_row(tenant, paused, BY, now))
+        batch.ledgers.append(ledger_row(tenant, schedule_id, schedule_ledger, ledger.revision, now))
 
-    async def _naming(self, tenant: str, kind: str, roster_id: str) -> list[Record]:
-        """Of the others no more than the bytes are looked at."""
+    async def _records_naming(self, tenant: str, kind: str, roster_id: str) -> list[Record]:
+        """Return the records whose bytes contain the id. Only those are decoded."""
         mark = msgspec.json.encode(roster_id)
-        return [each for each in await self._store.records(tenant, kind) if mark in each.body]
+        return [record for record in await self._store.records(tenant, kind) if mark in record.body]

@@ -1,4 +1,4 @@
-"""Something that came in, looked at again: what it said, and what a run of it is given."""
+"""Items that came in: their content, and the inputs of a run that gets one."""
 
 from typing import Any
 
@@ -7,103 +7,117 @@ from msgspec import Struct
 
 from moot.core.errors import Conflict, NotFound, WorkflowNotFound
 from moot.core.events import decode
-from moot.core.secrets import redacted
+from moot.core.secrets import mask_sealed
 from moot.core.triggers.subscriptions import (
     Arrival,
-    Subscription,
-    inputs_of,
-    places_of,
-    secrets_of,
+    TriggerSubscription,
+    input_paths,
+    inputs_from_event,
+    remove_content,
+    secrets_from_event,
     trigger_event,
-    without_content,
 )
-from moot.core.workflows.graph import Flow
+from moot.core.workflows.flow import Flow
 from moot.engine.host import Host
 from moot.store.records import Delivery
-from moot.triggers.inbound.subscriptions import Subscriptions
+from moot.triggers.inbound.subscriptions import SubscriptionService
 
-#: what came in from outside; schedules and webhooks that go out have rows of their own kind
-SOURCES = ("webhook", "queue")
+#: sources of inbound deliveries; schedules and outbound webhooks have their own
+INBOUND_SOURCES = ("webhook", "queue")
 
-#: what is shown of an item in lists
+#: the field of an item that lists show
 SUBJECT = ("queue", "subject")
 
-arrival_of = msgspec.json.Decoder(Arrival).decode
+decode_arrival = msgspec.json.Decoder(Arrival).decode
 
 
-class Given(Struct, frozen=True):
-    """What a run is given of something that came in."""
+class RunInput(Struct, frozen=True):
+    """The inputs and the trigger event of a run that gets an item."""
 
     inputs: dict[str, Any]
     trigger: dict[str, Any]
-    #: what is shown of its subject
+    #: the subject that lists may show
     subject: str = ""
 
 
-def given_of(it: Subscription, row: Delivery, arrival: Arrival, flow: Flow) -> Given:
-    """What a secret input is filled from stands in the log by no other way."""
-    event = trigger_event(it, arrival, row.delivery_id, row.key, row.received_at)
+def run_input_from_item(
+    subscription: TriggerSubscription, row: Delivery, arrival: Arrival, flow: Flow
+) -> RunInput:
+    """Build the inputs of a run. The content that fills a secret input is not in the log anywhere
+    else."""
+    event = trigger_event(subscription, arrival, row.delivery_id, row.key, row.received_at)
     declared = [variable.name for variable in flow.definition.variables]
-    inputs = inputs_of(event, it.input_mapping, declared, flow.sensitive, flow.masking)
+    inputs = inputs_from_event(
+        event, subscription.input_mapping, declared, flow.sensitive, flow.masking
+    )
     if flow.sensitive.isdisjoint(inputs):
-        return Given(inputs, event, row.subject)
-    return Given(inputs, without_content(event), shown_subject(it, event, flow, row.subject))
+        return RunInput(inputs, event, row.subject)
+    return RunInput(
+        inputs, remove_content(event), visible_subject(subscription, event, flow, row.subject)
+    )
 
 
-def shown_subject(it: Subscription, event: dict[str, Any], flow: Flow, subject: str) -> str:
-    """Nothing of one that a secret input would be filled from, or from what it is a part of; else
-    without what such an input is filled from."""
+def visible_subject(
+    subscription: TriggerSubscription, event: dict[str, Any], flow: Flow, subject: str
+) -> str:
+    """Return the subject without secrets, or nothing when a secret input is filled from it or from
+    an object that holds it."""
     declared = [variable.name for variable in flow.definition.variables]
-    places = places_of(event, it.input_mapping, declared)
+    places = input_paths(event, subscription.input_mapping, declared)
     hidden = [path for name, path in places.items() if name in flow.sensitive]
     if any(path == SUBJECT[: len(path)] for path in hidden):
         return ""
-    return str(redacted(subject, secrets_of(event, places, flow.sensitive), flow.masking))
+    return str(
+        mask_sealed(subject, secrets_from_event(event, places, flow.sensitive), flow.masking)
+    )
 
 
-class Items:
-    def __init__(self, host: Host, subscriptions: Subscriptions) -> None:
+class ItemService:
+    """Reads inbound items and what runs get of them."""
+
+    def __init__(self, host: Host, subscriptions: SubscriptionService) -> None:
         self._host, self._subscriptions = host, subscriptions
 
     async def must_find(self, tenant: str, name: str) -> Delivery:
-        found = await self._host.store.delivery_by_id(tenant, name)
-        if found is None or found.source not in SOURCES:
+        delivery = await self._host.store.delivery_by_id(tenant, name)
+        if delivery is None or delivery.source not in INBOUND_SOURCES:
             raise NotFound("There is no such item; see the list of them.", id=name[:128])
-        return found
+        return delivery
 
-    async def kept(self, row: Delivery) -> Arrival | None:
-        """What it said: kept with it until a run has it, then in the beginning of that run. None:
-        it was dropped, or came with a secret that stands nowhere else."""
+    async def stored_arrival(self, row: Delivery) -> Arrival | None:
+        """Return the content of an item: from its row until a run has it, then from the first
+        event of that run. Return None when it was dropped or held a secret."""
         if row.body:
-            return arrival_of(row.body)
+            return decode_arrival(row.body)
         if row.run_id is None:
             return None
         log = await self._host.store.read(row.tenant, row.run_id, -1, 1)
-        told: dict[str, Any] = decode(log[0]).payload.get("trigger", {}) if log else {}
-        content = _content(told, row)
+        trigger: dict[str, Any] = decode(log[0]).payload.get("trigger", {}) if log else {}
+        content = _item_content(trigger, row)
         if content is None:
             return None
         if not content and (await self._host.view(row.tenant, row.run_id)).flow.sensitive:
             return None
-        return Arrival(content=content, verified=told.get("verified"))
+        return Arrival(content=content, verified=trigger.get("verified"))
 
     async def content(self, row: Delivery) -> dict[str, Any] | None:
-        """What it said, for everybody who may see the runs it leads to."""
-        arrival = await self.kept(row)
-        seen = await self._subscriptions.find(row.tenant, row.subscription)
-        if arrival is None or seen is None or seen.it.workflow_id is None:
+        """Return the content for callers who may see the runs it leads to."""
+        arrival = await self.stored_arrival(row)
+        version = await self._subscriptions.find(row.tenant, row.subscription)
+        if arrival is None or version is None or version.it.workflow_id is None:
             return None if arrival is None else arrival.content
         try:
-            flow = await self._host.flows.newest(row.tenant, seen.it.workflow_id)
+            flow = await self._host.flows.newest(row.tenant, version.it.workflow_id)
         except WorkflowNotFound:
             return arrival.content
         return None if flow.sensitive else arrival.content
 
-    async def given(self, tenant: str, name: str, workflow_id: str) -> Given:
-        """What a run of this workflow would be given of it, now. Raises NotFound, WorkflowNotFound;
-        Conflict when what it said is not kept."""
+    async def given(self, tenant: str, name: str, workflow_id: str) -> RunInput:
+        """Return the input that a run of this workflow would get now.
+
+        Raise NotFound or WorkflowNotFound, and Conflict when the content is not stored any more."""
         row = await self.must_find(tenant, name)
-        arrival = await self.kept(row)
+        arrival = await self.stored_arrival(row)
         if arrival is None:
             raise Conflict(
                 "What it said is not kept any more; give the inputs instead.",
@@ -111,21 +125,36 @@ class Items:
                 state=row.state,
             )
         flow = await self._host.flows.newest(tenant, workflow_id)
-        return given_of(await self._read_by(row, workflow_id), row, arrival, flow)
+        return run_input_from_item(
+            await self._subscription_for(row, workflow_id), row, arrival, flow
+        )
 
-    async def _read_by(self, row: Delivery, workflow_id: str) -> Subscription:
-        """Its own subscription, if that leads to this workflow: a mapping is about one workflow."""
-        seen = await self._subscriptions.find(row.tenant, row.subscription)
-        if seen is not None and seen.it.workflow_id == workflow_id:
-            return seen.it
+    async def _subscription_for(self, row: Delivery, workflow_id: str) -> TriggerSubscription:
+        """Return the subscription of the item if it leads to this workflow, because an input
+        mapping fits one workflow. Otherwise return a plain one."""
+        version = await self._subscriptions.find(row.tenant, row.subscription)
+        if version is not None and version.it.workflow_id == workflow_id:
+            return version.it
         source: Any = row.source
-        return Subscription(subscription_id=row.subscription, source=source)
+        return TriggerSubscription(subscription_id=row.subscription, source=source)
 
 
-def _content(told: dict[str, Any], row: Delivery) -> dict[str, Any] | None:
-    """What a run was told of it: alone, or among the items that a schedule took."""
-    if row.source in told:
-        content: dict[str, Any] = told[row.source]
+def _item_content(trigger: dict[str, Any], row: Delivery) -> dict[str, Any] | None:
+    """Return the content from the trigger of a run: the only item, or one of those that a schedule
+    took."""
+    if row.source in trigger:
+        content: dict[str, Any] = trigger[row.source]
         return content
-    taken = told.get("schedule", {}).get("items", [])
-    return next((each.get("item") for each in taken if each["itemId"] == row.delivery_id), None)
+    items = trigger.get("schedule", {}).get("items", [])
+    return next((item.get("item") for item in items if item["itemId"] == row.delivery_id), None)
+
+
+REDELIVERED = "redelivered"
+
+
+def count_tries(row: Delivery) -> int:
+    """Count the tries since a person last asked for one."""
+    count = 0
+    for attempt in row.attempts:
+        count = 0 if attempt.outcome == REDELIVERED else count + 1
+    return count

@@ -1,5 +1,4 @@
-"""What wakes whom, as it stands: subscriptions of schedules as their schedules are, and why those
-of a member that is away wake nobody."""
+"""All subscriptions of a tenant, with the state of their schedules and members."""
 
 from typing import Any
 
@@ -7,197 +6,255 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.agents.roster.members import Roster, Seat
+from moot.agents.roster.members import MemberVersion, RosterService
 from moot.clock import Clock
 from moot.core.errors.triggers import SubscriptionNotFound
-from moot.core.triggers.subscriptions import Subscription
+from moot.core.triggers.subscriptions import TriggerSubscription
 from moot.store.protocol import Store
 from moot.store.records import Record
-from moot.triggers.inbound.subscriptions import Seen, Subscriptions, changes, seen_of
-from moot.triggers.schedules.records import KIND, SOURCE, SUBSCRIPTION, as_planned, plan_of
-from moot.triggers.schedules.service import Schedules
+from moot.triggers.inbound.subscriptions import SubscriptionService
+from moot.triggers.inbound.versions import (
+    SubscriptionVersion,
+    list_state_changes,
+    subscription_from_record,
+)
+from moot.triggers.schedules.records import (
+    SCHEDULE_KIND,
+    SCHEDULE_SOURCE,
+    SUBSCRIPTION_KIND,
+    schedule_from_record,
+    with_schedule_state,
+)
+from moot.triggers.schedules.service import ScheduleService
 
 
-class Whereabouts:
-    """Why members do nothing; each is looked up once, for one list."""
+class MemberAvailability:
+    """Looks up why members start nothing, once for each member of one list."""
 
-    def __init__(self, roster: Roster, tenant: str) -> None:
+    def __init__(self, roster: RosterService, tenant: str) -> None:
         self._roster, self._tenant = roster, tenant
-        #: member -> why it is away, and what is its work
-        self._known: dict[str, tuple[str | None, Seat | None]] = {}
+        #: member -> why it is away, and the member
+        self._members: dict[str, tuple[str | None, MemberVersion | None]] = {}
 
     async def inert(self, roster_id: str | None, workflow_id: str | None) -> str | None:
-        """Why a trigger of this member starts nothing, whatever its own state; None: it may."""
+        """Return why a trigger of this member starts nothing, or None when it may."""
         if roster_id is None:
             return None
-        if roster_id not in self._known:
+        if roster_id not in self._members:
             away = await self._roster.away(self._tenant, roster_id)
-            seat = await self._roster.find(self._tenant, roster_id)
-            self._known[roster_id] = away, seat
-        away, seat = self._known[roster_id]
-        if away is not None or seat is None or workflow_id in (None, *seat.entry.workflows):
+            member = await self._roster.find(self._tenant, roster_id)
+            self._members[roster_id] = away, member
+        away, member = self._members[roster_id]
+        if away is not None or member is None or workflow_id in (None, *member.entry.workflows):
             return away
-        return f"{workflow_id} is no longer {seat.entry.persona}'s"
+        return f"{workflow_id} is no longer {member.entry.persona}'s"
 
 
 class Trigger(Struct, frozen=True):
-    """Something that wakes a member, and why it does not, if it does not."""
+    """A subscription of a member, and why it starts nothing, if so."""
 
-    it: Subscription
+    it: TriggerSubscription
     inert: str | None
 
 
-class Page(Struct, frozen=True):
-    """Some of what is listened to, how much there is in all, and after which name more may come."""
+class SubscriptionPage(Struct, frozen=True):
+    """Some subscriptions, their total number, and the id after which more may follow."""
 
-    found: list[Seen]
+    found: list[SubscriptionVersion]
     total: int
     last: str | None = None
 
 
-class Listening:
+class SubscriptionOverview:
+    """Reads and changes subscriptions of every source, including schedules."""
+
     def __init__(
         self,
         store: Store,
         clock: Clock,
-        roster: Roster,
-        subscriptions: Subscriptions,
-        schedules: Schedules,
+        roster: RosterService,
+        subscriptions: SubscriptionService,
+        schedules: ScheduleService,
     ) -> None:
         self._store, self._clock, self._roster = store, clock, roster
         self._subscriptions, self._schedules = subscriptions, schedules
 
     # -- reading -----------------------------------------------------------------------------
 
-    async def page(self, tenant: str, after: str, limit: int) -> Page:
-        """By id, those after this one. Only what is shown is read."""
-        records, total = await self._store.record_page(tenant, SUBSCRIPTION, after, limit)
+    async def page(self, tenant: str, after: str, limit: int) -> SubscriptionPage:
+        """Return the subscriptions after this id, by id. Only those are read."""
+        records, total = await self._store.record_page(tenant, SUBSCRIPTION_KIND, after, limit)
         now = self._clock.millis()
-        found = [await self._as_planned(seen_of(record, now)) for record in records]
+        versions = [
+            await self._current_state(subscription_from_record(record, now)) for record in records
+        ]
         last = records[-1].name if len(records) == limit else None
-        return Page([seen for seen in found if seen is not None], total, last)
+        return SubscriptionPage(
+            [version for version in versions if version is not None], total, last
+        )
 
-    async def scheduled(self, tenant: str) -> list[Seen]:
-        """What the clock wakes, by id."""
-        found = self._planned(await self._store.records(tenant, KIND))
-        return [Seen(tenant, found[name], 0) for name in sorted(found)]
+    async def scheduled(self, tenant: str) -> list[SubscriptionVersion]:
+        """Return the subscriptions of schedules, by id."""
+        subscriptions = self._subscriptions_from_schedules(
+            await self._store.records(tenant, SCHEDULE_KIND)
+        )
+        return [
+            SubscriptionVersion(tenant, subscriptions[name], 0) for name in sorted(subscriptions)
+        ]
 
-    async def must_find(self, tenant: str, name: str) -> Seen:
-        seen = await self._as_planned(await self._subscriptions.must_find(tenant, name))
-        if seen is None:
+    async def must_find(self, tenant: str, name: str) -> SubscriptionVersion:
+        version = await self._current_state(await self._subscriptions.must_find(tenant, name))
+        if version is None:
             raise SubscriptionNotFound(name)
-        return seen
+        return version
 
-    async def _as_planned(self, seen: Seen) -> Seen | None:
-        """None where its schedule is gone."""
-        if seen.it.source != SOURCE:
-            return seen
-        record = await self._store.record(seen.tenant, KIND, seen.it.schedule_id or "")
+    async def _current_state(self, version: SubscriptionVersion) -> SubscriptionVersion | None:
+        """Return the subscription as its schedule is now, or None when the schedule is gone."""
+        if version.it.source != SCHEDULE_SOURCE:
+            return version
+        record = await self._store.record(
+            version.tenant, SCHEDULE_KIND, version.it.schedule_id or ""
+        )
         if record is None:
             return None
-        return replace(seen, it=as_planned(seen.it, plan_of(record), self._clock.millis()))
+        return replace(
+            version,
+            it=with_schedule_state(version.it, schedule_from_record(record), self._clock.millis()),
+        )
 
     async def of_member(self, tenant: str, roster_id: str) -> list[Trigger]:
-        """All that wakes one of them. Of what wakes others no more than the bytes are looked at."""
-        mark = msgspec.json.encode(roster_id)
+        """Return the triggers of one member. Decode only records with its id in their bytes."""
+        id_bytes = msgspec.json.encode(roster_id)
         records = [
             record
-            for kind in (KIND, SUBSCRIPTION)
+            for kind in (SCHEDULE_KIND, SUBSCRIPTION_KIND)
             for record in await self._store.records(tenant, kind)
-            if mark in record.body
+            if id_bytes in record.body
         ]
-        where, now = Whereabouts(self._roster, tenant), self._clock.millis()
-        found = [
-            *self._planned([record for record in records if record.kind == KIND]).values(),
-            *(seen_of(record, now).it for record in records if record.kind != KIND),
+        availability, now = MemberAvailability(self._roster, tenant), self._clock.millis()
+        subscriptions = [
+            *self._subscriptions_from_schedules(
+                [record for record in records if record.kind == SCHEDULE_KIND]
+            ).values(),
+            *(
+                subscription_from_record(record, now).it
+                for record in records
+                if record.kind != SCHEDULE_KIND
+            ),
         ]
         return [
-            Trigger(it, await where.inert(roster_id, it.workflow_id))
-            for it in found
-            if it.roster_id == roster_id
+            Trigger(subscription, await availability.inert(roster_id, subscription.workflow_id))
+            for subscription in subscriptions
+            if subscription.roster_id == roster_id
         ]
 
-    def _planned(self, records: list[Record]) -> dict[str, Subscription]:
-        """Subscriptions of these schedules, by id."""
-        now, found = self._clock.millis(), dict[str, Subscription]()
+    def _subscriptions_from_schedules(
+        self, records: list[Record]
+    ) -> dict[str, TriggerSubscription]:
+        """Return the subscriptions of these schedules, by id."""
+        now, subscriptions = self._clock.millis(), dict[str, TriggerSubscription]()
         for record in records:
-            plan = plan_of(record)
-            name = plan.subscription
-            bare = Subscription(
-                subscription_id=name, source=SOURCE, schedule_id=plan.spec.schedule_id,
-                owner=plan.owner,
+            schedule = schedule_from_record(record)
+            name = schedule.subscription
+            bare = TriggerSubscription(
+                subscription_id=name, source=SCHEDULE_SOURCE, schedule_id=schedule.spec.schedule_id,
+                owner=schedule.owner,
             )  # fmt: skip
-            found[name] = as_planned(bare, plan, now)
-        return found
+            subscriptions[name] = with_schedule_state(bare, schedule, now)
+        return subscriptions
 
-    async def changes(self, seen: Seen) -> list[dict[str, Any]]:
-        """What has become of its state, oldest first."""
-        if seen.it.source != SOURCE:
-            history = await self._subscriptions.history(seen.tenant, seen.it.subscription_id)
-            return changes(_ended(history, self._clock.millis()))
-        name = seen.it.schedule_id or ""
-        told = await self._store.record_history(seen.tenant, KIND, name)
-        return changes(_as_planned(seen.it, told, self._clock.millis()))
+    async def changes(self, version: SubscriptionVersion) -> list[dict[str, Any]]:
+        """Return the state changes of a subscription, oldest first."""
+        if version.it.source != SCHEDULE_SOURCE:
+            history = await self._subscriptions.history(version.tenant, version.it.subscription_id)
+            return list_state_changes(_with_ended_pauses(history, self._clock.millis()))
+        schedule_id = version.it.schedule_id or ""
+        schedule_history = await self._store.record_history(
+            version.tenant, SCHEDULE_KIND, schedule_id
+        )
+        return list_state_changes(
+            _versions_from_schedule(version.it, schedule_history, self._clock.millis())
+        )
 
     # -- by people ---------------------------------------------------------------------------
 
-    async def pause(self, seen: Seen, by: str, note: str = "", until: int | None = None) -> Seen:
-        if seen.it.source != SOURCE:
-            return await self._subscriptions.pause(seen, by, note, until)
-        again = seen.it.state == "paused" and (note, until) != (seen.it.note, seen.it.until)
-        if seen.it.state == "active" or again:
-            await self._schedules.pause(seen.tenant, str(seen.it.schedule_id), by, note, until)
-        return await self.must_find(seen.tenant, seen.it.subscription_id)
+    async def pause(
+        self, version: SubscriptionVersion, by: str, note: str = "", until: int | None = None
+    ) -> SubscriptionVersion:
+        if version.it.source != SCHEDULE_SOURCE:
+            return await self._subscriptions.pause(version, by, note, until)
+        changed = version.it.state == "paused" and (note, until) != (
+            version.it.note,
+            version.it.until,
+        )
+        if version.it.state == "active" or changed:
+            await self._schedules.pause(
+                version.tenant, str(version.it.schedule_id), by, note, until
+            )
+        return await self.must_find(version.tenant, version.it.subscription_id)
 
-    async def resume(self, seen: Seen, by: str) -> Seen:
-        """A schedule that is switched off is switched on."""
-        if seen.it.source != SOURCE:
-            return await self._subscriptions.resume(seen, by)
-        tenant, name = seen.tenant, str(seen.it.schedule_id)
-        case = await self._schedules.find(tenant, name)
-        if not case.plan.spec.enabled:
-            await self._schedules.change(tenant, name, b'{"enabled":true}', by)
-        if case.plan.pause is not None:
-            await self._schedules.resume(tenant, name, by)
-        return await self.must_find(tenant, seen.it.subscription_id)
+    async def resume(self, version: SubscriptionVersion, by: str) -> SubscriptionVersion:
+        """Resume a subscription. A disabled schedule is enabled."""
+        if version.it.source != SCHEDULE_SOURCE:
+            return await self._subscriptions.resume(version, by)
+        tenant, schedule_id = version.tenant, str(version.it.schedule_id)
+        snapshot = await self._schedules.find(tenant, schedule_id)
+        if not snapshot.plan.spec.enabled:
+            await self._schedules.change(tenant, schedule_id, b'{"enabled":true}', by)
+        if snapshot.plan.pause is not None:
+            await self._schedules.resume(tenant, schedule_id, by)
+        return await self.must_find(tenant, version.it.subscription_id)
 
-    async def hand_to(self, seen: Seen, roster_id: str | None, by: str) -> Seen:
-        if seen.it.source != SOURCE:
-            return await self._subscriptions.hand_to(seen, roster_id, by)
-        await self._subscriptions.check_member(seen.tenant, roster_id, seen.it.workflow_id)
+    async def hand_to(
+        self, version: SubscriptionVersion, roster_id: str | None, by: str
+    ) -> SubscriptionVersion:
+        if version.it.source != SCHEDULE_SOURCE:
+            return await self._subscriptions.hand_to(version, roster_id, by)
+        await self._subscriptions.check_member(version.tenant, roster_id, version.it.workflow_id)
         patch = msgspec.json.encode({"rosterId": roster_id})
-        await self._schedules.change(seen.tenant, str(seen.it.schedule_id), patch, by)
-        return await self.must_find(seen.tenant, seen.it.subscription_id)
+        await self._schedules.change(version.tenant, str(version.it.schedule_id), patch, by)
+        return await self.must_find(version.tenant, version.it.subscription_id)
 
 
-def _as_planned(it: Subscription, history: list[Record], now: int) -> list[Record]:
-    """The versions of a schedule as versions of its subscription, newest first. A pause that came
-    to its end did so by itself."""
-    told: list[Record] = []
+def _versions_from_schedule(
+    subscription: TriggerSubscription, history: list[Record], now: int
+) -> list[Record]:
+    """Return the versions of a schedule as versions of its subscription, newest first. The end of
+    a pause counts as a version by the host."""
+    versions: list[Record] = []
     for number, record in enumerate(reversed(history)):
-        plan, at = plan_of(record), record.created_at
-        told.append(_version(record, as_planned(it, plan, at), at, record.by))
-        later = history[len(history) - number - 2].created_at if number + 1 < len(history) else now
-        until = plan.pause.until if plan.pause is not None else None
-        if until is not None and at < until <= later:
-            told.append(_version(record, as_planned(it, plan, until), until, "moot"))
-    return told[::-1]
+        schedule, at = schedule_from_record(record), record.created_at
+        versions.append(
+            _version(record, with_schedule_state(subscription, schedule, at), at, record.by)
+        )
+        next_at = (
+            history[len(history) - number - 2].created_at if number + 1 < len(history) else now
+        )
+        until = schedule.pause.until if schedule.pause is not None else None
+        if until is not None and at < until <= next_at:
+            versions.append(
+                _version(record, with_schedule_state(subscription, schedule, until), until, "moot")
+            )
+    return versions[::-1]
 
 
-def _ended(history: list[Record], now: int) -> list[Record]:
-    """The versions of a subscription, newest first, and among them pauses that have come to their
-    ends by themselves."""
-    told: list[Record] = []
-    later = now
+def _with_ended_pauses(history: list[Record], now: int) -> list[Record]:
+    """Return the versions of a subscription, newest first, with the ends of pauses among them."""
+    versions: list[Record] = []
+    next_at = now
     for record in history:
-        it = seen_of(record, 0).it
-        if it.until is not None and (over := it.at(it.until)) != it and it.until <= later:
-            told.append(_version(record, over, it.until, "moot"))
-        told.append(record)
-        later = record.created_at
-    return told
+        subscription = subscription_from_record(record, 0).it
+        if (
+            subscription.until is not None
+            and (resumed := subscription.at(subscription.until)) != subscription
+            and subscription.until <= next_at
+        ):
+            versions.append(_version(record, resumed, subscription.until, "moot"))
+        versions.append(record)
+        next_at = record.created_at
+    return versions
 
 
-def _version(record: Record, it: Subscription, at: int, by: str) -> Record:
-    body = msgspec.json.encode(it)
-    return replace(record, name=it.subscription_id, body=body, created_at=at, by=by)
+def _version(record: Record, subscription: TriggerSubscription, at: int, by: str) -> Record:
+    body = msgspec.json.encode(subscription)
+    return replace(record, name=subscription.subscription_id, body=body, created_at=at, by=by)

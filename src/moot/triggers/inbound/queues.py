@@ -1,14 +1,13 @@
-"""Queues of work: items come in, a workflow takes them, for a standing agent or for nobody.
+"""Queues of work: items come in, and a workflow takes them.
 
-A queue is there as soon as something is put into it. What nobody takes is kept.
-"""
+The first item creates its queue. Items wait while no workflow is bound."""
 
 import re
 from typing import Any
 
 from msgspec import Struct
 
-from moot.agents.roster.members import Roster
+from moot.agents.roster.members import RosterService
 from moot.clock import Clock
 from moot.core.errors import BadRequest, Conflict, MootError, NotFound
 from moot.core.errors.triggers import Overtaken, QueueTaken, SubscriptionNotFound
@@ -16,22 +15,22 @@ from moot.core.triggers.subscriptions import (
     Arrival,
     RetryPolicy,
     dedup_key,
-    queue_subscription,
+    queue_subscription_id,
     trigger_event,
 )
-from moot.engine.workflows.registry import Flows
-from moot.store.protocol import Delivery
-from moot.store.records import DeliveryFilter
-from moot.triggers.inbound.deliveries import UNDONE, Deliveries, Handed
-from moot.triggers.inbound.items import shown_subject
-from moot.triggers.inbound.subscriptions import MOST_RACES, Seen, Subscriptions
+from moot.engine.workflows.registry import WorkflowRegistry
+from moot.store.records import Delivery, DeliveryFilter
+from moot.triggers.inbound.deliveries import OPEN_STATES, DeliveryResult, InboundDeliveries
+from moot.triggers.inbound.items import visible_subject
+from moot.triggers.inbound.subscriptions import MOST_RACES, SubscriptionService
+from moot.triggers.inbound.versions import SubscriptionVersion
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 LONGEST_SUBJECT = 500
 
 
 class Consumer(Struct, frozen=True, kw_only=True):
-    """Who takes from a queue, and how."""
+    """The workflow and member that take from a queue, and its retry policy."""
 
     workflow_id: str
     roster_id: str | None = None
@@ -39,61 +38,67 @@ class Consumer(Struct, frozen=True, kw_only=True):
     input_mapping: dict[str, str] = {}
 
 
-class Queues:
+class QueueService:
+    """Makes, binds and removes queues, and pushes items into them."""
+
     def __init__(
         self,
         clock: Clock,
-        flows: Flows,
-        roster: Roster,
-        subscriptions: Subscriptions,
-        deliveries: Deliveries,
+        flows: WorkflowRegistry,
+        roster: RosterService,
+        subscriptions: SubscriptionService,
+        deliveries: InboundDeliveries,
     ) -> None:
         self._clock, self._flows, self._roster = clock, flows, roster
         self._subscriptions, self._deliveries = subscriptions, deliveries
 
-    async def all(self, tenant: str) -> list[Seen]:
-        """By name."""
-        found = [seen for seen in await self._subscriptions.inbound(tenant) if seen.it.queue]
-        return sorted(found, key=lambda seen: seen.it.queue or "")
+    async def all(self, tenant: str) -> list[SubscriptionVersion]:
+        """Return all queues, by name."""
+        versions = [
+            version for version in await self._subscriptions.inbound(tenant) if version.it.queue
+        ]
+        return sorted(versions, key=lambda version: version.it.queue or "")
 
-    async def find(self, tenant: str, queue: str) -> Seen | None:
-        return await self._subscriptions.find(tenant, queue_subscription(tenant, queue))
+    async def find(self, tenant: str, queue: str) -> SubscriptionVersion | None:
+        return await self._subscriptions.find(tenant, queue_subscription_id(tenant, queue))
 
-    async def must_find(self, tenant: str, queue: str) -> Seen:
-        found = await self.find(tenant, queue)
-        if found is None:
+    async def must_find(self, tenant: str, queue: str) -> SubscriptionVersion:
+        version = await self.find(tenant, queue)
+        if version is None:
             raise NotFound("There is no such queue; see the list of them.", queue=queue[:64])
-        return found
+        return version
 
     async def bind(
         self, tenant: str, queue: str, consumer: Consumer, by: str, take_over: bool = False
-    ) -> Seen:
-        """From now on its items become runs of this workflow, also those that wait. Raises
-        QueueTaken when another member listens to it and it is not to be taken over."""
+    ) -> SubscriptionVersion:
+        """Start runs of this workflow for the items of the queue, including those that wait. Raise
+        QueueTaken when another member has the queue, unless ``take_over``."""
         await self._flows.newest(tenant, consumer.workflow_id)
         await self._subscriptions.check_member(tenant, consumer.roster_id, consumer.workflow_id)
-        known = await self.find(tenant, queue)
-        if known is None or known.it.workflow_id is None:
+        existing = await self.find(tenant, queue)
+        if existing is None or existing.it.workflow_id is None:
             await self._subscriptions.refuse_too_many(tenant)
-        await self._made(tenant, queue, by, bound=True)
+        await self._ensure(tenant, queue, by, bound=True)
         for _ in range(MOST_RACES):
-            seen = await self.must_find(tenant, queue)
+            version = await self.must_find(tenant, queue)
             if not take_over:
-                await self._refuse_theft(seen, consumer.roster_id)
+                await self._refuse_taken(version, consumer.roster_id)
             try:
-                bound = await self._bound(seen, consumer, by)
+                bound = await self._bind_once(version, consumer, by)
             except Overtaken:
                 continue
             await self.wake(bound)
             return bound
         raise Overtaken(queue)
 
-    async def _bound(self, seen: Seen, consumer: Consumer, by: str) -> Seen:
+    async def _bind_once(
+        self, version: SubscriptionVersion, consumer: Consumer, by: str
+    ) -> SubscriptionVersion:
         guards = await self._subscriptions.check_member(
-            seen.tenant, consumer.roster_id, consumer.workflow_id
+            version.tenant, consumer.roster_id, consumer.workflow_id
         )
         return await self._subscriptions.change(
-            seen,
+            version,
             by,
             "bound",
             guards,
@@ -108,95 +113,106 @@ class Queues:
             until=None,
         )
 
-    async def _refuse_theft(self, seen: Seen, roster_id: str | None) -> None:
-        """What was handed to somebody who has gone is free."""
-        holder = seen.it.roster_id
-        if holder is None or holder == roster_id or seen.it.workflow_id is None:
+    async def _refuse_taken(self, version: SubscriptionVersion, roster_id: str | None) -> None:
+        """Raise QueueTaken when another member has the queue. A dismissed member does not count."""
+        holder = version.it.roster_id
+        if holder is None or holder == roster_id or version.it.workflow_id is None:
             return
-        if await self._roster.find(seen.tenant, holder) is not None:
-            raise QueueTaken(str(seen.it.queue), holder)
+        if await self._roster.find(version.tenant, holder) is not None:
+            raise QueueTaken(str(version.it.queue), holder)
 
-    async def unbind(self, tenant: str, queue: str, by: str) -> Seen:
-        """Nobody takes from it any more; it keeps what it has and what comes."""
-        seen = await self.must_find(tenant, queue)
-        if seen.it.workflow_id is None:
+    async def unbind(self, tenant: str, queue: str, by: str) -> SubscriptionVersion:
+        """Take no more items from the queue. It still stores new ones."""
+        version = await self.must_find(tenant, queue)
+        if version.it.workflow_id is None:
             raise Conflict("Nobody takes from this queue anyway.", queue=queue)
         return await self._subscriptions.change(
-            seen, by, "unbound", workflow_id=None, roster_id=None, state="paused",
+            version, by, "unbound", workflow_id=None, roster_id=None, state="paused",
             reason="source-removed", until=None,
         )  # fmt: skip
 
     async def remove(self, tenant: str, queue: str, by: str) -> None:
-        """One that nobody takes from and that has nothing to be done. Items that were done stay,
-        and are found by their ids; whatever is put in later makes it anew."""
+        """Remove an unbound queue without open items. Finished items stay and are found by id; a
+        new item makes the queue again."""
         for _ in range(MOST_RACES):
-            seen = await self.must_find(tenant, queue)
-            if seen.it.workflow_id is not None:
+            version = await self.must_find(tenant, queue)
+            if version.it.workflow_id is not None:
                 raise Conflict("A workflow takes from this queue; unbind it first.", queue=queue)
-            counts = await self._deliveries.counts(seen)
-            if undone := sum(counts.get(state, 0) for state in ("dead", *UNDONE)):
+            counts = await self._deliveries.counts(version)
+            if undone := sum(counts.get(state, 0) for state in ("dead", *OPEN_STATES)):
                 raise Conflict(
                     "There are items in it that nobody has done; drop them first.",
                     queue=queue, items=undone,
                 )  # fmt: skip
             try:
-                return await self._subscriptions.end(seen, by)
+                return await self._subscriptions.end(version, by)
             except Overtaken:
                 continue
         raise Overtaken(queue)
 
-    async def wake(self, seen: Seen) -> None:
-        where = DeliveryFilter(subscription=seen.it.subscription_id)
-        await self._deliveries.wake(seen.tenant, where)
+    async def wake(self, version: SubscriptionVersion) -> None:
+        where = DeliveryFilter(subscription=version.it.subscription_id)
+        await self._deliveries.wake(version.tenant, where)
 
     async def push(
         self, tenant: str, queue: str, item: dict[str, Any], key: str | None, by: str
-    ) -> tuple[Handed, Seen]:
-        """``key`` names the item: pushed again under it, it is the same one."""
+    ) -> tuple[DeliveryResult, SubscriptionVersion]:
+        """Put an item into the queue. A second push with the same ``key`` is the same item."""
         subject = item.get("subject", "")
         if not isinstance(subject, str) or len(subject) > LONGEST_SUBJECT:
             raise BadRequest(
                 f"subject must be a text of at most {LONGEST_SUBJECT} characters.", field="subject"
             )
         name = f"key:{key}" if key is not None else self._clock.new_id("item:")
-        dedup = dedup_key(queue_subscription(tenant, queue), name)
+        dedup = dedup_key(queue_subscription_id(tenant, queue), name)
         arrival = Arrival(content=item)
         for _ in range(MOST_RACES):
-            seen = await self._made(tenant, queue, by)
-            shown = await self._shown(seen, arrival, subject)
+            version = await self._ensure(tenant, queue, by)
+            visible = await self._visible_subject(version, arrival, subject)
             try:
-                handed = await self._deliveries.take(seen, arrival, dedup, shown, key is not None)
+                result = await self._deliveries.take(
+                    version, arrival, dedup, visible, key is not None
+                )
             except SubscriptionNotFound:
                 continue  # the queue was removed meanwhile
-            return handed, seen
+            return result, version
         raise Overtaken(queue)
 
-    async def _shown(self, seen: Seen, arrival: Arrival, subject: str) -> str:
-        """The subject as anybody may see it, by the workflow that takes from the queue."""
-        if not subject or seen.it.workflow_id is None:
+    async def _visible_subject(
+        self, version: SubscriptionVersion, arrival: Arrival, subject: str
+    ) -> str:
+        """Return the subject without secret inputs of the bound workflow."""
+        if not subject or version.it.workflow_id is None:
             return subject
         try:
-            flow = await self._flows.newest(seen.tenant, seen.it.workflow_id)
+            flow = await self._flows.newest(version.tenant, version.it.workflow_id)
         except MootError:
-            return subject  # no run can begin; what comes is shown until one can
+            return subject  # no run can start, so no input is secret yet
         if not flow.sensitive:
             return subject
-        return shown_subject(seen.it, trigger_event(seen.it, arrival, "", "", 0), flow, subject)
+        return visible_subject(
+            version.it, trigger_event(version.it, arrival, "", "", 0), flow, subject
+        )
 
-    async def item(self, tenant: str, queue: str, name: str) -> tuple[Seen, Delivery]:
-        seen = await self.must_find(tenant, queue)
-        return seen, await self._deliveries.must_find(tenant, seen.it.subscription_id, name)
+    async def item(
+        self, tenant: str, queue: str, name: str
+    ) -> tuple[SubscriptionVersion, Delivery]:
+        version = await self.must_find(tenant, queue)
+        return version, await self._deliveries.must_find(tenant, version.it.subscription_id, name)
 
-    async def _made(self, tenant: str, queue: str, by: str, bound: bool = False) -> Seen:
-        """``bound``: it will lead somewhere, and is none of those that only keep what comes."""
-        name = queue_subscription(tenant, queue)
-        found = await self._subscriptions.recalled(tenant, name)
-        if found is not None:
-            return found
+    async def _ensure(
+        self, tenant: str, queue: str, by: str, bound: bool = False
+    ) -> SubscriptionVersion:
+        """Return the queue, and make it when it is missing. ``bound`` exempts it from the limit on
+        unbound queues."""
+        name = queue_subscription_id(tenant, queue)
+        version = await self._subscriptions.recalled(tenant, name)
+        if version is not None:
+            return version
         if not NAME.fullmatch(queue):
             raise BadRequest(
                 "A queue's name has 1 to 64 small letters, digits, dots, - or _.", field="name"
             )
         if not bound:
             await self._subscriptions.refuse_too_many_idle(tenant)
-        return await self._subscriptions.of_queue(tenant, queue, by)
+        return await self._subscriptions.ensure_queue(tenant, queue, by)

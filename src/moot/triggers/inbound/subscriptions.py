@@ -1,4 +1,4 @@
-"""Who listens to what comes in: subscriptions, kept as records with all of their history."""
+"""Subscriptions to inbound work, stored as records with their history."""
 
 import base64
 import hashlib
@@ -9,376 +9,389 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.agents.roster.members import Roster
+from moot.agents.roster.members import RosterService
 from moot.clock import Clock
-from moot.core.backoff import OVERLAP
+from moot.core.backoff import SECRET_OVERLAP
 from moot.core.errors import BadRequest, Conflict
 from moot.core.errors.triggers import (
     MemberGone,
     NotInPortfolio,
     Overtaken,
     QueueIdle,
+    SubscriptionNotActive,
     SubscriptionNotFound,
 )
 from moot.core.triggers.signatures import PREFIX
 from moot.core.triggers.subscriptions import (
-    CHANGED,
-    Mode,
     RetryPolicy,
-    State,
-    Subscription,
-    queue_subscription,
+    SubscriptionState,
+    TriggerSubscription,
+    VerificationMode,
+    queue_subscription_id,
 )
-from moot.engine.workflows.registry import Flows
-from moot.store.protocol import Batch, Guard, Store
-from moot.store.records import Record
+from moot.engine.workflows.registry import WorkflowRegistry
+from moot.store.protocol import Batch, Store
+from moot.store.records import Guard, Record
+from moot.triggers.inbound.versions import (
+    SUBSCRIPTION_KIND,
+    SubscriptionVersion,
+    decode_subscription,
+    subscription_from_record,
+)
 
-KIND = "subscription"
 MOST_SUBSCRIPTIONS = 1000
-#: queues of a tenant that nobody takes from
+#: unbound queues of a tenant
 MOST_IDLE = 1000
 MOST_RACES = 20
 MOST_KNOWN = 10_000
 
-_decode = msgspec.json.Decoder(Subscription).decode
 
-
-class Seen(Struct, frozen=True):
-    """A subscription and the version of its record, for a batch to rely on."""
-
-    tenant: str
-    it: Subscription
-    revision: int
-
-    @property
-    def guard(self) -> Guard:
-        name = self.it.subscription_id
-        return Guard(tenant=self.tenant, kind=KIND, name=name, revision=self.revision)
-
-
-class Wanted(Struct, frozen=True, kw_only=True):
-    """What somebody who registers a webhook asks for."""
+class SubscriptionRequest(Struct, frozen=True, kw_only=True):
+    """The settings of a new webhook subscription."""
 
     workflow_id: str
     dedup_enabled: bool = True
     retry_policy: RetryPolicy = RetryPolicy()
-    verification: Mode = "required"
+    verification: VerificationMode = "required"
     input_mapping: dict[str, str] = {}
     roster_id: str | None = None
 
 
-class Subscriptions:
-    """Every change is a new version of the record, with who made it."""
+class SubscriptionService:
+    """Makes, finds and changes subscriptions. Every change is a new version of the record."""
 
-    def __init__(self, store: Store, clock: Clock, flows: Flows, roster: Roster) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, flows: WorkflowRegistry, roster: RosterService
+    ) -> None:
         self._store, self._clock, self._flows, self._roster = store, clock, flows, roster
-        #: where requests of strangers may go: subscription -> whose it is
+        #: subscriptions that take requests without a key -> their tenant
         self._owners: dict[str, str] = {}
-        self._known: dict[tuple[str, str], Seen] = {}
-        #: tenant -> its queues and webhooks, without what schedules have, and whether each leads to
-        #: a workflow; filled when asked for
-        self._own: dict[str, dict[str, bool]] = {}
+        self._cache: dict[tuple[str, str], SubscriptionVersion] = {}
+        #: tenant -> its queues and webhooks, and whether each has a workflow; filled on demand
+        self._bound: dict[str, dict[str, bool]] = {}
 
     async def load(self) -> None:
-        for tenant in await self._store.record_tenants(KIND):
-            for seen in await self.inbound(tenant):
-                if seen.it.source == "webhook":
-                    self._owners[seen.it.subscription_id] = tenant
+        for tenant in await self._store.record_tenants(SUBSCRIPTION_KIND):
+            for version in await self.inbound(tenant):
+                if version.it.source == "webhook":
+                    self._owners[version.it.subscription_id] = tenant
 
-    async def all(self, tenant: str) -> list[Seen]:
-        """By id. Those of schedules are no more than a name here: see ``listening``."""
+    async def all(self, tenant: str) -> list[SubscriptionVersion]:
+        """Return all subscriptions, by id. Those of schedules have only a name here; see
+        SubscriptionOverview."""
         now = self._clock.millis()
-        return [seen_of(record, now) for record in await self._store.records(tenant, KIND)]
+        return [
+            subscription_from_record(record, now)
+            for record in await self._store.records(tenant, SUBSCRIPTION_KIND)
+        ]
 
-    async def inbound(self, tenant: str) -> list[Seen]:
-        """Those of queues and webhooks, by id. However many schedules there are, only the first
-        look reads them."""
+    async def inbound(self, tenant: str) -> list[SubscriptionVersion]:
+        """Return the subscriptions of queues and webhooks, by id. Only the first call reads those
+        of schedules."""
         names = sorted(await self._names(tenant))
-        return [seen for name in names if (seen := await self.find(tenant, name)) is not None]
+        return [version for name in names if (version := await self.find(tenant, name)) is not None]
 
     async def _names(self, tenant: str) -> dict[str, bool]:
-        if tenant not in self._own:
-            found = [seen for seen in await self.all(tenant) if seen.it.source != "schedule"]
-            for seen in found:
-                self._keep(seen)
-            own = {seen.it.subscription_id: _leads(seen.it) for seen in found}
-            self._own[tenant] = {**own, **self._own.get(tenant, {})}
-        return self._own[tenant]
+        if tenant not in self._bound:
+            versions = [
+                version for version in await self.all(tenant) if version.it.source != "schedule"
+            ]
+            for version in versions:
+                self._remember(version)
+            has_workflow = {
+                version.it.subscription_id: _has_workflow(version.it) for version in versions
+            }
+            self._bound[tenant] = {**has_workflow, **self._bound.get(tenant, {})}
+        return self._bound[tenant]
 
     async def refuse_too_many(self, tenant: str) -> None:
-        """Of those that lead to a workflow. Schedules are counted where they are made."""
+        """Raise BadRequest at the limit of subscriptions with a workflow. Schedules have their own
+        limit."""
         if sum((await self._names(tenant)).values()) >= MOST_SUBSCRIPTIONS:
             raise BadRequest(f"There are {MOST_SUBSCRIPTIONS} subscriptions; remove one first.")
 
     async def refuse_too_many_idle(self, tenant: str) -> None:
-        """Of queues that nobody takes from: whoever may push makes them, and takes no room from
-        those that somebody has registered."""
-        idle = [leads for leads in (await self._names(tenant)).values() if not leads]
+        """Raise BadRequest at the limit of unbound queues. Any push can make one, so they do not
+        count against the other limit."""
+        idle = [bound for bound in (await self._names(tenant)).values() if not bound]
         if len(idle) >= MOST_IDLE:
             raise BadRequest(
                 f"There are {MOST_IDLE} queues that nobody takes from; bind or remove one first."
             )
 
-    async def find(self, tenant: str, name: str) -> Seen | None:
-        record = await self._store.record(tenant, KIND, name)
+    async def find(self, tenant: str, name: str) -> SubscriptionVersion | None:
+        record = await self._store.record(tenant, SUBSCRIPTION_KIND, name)
         if record is None:
-            self._known.pop((tenant, name), None)
+            self._cache.pop((tenant, name), None)
             return None
-        return self._keep(seen_of(record, self._clock.millis()))
+        return self._remember(subscription_from_record(record, self._clock.millis()))
 
-    async def recalled(self, tenant: str, name: str) -> Seen | None:
-        """As it was when it was last looked at here: only for a batch that guards it."""
-        known = self._known.get((tenant, name))
-        if known is None:
+    async def recalled(self, tenant: str, name: str) -> SubscriptionVersion | None:
+        """Return the cached version. Use it only in a batch that guards it."""
+        cached = self._cache.get((tenant, name))
+        if cached is None:
             return await self.find(tenant, name)
-        return replace(known, it=known.it.at(self._clock.millis()))
+        return replace(cached, it=cached.it.at(self._clock.millis()))
 
-    def forget(self, seen: Seen) -> None:
-        self._known.pop((seen.tenant, seen.it.subscription_id), None)
+    def forget(self, version: SubscriptionVersion) -> None:
+        self._cache.pop((version.tenant, version.it.subscription_id), None)
 
-    def _keep(self, seen: Seen) -> Seen:
-        """Unless a newer version is known already: two may read at once."""
-        place = (seen.tenant, seen.it.subscription_id)
-        if (known := self._known.get(place)) is not None and known.revision > seen.revision:
-            return known
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        self._known[place] = seen
-        return seen
+    def _remember(self, version: SubscriptionVersion) -> SubscriptionVersion:
+        """Cache the version unless a newer one is cached, because two tasks may read at once."""
+        key = (version.tenant, version.it.subscription_id)
+        if (cached := self._cache.get(key)) is not None and cached.revision > version.revision:
+            return cached
+        if len(self._cache) >= MOST_KNOWN:
+            self._cache.clear()
+        self._cache[key] = version
+        return version
 
-    async def must_find(self, tenant: str, name: str) -> Seen:
-        found = await self.find(tenant, name)
-        if found is None:
+    async def must_find(self, tenant: str, name: str) -> SubscriptionVersion:
+        version = await self.find(tenant, name)
+        if version is None:
             raise SubscriptionNotFound(name)
-        return found
+        return version
 
-    async def of_strangers(self, name: str) -> Seen:
-        """The subscription whose address somebody without a key has called."""
+    async def find_public(self, name: str) -> SubscriptionVersion:
+        """Return the subscription whose address a caller without a key has called."""
         tenant = self._owners.get(name)
         if tenant is None:
             raise SubscriptionNotFound(name)
         return await self.must_find(tenant, name)
 
     async def history(self, tenant: str, name: str) -> list[Record]:
-        return await self._store.record_history(tenant, KIND, name)
+        return await self._store.record_history(tenant, SUBSCRIPTION_KIND, name)
 
-    # -- made --------------------------------------------------------------------------------
+    # -- making ------------------------------------------------------------------------------
 
-    async def register(self, tenant: str, wanted: Wanted, by: str) -> Subscription:
-        """One for a webhook. Raises WorkflowNotFound; NotFound or NotInPortfolio for its member."""
-        await self._flows.newest(tenant, wanted.workflow_id)
-        await self.check_member(tenant, wanted.roster_id, wanted.workflow_id)
+    async def register(
+        self, tenant: str, request: SubscriptionRequest, by: str
+    ) -> TriggerSubscription:
+        """Make a webhook subscription. Raise WorkflowNotFound, and NotFound or NotInPortfolio for
+        its member."""
+        await self._flows.newest(tenant, request.workflow_id)
+        await self.check_member(tenant, request.roster_id, request.workflow_id)
         await self.refuse_too_many(tenant)
         name = self._clock.new_id("sub_")
         secret = self._secret()
-        made = Subscription(
+        subscription = TriggerSubscription(
             subscription_id=name,
             source="webhook",
-            workflow_id=wanted.workflow_id,
-            roster_id=wanted.roster_id,
+            workflow_id=request.workflow_id,
+            roster_id=request.roster_id,
             owner=by,
             created_at=self._clock.millis(),
-            dedup_enabled=wanted.dedup_enabled,
-            retry_policy=wanted.retry_policy,
-            verification=wanted.verification,
-            input_mapping=wanted.input_mapping,
+            dedup_enabled=request.dedup_enabled,
+            retry_policy=request.retry_policy,
+            verification=request.verification,
+            input_mapping=request.input_mapping,
             secret=secret,
-            fingerprint=fingerprint(name, secret),
+            fingerprint=secret_fingerprint(name, secret),
         )
-        await self._put(Seen(tenant, made, 0), made, by, "made")
+        await self._put(SubscriptionVersion(tenant, subscription, 0), subscription, by, "made")
         self._owners[name] = tenant
-        return made
+        return subscription
 
-    async def ensure(self, tenant: str, subscription: Subscription, by: str) -> Seen:
-        """The subscription of this id, made as given where there is none. For sources that make
-        theirs themselves: queues, schedules."""
+    async def ensure(
+        self, tenant: str, subscription: TriggerSubscription, by: str
+    ) -> SubscriptionVersion:
+        """Return the subscription with this id, and make it when there is none."""
         for _ in range(MOST_RACES):
             name = subscription.subscription_id
-            if (found := await self.find(tenant, name)) is not None:
-                return found
-            known = await self.history(tenant, name)
-            revision = known[0].revision if known else 0
+            if (version := await self.find(tenant, name)) is not None:
+                return version
+            history = await self.history(tenant, name)
+            revision = history[0].revision if history else 0
             try:
                 return await self._put(
-                    Seen(tenant, subscription, revision), subscription, by, "made"
+                    SubscriptionVersion(tenant, subscription, revision), subscription, by, "made"
                 )
             except Overtaken:
                 continue
         raise Overtaken(subscription.subscription_id)
 
-    async def of_queue(self, tenant: str, queue: str, by: str) -> Seen:
-        """That of a queue. A queue that nobody takes from keeps what comes."""
-        fresh = Subscription(
-            subscription_id=queue_subscription(tenant, queue),
+    async def ensure_queue(self, tenant: str, queue: str, by: str) -> SubscriptionVersion:
+        """Return the subscription of a queue, and make it when there is none. It starts unbound."""
+        subscription = TriggerSubscription(
+            subscription_id=queue_subscription_id(tenant, queue),
             source="queue",
             state="paused",
             queue=queue,
             owner=by,
             created_at=self._clock.millis(),
         )
-        return await self.ensure(tenant, fresh, by)
+        return await self.ensure(tenant, subscription, by)
 
-    # -- changed -----------------------------------------------------------------------------
+    # -- changing ----------------------------------------------------------------------------
 
     async def change(
-        self, seen: Seen, by: str, did: str, guards: Sequence[Guard] = (), **changes: Any
-    ) -> Seen:
-        """The next version. Raises Overtaken when another came between."""
-        return await self._put(seen, replace(seen.it, **changes), by, did, guards=guards)
+        self,
+        version: SubscriptionVersion,
+        by: str,
+        did: str,
+        guards: Sequence[Guard] = (),
+        **changes: Any,
+    ) -> SubscriptionVersion:
+        """Write the next version. Raise Overtaken when another version came between."""
+        return await self._put(version, replace(version.it, **changes), by, did, guards=guards)
 
-    async def pause(self, seen: Seen, by: str, note: str = "", until: int | None = None) -> Seen:
-        if (seen.it.state, seen.it.note, seen.it.until) == ("paused", note, until):
-            return seen
+    async def pause(
+        self, version: SubscriptionVersion, by: str, note: str = "", until: int | None = None
+    ) -> SubscriptionVersion:
+        if (version.it.state, version.it.note, version.it.until) == ("paused", note, until):
+            return version
         return await self.change(
-            seen, by, "paused", state="paused", reason="operator-paused", note=note, until=until
+            version, by, "paused", state="paused", reason="operator-paused", note=note, until=until
         )
 
-    async def resume(self, seen: Seen, by: str) -> Seen:
-        """Also after it had failed. Raises QueueIdle for a queue that nobody takes from, and
+    async def resume(self, version: SubscriptionVersion, by: str) -> SubscriptionVersion:
+        """Resume a subscription, even one that failed. Raise QueueIdle for an unbound queue, and
         MemberGone."""
-        if seen.it.workflow_id is None:
-            raise QueueIdle(str(seen.it.queue))
+        if version.it.workflow_id is None:
+            raise QueueIdle(str(version.it.queue))
         guards = []
-        if seen.it.roster_id is not None:
-            seat = await self._roster.find(seen.tenant, seen.it.roster_id)
-            if seat is None:
-                raise MemberGone(seen.it.roster_id)
-            guards = [seat.guard]
-        return await self.turned(seen, "active", None, by, guards)
+        if version.it.roster_id is not None:
+            member = await self._roster.find(version.tenant, version.it.roster_id)
+            if member is None:
+                raise MemberGone(version.it.roster_id)
+            guards = [member.guard]
+        return await self.set_state(version, "active", None, by, guards)
 
-    async def turned(
-        self, seen: Seen, state: State, reason: str | None, by: str, guards: Sequence[Guard] = ()
-    ) -> Seen:
-        if seen.it.state == state:
-            return seen
+    async def set_state(
+        self,
+        version: SubscriptionVersion,
+        state: SubscriptionState,
+        reason: str | None,
+        by: str,
+        guards: Sequence[Guard] = (),
+    ) -> SubscriptionVersion:
+        if version.it.state == state:
+            return version
         return await self.change(
-            seen, by, state, guards, state=state, reason=reason, note="", until=None
+            version, by, state, guards, state=state, reason=reason, note="", until=None
         )
 
-    async def hand_to(self, seen: Seen, roster_id: str | None, by: str) -> Seen:
-        """To a standing agent, whose workflow it must be. Raises NotFound, NotInPortfolio."""
-        guards = await self.check_member(seen.tenant, roster_id, seen.it.workflow_id)
-        return await self.change(seen, by, "handed", guards, roster_id=roster_id)
+    async def hand_to(
+        self, version: SubscriptionVersion, roster_id: str | None, by: str
+    ) -> SubscriptionVersion:
+        """Hand the subscription to a member that owns its workflow. Raise NotFound or
+        NotInPortfolio."""
+        guards = await self.check_member(version.tenant, roster_id, version.it.workflow_id)
+        return await self.change(version, by, "handed", guards, roster_id=roster_id)
 
-    async def map_inputs(self, seen: Seen, mapping: dict[str, str], by: str) -> Seen:
-        if seen.it.source == "schedule":
+    async def map_inputs(
+        self, version: SubscriptionVersion, mapping: dict[str, str], by: str
+    ) -> SubscriptionVersion:
+        if version.it.source == "schedule":
             raise Conflict("A schedule has inputs of its own; change those.")
-        return await self.change(seen, by, "mapped", input_mapping=mapping)
+        return await self.change(version, by, "mapped", input_mapping=mapping)
 
     async def check_member(
         self, tenant: str, roster_id: str | None, workflow_id: str | None
     ) -> list[Guard]:
-        """It is so while the guards hold."""
+        """Raise when the member is missing or does not own the workflow. Return guards for that."""
         if roster_id is None:
             return []
-        seat = await self._roster.must_find(tenant, roster_id)
-        if workflow_id is not None and workflow_id not in seat.entry.workflows:
-            raise NotInPortfolio(roster_id, workflow_id, seat.entry.workflows)
-        return [seat.guard]
+        member = await self._roster.must_find(tenant, roster_id)
+        if workflow_id is not None and workflow_id not in member.entry.workflows:
+            raise NotInPortfolio(roster_id, workflow_id, member.entry.workflows)
+        return [member.guard]
 
-    async def rotate(self, seen: Seen, by: str) -> Subscription:
-        """Another secret; the one before stays good for a day."""
-        if seen.it.secret is None:
+    async def rotate(self, version: SubscriptionVersion, by: str) -> TriggerSubscription:
+        """Set a new secret. The previous one stays valid for a day."""
+        if version.it.secret is None:
             raise Conflict("Only subscriptions to webhooks have a secret.")
         secret = self._secret()
-        fresh = await self.change(
-            seen,
+        rotated = await self.change(
+            version,
             by,
             "rotated",
             secret=secret,
-            fingerprint=fingerprint(seen.it.subscription_id, secret),
-            earlier=seen.it.secret,
-            earlier_until=self._clock.millis() + OVERLAP,
+            fingerprint=secret_fingerprint(version.it.subscription_id, secret),
+            earlier=version.it.secret,
+            earlier_until=self._clock.millis() + SECRET_OVERLAP,
         )
-        return fresh.it
+        return rotated.it
 
-    async def remove(self, seen: Seen, by: str) -> None:
-        if seen.it.source == "schedule":
-            raise Conflict("It goes with its schedule; remove that.", id=seen.it.schedule_id)
-        if seen.it.source == "queue":
-            raise Conflict("It goes with its queue; remove that.", queue=seen.it.queue)
-        await self.end(seen, by)
+    async def remove(self, version: SubscriptionVersion, by: str) -> None:
+        if version.it.source == "schedule":
+            raise Conflict("It goes with its schedule; remove that.", id=version.it.schedule_id)
+        if version.it.source == "queue":
+            raise Conflict("It goes with its queue; remove that.", queue=version.it.queue)
+        await self.end(version, by)
 
-    async def end(self, seen: Seen, by: str) -> None:
-        """Whatever it is of. Raises Overtaken when it has changed meanwhile."""
-        await self._put(seen, seen.it, by, "removed", gone=True)
-        self._owners.pop(seen.it.subscription_id, None)
+    async def end(self, version: SubscriptionVersion, by: str) -> None:
+        """Remove a subscription of any source. Raise Overtaken when it has changed."""
+        await self._put(version, version.it, by, "removed", gone=True)
+        self._owners.pop(version.it.subscription_id, None)
 
-    async def restored(self, tenant: str, name: str) -> Seen | None:
-        """That of a queue that was removed while something came into it, made again."""
-        known = await self.history(tenant, name)
-        queue = _decode(known[0].body).queue if known else None
-        return None if queue is None else await self.of_queue(tenant, queue, known[0].by)
+    async def restore_queue(self, tenant: str, name: str) -> SubscriptionVersion | None:
+        """Make the subscription of a removed queue again, for an item that came in meanwhile."""
+        history = await self.history(tenant, name)
+        queue = decode_subscription(history[0].body).queue if history else None
+        return None if queue is None else await self.ensure_queue(tenant, queue, history[0].by)
 
     async def _put(
-        self, seen: Seen, it: Subscription, by: str, did: str, gone: bool = False,
-        guards: Sequence[Guard] = (),
-    ) -> Seen:  # fmt: skip
-        record = self.record(seen.tenant, it, by, did, gone)
-        self.forget(seen)
-        await self._store.commit(Batch(guards=[seen.guard, *guards], records=[record]))
-        newest = await self._store.record(seen.tenant, KIND, it.subscription_id)
-        ours = newest is not None and newest.body == record.body
-        #: 0: somebody has changed it since, and what relies on this version is overtaken
-        fresh = Seen(seen.tenant, it, newest.revision if newest is not None and ours else 0)
-        if it.source != "schedule" and seen.tenant in self._own:
-            own = self._own[seen.tenant]
-            own[it.subscription_id] = _leads(it)
+        self, version: SubscriptionVersion, subscription: TriggerSubscription, by: str, did: str,
+        gone: bool = False, guards: Sequence[Guard] = (),
+    ) -> SubscriptionVersion:  # fmt: skip
+        record = self.record(version.tenant, subscription, by, did, gone)
+        self.forget(version)
+        await self._store.commit(Batch(guards=[version.guard, *guards], records=[record]))
+        newest = await self._store.record(
+            version.tenant, SUBSCRIPTION_KIND, subscription.subscription_id
+        )
+        unchanged = newest is not None and newest.body == record.body
+        # 0: it has changed since, so a batch that guards this version is refused
+        fresh = SubscriptionVersion(
+            version.tenant, subscription, newest.revision if newest is not None and unchanged else 0
+        )
+        if subscription.source != "schedule" and version.tenant in self._bound:
+            has_workflow = self._bound[version.tenant]
+            has_workflow[subscription.subscription_id] = _has_workflow(subscription)
             if gone:
-                del own[it.subscription_id]
-        return fresh if gone else self._keep(fresh)
+                del has_workflow[subscription.subscription_id]
+        return fresh if gone else self._remember(fresh)
 
     def record(
-        self, tenant: str, it: Subscription, by: str, did: str, gone: bool = False
+        self, tenant: str, subscription: TriggerSubscription, by: str, did: str, gone: bool = False
     ) -> Record:
         return Record(
             tenant=tenant,
-            kind=KIND,
-            name=it.subscription_id,
+            kind=SUBSCRIPTION_KIND,
+            name=subscription.subscription_id,
             version=did,
-            body=msgspec.json.encode(it),
+            body=msgspec.json.encode(subscription),
             created_at=self._clock.millis(),
             by=by,
             gone=gone,
         )
 
     def _secret(self) -> str:
-        drawn = hashlib.sha256(self._clock.new_secret("").encode()).digest()
-        return PREFIX + base64.b64encode(drawn).decode()
+        digest = hashlib.sha256(self._clock.new_secret("").encode()).digest()
+        return PREFIX + base64.b64encode(digest).decode()
 
 
-def _leads(it: Subscription) -> bool:
-    return it.workflow_id is not None
+def _has_workflow(subscription: TriggerSubscription) -> bool:
+    return subscription.workflow_id is not None
 
 
-def fingerprint(name: str, secret: str) -> str:
-    """Enough to tell secrets apart, and of no use to find one."""
+def secret_fingerprint(name: str, secret: str) -> str:
+    """Return a short hash that tells secrets apart and does not reveal them."""
     return hashlib.sha256(f"{name}\0{secret}".encode()).hexdigest()[:16]
 
 
-def changes(history: list[Record]) -> list[dict[str, Any]]:
-    """What has become of a subscription's state, oldest first, as the protocol tells it."""
-    told: list[dict[str, Any]] = []
-    before: Subscription | None = None
-    for record in reversed(history):
-        it = _decode(record.body)
-        if before is not None and it.state != before.state:
-            said = {
-                "subscriptionId": it.subscription_id,
-                "source": it.source,
-                "fromState": before.state,
-                "toState": it.state,
-            }
-            if it.reason is not None:
-                said["reason"] = it.reason
-            name = f"{record.name}.{record.revision}"
-            if told and told[-1]["eventId"] == name:
-                name += ".ended"  # a pause, by itself
-            told.append({"eventId": name, "type": CHANGED, "at": record.created_at,
-                         "by": record.by, "payload": said})  # fmt: skip
-        before = it
-    return told
-
-
-def seen_of(record: Record, now: int) -> Seen:
-    return Seen(record.tenant, _decode(record.body).at(now), record.revision)
+def inactive_error(version: SubscriptionVersion) -> Conflict | None:
+    """Return why the subscription starts no runs now."""
+    subscription = version.it
+    if subscription.queue is not None and subscription.workflow_id is None:
+        return QueueIdle(subscription.queue)
+    if subscription.state != "active":
+        return SubscriptionNotActive(
+            subscription.subscription_id,
+            subscription.state,
+            subscription.queue,
+            subscription.note,
+            subscription.until,
+        )
+    return None

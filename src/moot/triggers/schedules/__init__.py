@@ -1,1 +1,1 @@
-"""schedules."""
+"""Schedules: records, decisions, and the runs that they start."""

@@ -1,81 +1,91 @@
-"""When standing agents were away, as bars of a schedule: pauses, times switched off, work taken
-from them. Read from what was done to them, so that being back in time for the look changes nothing.
-"""
+"""Times when a standing agent was away, as bars of its schedules.
+
+The times come from the history of the member, so a member that is back before the next look is
+still counted as absent for that time."""
 
 from collections import OrderedDict
 
 from msgspec import Struct
 
-from moot.agents.roster.members import Pause, Roster, Seat, decoded
-from moot.core.schedules.model import Bar
+from moot.agents.roster.members import MemberVersion, PausePeriod, RosterService, member_from_record
+from moot.core.schedules.model import BlockedPeriod
 from moot.store.records import Record
 
 MOST_KNOWN = 10_000
 
-#: nobody of that name is here
-GONE = Bar(0, None, "disabled")
+#: the bar of a member that does not exist
+MEMBER_GONE = BlockedPeriod(0, None, "disabled")
 
 
-class Spell(Struct, frozen=True):
-    """One version of a member, for as long as it held."""
+class MemberPeriod(Struct, frozen=True):
+    """One version of a member and the time it was valid."""
 
     since: int
     until: int | None
     on: bool
-    pause: Pause | None
+    pause: PausePeriod | None
     workflows: tuple[str, ...]
 
-    def bars(self, workflow_id: str | None) -> list[Bar]:
-        found = []
+    def bars(self, workflow_id: str | None) -> list[BlockedPeriod]:
+        bars = []
         if not self.on or (workflow_id is not None and workflow_id not in self.workflows):
-            found.append(Bar(self.since, self.until, "disabled"))
+            bars.append(BlockedPeriod(self.since, self.until, "disabled"))
         if self.pause is not None:
             ends = [end for end in (self.until, self.pause.until) if end is not None]
             since, until = max(self.since, self.pause.since), min(ends, default=None)
             if until is None or since < until:
-                found.append(Bar(since, until, "paused"))
-        return found
+                bars.append(BlockedPeriod(since, until, "paused"))
+        return bars
 
 
 class Absences:
-    """A member's history is read once for each of its versions."""
+    """Reads the history of members, once for each version."""
 
-    def __init__(self, roster: Roster) -> None:
+    def __init__(self, roster: RosterService) -> None:
         self._roster = roster
-        self._known: OrderedDict[tuple[str, str], tuple[int, list[Spell]]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str], tuple[int, list[MemberPeriod]]] = OrderedDict()
 
-    async def of(self, tenant: str, seat: Seat, workflow_id: str | None, after: int) -> list[Bar]:
-        """Bars of its own and, with ``workflow_id``, times in which that was not its work; those
-        that were over by ``after`` are left out. They hold while the seat's guard does."""
-        spells = await self._spells(tenant, seat)
+    async def bars_of(
+        self, tenant: str, member: MemberVersion, workflow_id: str | None, after: int
+    ) -> list[BlockedPeriod]:
+        """Return the bars of a member that end after ``after``. With ``workflow_id``, add the
+        times when that was not its workflow. They are valid while the guard of the member
+        holds."""
+        periods = await self._periods(tenant, member)
         return [
             bar
-            for spell in spells
-            if spell.until is None or spell.until > after
-            for bar in spell.bars(workflow_id)
+            for period in periods
+            if period.until is None or period.until > after
+            for bar in period.bars(workflow_id)
             if bar.until is None or bar.until > after
         ]
 
-    async def _spells(self, tenant: str, seat: Seat) -> list[Spell]:
-        place, revision = (tenant, seat.entry.roster_id), seat.guard.revision
-        known = self._known.get(place)
-        if known is not None and known[0] == revision:
-            return known[1]
-        history = await self._roster.history(*place)
-        spells = _spells([each for each in history if each.revision <= revision])
-        self._known[place] = revision, spells
-        if len(self._known) > MOST_KNOWN:
-            self._known.popitem(last=False)
-        return spells
+    async def _periods(self, tenant: str, member: MemberVersion) -> list[MemberPeriod]:
+        key, revision = (tenant, member.entry.roster_id), member.guard.revision
+        cached = self._cache.get(key)
+        if cached is not None and cached[0] == revision:
+            return cached[1]
+        history = await self._roster.history(*key)
+        periods = _periods_from_history(
+            [record for record in history if record.revision <= revision]
+        )
+        self._cache[key] = revision, periods
+        if len(self._cache) > MOST_KNOWN:
+            self._cache.popitem(last=False)
+        return periods
 
 
-def _spells(history: list[Record]) -> list[Spell]:
-    """From the newest version to the oldest."""
+def _periods_from_history(history: list[Record]) -> list[MemberPeriod]:
+    """Return the periods from the newest version to the oldest."""
     ends = [None, *(record.created_at for record in history)]
-    return [_spell(record, until) for record, until in zip(history, ends, strict=False)]
+    return [
+        _period_from_record(record, until) for record, until in zip(history, ends, strict=False)
+    ]
 
 
-def _spell(record: Record, until: int | None) -> Spell:
-    hired = decoded(record)
-    on = hired.entry.enabled and not record.gone
-    return Spell(record.created_at, until, on, hired.pause, hired.entry.workflows)
+def _period_from_record(record: Record, until: int | None) -> MemberPeriod:
+    member_record = member_from_record(record)
+    on = member_record.entry.enabled and not record.gone
+    return MemberPeriod(
+        record.created_at, until, on, member_record.pause, member_record.entry.workflows
+    )

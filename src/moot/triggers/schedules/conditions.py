@@ -1,4 +1,4 @@
-"""Whether there is anything to do: asked of the store before a slot wakes anybody."""
+"""Conditions of schedules: check whether there is work for a slot."""
 
 import logging
 from datetime import datetime
@@ -9,72 +9,84 @@ from msgspec.json import encode
 
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.events import iso
-from moot.core.schedules.calendar import moment_of, zone_from
+from moot.core.schedules.calendar import datetime_from_instant, require_zone
 from moot.core.schedules.model import Condition
-from moot.core.schedules.slots import timing_of
-from moot.core.workflows.expressions import ExpressionError, check, evaluate
+from moot.core.schedules.slots import timing_from_spec
+from moot.core.workflows.expressions import ExpressionError, check_expression, evaluate_expression
 from moot.store.protocol import Store
 from moot.store.records import DeliveryFilter
-from moot.triggers.schedules.queue_items import taken
-from moot.triggers.schedules.records import Book, Plan
+from moot.triggers.schedules.queue_items import read_queue_items
+from moot.triggers.schedules.records import ScheduleLedger, ScheduleRecord
 
 log = logging.getLogger("moot.triggers")
 
-#: states of an item that nobody has done yet
-UNDONE = ("waiting", "retrying")
-#: items are counted so far
+#: states of items that are not done
+OPEN_STATES = ("waiting", "retrying")
+#: counting of items stops here
 MOST_COUNTED = 100
 
 
 def check_condition(condition: Condition | None) -> None:
-    """Raises ScheduleRefused for an expression that cannot be read."""
+    """Raise ScheduleRefused for an expression that cannot be parsed."""
     if condition is None or condition.expression is None:
         return
     try:
-        check(condition.expression)
+        check_expression(condition.expression)
     except ExpressionError as error:
         raise ScheduleRefused("condition", f"The expression cannot be read: {error}") from None
 
 
-class Work(Struct, frozen=True):
-    """Whether there is any, and what a condition that waits for a change has seen."""
+class ConditionResult(Struct, frozen=True):
+    """The answer to whether there is work, and the value of the condition."""
 
     there: bool = True
     observed: str | None = None
 
 
-async def work(store: Store, tenant: str, plan: Plan, book: Book, now: int) -> Work:
-    """What the condition of a schedule comes to; there is work where it has none."""
-    condition = plan.spec.condition
+async def evaluate_condition(
+    store: Store, tenant: str, schedule: ScheduleRecord, schedule_ledger: ScheduleLedger, now: int
+) -> ConditionResult:
+    """Evaluate the condition of a schedule. Without a condition there is always work."""
+    condition = schedule.spec.condition
     if condition is None:
-        return Work()
+        return ConditionResult()
     if condition.queue is not None:
-        return Work(bool((await taken(store, tenant, condition.queue, 1)).rows))
+        return ConditionResult(
+            bool((await read_queue_items(store, tenant, condition.queue, 1)).rows)
+        )
     try:
-        names = await _names(store, tenant, plan, book, now)
-        value = evaluate(condition.expression or "", names)
+        names = await _expression_names(store, tenant, schedule, schedule_ledger, now)
+        value = evaluate_expression(condition.expression or "", names)
     except (ExpressionError, ScheduleRefused) as error:
-        log.warning("Schedule %s: its condition has no value: %s", plan.spec.schedule_id, error)
-        return Work(False, book.observed)
+        log.warning("Schedule %s: its condition has no value: %s", schedule.spec.schedule_id, error)
+        return ConditionResult(False, schedule_ledger.observed)
     if not condition.on_change:
-        return Work(value is True)
-    seen = encode(value).decode()
-    return Work(book.observed not in (None, seen), seen)
+        return ConditionResult(value is True)
+    observed = encode(value).decode()
+    return ConditionResult(schedule_ledger.observed not in (None, observed), observed)
 
 
-async def _names(store: Store, tenant: str, plan: Plan, book: Book, now: int) -> dict[str, Any]:
-    """What an expression may speak of; docs/schedules.md lists it."""
-    local: datetime = moment_of(now).astimezone(zone_from(timing_of(plan.spec).zone))
-    found, _ = await store.deliveries(
-        tenant, DeliveryFilter(sources=("queue",), states=UNDONE), None, MOST_COUNTED
+async def _expression_names(
+    store: Store, tenant: str, schedule: ScheduleRecord, schedule_ledger: ScheduleLedger, now: int
+) -> dict[str, Any]:
+    """Return the names that an expression may use; docs/schedules.md lists them."""
+    local: datetime = datetime_from_instant(now).astimezone(
+        require_zone(timing_from_spec(schedule.spec).zone)
     )
-    last = await store.find_run(tenant, book.last_run) if book.last_run is not None else None
+    items, _ = await store.deliveries(
+        tenant, DeliveryFilter(sources=("queue",), states=OPEN_STATES), None, MOST_COUNTED
+    )
+    last_run = (
+        await store.find_run(tenant, schedule_ledger.last_run)
+        if schedule_ledger.last_run is not None
+        else None
+    )
     return {
         "now": iso(now * 1000),
         "weekday": local.isoweekday(),
         "hour": local.hour,
         "minute": local.minute,
-        "items": len(found),
-        "going": len(book.going),
-        "last": {} if last is None else {"runId": last.run_id, "status": last.status},
+        "items": len(items),
+        "going": len(schedule_ledger.going),
+        "last": {} if last_run is None else {"runId": last_run.run_id, "status": last_run.status},
     }

@@ -1,4 +1,4 @@
-"""Items that a schedule takes: all that wait in its queue, handed to the run that it starts."""
+"""Hand the waiting items of a queue to the run that a schedule starts."""
 
 from typing import Any
 
@@ -8,107 +8,118 @@ from msgspec.structs import replace
 
 from moot.core.events import iso
 from moot.core.schedules.model import Schedule
-from moot.core.secrets import redacted
-from moot.core.triggers.subscriptions import Arrival, Subscription, queue_subscription
-from moot.core.workflows.graph import Flow
-from moot.store.protocol import Delivery, Guard, Store
-from moot.store.records import Attempt
-from moot.triggers.schedules.records import SUBSCRIPTION, guard_of
-from moot.triggers.start_run import Claim, Order
+from moot.core.secrets import mask_sealed
+from moot.core.triggers.subscriptions import Arrival, TriggerSubscription, queue_subscription_id
+from moot.core.workflows.flow import Flow
+from moot.store.protocol import Store
+from moot.store.records import Delivery, DeliveryAttempt, Guard
+from moot.triggers.schedules.records import SUBSCRIPTION_KIND, guard_from_record
+from moot.triggers.start_run import RunClaim, RunOrder
 
-#: items that one run is given, and how long they may be together; what is left waits for the next
+#: the most items for one run, and their total size in bytes; the rest waits for the next run
 MOST_TAKEN = 100
 LONGEST = 1_000_000
-#: the input of a workflow that is given them
+#: the input of a workflow that gets them
 INPUT = "items"
 #: the field of an item that lists show
 SUBJECT = "subject"
 
-_arrival = msgspec.json.Decoder(Arrival).decode
-_subscription = msgspec.json.Decoder(Subscription).decode
+_decode_arrival = msgspec.json.Decoder(Arrival).decode
+_decode_subscription = msgspec.json.Decoder(TriggerSubscription).decode
 
 
-class Taken(Struct, frozen=True):
-    """Oldest first; it is so while the guards hold and the rows are as they were."""
+class QueueItems(Struct, frozen=True):
+    """The waiting items of a queue, oldest first, and guards for the queue."""
 
     rows: list[Delivery]
     guards: list[Guard]
 
 
-async def taken(store: Store, tenant: str, queue: str, most: int = MOST_TAKEN) -> Taken:
-    """What waits in a queue that no workflow takes from; a bound one gives its items there."""
-    record = await store.record(tenant, SUBSCRIPTION, queue_subscription(tenant, queue))
-    if record is None or _subscription(record.body).workflow_id is not None:
-        return Taken([], [])
+async def read_queue_items(
+    store: Store, tenant: str, queue: str, most: int = MOST_TAKEN
+) -> QueueItems:
+    """Return the waiting items of an unbound queue. A bound queue gives its items to its own
+    workflow."""
+    record = await store.record(tenant, SUBSCRIPTION_KIND, queue_subscription_id(tenant, queue))
+    if record is None or _decode_subscription(record.body).workflow_id is not None:
+        return QueueItems([], [])
     rows, length = list[Delivery](), 0
     for row in await store.waiting_deliveries(tenant, record.name, most):
         length += len(row.body)
         if rows and length > LONGEST:
             break
         rows.append(row)
-    return Taken(rows, [guard_of(record)])
+    return QueueItems(rows, [guard_from_record(record)])
 
 
-def given_by(spec: Schedule, flow: Flow) -> dict[str, Any]:
-    """What a run of a schedule is given besides its inputs, as long as there is nothing."""
+def empty_items_input(spec: Schedule, flow: Flow) -> dict[str, Any]:
+    """Return the input that a run gets when there are no items."""
     takes = spec.condition is not None and spec.condition.queue is not None
-    return {INPUT: []} if takes and _declares(flow) else {}
+    return {INPUT: []} if takes and _declares_items(flow) else {}
 
 
-def _declares(flow: Flow) -> bool:
+def _declares_items(flow: Flow) -> bool:
     return any(variable.name == INPUT for variable in flow.definition.variables)
 
 
-def hand_over(found: Taken, order: Order, claim: Claim, flow: Flow, now: int) -> Order:
-    """The run is told of the items, they are its own with its beginning. A workflow that declares
-    ``items`` gets them as an input; if that is a secret one, no other place has them. A field with
-    the name of a secret input is not given along: nothing else of the run would keep it secret."""
+def hand_over_items(
+    items: QueueItems, order: RunOrder, claim: RunClaim, flow: Flow, now: int
+) -> RunOrder:
+    """Add the items to the order and their rows to the claim.
+
+    A workflow that declares ``items`` gets them as an input. If that input is secret, the items
+    are stored nowhere else. Fields with the name of a secret input are removed, because nothing
+    else would keep them secret."""
     assert order.delivered is not None and order.trigger is not None
-    whole = [_said(row) for row in found.rows]
+    full_views = [_item_view(row) for row in items.rows]
     secret = INPUT in flow.sensitive
-    said = whole if secret else [_plain(each, flow) for each in whole]
-    kept = [
+    views = full_views if secret else [_without_secrets(each, flow) for each in full_views]
+    public_views = [
         each if each == full and not secret else {"itemId": each["itemId"]}
-        for each, full in zip(said, whole, strict=True)
+        for each, full in zip(views, full_views, strict=True)
     ]
     by = order.delivered.delivery_id
-    claim.guards = [*claim.guards, *found.guards]
-    shown = ["" if secret else _subject(row, flow) for row in found.rows]
-    given = [replace(_given(row, by, order, now), subject=each)
-             for row, each in zip(found.rows, shown, strict=True)]  # fmt: skip
-    claim.deliveries = [*claim.deliveries, *given]
-    told = {**order.trigger["schedule"], INPUT: kept}
-    trigger = {**order.trigger, "contentTrust": "untrusted", "schedule": told}
-    inputs = {INPUT: said, **order.inputs} if _declares(flow) else order.inputs
+    claim.guards = [*claim.guards, *items.guards]
+    subjects = ["" if secret else _visible_subject(row, flow) for row in items.rows]
+    rows = [replace(_delivered_row(row, by, order, now), subject=each)
+             for row, each in zip(items.rows, subjects, strict=True)]  # fmt: skip
+    claim.deliveries = [*claim.deliveries, *rows]
+    schedule_trigger = {**order.trigger["schedule"], INPUT: public_views}
+    trigger = {**order.trigger, "contentTrust": "untrusted", "schedule": schedule_trigger}
+    inputs = {INPUT: views, **order.inputs} if _declares_items(flow) else order.inputs
     return replace(order, trigger=trigger, inputs=inputs)
 
 
-def _said(row: Delivery) -> dict[str, Any]:
+def _item_view(row: Delivery) -> dict[str, Any]:
     received = iso(row.received_at * 1000)
-    return {"itemId": row.delivery_id, "receivedAt": received, "item": _arrival(row.body).content}
+    return {
+        "itemId": row.delivery_id,
+        "receivedAt": received,
+        "item": _decode_arrival(row.body).content,
+    }
 
 
-def _plain(said: dict[str, Any], flow: Flow) -> dict[str, Any]:
-    """Without the fields of secret inputs, and what they hold masked where it stands once more."""
-    secret = _secrets(said["item"], flow)
-    rest = {name: each for name, each in said["item"].items() if name not in secret}
-    return {**said, "item": redacted(rest, secret, flow.masking)}
+def _without_secrets(view: dict[str, Any], flow: Flow) -> dict[str, Any]:
+    """Remove the fields of secret inputs, and mask their values elsewhere."""
+    secret = _secret_fields(view["item"], flow)
+    rest = {name: each for name, each in view["item"].items() if name not in secret}
+    return {**view, "item": mask_sealed(rest, secret, flow.masking)}
 
 
-def _subject(row: Delivery, flow: Flow) -> str:
-    """What is shown of it from now on."""
-    secret = _secrets(_arrival(row.body).content, flow)
-    return "" if SUBJECT in secret else str(redacted(row.subject, secret, flow.masking))
+def _visible_subject(row: Delivery, flow: Flow) -> str:
+    """Return the subject without secrets."""
+    secret = _secret_fields(_decode_arrival(row.body).content, flow)
+    return "" if SUBJECT in secret else str(mask_sealed(row.subject, secret, flow.masking))
 
 
-def _secrets(item: dict[str, Any], flow: Flow) -> dict[str, Any]:
+def _secret_fields(item: dict[str, Any], flow: Flow) -> dict[str, Any]:
     return {name: each for name, each in item.items() if name in flow.sensitive}
 
 
-def _given(row: Delivery, by: str, order: Order, now: int) -> Delivery:
-    """``by`` is the delivery of the schedule, whose event says so for all of them."""
+def _delivered_row(row: Delivery, by: str, order: RunOrder, now: int) -> Delivery:
+    """Return the row of a delivered item. ``by`` is the delivery of the schedule."""
     return replace(
         row, state="delivered", revision=row.revision + 1, updated_at=now, due_at=None, reason="",
         body=b"", member=order.roster_id,
-        attempts=[*row.attempts, Attempt(event_id=by, at=now, outcome="delivered")],
+        attempts=[*row.attempts, DeliveryAttempt(event_id=by, at=now, outcome="delivered")],
     )  # fmt: skip

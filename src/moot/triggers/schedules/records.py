@@ -1,86 +1,89 @@
-"""A schedule as it is on disk: a record with its spec, a ledger with what was decided, and the
-subscription that its deliveries belong to. Of the last only its name is kept; all it says is the
-schedule's."""
+"""Schedules on disk: the record, the ledger, and the subscription.
 
-from typing import Final, Literal
+The subscription of a schedule stores only its name; its state follows from the schedule."""
+
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.agents.roster.members import Pause
+from moot.agents.roster.members import PausePeriod
+from moot.core.errors.schedules import ScheduleRefused
 from moot.core.schedules.model import Fire, Schedule
-from moot.core.schedules.model import Ledger as Decided
-from moot.core.triggers.subscriptions import Subscription
-from moot.store.protocol import Guard, Ledger
-from moot.store.records import Record
+from moot.core.schedules.model import SlotLedger as Decided
+from moot.core.schedules.parse import has_new_times
+from moot.core.triggers.subscriptions import TriggerSubscription
+from moot.store.records import Guard, LedgerRow, Record
 
-KIND = "schedule"
-SUBSCRIPTION = "subscription"
-SOURCE: Final = "schedule"
+SCHEDULE_KIND = "schedule"
+SUBSCRIPTION_KIND = "subscription"
+SCHEDULE_SOURCE: Final = "schedule"
 
-#: why a subscription stands still, where the protocol has a word for it
-STOPPED: dict[str | None, str | None] = {"dead-lettered": "retry-exhausted", "failed": None}
+#: why the host stopped a schedule -> the reason that the protocol gives
+PAUSE_REASONS: dict[str | None, str | None] = {"dead-lettered": "retry-exhausted", "failed": None}
 
-#: runs of a schedule that are remembered as not ended
+#: the most unfinished runs that a ledger remembers
 MOST_GOING = 100
 
 
-class Plan(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The record: what is to happen, in whose name, and what was last done to it."""
+class ScheduleRecord(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The record: the spec, its owner, and the last change."""
 
     spec: Schedule
     subscription: str
-    #: runs are started in this name
+    #: the principal of the runs
     owner: str
-    #: what happened in this version: made, changed, paused, stopped, resumed, removed
+    #: the change of this version: made, changed, paused, stopped, resumed, removed
     did: str
-    pause: Pause | None = None
-    #: of a pause that the host made, because runs could not be begun: what the protocol calls it
+    pause: PausePeriod | None = None
+    #: set when the host paused the schedule because runs could not start
     stopped: Literal["failed", "dead-lettered"] | None = None
 
 
-class Tail(Struct, frozen=True, rename="camel"):
-    """The newest row of its fires, if it is a skip that the next one may be put into."""
+class LastSkip(Struct, frozen=True, rename="camel"):
+    """The newest fire, if it is a skip that the next skip may extend."""
 
     key: str
     fire: Fire
 
 
-class Book(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The ledger: what was decided, and which of its runs were not seen to end."""
+class ScheduleLedger(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The ledger: the decisions, and the runs that had not ended at the last look."""
 
     decided: Decided
     going: tuple[str, ...] = ()
-    tail: Tail | None = None
+    tail: LastSkip | None = None
     last_run: str | None = None
     last_fire: int | None = None
-    #: of a condition that waits for a change: what it came to at the slot before, as JSON
+    #: the last value, as JSON, of a condition that waits for a change
     observed: str | None = None
 
 
-_plan = msgspec.json.Decoder(Plan).decode
-_book = msgspec.json.Decoder(Book).decode
+_decode_schedule = msgspec.json.Decoder(ScheduleRecord).decode
+_decode_ledger = msgspec.json.Decoder(ScheduleLedger).decode
 
 
-def plan_of(record: Record) -> Plan:
-    return _plan(record.body)
+def schedule_from_record(record: Record) -> ScheduleRecord:
+    return _decode_schedule(record.body)
 
 
-def book_of(ledger: Ledger) -> Book:
-    return _book(ledger.body)
+def schedule_ledger_from_row(ledger: LedgerRow) -> ScheduleLedger:
+    return _decode_ledger(ledger.body)
 
 
-def as_planned(it: Subscription, plan: Plan, now: int) -> Subscription:
-    """The subscription of a schedule, as it is at a time. It has no state of its own."""
-    spec, pause = plan.spec, plan.pause
+def with_schedule_state(
+    subscription: TriggerSubscription, schedule: ScheduleRecord, now: int
+) -> TriggerSubscription:
+    """Return the subscription of a schedule with its state at a time. It has no stored state."""
+    spec, pause = schedule.spec, schedule.pause
     paused = pause is not None and pause.holds(now)
-    stopped = plan.stopped if paused else None
+    stopped = schedule.stopped if paused else None
     off = not spec.enabled or paused
     return replace(
-        it,
+        subscription,
         state=stopped or ("paused" if off else "active"),
-        reason=STOPPED.get(stopped, "operator-paused") if off else None,
+        reason=PAUSE_REASONS.get(stopped, "operator-paused") if off else None,
         workflow_id=spec.workflow_id,
         roster_id=spec.roster_id,
         note=pause.reason if pause is not None and paused else "",
@@ -88,35 +91,39 @@ def as_planned(it: Subscription, plan: Plan, now: int) -> Subscription:
     )
 
 
-def guard_of(record: Record) -> Guard:
+def guard_from_record(record: Record) -> Guard:
     return Guard(tenant=record.tenant, kind=record.kind, name=record.name, revision=record.revision)
 
 
-def plan_record(tenant: str, plan: Plan, by: str, now: int, gone: bool = False) -> Record:
+def schedule_row(
+    tenant: str, schedule: ScheduleRecord, by: str, now: int, gone: bool = False
+) -> Record:
     return Record(
         tenant=tenant,
-        kind=KIND,
-        name=plan.spec.schedule_id,
-        version=plan.did,
-        body=msgspec.json.encode(plan),
+        kind=SCHEDULE_KIND,
+        name=schedule.spec.schedule_id,
+        version=schedule.did,
+        body=msgspec.json.encode(schedule),
         created_at=now,
         by=by,
         gone=gone,
     )
 
 
-def subscription_record(tenant: str, plan: Plan, by: str, now: int, gone: bool = False) -> Record:
-    """That there is a subscription, and whose it is."""
-    made = Subscription(
-        subscription_id=plan.subscription, source=SOURCE, schedule_id=plan.spec.schedule_id,
-        owner=plan.owner, created_at=now,
+def subscription_row(
+    tenant: str, schedule: ScheduleRecord, by: str, now: int, gone: bool = False
+) -> Record:
+    """Return the record of the subscription: its name, source and owner."""
+    subscription = TriggerSubscription(
+        subscription_id=schedule.subscription, source=SCHEDULE_SOURCE, owner=schedule.owner,
+        schedule_id=schedule.spec.schedule_id, created_at=now,
     )  # fmt: skip
     return Record(
         tenant=tenant,
-        kind=SUBSCRIPTION,
-        name=plan.subscription,
-        version=plan.did,
-        body=msgspec.json.encode(made),
+        kind=SUBSCRIPTION_KIND,
+        name=schedule.subscription,
+        version=schedule.did,
+        body=msgspec.json.encode(subscription),
         created_at=now,
         by=by,
         gone=gone,
@@ -124,15 +131,40 @@ def subscription_record(tenant: str, plan: Plan, by: str, now: int, gone: bool =
 
 
 def ledger_row(
-    tenant: str, schedule_id: str, book: Book, before: int, due_at: int | None, gone: bool = False
-) -> Ledger:
-    """The next revision of a schedule's ledger; ``before`` is that of the one it follows."""
-    return Ledger(
+    tenant: str,
+    schedule_id: str,
+    schedule_ledger: ScheduleLedger,
+    before: int,
+    due_at: int | None,
+    gone: bool = False,
+) -> LedgerRow:
+    """Return the next revision of a ledger; ``before`` is the revision it follows."""
+    return LedgerRow(
         tenant=tenant,
-        kind=KIND,
+        kind=SCHEDULE_KIND,
         name=schedule_id,
         revision=before + 1,
-        body=msgspec.json.encode(book),
+        body=msgspec.json.encode(schedule_ledger),
         due_at=due_at,
         gone=gone,
     )
+
+
+class _EnabledPatch(Struct):
+    """The switch in a patch of a schedule."""
+
+    enabled: Any = None
+
+
+def disables_schedule(patch: bytes) -> bool:
+    try:
+        return msgspec.json.decode(patch, type=_EnabledPatch).enabled is False
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False  # the full parse reports the error
+
+
+def changes_times(old: Schedule, new: Schedule) -> bool:
+    try:
+        return has_new_times(old, new)
+    except ScheduleRefused:
+        return True  # the old times cannot be parsed any more

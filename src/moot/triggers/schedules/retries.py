@@ -1,50 +1,59 @@
-"""Runs of schedules that could not be begun: tried again as everything that is delivered is, and
-given up with the schedule, which then stands still until somebody looks."""
+"""Retry runs of schedules that could not start, and stop the schedule in the end."""
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.agents.roster.members import Pause
-from moot.core.backoff import lot_of
-from moot.core.schedules.model import Bar
-from moot.core.triggers.subscriptions import RetryPolicy, after_failure, next_try
-from moot.store.protocol import Delivery, Store
-from moot.triggers.schedules.records import KIND, Plan, plan_of
-from moot.triggers.schedules.snapshot import Case
+from moot.agents.roster.members import PausePeriod
+from moot.core.backoff import retry_jitter
+from moot.core.schedules.model import BlockedPeriod
+from moot.core.triggers.subscriptions import RetryPolicy, next_delivery_time, state_after_failure
+from moot.store.protocol import Store
+from moot.store.records import Delivery
+from moot.triggers.schedules.records import SCHEDULE_KIND, ScheduleRecord, schedule_from_record
+from moot.triggers.schedules.snapshot import ScheduleSnapshot
 
 POLICY = RetryPolicy()
 RETRYING = "retrying"
 
 
-class Failed(Struct, frozen=True):
-    """What becomes of a fire, and of its schedule if that is stopped by it."""
+class FailedStart(Struct, frozen=True):
+    """The row of a failed fire, and the paused schedule if the failure stops it."""
 
     row: Delivery
-    plan: Plan | None
+    plan: ScheduleRecord | None
 
 
-async def failed(store: Store, case: Case, row: Delivery, now: int) -> Failed:
-    """``row`` says that it is given up; it is not before it was tried so often."""
-    was = await store.delivery(row.tenant, row.subscription, row.key)
-    due = next_try(POLICY, len(row.attempts), now, lot_of(row.delivery_id))
+async def handle_failed_start(
+    store: Store, snapshot: ScheduleSnapshot, row: Delivery, now: int
+) -> FailedStart:
+    """Decide whether a failed start is retried. ``row`` is the dead letter; it is due again while
+    tries are left."""
+    stored = await store.delivery(row.tenant, row.subscription, row.key)
+    due = next_delivery_time(POLICY, len(row.attempts), now, retry_jitter(row.delivery_id))
     if due is not None:
         attempts = [*row.attempts[:-1], replace(row.attempts[-1], outcome=RETRYING)]
         row = replace(row, state=RETRYING, due_at=due, attempts=attempts)
-    counts = await store.delivery_counts(case.tenant, row.subscription)
-    beside = 0 if was is not None and was.state == RETRYING else 1
-    state, _ = after_failure("active", due is None, counts.get(RETRYING, 0) + beside)
+    counts = await store.delivery_counts(snapshot.tenant, row.subscription)
+    added = 0 if stored is not None and stored.state == RETRYING else 1
+    state, _ = state_after_failure("active", due is None, counts.get(RETRYING, 0) + added)
     if state not in ("failed", "dead-lettered"):
-        return Failed(row, None)
-    pause = Pause(since=case.seen.now, by="moot", reason=row.reason)
-    return Failed(row, replace(case.plan, pause=pause, stopped=state, did="stopped"))
+        return FailedStart(row, None)
+    pause = PausePeriod(since=snapshot.seen.now, by="moot", reason=row.reason)
+    return FailedStart(row, replace(snapshot.plan, pause=pause, stopped=state, did="stopped"))
 
 
-async def stops_since(store: Store, tenant: str, schedule_id: str, since: int) -> list[Bar]:
-    """Pauses of a schedule that began since then, also those that are over."""
-    history = await store.record_history(tenant, KIND, schedule_id)
-    later = [(each.created_at, plan_of(each)) for each in history if each.created_at >= since]
+async def pauses_since(
+    store: Store, tenant: str, schedule_id: str, since: int
+) -> list[BlockedPeriod]:
+    """Return the pauses of a schedule that began since then, including ended ones."""
+    history = await store.record_history(tenant, SCHEDULE_KIND, schedule_id)
+    versions = [
+        (record.created_at, schedule_from_record(record))
+        for record in history
+        if record.created_at >= since
+    ]
     return [
-        Bar(at, at, "paused" if plan.spec.enabled else "disabled")
-        for at, plan in later
-        if plan.pause is not None or not plan.spec.enabled
+        BlockedPeriod(at, at, "paused" if schedule.spec.enabled else "disabled")
+        for at, schedule in versions
+        if schedule.pause is not None or not schedule.spec.enabled
     ]

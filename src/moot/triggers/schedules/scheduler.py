@@ -1,8 +1,7 @@
-"""Schedules turn here: what is due is read, decided purely, and written with the runs it starts.
+"""Decide what is due of each schedule, and write it with the runs it starts.
 
-Nothing is kept in memory that matters. Whoever decides on the same ledger second is refused by the
-store and looks again, so two hosts or a restart start no slot twice.
-"""
+No state that matters is in memory. The store refuses the second decision on the same ledger
+revision, so neither two hosts nor a restart start a slot twice."""
 
 import asyncio
 import logging
@@ -16,41 +15,43 @@ from moot.core.commands import CancelRun
 from moot.core.errors import MootError, Unavailable
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.errors.triggers import MemberOffDuty, NotInPortfolio, Overtaken
-from moot.core.schedules.decide import bar_at, barred, decide_fires
-from moot.core.schedules.manual import try_again
-from moot.core.schedules.model import Decision, Fire, Seen
-from moot.core.schedules.slots import ticks
+from moot.core.schedules.decide import decide_fires
+from moot.core.schedules.manual import retry_fire
+from moot.core.schedules.model import Fire, FireDecision
 from moot.core.state.run import Run
-from moot.core.triggers.subscriptions import ITEM
+from moot.core.triggers.subscriptions import ITEM_PREFIX
 from moot.engine.host import Host
-from moot.engine.streams.hub import inbox_of
-from moot.store.protocol import Batch, Delivery, Ledger, Store
-from moot.triggers.notices import News
-from moot.triggers.polling import Rounds
-from moot.triggers.schedules.fire_rows import DEAD, Rows, fire_of, schedule_of, told, waiting
-from moot.triggers.schedules.queue_items import hand_over, taken
-from moot.triggers.schedules.records import (
-    KIND,
-    MOST_GOING,
-    SOURCE,
-    Book,
-    Plan,
-    book_of,
-    ledger_row,
-    plan_record,
+from moot.engine.streams.hub import inbox_channel
+from moot.store.protocol import Batch, Store
+from moot.store.records import Delivery, LedgerRow
+from moot.triggers.notices import NoticeWriter
+from moot.triggers.polling import PollingLoop
+from moot.triggers.schedules.fire_rows import (
+    DEAD,
+    FireRows,
+    fire_from_row,
+    schedule_id_from_key,
+    trigger_from_fire,
 )
-from moot.triggers.schedules.retries import failed, stops_since
-from moot.triggers.schedules.snapshot import Case, Sight
-from moot.triggers.start_run import Claim, Firing, Order
+from moot.triggers.schedules.ledger_writer import LedgerWriter
+from moot.triggers.schedules.queue_items import hand_over_items, read_queue_items
+from moot.triggers.schedules.records import (
+    SCHEDULE_KIND,
+    SCHEDULE_SOURCE,
+    ScheduleRecord,
+    schedule_ledger_from_row,
+    schedule_row,
+)
+from moot.triggers.schedules.retries import handle_failed_start, pauses_since
+from moot.triggers.schedules.snapshot import ScheduleReader, ScheduleSnapshot
+from moot.triggers.start_run import RunClaim, RunOrder, RunStarter
 
 log = logging.getLogger("moot.triggers")
 
-#: schedules looked at side by side
+#: schedules decided concurrently
 PAGE = 64
 MOST_RACES = 20
-#: what waits for a run to end is looked at so often, whoever may have missed that end (ms)
-GLANCE = 60_000
-#: a schedule that cannot be decided is left alone so long (ms)
+#: the next look at a schedule that cannot be decided (ms)
 PUT_OFF = 60_000
 
 
@@ -58,42 +59,51 @@ PUT_OFF = 60_000
 Place = tuple[str, str]
 
 
-class Done(Struct, frozen=True):
-    """A fire and the run that it began."""
+class FireResult(Struct, frozen=True):
+    """A fire and the run that it started."""
 
     fire: Fire
     run_id: str | None = None
 
 
-class Clockwork:
+class Scheduler:
+    """Fires schedules: the loop, requests by hand, and retries."""
+
     def __init__(
-        self, host: Host, store: Store, clock: Clock, firing: Firing, sight: Sight
+        self,
+        host: Host,
+        store: Store,
+        clock: Clock,
+        run_starter: RunStarter,
+        reader: ScheduleReader,
     ) -> None:
         self._host, self._store, self._clock = host, store, clock
-        self._firing, self.sight = firing, sight
-        self.news = News(store, lambda tenant: host.hub.ring(inbox_of(tenant)))
-        self.rounds = Rounds("Schedules", clock, self.next_due, self._round)
-        host.endings.append(self._ended)
-        #: hints: what this host has begun and not seen end, and where something waits for an end
-        self._begun: dict[str, Place] = {}
+        self._run_starter, self.reader = run_starter, reader
+        self.notices = NoticeWriter(store, lambda tenant: host.hub.ring(inbox_channel(tenant)))
+        self.rounds = PollingLoop("Schedules", clock, self.next_due, self._round)
+        host.endings.append(self._on_run_ended)
+        #: hints: unfinished runs of this host, and schedules with a fire that waits for an end
+        self._unfinished: dict[str, Place] = {}
         self._waiting: set[Place] = set()
-        #: tells whoever carries what is tried again
+        #: wakes the courier after a failed start
         self.look_at_retries: Callable[[], None] = lambda: None
 
     async def next_due(self) -> int | None:
-        """When (ms) the first schedule must be looked at."""
-        return await self._store.next_ledger(KIND)
+        """Return when (ms) the first schedule must be decided."""
+        return await self._store.next_ledger(SCHEDULE_KIND)
 
     async def _round(self, now: int) -> bool:
-        due = await self._store.due_ledgers(KIND, now, PAGE)
-        tended = await asyncio.gather(*(self._tend(each) for each in due), return_exceptions=True)
-        for failure in tended:
-            if failure is not None:
-                raise failure
+        due = await self._store.due_ledgers(SCHEDULE_KIND, now, PAGE)
+        results = await asyncio.gather(
+            *(self._decide_ledger(ledger) for ledger in due), return_exceptions=True
+        )
+        for error in results:
+            if error is not None:
+                raise error
         return len(due) == PAGE
 
-    async def _tend(self, ledger: Ledger) -> None:
-        """One that cannot be decided does not hold up the others."""
+    async def _decide_ledger(self, ledger: LedgerRow) -> None:
+        """Decide one schedule. An error does not stop the others."""
         try:
             await self.look(ledger.tenant, ledger.name, ledger=ledger)
         except (Unavailable, Overtaken) as refusal:
@@ -106,188 +116,227 @@ class Clockwork:
             log.exception("Schedule %s could not be decided", ledger.name)
             await self._put_off(ledger, PUT_OFF)
 
-    async def _put_off(self, ledger: Ledger, wait: int) -> None:
+    async def _put_off(self, ledger: LedgerRow, wait: int) -> None:
         later = replace(ledger, revision=ledger.revision + 1, due_at=self._clock.millis() + wait)
         try:
             await self._store.commit(Batch(ledgers=[later]))
         except Overtaken:
-            return  # somebody has decided it
+            return  # another task has decided it
 
     # -- deciding ----------------------------------------------------------------------------
 
     async def look(
-        self, tenant: str, schedule_id: str, now: int | None = None, ledger: Ledger | None = None
-    ) -> list[Done]:
-        """Decides all that is due. ``now`` is another instant than the clock's, for a trial;
-        ``ledger`` the one that was just read."""
-        done: list[Done] = []
+        self, tenant: str, schedule_id: str, now: int | None = None, ledger: LedgerRow | None = None
+    ) -> list[FireResult]:
+        """Decide all that is due. ``now`` replaces the clock for a trial; ``ledger`` is the row
+        just read, if any."""
+        results: list[FireResult] = []
         for _ in range(MOST_RACES):
             more = True
             while more:
-                case, ledger = await self.sight.case(tenant, schedule_id, now, ledger), None
-                if case is None:
-                    return done
-                decision = decide_fires(case.plan.spec, case.book.decided, case.seen)
+                snapshot, ledger = await self.reader.read(tenant, schedule_id, now, ledger), None
+                if snapshot is None:
+                    return results
+                decision = decide_fires(snapshot.plan.spec, snapshot.book.decided, snapshot.seen)
                 more = decision.more
                 try:
-                    done += await self.carry(case, decision)
+                    results += await self.write_decision(snapshot, decision)
                 except (Overtaken, MemberOffDuty, NotInPortfolio):
-                    self.sight.forget(tenant, schedule_id)
+                    self.reader.forget(tenant, schedule_id)
                     break
             else:
-                return done
+                return results
         raise Overtaken(schedule_id)
 
     async def act(
-        self, tenant: str, schedule_id: str, decide: Callable[[Case], Decision], dry: bool
-    ) -> list[Done]:
-        """What somebody asks for by hand, after all that is due. Raises what ``decide`` raises, and
+        self,
+        tenant: str,
+        schedule_id: str,
+        decide: Callable[[ScheduleSnapshot], FireDecision],
+        dry: bool,
+    ) -> list[FireResult]:
+        """Carry out a request by hand, after all that is due. Raise what ``decide`` raises, and
         MemberOffDuty and NotInPortfolio."""
         for _ in range(MOST_RACES):
             if not dry:
                 await self.look(tenant, schedule_id)
-            case = await self.sight.must(tenant, schedule_id)
-            decision = decide(case)
+            snapshot = await self.reader.must_read(tenant, schedule_id)
+            decision = decide(snapshot)
             if dry:
-                return [Done(fire) for fire in decision.fires]
+                return [FireResult(fire) for fire in decision.fires]
             try:
-                return await self.carry(case, decision, by_hand=True)
+                return await self.write_decision(snapshot, decision, by_hand=True)
             except Overtaken:
-                self.sight.forget(tenant, schedule_id)
+                self.reader.forget(tenant, schedule_id)
         raise Overtaken(schedule_id)
 
     async def again(self, row: Delivery) -> None:
-        """For the courier: another try of a run that could not be begun."""
-        name = schedule_of(row.key)
+        """Retry a run that could not start, for the courier."""
+        schedule_id = schedule_id_from_key(row.key)
         for _ in range(MOST_RACES):
-            case = await self.sight.case(row.tenant, name)
-            if case is None:
+            snapshot = await self.reader.read(row.tenant, schedule_id)
+            if snapshot is None:
                 gone = replace(row, state="skipped", due_at=None, revision=row.revision + 1)
                 await self._store.commit(Batch(deliveries=[gone]))
                 return
-            spec, kept, since = case.plan.spec, case.book.decided, row.updated_at
-            stops = await stops_since(self._store, row.tenant, name, since)
-            seen = replace(case.seen, bars=(*case.seen.bars, *stops))
+            spec, decided, since = snapshot.plan.spec, snapshot.book.decided, row.updated_at
+            pauses = await pauses_since(self._store, row.tenant, schedule_id, since)
+            observation = replace(snapshot.seen, bars=(*snapshot.seen.bars, *pauses))
             try:
-                await self.carry(case, try_again(spec, kept, seen, fire_of(row), since))
+                await self.write_decision(
+                    snapshot, retry_fire(spec, decided, observation, fire_from_row(row), since)
+                )
                 return
             except (Overtaken, MemberOffDuty, NotInPortfolio):
-                self.sight.forget(row.tenant, name)
-                known = await self._store.delivery(row.tenant, row.subscription, row.key)
-                if known is None or known.revision != row.revision:
-                    return  # somebody else was at it
+                self.reader.forget(row.tenant, schedule_id)
+                stored = await self._store.delivery(row.tenant, row.subscription, row.key)
+                if stored is None or stored.revision != row.revision:
+                    return  # another task has changed it
         raise Overtaken(row.delivery_id)
 
     # -- writing -----------------------------------------------------------------------------
 
-    async def carry(self, case: Case, decision: Decision, by_hand: bool = False) -> list[Done]:
-        """One transaction for each run, the first one with everything else that was decided.
-        Starts after the first wait in the ledger until theirs, so that none is lost."""
+    async def write_decision(
+        self, snapshot: ScheduleSnapshot, decision: FireDecision, by_hand: bool = False
+    ) -> list[FireResult]:
+        """Write one transaction for each run, the first with everything else that was decided.
+        Later starts wait in the ledger, so that none is lost."""
         starts = [fire for fire in decision.fires if fire.act == "start"]
-        others = [fire for fire in decision.fires if fire.act != "start"]
-        writing = _Writing(case, decision, by_hand)
-        rows = Rows(self._store, case.tenant, case.plan, case.seen.now, self._clock.new_id)
-        placed = any(fire.act == "buffer" for fire in others)
-        letters, tail = await rows.of(others, case.book.tail, bool(starts) or placed)
-        writing.book = replace(writing.book, tail=None if starts else tail)
-        place = case.tenant, case.plan.spec.schedule_id
+        other_fires = [fire for fire in decision.fires if fire.act != "start"]
+        writer = LedgerWriter(snapshot, decision, by_hand)
+        rows = FireRows(
+            self._store, snapshot.tenant, snapshot.plan, snapshot.seen.now, self._clock.new_id
+        )
+        buffered = any(fire.act == "buffer" for fire in other_fires)
+        other_rows, last_skip = await rows.rows_without_start(
+            other_fires, snapshot.book.tail, bool(starts) or buffered
+        )
+        writer.book = replace(writer.book, tail=None if starts else last_skip)
+        place = snapshot.tenant, snapshot.plan.spec.schedule_id
         if decision.ledger.buffered or len(starts) > 1:
             self._waiting.add(place)
         if not starts:
-            await self._write(case, writing, letters)
-            return [Done(fire) for fire in others]
-        done = [Done(fire) for fire in others]
+            await self._write_rows(snapshot, writer, other_rows)
+            return [FireResult(fire) for fire in other_fires]
+        results = [FireResult(fire) for fire in other_fires]
         for number, fire in enumerate(starts):
-            run = await self._start(case, rows, fire, writing.rest(starts[number + 1 :]), letters)
-            letters = []
-            done.append(Done(fire, None if run is None else run.run_id))
+            run = await self._start(
+                snapshot, rows, fire, writer.with_remaining(starts[number + 1 :]), other_rows
+            )
+            other_rows = []
+            results.append(FireResult(fire, None if run is None else run.run_id))
             if run is None and by_hand:
                 break
-        return done
+        return results
 
-    async def _write(
-        self, case: Case, writing: "_Writing", letters: list[Delivery], plan: Plan | None = None
+    async def _write_rows(
+        self,
+        snapshot: ScheduleSnapshot,
+        writer: LedgerWriter,
+        rows: list[Delivery],
+        schedule: ScheduleRecord | None = None,
     ) -> None:
-        after = writing.ledger(writing.book)
-        if not letters and after.body == case.ledger.body and after.due_at == case.ledger.due_at:
+        ledger = writer.ledger(writer.book)
+        if (
+            not rows
+            and ledger.body == snapshot.ledger.body
+            and ledger.due_at == snapshot.ledger.due_at
+        ):
             return
-        batch = Batch(guards=case.guards, ledgers=[after], deliveries=letters)
-        if plan is not None:
-            batch.records = [plan_record(case.tenant, plan, "moot", case.seen.now)]
-            self.sight.forget(case.tenant, plan.spec.schedule_id)
-        await self.news.commit(batch)
+        batch = Batch(guards=snapshot.guards, ledgers=[ledger], deliveries=rows)
+        if schedule is not None:
+            batch.records = [schedule_row(snapshot.tenant, schedule, "moot", snapshot.seen.now)]
+            self.reader.forget(snapshot.tenant, schedule.spec.schedule_id)
+        await self.notices.commit(batch)
 
     async def _start(
-        self, case: Case, rows: Rows, fire: Fire, writing: "_Writing", letters: list[Delivery]
+        self,
+        snapshot: ScheduleSnapshot,
+        rows: FireRows,
+        fire: Fire,
+        writer: LedgerWriter,
+        other_rows: list[Delivery],
     ) -> Run | None:
-        """The run of a fire; None when it could not be begun, which is then on disk instead."""
+        """Start the run of a fire. Return None when it could not start; then the failure is on
+        disk."""
         row, delivered = await rows.start(fire)
-        spec = case.plan.spec
-        order = Order(
-            tenant=case.tenant,
+        spec = snapshot.plan.spec
+        order = RunOrder(
+            tenant=snapshot.tenant,
             workflow_id=spec.workflow_id,
-            source=SOURCE,
-            principal=case.plan.owner,
+            source=SCHEDULE_SOURCE,
+            principal=snapshot.plan.owner,
             roster_id=spec.roster_id,
             inputs=spec.inputs or {},
             delivered=delivered,
-            trigger=told(case.plan, row, fire),
+            trigger=trigger_from_fire(snapshot.plan, row, fire),
         )
-        place = case.tenant, spec.schedule_id
+        place = snapshot.tenant, spec.schedule_id
 
-        def ledger_of(run: Run) -> Ledger:
-            self._begun[run.run_id] = place  # it may end with the commit that begins it
-            return writing.with_run(run)
+        def ledger_of(run: Run) -> LedgerRow:
+            self._unfinished[run.run_id] = place  # it may end in the commit that starts it
+            return writer.with_run(run)
 
-        claim = Claim(guards=case.guards, deliveries=[row], others=letters, ledger_of=ledger_of)
-        if any(each.outcome == DEAD for each in row.attempts):
-            claim.inboxes = [case.tenant]  # people were told that it could not begin
+        claim = RunClaim(
+            guards=snapshot.guards, deliveries=[row], others=other_rows, ledger_of=ledger_of
+        )
+        if any(attempt.outcome == DEAD for attempt in row.attempts):
+            claim.inboxes = [snapshot.tenant]  # the inbox has a notice that it could not start
         try:
-            order = await self._with_items(case, fire, order, claim)
+            order = await self._with_items(snapshot, fire, order, claim)
             await self._cancel(order, fire.cancels)
-            run = await self._firing.start(order, claim)
+            run = await self._run_starter.start(order, claim)
         except (Overtaken, MemberOffDuty, NotInPortfolio, Unavailable):
-            self._begun.pop(writing.book.last_run or "", None)
+            self._unfinished.pop(writer.book.last_run or "", None)
             raise
         except MootError as refusal:
             log.warning("Schedule %s could not start its run: %s", spec.schedule_id, refusal)
-            why = f"{refusal.code}: {refusal.message}"[:500]
-            await self._unbegun(case, writing, letters, await rows.failed(fire, why))
+            reason = f"{refusal.code}: {refusal.message}"[:500]
+            await self._record_failed_start(
+                snapshot, writer, other_rows, await rows.failed_start(fire, reason)
+            )
             return None
         finally:
-            writing.revision += 1
+            writer.revision += 1
         return run
 
-    async def _with_items(self, case: Case, fire: Fire, order: Order, claim: Claim) -> Order:
-        """A schedule that waits for work is given the work. Raises Overtaken when somebody else
-        took it, and the time goes without."""
-        condition = case.plan.spec.condition
+    async def _with_items(
+        self, snapshot: ScheduleSnapshot, fire: Fire, order: RunOrder, claim: RunClaim
+    ) -> RunOrder:
+        """Add the items of its queue to the run. Raise Overtaken when another run has taken them
+        and the fire is for a slot."""
+        condition = snapshot.plan.spec.condition
         if condition is None or condition.queue is None:
             return order
-        found = await taken(self._store, case.tenant, condition.queue)
-        if not found.rows and fire.cause in ("slot", "catch-up"):
-            raise Overtaken(case.plan.spec.schedule_id)
-        flow = await self._host.flows.newest(case.tenant, order.workflow_id)
-        return hand_over(found, order, claim, flow, self._clock.millis())
+        items = await read_queue_items(self._store, snapshot.tenant, condition.queue)
+        if not items.rows and fire.cause in ("slot", "catch-up"):
+            raise Overtaken(snapshot.plan.spec.schedule_id)
+        flow = await self._host.flows.newest(snapshot.tenant, order.workflow_id)
+        return hand_over_items(items, order, claim, flow, self._clock.millis())
 
-    async def _unbegun(
-        self, case: Case, writing: "_Writing", letters: list[Delivery], row: Delivery
+    async def _record_failed_start(
+        self,
+        snapshot: ScheduleSnapshot,
+        writer: LedgerWriter,
+        other_rows: list[Delivery],
+        row: Delivery,
     ) -> None:
-        """Whoever asks for a run by hand is told, and may ask again; others are tried again."""
-        if writing.by_hand:
-            await self._write(case, writing, [*letters, row])
+        """Write a failed start. A request by hand is not retried, because the caller sees the
+        error."""
+        if writer.by_hand:
+            await self._write_rows(snapshot, writer, [*other_rows, row])
             return
-        found = await failed(self._store, case, row, self._clock.millis())
-        if found.plan is not None:
-            writing.stop()
-        await self._write(case, writing, [*letters, found.row], found.plan)
+        failure = await handle_failed_start(self._store, snapshot, row, self._clock.millis())
+        if failure.plan is not None:
+            writer.stop()
+        await self._write_rows(snapshot, writer, [*other_rows, failure.row], failure.plan)
         self.look_at_retries()
 
-    async def _cancel(self, order: Order, run_ids: tuple[str, ...]) -> None:
-        """What makes room goes first, so that a crash in between leaves the slot to be decided
-        again; but only when there is something to make room for."""
+    async def _cancel(self, order: RunOrder, run_ids: tuple[str, ...]) -> None:
+        """Cancel runs before the start that replaces them, but only when that start is possible.
+        After a crash in between, the slot is decided again."""
         if run_ids:
-            await self._firing.drawn(order)
+            await self._run_starter.drawn(order)
         for run_id in run_ids:
             command = CancelRun(self._clock.millis(), "schedule-overlap")
             try:
@@ -299,74 +348,20 @@ class Clockwork:
 
     # -- ends of runs ------------------------------------------------------------------------
 
-    def _ended(self, run: Run) -> None:
-        """What waits for a run of the same schedule has its turn now."""
-        if run.delivery is None or run.replayed or run.delivery[1].startswith(ITEM):
+    def _on_run_ended(self, run: Run) -> None:
+        """Decide the schedule of an ended run again when a fire waits for it."""
+        if run.delivery is None or run.replayed or run.delivery[1].startswith(ITEM_PREFIX):
             return
-        place = self._begun.pop(run.run_id, None)
+        place = self._unfinished.pop(run.run_id, None)
         if place is None or place in self._waiting:
             self._waiting.discard(place or ("", ""))
-            self._host.tasks.start(self._after(run.tenant, run.delivery[1]))
+            self._host.tasks.start(self._decide_after_run(run.tenant, run.delivery[1]))
 
-    async def _after(self, tenant: str, delivery_id: str) -> None:
+    async def _decide_after_run(self, tenant: str, delivery_id: str) -> None:
         row = await self._store.delivery_by_id(tenant, delivery_id)
-        if row is None or row.source != SOURCE:
+        if row is None or row.source != SCHEDULE_SOURCE:
             return
-        ledger = await self._store.ledger(tenant, KIND, schedule_of(row.key))
-        if ledger is not None and book_of(ledger).decided.buffered:
-            await self._tend(ledger)
+        ledger = await self._store.ledger(tenant, SCHEDULE_KIND, schedule_id_from_key(row.key))
+        if ledger is not None and schedule_ledger_from_row(ledger).decided.buffered:
+            await self._decide_ledger(ledger)
             self.rounds.look()
-
-
-class _Writing:
-    """The ledger as it goes on from one transaction of a decision to the next."""
-
-    def __init__(self, case: Case, decision: Decision, by_hand: bool) -> None:
-        self._case, self._decision, self.by_hand = case, decision, by_hand
-        self.book = replace(case.book, decided=decision.ledger)
-        if any(fire.cause != "manual" and not fire.waited for fire in decision.fires):
-            self.book = replace(self.book, observed=case.observed)
-        self.revision = case.ledger.revision
-        self._rest: list[Fire] = []
-
-    def rest(self, starts: list[Fire]) -> "_Writing":
-        """The next transaction: these starts are still to come."""
-        self._rest = starts
-        return self
-
-    def stop(self) -> None:
-        """Nothing starts from now on."""
-        stopped = barred(self._decision.ledger, self._case.seen.now, "paused")
-        self._decision = replace(self._decision, ledger=stopped)
-
-    def with_run(self, run: Run) -> Ledger:
-        now = self._case.seen.now
-        going = (*self.book.going, run.run_id)[-MOST_GOING:]
-        self.book = replace(self.book, going=going, last_run=run.run_id, last_fire=now)
-        return self.ledger(self.book)
-
-    def ledger(self, book: Book) -> Ledger:
-        case, now = self._case, self._case.seen.now
-        kept = self._decision.ledger
-        if self._rest:
-            later = tuple(waiting(fire, now) for fire in self._rest)
-            kept = replace(kept, buffered=(*later, *kept.buffered))
-        book = replace(book, decided=kept)
-        due = now if self._rest or self._decision.more else _due(case, self._decision)
-        name = case.plan.spec.schedule_id
-        return ledger_row(case.tenant, name, book, self.revision, due)
-
-
-def _due(case: Case, decision: Decision) -> int | None:
-    """When to look again. While only others hold it up, every slot is recorded as it passes."""
-    now, spec, kept = case.seen.now, case.plan.spec, decision.ledger
-    due = decision.wake_at
-    own = bar_at(spec, kept, Seen(now=now), now)
-    if own is not None:
-        due = own.until
-    elif any(bar.holds(now) for bar in case.seen.bars):
-        following = next(ticks(spec, kept.decided), None)
-        due = following.due if following is not None else None
-    if kept.buffered:
-        due = now + GLANCE if due is None else min(due, now + GLANCE)
-    return due

@@ -1,392 +1,406 @@
-"""Schedules as people make, change and end them, and what they ask of one by hand."""
+"""Make, change and remove schedules, and run them by hand."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.agents.roster.members import Pause, Roster
+from moot.agents.roster.members import PausePeriod, RosterService
 from moot.clock import Clock
 from moot.core.errors import BadRequest, Conflict, NotFound
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.errors.triggers import MemberGone, Overtaken
 from moot.core.runs.start import check_inputs
-from moot.core.schedules.decide import barred, opened, retimed, unbarred
-from moot.core.schedules.manual import backfill, run_now, skip_next, unskip
-from moot.core.schedules.model import HORIZON, Decision, Overlap, Schedule
-from moot.core.schedules.model import Ledger as Decided
-from moot.core.schedules.parse import edit_schedule, read_schedule, retimes
-from moot.core.schedules.slots import ticks
-from moot.core.workflows.graph import Flow
-from moot.engine.workflows.registry import Flows
-from moot.store.protocol import Batch, Delivery, Guard, Store
-from moot.store.records import DeliveryFilter, Record
+from moot.core.schedules.decide import new_ledger, retime_ledger
+from moot.core.schedules.manual import backfill, run_now, skip_next_slot, unskip_last_slot
+from moot.core.schedules.model import DEFAULT_HORIZON, FireDecision, OverlapPolicy, Schedule
+from moot.core.schedules.model import SlotLedger as Decided
+from moot.core.schedules.parse import edit_schedule, parse_schedule
+from moot.core.schedules.pauses import block_starts, unblock_starts
+from moot.core.schedules.slots import iterate_due_slots
+from moot.core.workflows.flow import Flow
+from moot.engine.workflows.registry import WorkflowRegistry
+from moot.store.protocol import Batch, Store
+from moot.store.records import Delivery, DeliveryFilter, Guard, Record
 from moot.triggers.schedules.conditions import check_condition
-from moot.triggers.schedules.fire_rows import fire_of
-from moot.triggers.schedules.queue_items import given_by
+from moot.triggers.schedules.fire_rows import closed_row, fire_from_row
+from moot.triggers.schedules.queue_items import empty_items_input
 from moot.triggers.schedules.records import (
-    KIND,
-    Book,
-    Plan,
-    guard_of,
+    SCHEDULE_KIND,
+    ScheduleLedger,
+    ScheduleRecord,
+    changes_times,
+    disables_schedule,
+    guard_from_record,
     ledger_row,
-    plan_of,
-    plan_record,
-    subscription_record,
+    schedule_from_record,
+    schedule_row,
+    subscription_row,
 )
-from moot.triggers.schedules.scheduler import MOST_RACES, Clockwork, Done
-from moot.triggers.schedules.snapshot import Case
+from moot.triggers.schedules.scheduler import MOST_RACES, FireResult, Scheduler
+from moot.triggers.schedules.snapshot import ScheduleSnapshot
 
 #: schedules of one tenant
 MOST_SCHEDULES = 20_000
 PAGE = 200
 MOST_PAGES = 1000
-#: fires that are not done with
+#: states of fires that are still open
 OWED = ("waiting", "retrying", "missed", "dead")
 
-#: the next version of a schedule, and what is to be kept of its decisions
-Step = Callable[[Case], tuple[Plan, Decided]]
+#: returns the next version of a schedule and its decisions
+ScheduleChange = Callable[[ScheduleSnapshot], tuple[ScheduleRecord, Decided]]
 
 
-class Schedules:
-    """A change is made after all that was due before it is decided, unless it stops things."""
+class ScheduleService:
+    """The operations of people on schedules. A change first decides all that is due, unless it
+    stops the schedule."""
 
     def __init__(
-        self, store: Store, clock: Clock, flows: Flows, roster: Roster, clockwork: Clockwork
+        self,
+        store: Store,
+        clock: Clock,
+        flows: WorkflowRegistry,
+        roster: RosterService,
+        scheduler: Scheduler,
     ) -> None:
         self._store, self._clock, self._flows, self._roster = store, clock, flows, roster
-        self._clockwork = clockwork
-        #: tenant -> how many it has
+        self._scheduler = scheduler
+        #: tenant -> the number of its schedules
         self._counts: dict[str, int] = {}
 
     # -- reading -----------------------------------------------------------------------------
 
-    async def find(self, tenant: str, schedule_id: str) -> Case:
-        """Raises NotFound."""
-        return await self._clockwork.sight.must(tenant, schedule_id)
+    async def find(self, tenant: str, schedule_id: str) -> ScheduleSnapshot:
+        """Return the schedule. Raise NotFound."""
+        return await self._scheduler.reader.must_read(tenant, schedule_id)
 
-    async def all(self, tenant: str) -> list[Plan]:
-        """By id."""
-        return [plan_of(record) for record in await self._store.records(tenant, KIND)]
+    async def all(self, tenant: str) -> list[ScheduleRecord]:
+        """Return all schedules, by id."""
+        return [
+            schedule_from_record(record)
+            for record in await self._store.records(tenant, SCHEDULE_KIND)
+        ]
 
     async def history(self, tenant: str, schedule_id: str) -> list[Record]:
         await self.find(tenant, schedule_id)
-        return await self._store.record_history(tenant, KIND, schedule_id)
+        return await self._store.record_history(tenant, SCHEDULE_KIND, schedule_id)
 
     # -- making and changing -----------------------------------------------------------------
 
     async def read(self, tenant: str, body: bytes, schedule_id: str) -> Schedule:
-        """A schedule as it would be kept. Raises ScheduleRefused, ScheduleHorizonExceeded."""
+        """Parse and check a schedule without storing it. Raise ScheduleRefused or
+        ScheduleHorizonExceeded."""
         return (await self._read(tenant, body, schedule_id))[0]
 
     async def _read(
         self, tenant: str, body: bytes, schedule_id: str
     ) -> tuple[Schedule, list[Guard]]:
-        spec = read_schedule(body, schedule_id, self._clock.millis())
+        spec = parse_schedule(body, schedule_id, self._clock.millis())
         return spec, await self.check(tenant, spec)
 
-    async def make(self, tenant: str, body: bytes, by: str, schedule_id: str | None = None) -> Case:
+    async def make(
+        self, tenant: str, body: bytes, by: str, schedule_id: str | None = None
+    ) -> ScheduleSnapshot:
         await self._refuse_too_many(tenant)
         name = schedule_id or self._clock.new_id("sch_")
         spec, guards = await self._read(tenant, body, name)
         now = self._clock.millis()
-        plan = Plan(spec=spec, subscription=self._clock.new_id("sub_"), owner=by, did="made")
-        decided = opened(spec, now)
-        first = next(ticks(spec, decided.decided), None) if spec.enabled else None
-        due = first.due if first is not None else None
-        ledger = ledger_row(tenant, spec.schedule_id, Book(decided=decided), 0, due)
+        schedule = ScheduleRecord(
+            spec=spec, subscription=self._clock.new_id("sub_"), owner=by, did="made"
+        )
+        decided = new_ledger(spec, now)
+        first_slot = next(iterate_due_slots(spec, decided.decided), None) if spec.enabled else None
+        due = first_slot.due if first_slot is not None else None
+        ledger = ledger_row(tenant, spec.schedule_id, ScheduleLedger(decided=decided), 0, due)
         batch = Batch(
-            guards=[await self._nothing(tenant, spec.schedule_id), *guards],
+            guards=[await self._guard_unused_id(tenant, spec.schedule_id), *guards],
             records=[
-                plan_record(tenant, plan, by, now),
-                subscription_record(tenant, plan, by, now),
+                schedule_row(tenant, schedule, by, now),
+                subscription_row(tenant, schedule, by, now),
             ],
             ledgers=[ledger],
         )
         await self._store.commit(batch)
         self._counts[tenant] += 1
-        self._clockwork.rounds.look()
+        self._scheduler.rounds.look()
         return await self.find(tenant, spec.schedule_id)
 
-    async def _nothing(self, tenant: str, schedule_id: str) -> Guard:
-        """That there is no schedule of this name, or none any more. Raises Conflict."""
-        known = await self._store.record_history(tenant, KIND, schedule_id)
-        if known and not known[0].gone:
+    async def _guard_unused_id(self, tenant: str, schedule_id: str) -> Guard:
+        """Return a guard for an id without a schedule. Raise Conflict when there is one."""
+        history = await self._store.record_history(tenant, SCHEDULE_KIND, schedule_id)
+        if history and not history[0].gone:
             raise Conflict("There is such a schedule already.", scheduleId=schedule_id)
-        revision = known[0].revision if known else 0
-        return Guard(tenant=tenant, kind=KIND, name=schedule_id, revision=revision)
+        revision = history[0].revision if history else 0
+        return Guard(tenant=tenant, kind=SCHEDULE_KIND, name=schedule_id, revision=revision)
 
-    async def change(self, tenant: str, schedule_id: str, patch: bytes, by: str) -> Case:
-        """Other times, policies or inputs; what was due before goes by the old ones."""
+    async def change(
+        self, tenant: str, schedule_id: str, patch: bytes, by: str
+    ) -> ScheduleSnapshot:
+        """Change times, policies or inputs. Slots that were due before follow the old ones."""
 
-        def step(case: Case) -> tuple[Plan, Decided]:
-            was, now, kept = case.plan.spec, case.seen.now, case.book.decided
-            spec = edit_schedule(was, patch, now, HORIZON)
-            if _retimes(was, spec):
-                kept = retimed(kept, now)
-            if was.enabled != spec.enabled:
-                kept = (unbarred if spec.enabled else barred)(kept, now, "disabled")
-            return replace(case.plan, spec=spec, did="changed"), kept
+        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, Decided]:
+            old, now, decided = snapshot.plan.spec, snapshot.seen.now, snapshot.book.decided
+            spec = edit_schedule(old, patch, now, DEFAULT_HORIZON)
+            if changes_times(old, spec):
+                decided = retime_ledger(decided, now)
+            if old.enabled != spec.enabled:
+                decided = (unblock_starts if spec.enabled else block_starts)(
+                    decided, now, "disabled"
+                )
+            return replace(snapshot.plan, spec=spec, did="changed"), decided
 
-        off = _switches_off(patch)
-        return await self._step(tenant, schedule_id, by, step, settle=not off)
+        disables = disables_schedule(patch)
+        return await self._step(tenant, schedule_id, by, step, settle=not disables)
 
     async def pause(
         self, tenant: str, schedule_id: str, by: str, reason: str, until: int | None
-    ) -> Case:
-        def step(case: Case) -> tuple[Plan, Decided]:
-            now = case.seen.now
+    ) -> ScheduleSnapshot:
+        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, Decided]:
+            now = snapshot.seen.now
             if until is not None and until <= now:
                 raise BadRequest("until has passed; name a time to come.", field="until")
-            pause = Pause(since=now, by=by, reason=reason, until=until)
-            kept = barred(case.book.decided, now, "paused", until)
-            return replace(case.plan, pause=pause, stopped=None, did="paused"), kept
+            pause = PausePeriod(since=now, by=by, reason=reason, until=until)
+            decided = block_starts(snapshot.book.decided, now, "paused", until)
+            return replace(snapshot.plan, pause=pause, stopped=None, did="paused"), decided
 
         return await self._step(tenant, schedule_id, by, step, settle=False)
 
-    async def resume(self, tenant: str, schedule_id: str, by: str) -> Case:
-        def step(case: Case) -> tuple[Plan, Decided]:
-            kept = unbarred(case.book.decided, case.seen.now, "paused")
-            return replace(case.plan, pause=None, stopped=None, did="resumed"), kept
+    async def resume(self, tenant: str, schedule_id: str, by: str) -> ScheduleSnapshot:
+        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, Decided]:
+            decided = unblock_starts(snapshot.book.decided, snapshot.seen.now, "paused")
+            return replace(snapshot.plan, pause=None, stopped=None, did="resumed"), decided
 
         return await self._step(tenant, schedule_id, by, step)
 
     async def remove(self, tenant: str, schedule_id: str, by: str) -> None:
-        """What it has started goes on; nothing of it waits any more, or for anybody."""
+        """Remove a schedule. Its runs continue; its open fires are closed."""
         for _ in range(MOST_RACES):
-            case, now = await self.find(tenant, schedule_id), self._clock.millis()
-            rows = await self._let_go_to_the_last(case)
-            plan = replace(case.plan, did="removed")
+            snapshot, now = await self.find(tenant, schedule_id), self._clock.millis()
+            rows = await self._close_fires(snapshot)
+            schedule = replace(snapshot.plan, did="removed")
             batch = Batch(
-                guards=[guard_of(case.record)],
+                guards=[guard_from_record(snapshot.record)],
                 records=[
-                    plan_record(tenant, plan, by, now, gone=True),
-                    subscription_record(tenant, plan, by, now, gone=True),
+                    schedule_row(tenant, schedule, by, now, gone=True),
+                    subscription_row(tenant, schedule, by, now, gone=True),
                 ],
                 ledgers=[
-                    ledger_row(tenant, schedule_id, case.book, case.ledger.revision, None, True)
+                    ledger_row(
+                        tenant, schedule_id, snapshot.book, snapshot.ledger.revision, None, True
+                    )
                 ],
-                deliveries=[_let_go(row, now) for row in rows],
+                deliveries=[closed_row(row, now) for row in rows],
             )
-            if await self._committed(tenant, schedule_id, batch, rows):
+            if await self._try_commit(tenant, schedule_id, batch, rows):
                 if tenant in self._counts:
                     self._counts[tenant] -= 1
                 return
         raise Overtaken(schedule_id)
 
-    async def _let_go_to_the_last(self, case: Case) -> list[Delivery]:
-        """What asks for somebody, or waits, is let go page by page; the last page is given back."""
-        where = DeliveryFilter(subscription=case.plan.subscription, states=OWED)
+    async def _close_fires(self, snapshot: ScheduleSnapshot) -> list[Delivery]:
+        """Close all open fires page by page, except the last page, which is returned."""
+        where = DeliveryFilter(subscription=snapshot.plan.subscription, states=OWED)
         for _ in range(MOST_PAGES):
-            rows, cursor = await self._store.deliveries(case.tenant, where, None, PAGE)
+            rows, cursor = await self._store.deliveries(snapshot.tenant, where, None, PAGE)
             if cursor is None:
                 return rows
             now = self._clock.millis()
-            with suppress(Overtaken):  # somebody was at one of them: they are read again
-                await self._store.commit(Batch(deliveries=[_let_go(row, now) for row in rows]))
-        raise Overtaken(case.plan.spec.schedule_id)
+            with suppress(Overtaken):  # one of them has changed: read the page again
+                await self._store.commit(Batch(deliveries=[closed_row(row, now) for row in rows]))
+        raise Overtaken(snapshot.plan.spec.schedule_id)
 
     async def _step(
-        self, tenant: str, schedule_id: str, by: str, step: Step, settle: bool = True
-    ) -> Case:
-        """What is to stop does not begin anything on the way there: then nothing is settled."""
+        self, tenant: str, schedule_id: str, by: str, step: ScheduleChange, settle: bool = True
+    ) -> ScheduleSnapshot:
+        """Write the next version of a schedule. Without ``settle`` nothing due is decided first,
+        so a stop starts no run."""
         for _ in range(MOST_RACES):
             if settle:
                 await self._settle(tenant, schedule_id)
-            case = await self.find(tenant, schedule_id)
-            plan, kept = step(case)
-            now = case.seen.now
-            guards = [guard_of(case.record)]
-            if plan.spec != case.plan.spec:
-                guards += await self.check(tenant, plan.spec)
-            elif case.plan.pause is not None and plan.pause is None:
-                guards += await self._whose(tenant, plan.spec)
-            book, before = replace(case.book, decided=kept), case.ledger.revision
+            snapshot = await self.find(tenant, schedule_id)
+            schedule, decided = step(snapshot)
+            now = snapshot.seen.now
+            guards = [guard_from_record(snapshot.record)]
+            if schedule.spec != snapshot.plan.spec:
+                guards += await self.check(tenant, schedule.spec)
+            elif snapshot.plan.pause is not None and schedule.pause is None:
+                guards += await self._guard_member(tenant, schedule.spec)
+            schedule_ledger, before = (
+                replace(snapshot.book, decided=decided),
+                snapshot.ledger.revision,
+            )
             batch = Batch(
                 guards=guards,
-                records=[plan_record(tenant, plan, by, now)],
-                ledgers=[ledger_row(tenant, schedule_id, book, before, now)],
+                records=[schedule_row(tenant, schedule, by, now)],
+                ledgers=[ledger_row(tenant, schedule_id, schedule_ledger, before, now)],
             )
-            if await self._committed(tenant, schedule_id, batch):
+            if await self._try_commit(tenant, schedule_id, batch):
                 await self._settle(tenant, schedule_id)
-                self._clockwork.rounds.look()
+                self._scheduler.rounds.look()
                 return await self.find(tenant, schedule_id)
         raise Overtaken(schedule_id)
 
     async def _settle(self, tenant: str, schedule_id: str) -> None:
-        """A spec that cannot be read any more has nothing due, and can be changed."""
+        """Decide what is due. A spec that cannot be parsed any more has nothing due, and can still
+        be changed."""
         try:
-            await self._clockwork.look(tenant, schedule_id)
+            await self._scheduler.look(tenant, schedule_id)
         except ScheduleRefused:
             return
 
-    async def _committed(
-        self, tenant: str, schedule_id: str, batch: Batch, was: Iterable[Delivery] = ()
+    async def _try_commit(
+        self, tenant: str, schedule_id: str, batch: Batch, before: Iterable[Delivery] = ()
     ) -> bool:
         try:
-            await self._clockwork.news.commit(batch, was)
+            await self._scheduler.notices.commit(batch, before)
         except Overtaken:
             return False
         finally:
-            self._clockwork.sight.forget(tenant, schedule_id)
+            self._scheduler.reader.forget(tenant, schedule_id)
         return True
 
     # -- by hand -----------------------------------------------------------------------------
 
     async def run(
-        self, tenant: str, schedule_id: str, overlap: Overlap | None, dry: bool
-    ) -> list[Done]:
-        """Now, of no slot. Raises ScheduleOff, ScheduleBusy, MemberOffDuty, NotInPortfolio."""
+        self, tenant: str, schedule_id: str, overlap: OverlapPolicy | None, dry: bool
+    ) -> list[FireResult]:
+        """Run the workflow now, outside of any slot. Raise ScheduleOff, ScheduleBusy,
+        MemberOffDuty or NotInPortfolio."""
 
-        def decide(case: Case) -> Decision:
-            return run_now(case.plan.spec, case.book.decided, case.seen, overlap)
+        def decide(snapshot: ScheduleSnapshot) -> FireDecision:
+            return run_now(snapshot.plan.spec, snapshot.book.decided, snapshot.seen, overlap)
 
-        return await self._clockwork.act(tenant, schedule_id, decide, dry)
+        return await self._scheduler.act(tenant, schedule_id, decide, dry)
 
     async def skip(
         self, tenant: str, schedule_id: str, by: str, dry: bool, undo: bool = False
     ) -> int:
-        """Leaves the next slot out, or takes the last one in again, and says which. Raises
-        ScheduleRefused if none is to come."""
+        """Skip the next slot, or undo the last skip, and return the slot. Raise ScheduleRefused
+        when there is none."""
 
-        def decided(case: Case) -> tuple[int, Decided]:
-            kept = case.book.decided
-            return unskip(kept) if undo else skip_next(case.plan.spec, kept)
+        def choose(snapshot: ScheduleSnapshot) -> tuple[int, Decided]:
+            decided = snapshot.book.decided
+            return (
+                unskip_last_slot(decided) if undo else skip_next_slot(snapshot.plan.spec, decided)
+            )
 
         if dry:
-            return decided(await self.find(tenant, schedule_id))[0]
+            return choose(await self.find(tenant, schedule_id))[0]
         slot = 0
 
-        def step(case: Case) -> tuple[Plan, Decided]:
+        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, Decided]:
             nonlocal slot
-            slot, kept = decided(case)
-            return replace(case.plan, did="unskipped" if undo else "skipped"), kept
+            slot, decided = choose(snapshot)
+            return replace(snapshot.plan, did="unskipped" if undo else "skipped"), decided
 
         await self._step(tenant, schedule_id, by, step)
         return slot
 
     async def backfill(
         self, tenant: str, schedule_id: str, between: tuple[int, int],
-        overlap: Overlap | None, dry: bool, paused: bool = False,
-    ) -> list[Done]:  # fmt: skip
-        """Slots of the past that have had no run. Raises ScheduleOff, ScheduleBusy,
-        ScheduleRefused."""
-        ran = await self._ran(tenant, schedule_id, between)
+        overlap: OverlapPolicy | None, dry: bool, paused: bool = False,
+    ) -> list[FireResult]:  # fmt: skip
+        """Run past slots without a run. Raise ScheduleOff, ScheduleBusy or ScheduleRefused."""
+        slots_run = await self._slots_run(tenant, schedule_id, between)
 
-        def decide(case: Case) -> Decision:
-            policy, kept = overlap or "buffer-all", case.book.decided
-            return backfill(case.plan.spec, kept, case.seen, between, ran, policy, paused)
+        def decide(snapshot: ScheduleSnapshot) -> FireDecision:
+            policy, decided = overlap or "buffer-all", snapshot.book.decided
+            return backfill(
+                snapshot.plan.spec, decided, snapshot.seen, between, slots_run, policy, paused
+            )
 
-        return await self._clockwork.act(tenant, schedule_id, decide, dry)
+        return await self._scheduler.act(tenant, schedule_id, decide, dry)
 
     async def run_missed(
         self, tenant: str, schedule_id: str, delivery_id: str, dry: bool
-    ) -> list[Done]:
-        """The newest slot of a row of missed ones, which then are nobody's matter any more; or that
-        of a run that could not begin, which is none either once it has begun."""
-        case = await self.find(tenant, schedule_id)
-        row = await self._row(case, delivery_id)
-        fire = fire_of(row)
+    ) -> list[FireResult]:
+        """Run the newest slot of a missed fire, or retry a run that could not start. Its notice
+        then disappears."""
+        snapshot = await self.find(tenant, schedule_id)
+        row = await self._row(snapshot, delivery_id)
+        fire = fire_from_row(row)
         slot = fire.slot if fire.until is None else fire.until
-        policy = case.plan.spec.overlap
-        done = await self.backfill(tenant, schedule_id, (slot, slot), policy, dry, paused=True)
-        if not done:
+        policy = snapshot.plan.spec.overlap
+        results = await self.backfill(tenant, schedule_id, (slot, slot), policy, dry, paused=True)
+        if not results:
             message = "That slot has had its run, or the schedule has other times now; run it now."
             raise ScheduleRefused("fire", message)
         if not dry and row.state == "missed":
             await self.dismiss(tenant, schedule_id, delivery_id)
-        return done
+        return results
 
     async def dismiss(self, tenant: str, schedule_id: str, delivery_id: str) -> Delivery:
-        """A row of missed slots, or a run that could not begin, is nobody's matter any more."""
+        """Remove the notice of missed slots or of a run that could not start."""
         for _ in range(MOST_RACES):
-            case = await self.find(tenant, schedule_id)
-            row = await self._row(case, delivery_id)
+            snapshot = await self.find(tenant, schedule_id)
+            row = await self._row(snapshot, delivery_id)
             if row.state not in ("missed", "dead"):
                 return row
             now = self._clock.millis()
-            seen = _let_go(row, now)
-            book = replace(case.book, tail=None)
-            ledger = ledger_row(tenant, schedule_id, book, case.ledger.revision, case.ledger.due_at)
-            batch = Batch(deliveries=[seen], ledgers=[ledger])
-            if await self._committed(tenant, schedule_id, batch, [row]):
-                return seen
+            dismissed = closed_row(row, now)
+            schedule_ledger = replace(snapshot.book, tail=None)
+            ledger = ledger_row(
+                tenant,
+                schedule_id,
+                schedule_ledger,
+                snapshot.ledger.revision,
+                snapshot.ledger.due_at,
+            )
+            batch = Batch(deliveries=[dismissed], ledgers=[ledger])
+            if await self._try_commit(tenant, schedule_id, batch, [row]):
+                return dismissed
         raise Overtaken(schedule_id)
 
-    async def _row(self, case: Case, delivery_id: str) -> Delivery:
-        row = await self._store.delivery_by_id(case.tenant, delivery_id)
-        if row is None or row.subscription != case.plan.subscription:
+    async def _row(self, snapshot: ScheduleSnapshot, delivery_id: str) -> Delivery:
+        row = await self._store.delivery_by_id(snapshot.tenant, delivery_id)
+        if row is None or row.subscription != snapshot.plan.subscription:
             raise NotFound("There is no such fire; see those of the schedule.", id=delivery_id)
         return row
 
-    async def _ran(self, tenant: str, schedule_id: str, between: tuple[int, int]) -> set[int]:
-        """Slots that have had a run; rows are newest first, and no run is older than its slot."""
-        case, ran, cursor = await self.find(tenant, schedule_id), set(), None
-        where = DeliveryFilter(subscription=case.plan.subscription, states=("delivered",))
+    async def _slots_run(self, tenant: str, schedule_id: str, between: tuple[int, int]) -> set[int]:
+        """Return the slots that have had a run. Rows are newest first, and no run is older than
+        its slot."""
+        snapshot, slots, cursor = await self.find(tenant, schedule_id), set(), None
+        where = DeliveryFilter(subscription=snapshot.plan.subscription, states=("delivered",))
         while True:
-            found, cursor = await self._store.deliveries(tenant, where, cursor, PAGE)
-            ran |= {fire.slot for fire in map(fire_of, found) if fire.cause != "manual"}
-            if cursor is None or not found or found[-1].received_at < between[0]:
-                return ran
+            rows, cursor = await self._store.deliveries(tenant, where, cursor, PAGE)
+            slots |= {fire.slot for fire in map(fire_from_row, rows) if fire.cause != "manual"}
+            if cursor is None or not rows or rows[-1].received_at < between[0]:
+                return slots
 
     # -- checks ------------------------------------------------------------------------------
 
     async def _refuse_too_many(self, tenant: str) -> None:
         if tenant not in self._counts:
-            self._counts[tenant] = len(await self._store.records(tenant, KIND))
+            self._counts[tenant] = len(await self._store.records(tenant, SCHEDULE_KIND))
         if self._counts[tenant] >= MOST_SCHEDULES:
             raise BadRequest(f"There are {MOST_SCHEDULES} schedules; remove one first.")
 
     async def check(self, tenant: str, spec: Schedule, flow: Flow | None = None) -> list[Guard]:
-        """What it names is there, and its inputs and its condition can be used; so long as the
-        guards hold. ``flow`` is a workflow that is not registered yet."""
+        """Check the workflow, member, inputs and condition of a schedule, and return guards for
+        them. ``flow`` is a workflow that is not registered yet."""
         check_condition(spec.condition)
         try:
             flow = flow or await self._flows.newest(tenant, spec.workflow_id)
         except NotFound as refusal:
             raise ScheduleRefused("workflowId", refusal.message) from None
-        check_inputs(flow, {**given_by(spec, flow), **(spec.inputs or {})})
+        check_inputs(flow, {**empty_items_input(spec, flow), **(spec.inputs or {})})
         if spec.roster_id is None:
             return []
         try:
-            seat = await self._roster.must_find(tenant, spec.roster_id)
+            member = await self._roster.must_find(tenant, spec.roster_id)
         except NotFound as refusal:
             raise ScheduleRefused("rosterId", refusal.message) from None
-        if spec.workflow_id not in seat.entry.workflows:
+        if spec.workflow_id not in member.entry.workflows:
             message = f"{spec.workflow_id} is none of the workflows of {spec.roster_id}."
             raise ScheduleRefused("workflowId", message)
-        return [seat.guard]
+        return [member.guard]
 
-    async def _whose(self, tenant: str, spec: Schedule) -> list[Guard]:
-        """That whoever it belongs to is here. Raises MemberGone."""
+    async def _guard_member(self, tenant: str, spec: Schedule) -> list[Guard]:
+        """Return a guard for its member. Raise MemberGone."""
         if spec.roster_id is None:
             return []
-        seat = await self._roster.find(tenant, spec.roster_id)
-        if seat is None:
+        member = await self._roster.find(tenant, spec.roster_id)
+        if member is None:
             raise MemberGone(spec.roster_id)
-        return [seat.guard]
-
-
-def _let_go(row: Delivery, now: int) -> Delivery:
-    return replace(row, state="skipped", revision=row.revision + 1, updated_at=now, due_at=None)
-
-
-class _Switch(Struct):
-    enabled: Any = None
-
-
-def _switches_off(patch: bytes) -> bool:
-    try:
-        return msgspec.json.decode(patch, type=_Switch).enabled is False
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return False  # whoever reads it all says what is wrong
-
-
-def _retimes(was: Schedule, spec: Schedule) -> bool:
-    try:
-        return retimes(was, spec)
-    except ScheduleRefused:
-        return True  # the times it had cannot be read any more
+        return [member.guard]

@@ -1,135 +1,162 @@
-"""What a decision about a schedule relies on, read from the store, and the guards that hold it."""
+"""Read everything that a decision about a schedule relies on, with its guards."""
 
 from collections import OrderedDict
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.agents.roster.members import Roster
+from moot.agents.roster.members import RosterService
 from moot.clock import Clock
 from moot.core.errors import MootError, NotFound
 from moot.core.runs import handles
-from moot.core.schedules.model import Bar, Seen
+from moot.core.schedules.model import BlockedPeriod, ScheduleFacts
 from moot.engine.agents.pins import MOST_MEMBERS
-from moot.engine.workflows.registry import Flows
-from moot.store.protocol import Guard, Ledger, Store
-from moot.store.records import Record
+from moot.engine.workflows.registry import WorkflowRegistry
+from moot.store.protocol import Store
+from moot.store.records import Guard, LedgerRow, Record
 from moot.triggers.schedules import conditions
-from moot.triggers.schedules.absences import GONE, Absences
-from moot.triggers.schedules.records import KIND, Book, Plan, book_of, guard_of, plan_of
+from moot.triggers.schedules.absences import MEMBER_GONE, Absences
+from moot.triggers.schedules.records import (
+    SCHEDULE_KIND,
+    ScheduleLedger,
+    ScheduleRecord,
+    guard_from_record,
+    schedule_from_record,
+    schedule_ledger_from_row,
+)
 
 MOST_KNOWN = 20_000
 
 
-class Case(Struct, frozen=True, kw_only=True):
-    """A schedule as it was seen. What is decided on it holds only while the guards do."""
+class ScheduleSnapshot(Struct, frozen=True, kw_only=True):
+    """A schedule at one time. A decision on it is valid only while its guards hold."""
 
     tenant: str
     record: Record
-    plan: Plan
-    ledger: Ledger
-    book: Book
-    seen: Seen
+    plan: ScheduleRecord
+    ledger: LedgerRow
+    book: ScheduleLedger
+    seen: ScheduleFacts
     guards: list[Guard]
-    #: what its condition has seen
+    #: the value of its condition
     observed: str | None = None
 
 
-class Sight:
-    """Records that were read before are not read again: if one has changed, its guard says so."""
+class ScheduleReader:
+    """Reads schedules, and caches their records. A guard fails when a cached record has changed."""
 
-    def __init__(self, store: Store, clock: Clock, roster: Roster, flows: Flows) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, roster: RosterService, flows: WorkflowRegistry
+    ) -> None:
         self._store, self._clock, self._roster, self._flows = store, clock, roster, flows
         self._absences = Absences(roster)
-        self._known: OrderedDict[tuple[str, str], tuple[Record, Plan]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str], tuple[Record, ScheduleRecord]] = OrderedDict()
 
     def forget(self, tenant: str, schedule_id: str) -> None:
-        self._known.pop((tenant, schedule_id), None)
+        self._cache.pop((tenant, schedule_id), None)
 
-    async def must(self, tenant: str, schedule_id: str) -> Case:
-        """As it is on disk now. Raises NotFound."""
+    async def must_read(self, tenant: str, schedule_id: str) -> ScheduleSnapshot:
+        """Return the schedule as it is on disk now. Raise NotFound."""
         self.forget(tenant, schedule_id)
-        case = await self.case(tenant, schedule_id)
-        if case is None:
+        snapshot = await self.read(tenant, schedule_id)
+        if snapshot is None:
             raise NotFound(
                 "There is no such schedule; see the list of them.", scheduleId=schedule_id[:128]
             )
-        return case
+        return snapshot
 
-    async def case(
-        self, tenant: str, schedule_id: str, now: int | None = None, ledger: Ledger | None = None
-    ) -> Case | None:
-        """None when there is no such schedule; then nothing is left of it."""
-        ledger = ledger or await self._store.ledger(tenant, KIND, schedule_id)
-        found = await self._record(tenant, schedule_id)
-        if found is None or ledger is None:
+    async def read(
+        self, tenant: str, schedule_id: str, now: int | None = None, ledger: LedgerRow | None = None
+    ) -> ScheduleSnapshot | None:
+        """Return the schedule, or None when it does not exist."""
+        ledger = ledger or await self._store.ledger(tenant, SCHEDULE_KIND, schedule_id)
+        cached = await self._record(tenant, schedule_id)
+        if cached is None or ledger is None:
             return None
-        record, plan = found
+        record, schedule = cached
         at = self._clock.millis() if now is None else now
-        kept, guards = book_of(ledger), [guard_of(record)]
-        bars = await self._bars(tenant, plan, kept, guards)
-        book = replace(kept, going=await self._going(tenant, kept))
-        work = await conditions.work(self._store, tenant, plan, book, at)
-        seen = Seen(
+        stored_ledger, guards = schedule_ledger_from_row(ledger), [guard_from_record(record)]
+        bars = await self._bars(tenant, schedule, stored_ledger, guards)
+        schedule_ledger = replace(
+            stored_ledger, going=await self._unfinished_runs(tenant, stored_ledger)
+        )
+        work = await conditions.evaluate_condition(
+            self._store, tenant, schedule, schedule_ledger, at
+        )
+        seen = ScheduleFacts(
             now=at,
-            going=book.going,
+            going=schedule_ledger.going,
             work=work.there,
             bars=tuple(bars),
         )
-        return Case(
+        return ScheduleSnapshot(
             tenant=tenant,
             record=record,
-            plan=plan,
+            plan=schedule,
             ledger=ledger,
-            book=book,
+            book=schedule_ledger,
             seen=seen,
             guards=guards,
             observed=work.observed,
         )
 
-    async def _record(self, tenant: str, schedule_id: str) -> tuple[Record, Plan] | None:
-        known = self._known.get((tenant, schedule_id))
-        if known is not None:
-            return known
-        record = await self._store.record(tenant, KIND, schedule_id)
+    async def _record(self, tenant: str, schedule_id: str) -> tuple[Record, ScheduleRecord] | None:
+        cached = self._cache.get((tenant, schedule_id))
+        if cached is not None:
+            return cached
+        record = await self._store.record(tenant, SCHEDULE_KIND, schedule_id)
         if record is None:
             return None
-        self._known[tenant, schedule_id] = found = (record, plan_of(record))
-        if len(self._known) > MOST_KNOWN:
-            self._known.popitem(last=False)
-        return found
+        self._cache[tenant, schedule_id] = entry = (record, schedule_from_record(record))
+        if len(self._cache) > MOST_KNOWN:
+            self._cache.popitem(last=False)
+        return entry
 
-    async def _bars(self, tenant: str, plan: Plan, book: Book, guards: list[Guard]) -> list[Bar]:
-        """What holds a schedule up from outside: its member, and whoever its workflow cannot begin
-        without. Also what has, since its slots were last decided."""
-        spec, bars = plan.spec, list[Bar]()
-        after = min((book.decided.decided, *(one.since for one in book.decided.buffered)))
+    async def _bars(
+        self,
+        tenant: str,
+        schedule: ScheduleRecord,
+        schedule_ledger: ScheduleLedger,
+        guards: list[Guard],
+    ) -> list[BlockedPeriod]:
+        """Return the bars of its member and of the members that its workflow needs, since the last
+        decision. Add their guards."""
+        spec, bars = schedule.spec, list[BlockedPeriod]()
+        since = min(
+            (
+                schedule_ledger.decided.decided,
+                *(one.since for one in schedule_ledger.decided.buffered),
+            )
+        )
         if spec.roster_id is not None:
-            seat = await self._roster.find(tenant, spec.roster_id)
-            if seat is None:
+            member = await self._roster.find(tenant, spec.roster_id)
+            if member is None:
                 guards.append(await self._roster.guard(tenant, spec.roster_id))
-                return [GONE]
-            guards.append(seat.guard)
-            bars += await self._absences.of(tenant, seat, spec.workflow_id, after)
-        for handle in await self._named(tenant, spec.workflow_id):
-            seat = await self._roster.find(tenant, handle) if handle != spec.roster_id else None
-            if seat is not None:
-                guards.append(seat.guard)
-                bars += await self._absences.of(tenant, seat, None, after)
+                return [MEMBER_GONE]
+            guards.append(member.guard)
+            bars += await self._absences.bars_of(tenant, member, spec.workflow_id, since)
+        for handle in await self._workflow_members(tenant, spec.workflow_id):
+            member = await self._roster.find(tenant, handle) if handle != spec.roster_id else None
+            if member is not None:
+                guards.append(member.guard)
+                bars += await self._absences.bars_of(tenant, member, None, since)
         return bars
 
-    async def _named(self, tenant: str, workflow_id: str) -> list[str]:
-        """Who carries out nodes of it. What cannot be begun at all says so when it is to begin."""
+    async def _workflow_members(self, tenant: str, workflow_id: str) -> list[str]:
+        """Return the members that carry out nodes of the workflow. A workflow that cannot start
+        fails at its start."""
         try:
             flow = await self._flows.newest(tenant, workflow_id)
         except MootError:
             return []
-        return handles.own(flow)[:MOST_MEMBERS]
+        return handles.node_handles(flow)[:MOST_MEMBERS]
 
-    async def _going(self, tenant: str, book: Book) -> tuple[str, ...]:
-        """Of its runs, those that have not ended."""
+    async def _unfinished_runs(
+        self, tenant: str, schedule_ledger: ScheduleLedger
+    ) -> tuple[str, ...]:
+        """Return those of its runs that have not ended."""
         going = []
-        for run_id in book.going:
+        for run_id in schedule_ledger.going:
             row = await self._store.find_run(tenant, run_id)
             if row is not None and row.ended_at is None:
                 going.append(run_id)

@@ -1,1 +1,1 @@
-"""webhooks."""
+"""Webhooks: receivers outside that get the events of runs."""

@@ -1,4 +1,4 @@
-"""The demo model: offline, without a key, the same words for the same turn every time."""
+"""The demo model: offline, without a key, and deterministic."""
 
 from moot.agents.models.demo.model import DemoModel
 

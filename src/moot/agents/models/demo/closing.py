@@ -1,27 +1,33 @@
-"""How a conversation ends: what each one wants, where they agree, a decision, votes."""
+"""End a conversation: wishes of the agents, agreements, a decision, votes."""
 
 import re
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from moot.agents.models.demo.choice import Draw
-from moot.agents.models.demo.scene import Scene, capital, listed, same, shown
-from moot.agents.models.protocol import Said
+from moot.agents.models.demo.scene import (
+    Scene,
+    capitalize_first,
+    display_name,
+    is_same_name,
+    join_names,
+)
+from moot.agents.models.demo.seeded_choice import SeededChoice
+from moot.agents.models.protocol import HeardTurn
 
 
 class Wish(Struct, frozen=True):
-    """Something people want, how it is recognised, and what it becomes in a decision."""
+    """A wish, how to recognise it, and its clause in a decision."""
 
     words: str
-    #: after "wants"
+    #: follows "wants"
     wanted: str
-    #: as a part of a decision to go on, and of one to wait
+    #: the clause in a decision to proceed, and in one to wait
     going: str
     waiting: str
 
 
-#: in the order in which they stand in a decision
+#: in the order of a decision
 WISHES = {
     "start": Wish(
         r"\b(begin|start|slice|pilot|trial|try it|narrow piece|first piece|smaller version"
@@ -68,120 +74,124 @@ WISHES = {
 SENTENCE_OF_VOTE = {"yes": "Yes.", "no": "No.", "abstain": "I abstain."}
 
 
-def wishes(heard: Sequence[Said], without: str = "") -> dict[str, list[str]]:
-    """Agent -> what it has asked for, most often first."""
+def find_wishes(turns: Sequence[HeardTurn], without: str = "") -> dict[str, list[str]]:
+    """Return the wishes of each agent, most frequent first."""
     texts: dict[str, list[str]] = {}
-    for said in heard:
-        name = shown(said.name)
-        if said.kind == "agent" and name and not same(name, without):
-            texts.setdefault(name, []).append(said.text)
-    found = {}
+    for turn in turns:
+        name = display_name(turn.name)
+        if turn.kind == "agent" and name and not is_same_name(name, without):
+            texts.setdefault(name, []).append(turn.text)
+    wishes = {}
     for name, parts in texts.items():
         text = " ".join(parts)
         counts = {key: len(re.findall(wish.words, text, re.I)) for key, wish in WISHES.items()}
         present = [key for key in WISHES if counts[key]]
-        found[name] = sorted(present, key=lambda key: -counts[key])
-    return found
+        wishes[name] = sorted(present, key=lambda key: -counts[key])
+    return wishes
 
 
-def hears(heard: Sequence[Said], me: str) -> str | None:
-    """``So far I hear Ada on figures and Bo on a small start.``"""
-    found = {name: keys[0] for name, keys in wishes(heard, me).items() if keys}
-    if len(found) < 2:
+def summarise_wishes(turns: Sequence[HeardTurn], me: str) -> str | None:
+    """Return ``So far I hear Ada on figures and Bo on a small start.``"""
+    first_wishes = {name: keys[0] for name, keys in find_wishes(turns, me).items() if keys}
+    if len(first_wishes) < 2:
         return None
-    parts = [f"{name} on {WISHES[key].wanted}" for name, key in found.items()]
-    return f"So far I hear {listed(parts)}."
+    parts = [f"{name} on {WISHES[key].wanted}" for name, key in first_wishes.items()]
+    return f"So far I hear {join_names(parts)}."
 
 
-def agreements(found: dict[str, list[str]]) -> list[str]:
+def list_agreements(wishes: dict[str, list[str]]) -> list[str]:
     shared = []
     for key, wish in WISHES.items():
-        names = [name for name, keys in found.items() if key in keys]
+        names = [name for name, keys in wishes.items() if key in keys]
         if len(names) > 1:
-            both = "all want" if len(names) == len(found) > 2 else "want"
-            shared.append(f"{listed(names)} {both} {wish.wanted}")
+            verb = "all want" if len(names) == len(wishes) > 2 else "want"
+            shared.append(f"{join_names(names)} {verb} {wish.wanted}")
     return shared
 
 
-def disagreements(found: dict[str, list[str]]) -> list[str]:
-    """What comes first for some and is not asked for by others, by name."""
-    firsts: dict[str, list[str]] = {}
-    for name, keys in found.items():
+def list_disagreements(wishes: dict[str, list[str]]) -> list[str]:
+    """List the first wishes of some agents that others do not share."""
+    names_by_wish: dict[str, list[str]] = {}
+    for name, keys in wishes.items():
         if keys:
-            firsts.setdefault(keys[0], []).append(name)
+            names_by_wish.setdefault(keys[0], []).append(name)
     rows = []
-    for key, names in firsts.items():
-        others = [name for name, keys in found.items() if key not in keys]
+    for key, names in names_by_wish.items():
+        others = [name for name, keys in wishes.items() if key not in keys]
         want = "want" if len(names) > 1 else "wants"
         if others:
             do = "do" if len(others) > 1 else "does"
-            wanted = WISHES[key].wanted
+            wish_text = WISHES[key].wanted
             rows.append(
-                f"{listed(names)} {want} {wanted}, on which {listed(others)} {do} not insist"
+                f"{join_names(names)} {want} {wish_text},"
+                f" on which {join_names(others)} {do} not insist"
             )
-    if rows or len(firsts) < 2:
+    if rows or len(names_by_wish) < 2:
         return rows
     return [
-        f"{listed(names)} would put {WISHES[key].wanted} first" for key, names in firsts.items()
+        f"{join_names(names)} would put {WISHES[key].wanted} first"
+        for key, names in names_by_wish.items()
     ]
 
 
-def differences(found: dict[str, list[str]]) -> list[dict[str, str]]:
-    """The same for each of them: who, and what is wanted that not all ask for."""
+def differences_by_agent(wishes: dict[str, list[str]]) -> list[dict[str, str]]:
+    """List for each agent its first wish, if others do not share it."""
     rows = []
-    for name, keys in found.items():
-        others = [other for other, theirs in found.items() if keys and keys[0] not in theirs]
+    for name, keys in wishes.items():
+        others = [
+            other for other, other_wishes in wishes.items() if keys and keys[0] not in other_wishes
+        ]
         if others:
             do = "do" if len(others) > 1 else "does"
-            text = f"wants {WISHES[keys[0]].wanted}, on which {listed(others)} {do} not insist"
+            text = f"wants {WISHES[keys[0]].wanted}, on which {join_names(others)} {do} not insist"
             rows.append({"by": name, "text": text})
     return rows
 
 
-def unheard(scene: Scene, names: list[str]) -> list[str]:
-    return [name for name in names if not _times_heard(scene, name)]
+def silent_agents(scene: Scene, names: list[str]) -> list[str]:
+    return [name for name in names if not _count_turns(scene, name)]
 
 
-def least_heard(scene: Scene, names: list[str]) -> str:
-    """Who has spoken least, the first of them in the order they are given in."""
-    return min(names, key=lambda name: _times_heard(scene, name))
+def least_heard_agent(scene: Scene, names: list[str]) -> str:
+    """Return the agent with the fewest turns, the first of them in the order of ``names``."""
+    return min(names, key=lambda name: _count_turns(scene, name))
 
 
-def _times_heard(scene: Scene, name: str) -> int:
+def _count_turns(scene: Scene, name: str) -> int:
     called = scene.context.called.get(name, name)
-    return sum(said.kind == "agent" and same(said.name, called) for said in scene.heard)
+    return sum(turn.kind == "agent" and is_same_name(turn.name, called) for turn in scene.heard)
 
 
-def decision(scene: Scene) -> str:
-    """A proposal everybody has a part in."""
-    wanted = {key for keys in wishes(scene.heard, scene.me).values() for key in keys}
-    present = [WISHES[key] for key in WISHES if key in wanted]
-    if "start" in wanted or not present:
+def propose_decision(scene: Scene) -> str:
+    """Return a proposal with a clause for every wish."""
+    wish_keys = {key for keys in find_wishes(scene.heard, scene.me).values() for key in keys}
+    present = [WISHES[key] for key in WISHES if key in wish_keys]
+    if "start" in wish_keys or not present:
         clauses = [wish.going for wish in present or [WISHES["start"], WISHES["back"]]]
     else:
         clauses = ["do not {do} yet", *(wish.waiting for wish in present)]
     topic = scene.topic
     filled = [clause.format(do=topic.do, doing=topic.doing) for clause in clauses]
-    return f"{capital(listed(filled))}; look at it again in two weeks."
+    return f"{capitalize_first(join_names(filled))}; look at it again in two weeks."
 
 
-def synthesis(scene: Scene) -> str:
-    """Agreements, disagreements by name, a proposed decision: one paragraph each."""
-    found = wishes(scene.heard, scene.me)
-    agreed = "; ".join(agreements(found)) or "only on the question so far"
-    differ = "; ".join(disagreements(found)) or "nobody has said anything against it"
+def write_synthesis(scene: Scene) -> str:
+    """Write agreements, disagreements and a proposed decision, one paragraph each."""
+    wishes = find_wishes(scene.heard, scene.me)
+    agreed = "; ".join(list_agreements(wishes)) or "only on the question so far"
+    disagreed = "; ".join(list_disagreements(wishes)) or "nobody has said anything against it"
     return (
         f"Where we agree: {agreed}.\n"
-        f"Where we differ: {differ}.\n"
-        f"Proposed decision: {decision(scene)}"
+        f"Where we differ: {disagreed}.\n"
+        f"Proposed decision: {propose_decision(scene)}"
     )
 
 
-def vote(scene: Scene) -> tuple[str, str]:
-    """yes, no or abstain, and why. The same one has the same opinion however often it is asked."""
-    return Draw(scene.me, scene.context.conversation_id, "vote").pick(scene.stance.votes)
+def choose_vote(scene: Scene) -> tuple[str, str]:
+    """Return yes, no or abstain, and the reason. An agent votes the same each time."""
+    return SeededChoice(scene.me, scene.context.conversation_id, "vote").pick(scene.stance.votes)
 
 
-def spoken_vote(scene: Scene) -> str:
-    choice, reason = vote(scene)
+def write_vote(scene: Scene) -> str:
+    choice, reason = choose_vote(scene)
     return f"{SENTENCE_OF_VOTE[choice]} {reason}"

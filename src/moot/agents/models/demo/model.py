@@ -1,4 +1,4 @@
-"""The demo model as a model: it streams, counts, follows a script, and fails when told to."""
+"""The demo model: streams text, follows a script, and fails on request."""
 
 import asyncio
 import re
@@ -9,22 +9,22 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.agents.models.config import Fail, Line
+from moot.agents.models.config import DemoFailure, ScriptLine
 from moot.agents.models.demo import closing
-from moot.agents.models.demo.choice import Draw
-from moot.agents.models.demo.scene import Scene, scene_of
-from moot.agents.models.demo.structured import shaped
-from moot.agents.models.demo.turn import turn
+from moot.agents.models.demo.scene import Scene, scene_from_request
+from moot.agents.models.demo.seeded_choice import SeededChoice
+from moot.agents.models.demo.structured import value_for_schema
+from moot.agents.models.demo.turn import write_turn
 from moot.agents.models.protocol import (
-    Begun,
+    AnswerStart,
+    AnswerStop,
     ModelRequest,
+    ModelToolCall,
     Piece,
-    Reason,
-    Refusal,
-    Stop,
-    Text,
-    ToolCall,
-    Usage,
+    RefusalPiece,
+    StopReason,
+    TextPiece,
+    TokenUsage,
 )
 from moot.agents.models.retry import Wait
 from moot.core.errors.models import (
@@ -38,28 +38,28 @@ from moot.core.errors.models import (
 NAME = "demo"
 REFUSAL = "I would rather not answer that."
 LIMIT_WAIT_S = 0.2
-#: turns whose failed attempts are remembered
+#: the most turns whose failed attempts are counted
 MOST_COUNTED = 1024
 
 _TOKENS = re.compile(r"\w+|[^\w\s]")
 
 
 class _Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a request may tell the demo model."""
+    """The options of a request to the demo model."""
 
-    script: list[str | Line] = []
-    fail: Fail | None = None
+    script: list[str | ScriptLine] = []
+    fail: DemoFailure | None = None
 
 
 class DemoModel:
-    """Says something sensible offline. The same request gets the same words."""
+    """Answers offline. The same request gets the same text."""
 
     provider = NAME
 
     def __init__(
         self,
-        script: Sequence[str | Line] = (),
-        fail: Fail | None = None,
+        script: Sequence[str | ScriptLine] = (),
+        fail: DemoFailure | None = None,
         wps: float = 0,
         wait: Wait = asyncio.sleep,
     ) -> None:
@@ -70,33 +70,35 @@ class DemoModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         options = _options(request)
-        scene = scene_of(request)
-        line = _scripted(options.script or self._script, scene, request)
-        fail = self._failing(options.fail or self._fail, scene)
-        mark = Draw(scene.me, scene.context.conversation_id, scene.context.turn_index).mark()
+        scene = scene_from_request(request)
+        line = _script_line(options.script or self._script, scene, request)
+        fail = self._failure_kind(options.fail or self._fail, scene)
+        mark = SeededChoice(
+            scene.me, scene.context.conversation_id, scene.context.turn_index
+        ).mark()
         self._fail_at_once(fail)
-        yield Begun(model=NAME, response_id=f"demo_{mark}")
+        yield AnswerStart(model=NAME, response_id=f"demo_{mark}")
         if fail == "refusal":
-            line = Line(refusal=REFUSAL)
+            line = ScriptLine(refusal=REFUSAL)
         elif fail == "bad_json":
-            line = Line(say='{"vote": "yes", "reason": ')
+            line = ScriptLine(say='{"vote": "yes", "reason": ')
         text, reason = _cut(line.refusal or line.say or "", request)
         words = re.findall(r"\S+\s*|\s+", text)
-        kind = Refusal if line.refusal else Text
+        piece_type = RefusalPiece if line.refusal else TextPiece
         for number, word in enumerate(words):
             if fail == "disconnect" and number >= len(words) // 2:
                 raise ModelDisconnected("The demo model was told to break off in the middle.")
             if self._pause_s:
                 await self._wait(self._pause_s)
-            yield kind(word)
-        for piece in _ending(line, reason, request, text, mark):
+            yield piece_type(word)
+        for piece in _last_pieces(line, reason, request, text, mark):
             yield piece
 
     async def aclose(self) -> None:
-        """There is nothing to release."""
+        """Do nothing."""
 
-    def _failing(self, fail: Fail | None, scene: Scene) -> str | None:
-        """The kind of failure this attempt has, if any."""
+    def _failure_kind(self, fail: DemoFailure | None, scene: Scene) -> str | None:
+        """Return the kind of failure of this attempt, if any."""
         if fail is None or fail.turn not in (None, scene.round + 1):
             return None
         turn_name = (scene.me, scene.context.conversation_id, scene.round)
@@ -125,51 +127,59 @@ def _options(request: ModelRequest) -> _Options:
         raise ModelBadRequest(f"demo does not take these options: {error}") from None
 
 
-def _scripted(script: Sequence[str | Line], scene: Scene, request: ModelRequest) -> Line:
-    """The line of the script for this turn; after its end the model speaks for itself."""
+def _script_line(
+    script: Sequence[str | ScriptLine], scene: Scene, request: ModelRequest
+) -> ScriptLine:
+    """Return the line of the script for this turn. After the script the model writes its own."""
     if scene.round < len(script):
         line = script[scene.round]
-        return Line(say=line) if isinstance(line, str) else _written(line)
+        return ScriptLine(say=line) if isinstance(line, str) else _with_json_text(line)
     if request.response_format is not None:
-        value = shaped(request.response_format.schema, scene)
-        return Line(say=msgspec.json.encode(value).decode())
-    spoken = {"turn": turn, "synthesis": closing.synthesis, "vote": closing.spoken_vote}
-    return Line(say=spoken[scene.context.purpose](scene))
+        value = value_for_schema(request.response_format.schema, scene)
+        return ScriptLine(say=msgspec.json.encode(value).decode())
+    writers = {"turn": write_turn, "synthesis": closing.write_synthesis, "vote": closing.write_vote}
+    return ScriptLine(say=writers[scene.context.purpose](scene))
 
 
-def _written(line: Line) -> Line:
+def _with_json_text(line: ScriptLine) -> ScriptLine:
     if line.json is None:
         return line
     return msgspec.structs.replace(line, say=msgspec.json.encode(line.json).decode())
 
 
-def _cut(text: str, request: ModelRequest) -> tuple[str, Reason]:
-    """The text up to where it has to end, and why it ends."""
+def _cut(text: str, request: ModelRequest) -> tuple[str, StopReason]:
+    """Return the text up to its limit, and why it ends."""
     for word in filter(None, request.stop):
         text = text.partition(word)[0]
-    most = request.max_output_tokens
-    found = list(_TOKENS.finditer(text))
-    if most is not None and len(found) > most:
-        return text[: found[most].start()].rstrip(), "length"
+    limit = request.max_output_tokens
+    tokens = list(_TOKENS.finditer(text))
+    if limit is not None and len(tokens) > limit:
+        return text[: tokens[limit].start()].rstrip(), "length"
     return text, "end"
 
 
-def _ending(line: Line, reason: Reason, request: ModelRequest, text: str, mark: str) -> list[Piece]:
+def _last_pieces(
+    line: ScriptLine, reason: StopReason, request: ModelRequest, text: str, mark: str
+) -> list[Piece]:
     pieces: list[Piece] = []
     if line.tool is not None:
         arguments = msgspec.json.encode(line.arguments).decode()
-        pieces.append(ToolCall(id=f"call_{mark}", name=line.tool, arguments=arguments))
+        pieces.append(ModelToolCall(id=f"call_{mark}", name=line.tool, arguments=arguments))
         reason = "tool_calls"
     if line.refusal:
         reason = "refusal"
-    asked = sum(tokens(_words_of(message.content)) for message in request.messages)
-    return [*pieces, Usage(input_tokens=asked, output_tokens=tokens(text)), Stop(reason)]
+    input_tokens = sum(count_tokens(_message_text(message.content)) for message in request.messages)
+    return [
+        *pieces,
+        TokenUsage(input_tokens=input_tokens, output_tokens=count_tokens(text)),
+        AnswerStop(reason),
+    ]
 
 
-def _words_of(content: Any) -> str:
+def _message_text(content: Any) -> str:
     return content if isinstance(content, str) else msgspec.json.encode(content).decode()
 
 
-def tokens(text: str) -> int:
-    """Words and marks, which is near enough to be useful and the same everywhere."""
+def count_tokens(text: str) -> int:
+    """Count words and marks, as an estimate that is the same everywhere."""
     return len(_TOKENS.findall(text))

@@ -1,126 +1,130 @@
-"""What the demo model knows when it speaks: who it is, what was said, what is asked."""
+"""The situation in which the demo model speaks: speaker, topic and transcript."""
 
 import re
 
 from msgspec import Struct
 
-from moot.agents.models.demo.choice import Draw
-from moot.agents.models.demo.stances import Stance, stance_of
-from moot.agents.models.demo.topic import Topic, topic_of
-from moot.agents.models.protocol import Context, Message, ModelRequest, Said
+from moot.agents.models.demo.seeded_choice import SeededChoice
+from moot.agents.models.demo.stances import Stance, choose_stance
+from moot.agents.models.demo.topic import Topic, topic_from_question
+from moot.agents.models.protocol import DemoContext, HeardTurn, ModelMessage, ModelRequest
 from moot.agents.prompts.names import PEOPLE
 
-#: names of people who gave none, and what a cast calls them and the host
+#: names that mean a person without a name, or the host
 NAMELESS = frozenset({"user", "you", "human", "system", "host", *PEOPLE.values()})
 
 
 class Scene(Struct, frozen=True, kw_only=True):
-    """One turn about to be spoken."""
+    """The situation of one turn."""
 
     me: str
     stance: Stance
     topic: Topic
-    heard: tuple[Said, ...]
-    #: which of its own turns this is, from 0
+    heard: tuple[HeardTurn, ...]
+    #: the number of its own turn, from 0
     round: int
-    context: Context
-    draw: Draw
+    context: DemoContext
+    draw: SeededChoice
 
     @property
-    def last(self) -> Said | None:
-        """What is answered: the last that somebody else said."""
-        others = [said for said in self.heard if not same(said.name, self.me)]
-        wanted = self.context.previous_speaker
-        if wanted is not None:
-            named = [said for said in others if same(said.name, wanted)]
-            return named[-1] if named else Said(name=wanted, text="")
+    def last(self) -> HeardTurn | None:
+        """Return the turn to answer: the last of another participant."""
+        others = [turn for turn in self.heard if not is_same_name(turn.name, self.me)]
+        speaker = self.context.previous_speaker
+        if speaker is not None:
+            turns = [turn for turn in others if is_same_name(turn.name, speaker)]
+            return turns[-1] if turns else HeardTurn(name=speaker, text="")
         return others[-1] if others else None
 
     @property
-    def objection(self) -> Said | None:
-        """What a person has put in since I last spoke; the question itself is no objection."""
-        since: list[Said] = []
-        for said in self.heard[1:]:
-            since = [] if same(said.name, self.me) else [*since, said]
-        people = [said for said in since if said.kind == "human" and said.text.strip()]
+    def objection(self) -> HeardTurn | None:
+        """Return the last turn of a person since its own turn, without the first question."""
+        since: list[HeardTurn] = []
+        for turn in self.heard[1:]:
+            since = [] if is_same_name(turn.name, self.me) else [*since, turn]
+        people = [turn for turn in since if turn.kind == "human" and turn.text.strip()]
         return people[-1] if people else None
 
     def others(self) -> list[str]:
-        """Agents heard so far, the latest first, without who spoke last."""
+        """Return the agents that have spoken, latest first, without the last speaker."""
         last = self.last
-        found: list[str] = []
-        for said in reversed(self.heard):
-            name = shown(said.name)
-            is_last = last is not None and same(said.name, last.name)
-            if name and said.kind == "agent" and not same(name, self.me) and not is_last:
-                found.append(name)
-        return list(dict.fromkeys(found))
+        names: list[str] = []
+        for turn in reversed(self.heard):
+            name = display_name(turn.name)
+            is_last = last is not None and is_same_name(turn.name, last.name)
+            if name and turn.kind == "agent" and not is_same_name(name, self.me) and not is_last:
+                names.append(name)
+        return list(dict.fromkeys(names))
 
     def was_said(self, sentence: str) -> bool:
-        wanted = sentence.casefold()
-        return any(wanted in said.text.casefold() for said in self.heard)
+        text = sentence.casefold()
+        return any(text in turn.text.casefold() for turn in self.heard)
 
 
-def scene_of(request: ModelRequest) -> Scene:
-    context = request.context or Context()
-    heard = context.heard or tuple(_heard(context, request.messages))
-    own = sum(message.role == "assistant" for message in request.messages)
-    own = max(own, sum(same(said.name, context.agent) for said in context.heard))
-    question = context.question or _question(heard)
+def scene_from_request(request: ModelRequest) -> Scene:
+    context = request.context or DemoContext()
+    turns = context.heard or tuple(_turns_from_messages(context, request.messages))
+    own_turns = sum(message.role == "assistant" for message in request.messages)
+    own_turns = max(
+        own_turns, sum(is_same_name(turn.name, context.agent) for turn in context.heard)
+    )
+    question = context.question or _first_question(turns)
     return Scene(
         me=context.agent,
-        stance=stance_of(context.role, context.persona),
-        topic=topic_of(question),
-        heard=heard,
-        round=own,
+        stance=choose_stance(context.role, context.persona),
+        topic=topic_from_question(question),
+        heard=turns,
+        round=own_turns,
         context=context,
-        draw=Draw(context.agent, context.conversation_id, context.turn_index),
+        draw=SeededChoice(context.agent, context.conversation_id, context.turn_index),
     )
 
 
-def _heard(context: Context, messages: tuple[Message, ...]) -> list[Said]:
-    """Messages have names of their own; the text is never searched for one."""
-    found = []
+def _turns_from_messages(
+    context: DemoContext, messages: tuple[ModelMessage, ...]
+) -> list[HeardTurn]:
+    """Return the turns of the messages. Names come from the name field, never from the text."""
+    turns = []
     for message in messages:
         if message.role == "system" or not isinstance(message.content, str):
             continue
         if message.role == "assistant":
-            found.append(Said(name=context.agent, text=message.content))
+            turns.append(HeardTurn(name=context.agent, text=message.content))
         elif message.role == "user":
             if message.name:
-                found.append(Said(name=message.name, text=message.content))
+                turns.append(HeardTurn(name=message.name, text=message.content))
             else:
-                found.append(Said(name="user", text=message.content, kind="human"))
-    return found
+                turns.append(HeardTurn(name="user", text=message.content, kind="human"))
+    return turns
 
 
-def _question(heard: tuple[Said, ...]) -> str:
-    people = [said.text for said in heard if said.kind == "human"]
-    return people[0] if people else (heard[0].text if heard else "")
+def _first_question(turns: tuple[HeardTurn, ...]) -> str:
+    people = [turn.text for turn in turns if turn.kind == "human"]
+    return people[0] if people else (turns[0].text if turns else "")
 
 
-def shown(name: str) -> str:
-    """``host:ada`` is Ada; who has no name of its own gets none."""
-    bare = name.rpartition(":")[2].strip()
-    if bare.lower() in NAMELESS:
+def display_name(name: str) -> str:
+    """Return ``Ada`` for ``host:ada``, or nothing for a participant without a name."""
+    handle = name.rpartition(":")[2].strip()
+    if handle.lower() in NAMELESS:
         return ""
-    return bare.capitalize() if bare.islower() else bare
+    return handle.capitalize() if handle.islower() else handle
 
 
-def same(one: str, other: str) -> bool:
+def is_same_name(one: str, other: str) -> bool:
     return one.rpartition(":")[2].casefold() == other.rpartition(":")[2].casefold()
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     return [part.strip() for part in re.split(r"(?<=[.?!])\s+|\n+", text) if part.strip()]
 
 
-def capital(sentence: str) -> str:
+def capitalize_first(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def listed(names: list[str]) -> str:
-    """``Ada, Bo and Cy``."""
+def join_names(names: list[str]) -> str:
+    """Return ``Ada, Bo and Cy``."""
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"

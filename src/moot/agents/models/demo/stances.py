@@ -1,23 +1,26 @@
-"""Sentences by temperament. ``{do}``, ``{doing}`` and ``{thing}`` come from the question."""
+"""Sentences by stance.
+
+``{do}``, ``{doing}`` and ``{thing}`` come from the question.
+"""
 
 from msgspec import Struct
 
 
 class Stance(Struct, frozen=True, kw_only=True):
-    """How somebody with a certain role argues: opens, argues, comes round, votes."""
+    """The sentences of a role: to open, argue, settle, reply, ask and vote."""
 
     name: str
-    #: beginnings of words in a role or persona that pick this stance
+    #: prefixes of words in a role or persona that select this stance
     words: tuple[str, ...]
     open: tuple[str, ...]
     argue: tuple[str, ...]
     settle: tuple[str, ...]
-    #: said to the speaker before
+    #: replies to the last speaker
     leads: tuple[str, ...]
-    #: asked of somebody else
+    #: questions to another participant
     asks: tuple[str, ...]
     votes: tuple[tuple[str, str], ...]
-    #: theme of the question -> what fits only there
+    #: theme of the question -> opening sentences for it
     themed: dict[str, tuple[str, ...]] = {}
 
 
@@ -361,8 +364,8 @@ STANCES = (
 )  # fmt: skip
 
 
-def stance_of(role: str, persona: str = "") -> Stance:
-    """The role decides; where it says nothing, the persona; else a little of everything."""
+def choose_stance(role: str, persona: str = "") -> Stance:
+    """Choose the stance by the role, else by the persona, else the generalist."""
     for text in (role, persona):
         words = text.lower().replace("-", " ").replace("_", " ").split()
         for word in words:

@@ -1,46 +1,47 @@
-"""A JSON value for a schema: words where words are wanted, choices where there is a choice."""
+"""Make a JSON value for a schema, with text and choices that fit."""
 
 from typing import Any
 
 from moot.agents.models.demo import closing
 from moot.agents.models.demo.scene import Scene
-from moot.agents.models.demo.turn import turn
+from moot.agents.models.demo.turn import write_turn
 from moot.core.errors.models import ModelBadRequest
 
 DEEPEST = 12
-#: deeper than this only what is required is given
+#: optional properties are left out below this depth
 USUAL_DEPTH = 4
 MOST_ITEMS = 2
-#: a schema can ask for more than anybody wants to read
+#: the most values of one answer
 MOST_VALUES = 2000
 LONGEST = 10_000
 
 REASONS = ("reason", "rationale", "why", "explanation", "comment", "justification")
 WORDS = ("text", "content", "answer", "message", "statement", "turn", "say", "prompt", "question")
-#: of several kinds of a decision the demo model takes these, in its first turn and later
+#: the preferred choices of the first turn, and of later ones
 FIRST_CHOICES = ("next-worker", "speak", "yes", "approve", "accept")
 LATER_CHOICES = ("terminate", "yes", "approve", "accept")
 
 
-def shaped(schema: dict[str, Any], scene: Scene) -> Any:
-    """A value that most likely fits; who asks checks it like any other model's answer.
+def value_for_schema(schema: dict[str, Any], scene: Scene) -> Any:
+    """Return a value that most likely fits; the caller checks it.
 
-    Raises ModelBadRequest for a schema that is none, or asks for too much.
-    """
+    Raise ModelBadRequest for an invalid schema, or for one that asks for too much."""
     try:
-        return _Shaping(schema, scene).value(schema, "", 0)
+        return _SchemaFiller(schema, scene).value(schema, "", 0)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
         raise ModelBadRequest(f"demo does not understand this schema: {error}") from None
 
 
-class _Shaping:
+class _SchemaFiller:
+    """Builds one value, with a limit on its size."""
+
     def __init__(self, root: dict[str, Any], scene: Scene) -> None:
         self._root, self._scene = root, scene
         self._left = MOST_VALUES
         self._speakers = _speakers(root)
 
     def value(self, schema: Any, name: str, depth: int) -> Any:
-        schema = self._resolved(schema, depth)
+        schema = self._resolve(schema, depth)
         if depth > DEEPEST:
             return None
         for word in ("const", "default"):
@@ -59,13 +60,13 @@ class _Shaping:
 
     def _scalar(self, schema: dict[str, Any], name: str, kind: str) -> Any:
         if kind == "boolean":
-            return self._yes(name)
+            return self._boolean(name)
         if kind in ("integer", "number"):
             return self._number(schema, name, kind)
         return None if kind == "null" else self._text(schema, name)
 
-    def _resolved(self, schema: Any, depth: int) -> dict[str, Any]:
-        """References followed, and of several ways the first one taken."""
+    def _resolve(self, schema: Any, depth: int) -> dict[str, Any]:
+        """Follow references, choose one of several options, and merge ``allOf``."""
         self._left -= 1
         if self._left < 0:
             raise ModelBadRequest(f"demo makes no value with more than {MOST_VALUES} parts.")
@@ -75,62 +76,62 @@ class _Shaping:
             if not isinstance(schema, dict):
                 return {}
             if isinstance(ref := schema.get("$ref"), str):
-                schema = self._at(ref)
-            elif ways := schema.get("oneOf") or schema.get("anyOf"):
+                schema = self._follow_reference(ref)
+            elif options := schema.get("oneOf") or schema.get("anyOf"):
                 rest = {k: v for k, v in schema.items() if k not in ("oneOf", "anyOf")}
-                schema = {**rest, **self._way(ways, depth)}
+                schema = {**rest, **self._choose_option(options, depth)}
             elif parts := schema.get("allOf"):
                 whole = {k: v for k, v in schema.items() if k != "allOf"}
                 for part in parts:
-                    whole = _joined(whole, self._resolved(part, depth + 1))
+                    whole = _merge_schemas(whole, self._resolve(part, depth + 1))
                 schema = whole
             else:
                 return schema
         return {}
 
-    def _way(self, ways: list[Any], depth: int) -> dict[str, Any]:
-        """The way whose ``kind`` is preferred, else the first."""
-        found = [self._resolved(way, depth + 1) for way in ways]
+    def _choose_option(self, options: list[Any], depth: int) -> dict[str, Any]:
+        """Return the option with the preferred ``kind``, else the first."""
+        resolved = [self._resolve(option, depth + 1) for option in options]
         for word in self._preferred():
-            for way in found:
+            for option in resolved:
                 constants = [
                     part.get("const")
-                    for part in way.get("properties", {}).values()
+                    for part in option.get("properties", {}).values()
                     if isinstance(part, dict)
                 ]
                 if word in constants:
-                    return way
-        return next((way for way in found if way.get("type") != "null"), {})
+                    return option
+        return next((option for option in resolved if option.get("type") != "null"), {})
 
-    def _at(self, ref: str) -> Any:
-        found: Any = self._root
+    def _follow_reference(self, ref: str) -> Any:
+        node: Any = self._root
         for part in ref.removeprefix("#").strip("/").split("/"):
-            if part and isinstance(found, dict):
-                found = found.get(part.replace("~1", "/").replace("~0", "~"), {})
-        return found
+            if part and isinstance(node, dict):
+                node = node.get(part.replace("~1", "/").replace("~0", "~"), {})
+        return node
 
     def _object(self, schema: dict[str, Any], depth: int) -> dict[str, Any]:
         required = schema.get("required", ())
-        found = {
+        value = {
             name: self.value(part, name, depth + 1)
             for name, part in schema.get("properties", {}).items()
             if depth < USUAL_DEPTH or name in required
         }
         for name in required:
-            found.setdefault(name, self._text({}, name))
-        return found
+            value.setdefault(name, self._text({}, name))
+        return value
 
     def _array(self, schema: dict[str, Any], name: str, depth: int) -> list[Any]:
-        items = self._resolved(schema.get("items", {}), depth)
+        items = self._resolve(schema.get("items", {}), depth)
         least = min(MOST_VALUES, schema.get("minItems", 0))
         most = schema.get("maxItems", max(least, MOST_ITEMS))
-        found = closing.wishes(self._scene.heard, self._scene.me)
+        wishes = closing.find_wishes(self._scene.heard, self._scene.me)
         if "disagree" in name.lower() or "dissent" in name.lower():
             if {*items.get("properties", ())} == {"by", "text"}:
-                return closing.differences(found)[: max(least, min(most, 8))]
-            rows: list[Any] = closing.disagreements(found)
+                return closing.differences_by_agent(wishes)[: max(least, min(most, 8))]
+            rows: list[Any] = closing.list_disagreements(wishes)
         elif "agree" in name.lower():
-            rows = closing.agreements(found)
+            rows = closing.list_agreements(wishes)
         elif items.get("enum"):
             rows = list(items["enum"])[: max(least, MOST_ITEMS)]
         else:
@@ -146,21 +147,21 @@ class _Shaping:
 
     def _choice(self, choices: list[Any], name: str) -> Any:
         if name == "next" and self._speakers:
-            return closing.least_heard(self._scene, self._speakers)
-        voted, _ = closing.vote(self._scene)
-        if voted in choices and ({"yes", "no"} <= set(map(str, choices)) or name == "vote"):
-            return voted
+            return closing.least_heard_agent(self._scene, self._speakers)
+        vote, _ = closing.choose_vote(self._scene)
+        if vote in choices and ({"yes", "no"} <= set(map(str, choices)) or name == "vote"):
+            return vote
         preferred = [choice for choice in self._preferred() if choice in choices]
         return preferred[0] if preferred else self._scene.draw.pick(choices)
 
-    def _yes(self, name: str) -> bool:
-        """A hand is raised two times out of three; other questions get a vote. Nobody ends a
-        conversation before everybody was heard."""
-        if name == "stop" and closing.unheard(self._scene, self._speakers):
+    def _boolean(self, name: str) -> bool:
+        """Raise a hand two times out of three; answer other questions by the vote. Do not stop
+        before every agent has spoken."""
+        if name == "stop" and closing.silent_agents(self._scene, self._speakers):
             return False
         if any(word in name.lower() for word in ("raise", "wants", "speak", "hand")):
             return not self._scene.draw.chance(3)
-        return closing.vote(self._scene)[0] == "yes"
+        return closing.choose_vote(self._scene)[0] == "yes"
 
     def _number(self, schema: dict[str, Any], name: str, kind: str) -> int | float:
         least, most = schema.get("minimum"), schema.get("maximum")
@@ -176,15 +177,15 @@ class _Shaping:
     def _text(self, schema: dict[str, Any], name: str) -> str:
         scene, word = self._scene, name.lower()
         if word == "vote":
-            text = closing.vote(scene)[0]
+            text = closing.choose_vote(scene)[0]
         elif word in REASONS:
-            text = closing.vote(scene)[1]
+            text = closing.choose_vote(scene)[1]
         elif "decision" in word or "proposal" in word:
-            text = closing.decision(scene)
+            text = closing.propose_decision(scene)
         elif "summar" in word or "synthesis" in word or "minutes" in word:
-            text = closing.synthesis(scene)
+            text = closing.write_synthesis(scene)
         elif word in WORDS or not word:
-            text = turn(scene)
+            text = write_turn(scene)
         elif word in ("name", "speaker", "agent"):
             text = scene.me
         else:
@@ -194,7 +195,7 @@ class _Shaping:
 
 
 def _speakers(schema: dict[str, Any]) -> list[str]:
-    """Of whom one is chosen to speak next, where that is what is asked."""
+    """Return the candidates of a schema that asks for the next speaker."""
     parts = schema.get("properties")
     if not isinstance(parts, dict) or not {"next", "stop"} <= {*parts}:
         return []
@@ -202,8 +203,8 @@ def _speakers(schema: dict[str, Any]) -> list[str]:
     return [name for name in choices or () if isinstance(name, str)]
 
 
-def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Two schemas that both hold, as far as their properties go."""
+def _merge_schemas(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Merge two schemas that both apply, with their properties."""
     properties = {**one.get("properties", {}), **other.get("properties", {})}
     required = [*one.get("required", []), *other.get("required", [])]
     joined = {**one, **other}

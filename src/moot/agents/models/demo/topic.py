@@ -1,4 +1,4 @@
-"""What a question is about, in words that can be put into a sentence."""
+"""Find the topic of a question, in words that fit into a sentence."""
 
 import re
 from functools import lru_cache
@@ -58,8 +58,8 @@ UNKNOWN = Topic("go ahead with this", "going ahead with this", "the question", "
 
 
 @lru_cache(maxsize=256)
-def topic_of(question: str) -> Topic:
-    """Found by plain rules; where they find nothing, words that always fit."""
+def topic_from_question(question: str) -> Topic:
+    """Find the topic by simple rules, or return words that always fit."""
     line = _first_question(question)
     theme = _theme(line)
     action = _action(line)
@@ -74,24 +74,24 @@ def topic_of(question: str) -> Topic:
 
 def _first_question(text: str) -> str:
     sentences = re.split(r"(?<=[.?!])\s+|\n", text.strip())
-    asked = [sentence for sentence in sentences if sentence.endswith("?")]
-    chosen = asked[0] if asked else (sentences[0] if sentences else "")
+    questions = [sentence for sentence in sentences if sentence.endswith("?")]
+    chosen = questions[0] if questions else (sentences[0] if sentences else "")
     return " ".join(re.sub(r"[^\w\s'%&/+.-]", " ", chosen).split())[:200].strip(" .")
 
 
 def _theme(line: str) -> str:
     words = set(line.lower().split())
-    counts = {theme: len(words & known) for theme, known in THEMES.items()}
+    counts = {theme: len(words & theme_words) for theme, theme_words in THEMES.items()}
     best = max(counts, key=lambda theme: counts[theme])
     return best if counts[best] else "general"
 
 
 def _action(line: str) -> list[str]:
-    """From the verb on: ``rewrite the billing service``."""
-    asked = re.match(rf"(?:\w+\s+)?{HELPERS}\s+(.*)", line, re.I)
-    if asked is None:
+    """Return the words from the verb on: ``rewrite the billing service``."""
+    match = re.match(rf"(?:\w+\s+)?{HELPERS}\s+(.*)", line, re.I)
+    if match is None:
         return []
-    words = asked[1].split()
+    words = match[1].split()
     if words and re.fullmatch(PRONOUN, words[0], re.I):
         words = words[1:]
         if not words or words[0].lower() not in VERBS:
@@ -99,12 +99,12 @@ def _action(line: str) -> list[str]:
     start = next((at for at, word in enumerate(words) if word.lower() in VERBS), None)
     if start is None:
         return []
-    found = [word if at else word.lower() for at, word in enumerate(words[start:])]
-    return _shortened([_ours(word) for word in found])
+    action = [word if at else word.lower() for at, word in enumerate(words[start:])]
+    return _shortened([_without_possessive(word) for word in action])
 
 
-def _ours(word: str) -> str:
-    """What is theirs in the question is simply it in the answer."""
+def _without_possessive(word: str) -> str:
+    """Replace a possessive by ``the``."""
     return "the" if word.lower() in ("its", "their", "our", "his", "her", "my", "your") else word
 
 
@@ -117,36 +117,36 @@ def _shortened(words: list[str]) -> list[str]:
 
 
 def _thing(words: list[str]) -> str:
-    """The object of the verb, up to the next preposition."""
-    found: list[str] = []
+    """Return the object of the verb, up to the next preposition."""
+    object_words: list[str] = []
     for word in words:
         if word.lower() in STOPS:
             break
-        found.append(word)
-    if len(found) > 1 and found[0].lower() in ("a", "an"):
-        found[0] = "the"
-    return " ".join(found[:6])
+        object_words.append(word)
+    if len(object_words) > 1 and object_words[0].lower() in ("a", "an"):
+        object_words[0] = "the"
+    return " ".join(object_words[:6])
 
 
 def _subject(line: str) -> str | None:
-    """``Which tea for the office`` is about tea."""
-    named = re.search(r"\babout\s+(.*)", line, re.I)
-    if named and (thing := _thing([_ours(word) for word in named[1].split()])):
+    """Return the subject of a question without a verb: ``Which tea for us`` is about tea."""
+    about = re.search(r"\babout\s+(.*)", line, re.I)
+    if about and (thing := _thing([_without_possessive(word) for word in about[1].split()])):
         return thing
-    asked = re.match(r"(?:which|what|whose|how many|how much)\s+(.*)", line, re.I)
-    words = asked[1].split() if asked else line.split()
-    found = _thing([_ours(word) for word in words])
-    known = {"is", "are", "do", "does", "would", "should", "can", *HELPERS.split("|")}
-    kept = [word for word in found.split() if word.lower() not in known]
-    if not kept or kept[0].lower() in ("you", "we", "i", "they", "it"):
+    match = re.match(r"(?:which|what|whose|how many|how much)\s+(.*)", line, re.I)
+    words = match[1].split() if match else line.split()
+    thing_text = _thing([_without_possessive(word) for word in words])
+    helpers = {"is", "are", "do", "does", "would", "should", "can", *HELPERS.split("|")}
+    nouns = [word for word in thing_text.split() if word.lower() not in helpers]
+    if not nouns or nouns[0].lower() in ("you", "we", "i", "they", "it"):
         return None
-    if kept[0].lower() in DETERMINERS:
-        return " ".join(kept[:5]) if len(kept) > 1 else None
-    return "the " + " ".join(kept[:4]) if asked else None
+    if nouns[0].lower() in DETERMINERS:
+        return " ".join(nouns[:5]) if len(nouns) > 1 else None
+    return "the " + " ".join(nouns[:4]) if match else None
 
 
 def gerund(verb: str) -> str:
-    """``rewrite`` is rewriting, ``ship`` is shipping."""
+    """Return ``rewriting`` for ``rewrite``, ``shipping`` for ``ship``."""
     if verb.endswith("ie"):
         return verb[:-2] + "ying"
     if verb.endswith("e") and not verb.endswith(("ee", "oe")):

@@ -1,14 +1,21 @@
-"""One turn in words: an answer to who spoke last, a point of one's own, sometimes a question."""
+"""Write a turn: a reply to the last speaker, a point, sometimes a question."""
 
 import re
 from collections.abc import Sequence
 
-from moot.agents.models.demo.choice import Draw
-from moot.agents.models.demo.closing import hears
-from moot.agents.models.demo.scene import Scene, capital, listed, same, sentences, shown
-from moot.agents.models.protocol import Said
+from moot.agents.models.demo.closing import summarise_wishes
+from moot.agents.models.demo.scene import (
+    Scene,
+    capitalize_first,
+    display_name,
+    is_same_name,
+    join_names,
+    split_sentences,
+)
+from moot.agents.models.demo.seeded_choice import SeededChoice
+from moot.agents.models.protocol import HeardTurn
 
-#: what a question asks for -> answers that fit it, whoever gives them
+#: pattern of a question -> answers that fit any speaker
 ANSWERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         r"\b(number|figure|percent|how (much|many)|threshold|cost)\b",
@@ -77,82 +84,82 @@ ANSWERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
 )  # fmt: skip
 
-#: for questions that fit none of these
+#: answers to all other questions
 OPEN_ANSWERS = (
     "My answer is short.",
     "Let me take that first.",
     "A fair question.",
 )
 
-#: to a person who put something in
+#: replies to an objection of a person
 TAKEN_UP = (
     "“{quote}” changes the order of things for me.",
     "I take “{quote}” as a condition for whatever we decide.",
     "If “{quote}” holds, it weighs more than my first point.",
     "“{quote}”: that has to be in the decision, whichever way it goes.",
 )
-#: characters of a person's words that are quoted
+#: the longest quotation of a person, in characters
 LONGEST_QUOTE = 60
 
 
-def turn(scene: Scene) -> str:
-    """Two or three sentences."""
-    said: list[str] = []
+def write_turn(scene: Scene) -> str:
+    """Write two or three sentences."""
+    sentences: list[str] = []
     last = scene.last
-    to_me = any(same(name, scene.me) for name in scene.context.addressed)
+    to_me = any(is_same_name(name, scene.me) for name in scene.context.addressed)
     if scene.context.addressed and not to_me:
-        meant = listed([shown(name) or "you" for name in scene.context.addressed])
-        said.append(f"That was for {meant}, so only this from me.")
+        addressees = join_names([display_name(name) or "you" for name in scene.context.addressed])
+        sentences.append(f"That was for {addressees}, so only this from me.")
     elif (objection := scene.objection) is not None:
-        said.append(_taken_up(scene, objection))
+        sentences.append(_reply_to_objection(scene, objection))
     elif last is not None and (last.kind == "agent" or to_me):
-        said.extend(_reply(scene, to_me))
-    said.extend(_points(scene, len(said)))
-    if question := _asked(scene, said):
-        said.append(question)
-    return " ".join(capital(sentence) for sentence in said)
+        sentences.extend(_reply(scene, to_me))
+    sentences.extend(_own_points(scene, len(sentences)))
+    if question := _question(scene, sentences):
+        sentences.append(question)
+    return " ".join(capitalize_first(sentence) for sentence in sentences)
 
 
 def _reply(scene: Scene, to_me: bool) -> list[str]:
-    """To somebody who asked, an answer; to somebody who said something, what one makes of it."""
+    """Answer a question, or react to a statement."""
     last = scene.last
     assert last is not None
-    name = shown(last.name)
-    asked = [sentence for sentence in sentences(last.text) if sentence.endswith("?")]
-    mine = asked and (to_me or _names(asked[-1], scene.me))
-    if mine:
-        answer = _fresh(scene, _answers_to(asked[-1]), "answer")
-        return [f"{name}, {_lower(answer)}" if name else answer]
+    name = display_name(last.name)
+    questions = [sentence for sentence in split_sentences(last.text) if sentence.endswith("?")]
+    is_for_me = questions and (to_me or _mentions(questions[-1], scene.me))
+    if is_for_me:
+        answer = _unused_sentence(scene, _answers_to(questions[-1]), "answer")
+        return [f"{name}, {_lower_first(answer)}" if name else answer]
     if not name:
         return []
-    return [_fresh(scene, scene.stance.leads, "lead", prev=name)]
+    return [_unused_sentence(scene, scene.stance.leads, "lead", prev=name)]
 
 
-def _taken_up(scene: Scene, objection: Said) -> str:
-    """What a person said is answered first, in words that show it was heard."""
-    name = shown(objection.name)
-    asked = [sentence for sentence in sentences(objection.text) if sentence.endswith("?")]
-    if asked:
-        words = _fresh(scene, _answers_to(asked[-1]), "answer")
+def _reply_to_objection(scene: Scene, objection: HeardTurn) -> str:
+    """Reply to a person first, and quote or answer the objection."""
+    name = display_name(objection.name)
+    questions = [sentence for sentence in split_sentences(objection.text) if sentence.endswith("?")]
+    if questions:
+        reply = _unused_sentence(scene, _answers_to(questions[-1]), "answer")
     else:
-        words = _fresh(scene, TAKEN_UP, "taken-up", quote=_quote(objection.text))
-    return f"{name}, {_lower(words)}" if name else words
+        reply = _unused_sentence(scene, TAKEN_UP, "taken-up", quote=_quote(objection.text))
+    return f"{name}, {_lower_first(reply)}" if name else reply
 
 
 def _quote(text: str) -> str:
-    """The first sentence, as far as it is short, without the name of whom it is put to. Who is
-    quoted calls nobody a second time."""
-    first = re.sub(r"^(@\S+[\s,:]*)+", "", sentences(text)[0]).rstrip(".!… ").replace("“", "")
+    """Return the start of the first sentence, without mentions, because a quotation must address
+    no one."""
+    first = re.sub(r"^(@\S+[\s,:]*)+", "", split_sentences(text)[0]).rstrip(".!… ").replace("“", "")
     words = first.replace("”", "").replace('"', "").replace("@", "").split()
-    kept = words
-    while len(kept) > 1 and len(" ".join(kept)) > LONGEST_QUOTE:
-        kept = kept[:-1]
-    return " ".join(kept)[:LONGEST_QUOTE] + ("…" if len(kept) < len(words) else "")
+    quoted = words
+    while len(quoted) > 1 and len(" ".join(quoted)) > LONGEST_QUOTE:
+        quoted = quoted[:-1]
+    return " ".join(quoted)[:LONGEST_QUOTE] + ("…" if len(quoted) < len(words) else "")
 
 
-def _names(sentence: str, me: str) -> bool:
-    """Whether a question is put to me; by a name in it, as people do in a room."""
-    return re.search(rf"\b{re.escape(shown(me))}\b", sentence, re.I) is not None
+def _mentions(sentence: str, me: str) -> bool:
+    """Return whether the sentence contains the name of the speaker."""
+    return re.search(rf"\b{re.escape(display_name(me))}\b", sentence, re.I) is not None
 
 
 def _answers_to(question: str) -> Sequence[str]:
@@ -162,42 +169,48 @@ def _answers_to(question: str) -> Sequence[str]:
     return OPEN_ANSWERS
 
 
-def _points(scene: Scene, already: int) -> list[str]:
-    stance, said = scene.stance, []
-    if stance.name == "moderator" and scene.round and (summary := hears(scene.heard, scene.me)):
-        said.append(summary)
+def _own_points(scene: Scene, already: int) -> list[str]:
+    stance, sentences = scene.stance, []
+    if (
+        stance.name == "moderator"
+        and scene.round
+        and (summary := summarise_wishes(scene.heard, scene.me))
+    ):
+        sentences.append(summary)
     if scene.round == 0:
         themed = stance.themed.get(scene.topic.theme, ())
         if themed and not already:
-            said.append(_fresh(scene, themed, "theme"))
+            sentences.append(_unused_sentence(scene, themed, "theme"))
         bank = stance.open
     elif scene.round == 1:
         bank = stance.argue
     else:
         bank = stance.settle if scene.round % 2 == 0 else stance.argue
-    said.append(_fresh(scene, bank, "point"))
-    return said
+    sentences.append(_unused_sentence(scene, bank, "point"))
+    return sentences
 
 
-def _asked(scene: Scene, said: list[str]) -> str | None:
-    """Once in a while a question to somebody who is not in the conversation at this moment."""
+def _question(scene: Scene, sentences: list[str]) -> str | None:
+    """Sometimes ask a question of a participant other than the last speaker."""
     others = scene.others()
-    if not others or said[-1].endswith("?") or not scene.draw.chance(3):
+    if not others or sentences[-1].endswith("?") or not scene.draw.chance(3):
         return None
-    question = _fresh(scene, scene.stance.asks, "ask", other=others[0])
+    question = _unused_sentence(scene, scene.stance.asks, "ask", other=others[0])
     return None if scene.was_said(question) else question
 
 
-def _fresh(scene: Scene, bank: Sequence[str], purpose: str, **names: str) -> str:
-    """A sentence nobody has said yet, if there is one left."""
+def _unused_sentence(scene: Scene, bank: Sequence[str], purpose: str, **names: str) -> str:
+    """Return a sentence that no turn contains yet, if one is left."""
     context = scene.context
-    order = Draw(scene.me, context.conversation_id, context.turn_index, purpose).shuffled(bank)
+    order = SeededChoice(scene.me, context.conversation_id, context.turn_index, purpose).shuffled(
+        bank
+    )
     topic = scene.topic
     slots = {"do": topic.do, "doing": topic.doing, "thing": topic.thing, **names}
     filled = [sentence.format_map(slots) for sentence in order]
-    return next((one for one in filled if not scene.was_said(one)), filled[0])
+    return next((sentence for sentence in filled if not scene.was_said(sentence)), filled[0])
 
 
-def _lower(sentence: str) -> str:
-    """After a name a sentence goes on small, unless it begins with I."""
+def _lower_first(sentence: str) -> str:
+    """Lower the first letter of a sentence after a name, unless it begins with I."""
     return sentence if re.match(r"I\b", sentence) else sentence[:1].lower() + sentence[1:]

@@ -1,4 +1,4 @@
-"""The friendly YAML form of a workflow, compiled to a protocol definition. Text in, dict out."""
+"""Compile the YAML form of a workflow to a protocol definition."""
 
 from moot.core.workflows.yaml.compile import compile_yaml
 from moot.core.workflows.yaml.source import FlowFileError

@@ -1,55 +1,58 @@
-"""Steps that agents carry out: a piece of work, and the lead of others."""
+"""Compile the steps of agents: one piece of work, and a supervisor."""
 
 import re
 from typing import Any
 
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
-from moot.core.workflows.yaml.source import Item
-from moot.core.workflows.yaml.templates import TYPES, Scope, mentions, port
+from moot.core.workflows.yaml.source import YamlItem
+from moot.core.workflows.yaml.templates import TYPES, Scope, placeholder_paths, port_value
 
 Node = dict[str, Any]
 
 _AGENT = re.compile(r"(host:)?[a-z0-9][a-z0-9._-]{0,63}")
 ON_FAILURE = ("escalate", "decide")
-#: the protocol's words for types -> JSON Schema's
+#: the protocol's type -> its JSON Schema
 SCHEMAS: dict[str, dict[str, Any]] = {
     **{word: {"type": word} for word in ("string", "number", "boolean", "object", "array")},
     "any": {},
 }
 
 
-def work(item: Item, scope: Scope) -> Node:
-    """``ask: ada`` with a ``prompt``; what it names is shown to the agent as data. The answer is
-    ``{step.text}``; with ``output`` it is a form, ``{step.value.field}``."""
+def agent_node(item: YamlItem, scope: Scope) -> Node:
+    """Compile ``ask: ada`` with a ``prompt``.
+
+    Placeholders reach the agent as data. The answer is ``{step.text}``; with ``output`` it has
+    fields, ``{step.value.field}``.
+    """
     fields = item.value
     prompt = fields["prompt"]
     prompt.text("prompt")
     if "on_timeout" in fields:
         raise item.error_at("on_timeout", "'on_timeout' goes with a question to a person")
-    pin = {"agentId": agent_of(fields["ask"])}
+    pin = {"agentId": agent_handle(fields["ask"])}
     config: dict[str, Any] = {"prompt": prompt.value}
     if "output" in fields:
-        config["output"] = form(fields["output"])
+        config["output"] = output_schema(fields["output"])
     if "tools" in fields:
         config["tools"] = [each.text("a tool") for each in fields["tools"].sequence("tools")]
-    names = dict.fromkeys(mentions(prompt))
-    inputs = {name: port(_placeholder(prompt, name), scope) for name in names}
+    names = dict.fromkeys(placeholder_paths(prompt))
+    inputs = {name: port_value(_placeholder(prompt, name), scope) for name in names}
     return {"typeId": "moot.agent", "config": config, "inputs": inputs, "agent": pin}
 
 
-def _placeholder(item: Item, path: str) -> Item:
-    return Item(value=f"{{{path}}}", file=item.file, line=item.line, raw=f"{{{path}}}")
+def _placeholder(item: YamlItem, path: str) -> YamlItem:
+    return YamlItem(value=f"{{{path}}}", file=item.file, line=item.line, raw=f"{{{path}}}")
 
 
-def agent_of(item: Item) -> str:
+def agent_handle(item: YamlItem) -> str:
     name = item.text("the name of an agent")
     if not _AGENT.fullmatch(name):
         raise item.error(f"'{name}' is not the name of an agent; write it like 'ada'")
     return name if name.startswith("host:") else f"host:{name}"
 
 
-def form(item: Item) -> dict[str, Any]:
-    """Names and types of what is asked for; or a JSON Schema, which has ``type`` and more."""
+def output_schema(item: YamlItem) -> dict[str, Any]:
+    """Read names and types of fields, or a JSON Schema with ``properties`` or ``$ref``."""
     fields = item.mapping("'output'")
     if not fields:
         raise item.error("'output' needs at least one field")
@@ -66,13 +69,15 @@ def form(item: Item) -> dict[str, Any]:
     }
 
 
-def supervisor(item: Item, scope: Scope) -> tuple[Node, Node]:
-    """Who decides, and what carries it out. Workers see every variable; ``output`` says what
-    comes back of whom: ``{finder.text: sources}``."""
+def supervisor_nodes(item: YamlItem, scope: Scope) -> tuple[Node, Node]:
+    """Return the supervisor's node and its dispatch node.
+
+    Workers see every variable. ``output`` maps their results: ``{finder.text: sources}``.
+    """
     fields = item.value
     workers = _workers(item)
-    back = _returned(fields.get("output"), workers)
-    leader = agent_of(fields["supervisor"])
+    mappings = _output_mappings(fields.get("output"), workers)
+    leader = agent_handle(fields["supervisor"])
     config: dict[str, Any] = {"agent": leader, "workers": workers}
     if "prompt" in fields:
         config["prompt"] = fields["prompt"].text("prompt")
@@ -80,41 +85,41 @@ def supervisor(item: Item, scope: Scope) -> tuple[Node, Node]:
         config["iterationCap"] = fields["max"].whole("max", 1)
     if "on_failure" in fields:
         word = fields["on_failure"].one_of("a way to go on after a failure", ON_FAILURE)
-        config["rules"] = [_escalates()] if word == "escalate" else []
-    for mapping in back.values():
+        config["rules"] = [_escalation_rule()] if word == "escalate" else []
+    for mapping in mappings.values():
         scope.variables.update(dict.fromkeys(mapping, "any"))
-    shown = {name: name for name in scope.variables if name not in scope.sensitive}
-    carries: dict[str, Any] = {"inputMapping": shown, "perWorkerOutputMappings": back}
+    visible = {name: name for name in scope.variables if name not in scope.sensitive}
+    dispatch_config: dict[str, Any] = {"inputMapping": visible, "perWorkerOutputMappings": mappings}
     if "together" in fields and fields["together"].flag("together"):
-        carries["fanOutPolicy"] = "parallel"
-    decides = {"typeId": SUPERVISOR, "config": config, "agent": {"agentId": leader}}
-    return decides, {"typeId": DISPATCH, "config": carries}
+        dispatch_config["fanOutPolicy"] = "parallel"
+    supervisor_node = {"typeId": SUPERVISOR, "config": config, "agent": {"agentId": leader}}
+    return supervisor_node, {"typeId": DISPATCH, "config": dispatch_config}
 
 
-def _workers(item: Item) -> list[str]:
+def _workers(item: YamlItem) -> list[str]:
     if "workers" not in item.value:
         raise item.error("a 'supervisor' step needs 'workers'")
-    given = item.value["workers"]
-    names = [each.text("a worker") for each in given.sequence("workers")]
+    entries = item.value["workers"]
+    names = [each.text("a worker") for each in entries.sequence("workers")]
     if not names:
-        raise given.error("'workers' needs at least one name")
+        raise entries.error("'workers' needs at least one name")
     return list(dict.fromkeys(names))
 
 
-def _returned(item: Item | None, workers: list[str]) -> dict[str, dict[str, str]]:
-    """worker -> {our variable: its variable}."""
-    found: dict[str, dict[str, str]] = {}
+def _output_mappings(item: YamlItem | None, workers: list[str]) -> dict[str, dict[str, str]]:
+    """Return worker -> {our variable: its variable}."""
+    mappings: dict[str, dict[str, str]] = {}
     for path, mine in (item.mapping("'output'") if item is not None else {}).items():
         assert item is not None
         worker, dot, theirs = path.rpartition(".")
         if not dot or worker not in workers:
-            say = f"'{path}' must be WORKER.VARIABLE of one of {', '.join(workers)}"
-            raise item.error_at(path, say)
-        found.setdefault(worker, {})[mine.text("the name of a variable")] = theirs
-    return found
+            message = f"'{path}' must be WORKER.VARIABLE of one of {', '.join(workers)}"
+            raise item.error_at(path, message)
+        mappings.setdefault(worker, {})[mine.text("the name of a variable")] = theirs
+    return mappings
 
 
-def _escalates() -> dict[str, Any]:
+def _escalation_rule() -> dict[str, Any]:
     return {
         "when": "workers.exists(w, w.status == 'failed')",
         "decision": {"kind": "escalate", "prompt": "A worker failed. Go on without its result?"},

@@ -1,16 +1,17 @@
-"""The whole file: its head is read, its steps are walked, and the result is checked."""
+"""Compile a whole YAML file: read its head, walk its steps, check the result."""
 
 import re
 from typing import Any
 
 from moot.core.errors import BadRequest
 from moot.core.workflows.channels import TIMED
-from moot.core.workflows.definition import WORKFLOW_ID, fits, parse
+from moot.core.workflows.definition import is_of_type, parse_definition
+from moot.core.workflows.schema import WORKFLOW_ID
 from moot.core.workflows.yaml import verbs
-from moot.core.workflows.yaml.graph import Entry, Graph
-from moot.core.workflows.yaml.source import FlowFileError, Item, read
-from moot.core.workflows.yaml.steps import Compiler
-from moot.core.workflows.yaml.templates import TYPES, Scope, port, reveals
+from moot.core.workflows.yaml.graph import GraphBuilder, StepEntry
+from moot.core.workflows.yaml.source import FlowFileError, YamlItem, read_yaml
+from moot.core.workflows.yaml.steps import StepCompiler
+from moot.core.workflows.yaml.templates import TYPES, Scope, is_sensitive, port_value
 
 WORDS = (
     "workflow", "name", "description", "version", "tags", "inputs", "variables", "channels",
@@ -21,8 +22,8 @@ REDUCERS = ("replace", "append", "merge", "counter", "votes", "feedback", "messa
 
 
 def compile_yaml(text: str, filename: str) -> dict[str, Any]:
-    """The protocol definition the file describes. Raises FlowFileError with file and line."""
-    item = read(text, filename)
+    """Return the definition that the file describes. Raise FlowFileError with file and line."""
+    item = read_yaml(text, filename)
     fields = item.mapping("the file", WORDS)
     for word in ("workflow", "steps"):
         if word not in fields:
@@ -36,19 +37,19 @@ def compile_yaml(text: str, filename: str) -> dict[str, Any]:
         "nodes": graph.nodes,
         "edges": graph.edges,
         "triggers": [{"id": "manual", "type": "manual"}],
-        "variables": [_declared(variable) for variable in variables],
+        "variables": [_protocol_variable(variable) for variable in variables],
         "settings": _settings(fields.get("settings")),
     }
     if channels:
         body["channels"] = channels
     try:
-        parse(body)
+        parse_definition(body)
     except BadRequest as refusal:
         raise FlowFileError(filename, item.line, refusal.message) from None
     return body
 
 
-def _head(fields: dict[str, Item]) -> dict[str, Any]:
+def _head(fields: dict[str, YamlItem]) -> dict[str, Any]:
     name = fields["workflow"].text("workflow")
     if not re.fullmatch(WORKFLOW_ID.strip("^$"), name) or len(name) > 128:
         raise fields["workflow"].error(
@@ -66,55 +67,58 @@ def _head(fields: dict[str, Item]) -> dict[str, Any]:
     return head
 
 
-def _variables(item: Item, section: str) -> list[dict[str, Any]]:
-    given = item.value.get(section)
-    if given is None:
+def _variables(item: YamlItem, section: str) -> list[dict[str, Any]]:
+    declarations = item.value.get(section)
+    if declarations is None:
         return []
     return [
-        {"name": verbs.name_of(given, name, "a variable"), **_variable(entry, name, section)}
-        for name, entry in given.mapping(section).items()
+        {
+            "name": verbs.check_name(declarations, name, "a variable"),
+            **_variable(entry, name, section),
+        }
+        for name, entry in declarations.mapping(section).items()
     ]
 
 
-def _variable(item: Item, name: str, section: str) -> dict[str, Any]:
-    """A type word, or a mapping with more to say. An input without default is required."""
+def _variable(item: YamlItem, name: str, section: str) -> dict[str, Any]:
+    """Read a type word or a mapping. An input without default is required."""
     if not isinstance(item.value, dict):
         return {"type": TYPES[item.one_of("a type", TYPES)], "required": section == "inputs"}
     words = ("type", "default", "required", "sensitive", "description")
     fields = item.mapping(f"'{name}'", words)
     type_ = TYPES[fields["type"].one_of("a type", TYPES)] if "type" in fields else "any"
-    found: dict[str, Any] = {
+    variable: dict[str, Any] = {
         "type": type_,
         "required": section == "inputs" and "default" not in fields,
     }
     if "default" in fields:
-        found["defaultValue"] = fields["default"].plain()
-        if type_ != "any" and not fits(type_, found["defaultValue"]):
+        variable["defaultValue"] = fields["default"].plain()
+        if type_ != "any" and not is_of_type(type_, variable["defaultValue"]):
             raise fields["default"].error(f"the default of '{name}' is not a {type_}")
     for word in ("required", "sensitive"):
         if word in fields:
-            found[word] = fields[word].flag(word)
+            variable[word] = fields[word].flag(word)
     if "description" in fields:
-        found["description"] = fields["description"].text("description")
-    return found
+        variable["description"] = fields["description"].text("description")
+    return variable
 
 
-def _declared(variable: dict[str, Any]) -> dict[str, Any]:
-    """The protocol's "object" takes any JSON value."""
+def _protocol_variable(variable: dict[str, Any]) -> dict[str, Any]:
+    """Write "any" as the protocol's "object", which takes every JSON value."""
     return {**variable, "type": "object"} if variable["type"] == "any" else variable
 
 
-def _channels(item: Item) -> dict[str, dict[str, Any]]:
-    given = item.value.get("channels")
-    if given is None:
+def _channels(item: YamlItem) -> dict[str, dict[str, Any]]:
+    declarations = item.value.get("channels")
+    if declarations is None:
         return {}
     return {
-        verbs.name_of(given, name, "a channel"): _channel(entry, name)
-        for name, entry in given.mapping("channels").items()
+        verbs.check_name(declarations, name, "a channel"): _channel(entry, name)
+        for name, entry in declarations.mapping("channels").items()
     }
 
 
-def _channel(item: Item, name: str) -> dict[str, Any]:
+def _channel(item: YamlItem, name: str) -> dict[str, Any]:
     if not isinstance(item.value, dict):
         return {"reducer": item.one_of("a reducer", REDUCERS)}
     fields = item.mapping(f"channel '{name}'", ("reducer", "ttl", "max"))
@@ -125,22 +129,22 @@ def _channel(item: Item, name: str) -> dict[str, Any]:
     if "ttl" in fields:
         if reducer not in TIMED:
             raise fields["ttl"].error(f"'ttl' goes with {', '.join(sorted(TIMED))}")
-        channel["ttlMs"] = verbs.duration(fields["ttl"])
+        channel["ttlMs"] = verbs.parse_duration(fields["ttl"])
     if "max" in fields:
         channel["maxSize"] = fields["max"].whole("max", 1)
     return channel
 
 
 def _check_names(
-    item: Item, variables: list[dict[str, Any]], channels: dict[str, dict[str, Any]]
+    item: YamlItem, variables: list[dict[str, Any]], channels: dict[str, dict[str, Any]]
 ) -> None:
-    seen: set[str] = set(channels)
+    names: set[str] = set(channels)
     for variable in variables:
         name = variable["name"]
-        if name in seen:
+        if name in names:
             section = item.value["variables" if "variables" in item.value else "inputs"]
             raise section.error_at(name, f"'{name}' is declared twice")
-        seen.add(name)
+        names.add(name)
 
 
 def _scope(variables: list[dict[str, Any]], channels: dict[str, dict[str, Any]]) -> Scope:
@@ -152,44 +156,44 @@ def _scope(variables: list[dict[str, Any]], channels: dict[str, dict[str, Any]])
     )
 
 
-def _graph(item: Item, scope: Scope) -> Graph:
+def _graph(item: YamlItem, scope: Scope) -> GraphBuilder:
     steps = item.value["steps"]
     if not steps.sequence("steps"):
         raise steps.error("a workflow needs at least one step")
-    graph = Graph(_ids(steps))
-    part = Compiler(graph).sequence(steps, Entry(), scope, "steps")
-    graph.add(_end(graph, item.value.get("outputs"), scope), part.entry())
+    graph = GraphBuilder(_explicit_ids(steps))
+    part = StepCompiler(graph).sequence(steps, StepEntry(), scope, "steps")
+    graph.add(_end_node(graph, item.value.get("outputs"), scope), part.entry())
     return graph
 
 
-def _end(graph: Graph, outputs: Item | None, scope: Scope) -> dict[str, Any]:
-    """One last node gives the run its outputs; it is reached only when the steps went well."""
-    node: dict[str, Any] = {"id": graph.only("end"), "typeId": "core.end", "name": "End"}
+def _end_node(graph: GraphBuilder, outputs: YamlItem | None, scope: Scope) -> dict[str, Any]:
+    """Return the last node, which collects the outputs. It runs only when the steps succeeded."""
+    node: dict[str, Any] = {"id": graph.reserve_id("end"), "typeId": "core.end", "name": "End"}
     if outputs is None:
         return node
     entries = outputs.mapping("outputs")
-    node["inputs"] = {name: port(each, scope) for name, each in entries.items()}
-    hidden = {name: True for name, each in entries.items() if reveals(each, scope)}
+    node["inputs"] = {name: port_value(each, scope) for name, each in entries.items()}
+    hidden = {name: True for name, each in entries.items() if is_sensitive(each, scope)}
     return {**node, "outputSensitivity": hidden} if hidden else node
 
 
-def _ids(item: Item) -> set[str]:
-    """Every id the writer gives, so that derived ones keep out of the way."""
+def _explicit_ids(item: YamlItem) -> set[str]:
+    """Return every id in the file, so that generated ids avoid them."""
     if isinstance(item.value, list):
-        return {name for each in item.value for name in _ids(each)}
+        return {name for each in item.value for name in _explicit_ids(each)}
     if not isinstance(item.value, dict):
         return set()
     own = {item.value["id"].raw} if "id" in item.value else set()
-    return own.union(*(_ids(each) for each in item.value.values()))
+    return own.union(*(_explicit_ids(each) for each in item.value.values()))
 
 
-def _settings(item: Item | None) -> dict[str, int]:
+def _settings(item: YamlItem | None) -> dict[str, int]:
     if item is None:
         return {}
     fields = item.mapping("settings", ("timeout", "retries"))
-    found = {}
+    settings = {}
     if "timeout" in fields:
-        found["timeout"] = verbs.duration(fields["timeout"])
+        settings["timeout"] = verbs.parse_duration(fields["timeout"])
     if "retries" in fields:
-        found["maxRetries"] = fields["retries"].whole("retries")
-    return found
+        settings["maxRetries"] = fields["retries"].whole("retries")
+    return settings

@@ -1,44 +1,44 @@
-"""Nodes and edges under construction, and how ways through the graph come together.
+"""Build the nodes and edges of a definition and join its branches.
 
-One rule carries the joins: where several ways lead on and one of them is taken, the next node
-asks for ``any_success``. (``none_failed`` would also run when all of them were skipped, that is
-after a failure further up or inside a branch that was not taken.)
+Where several branches meet and one of them was taken, the next node asks for ``any_success``.
+(``none_failed`` would also run when all of them were skipped, after a failure further up or inside
+a branch that was not taken.)
 """
 
 from typing import Any
 
 from msgspec import Struct
 
-from moot.core.workflows.yaml.source import Item
+from moot.core.workflows.yaml.source import YamlItem
 from moot.core.workflows.yaml.templates import NAME
 
 
-class Exit(Struct, frozen=True):
-    """A place the next node follows: a node, or one port of it."""
+class StepExit(Struct, frozen=True):
+    """A place that the next node follows: a node, or one port of it."""
 
     node: str
     port: str | None = None
     label: str | None = None
 
 
-class Entry(Struct, frozen=True):
-    """How a node is reached. No exits: it begins the workflow."""
+class StepEntry(Struct, frozen=True):
+    """The exits that lead to a node. Without exits it begins the workflow."""
 
-    exits: tuple[Exit, ...] = ()
+    exits: tuple[StepExit, ...] = ()
     rule: str = "all_success"
 
 
-class Part(Struct, frozen=True):
-    """A finished piece: where it ends, and the nodes whose failure nobody has dealt with."""
+class StepPart(Struct, frozen=True):
+    """A finished part: its exits, and the nodes whose failure is not handled yet."""
 
-    exits: tuple[Exit, ...]
+    exits: tuple[StepExit, ...]
     risks: tuple[str, ...]
 
-    def entry(self) -> Entry:
-        return Entry(self.exits, "all_success" if len(self.exits) == 1 else "any_success")
+    def entry(self) -> StepEntry:
+        return StepEntry(self.exits, "all_success" if len(self.exits) == 1 else "any_success")
 
 
-class Graph:
+class GraphBuilder:
     """Collects the nodes and edges of one definition."""
 
     def __init__(self, reserved: set[str]) -> None:
@@ -48,8 +48,8 @@ class Graph:
         self._reserved = reserved
         self._taken: set[str] = set()
 
-    def claim(self, item: Item) -> str:
-        """An id the writer gave."""
+    def claim_id(self, item: YamlItem) -> str:
+        """Return an id that the author chose. Raise FlowFileError when it is taken or invalid."""
         name = item.text("id")
         if not NAME.fullmatch(name) or len(name) > 120:
             raise item.error(f"'{name}' is not an id; use letters, digits, '-' and '_'")
@@ -58,39 +58,39 @@ class Graph:
         self._taken.add(name)
         return name
 
-    def fresh(self, stem: str) -> str:
-        """``set-1``, ``set-2``, …, leaving out what the writer uses."""
+    def new_id(self, stem: str) -> str:
+        """Return ``set-1``, ``set-2``, …, without the ids that the author uses."""
         number = 1
         while (name := f"{stem}-{number}") in self._taken or name in self._reserved:
             number += 1
         self._taken.add(name)
         return name
 
-    def only(self, name: str) -> str:
-        """This very id if it is free."""
+    def reserve_id(self, name: str) -> str:
+        """Return this id if it is free, or else a numbered one."""
         if name in self._taken or name in self._reserved:
-            return self.fresh(name)
+            return self.new_id(name)
         self._taken.add(name)
         return name
 
-    def add(self, node: dict[str, Any], entry: Entry) -> Part:
-        """The node, with an edge from each place that leads to it."""
+    def add(self, node: dict[str, Any], entry: StepEntry) -> StepPart:
+        """Add the node with an edge from each exit that leads to it."""
         place = {"x": 200 * len(self.nodes), "y": 120 * self.lane}
         self.nodes.append({"position": place, "config": {}, "inputs": {}, **node})
         for source in entry.exits:
             self._connect(source, node["id"], entry.rule)
-        return Part((Exit(node["id"]),), (node["id"],))
+        return StepPart((StepExit(node["id"]),), (node["id"],))
 
-    def back(self, source: str, target: str) -> None:
-        """The way back to where a loop begins."""
-        self._connect(Exit(source), target, "all_success")
+    def connect_back(self, source: str, target: str) -> None:
+        """Add the edge back to the beginning of a loop."""
+        self._connect(StepExit(source), target, "all_success")
 
-    def join(self, name: str, entry: Entry) -> Part:
-        """A node that does nothing but bring ways together."""
-        node = {"id": self.only(name), "typeId": "core.noop", "name": f"Join ({name})"}
+    def join(self, name: str, entry: StepEntry) -> StepPart:
+        """Add a node that only joins branches."""
+        node = {"id": self.reserve_id(name), "typeId": "core.noop", "name": f"Join ({name})"}
         return self.add(node, entry)
 
-    def _connect(self, source: Exit, target: str, rule: str) -> None:
+    def _connect(self, source: StepExit, target: str, rule: str) -> None:
         edge = {
             "id": f"e{len(self.edges) + 1:05d}",
             "sourceNodeId": source.node,

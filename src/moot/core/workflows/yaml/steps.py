@@ -1,4 +1,4 @@
-"""Steps in order: each one becomes a node, or a few with their branches."""
+"""Compile the steps of a YAML file, each to a node or to branches of nodes."""
 
 import re
 from collections.abc import Callable
@@ -7,16 +7,16 @@ from typing import Any
 from msgspec import Struct
 
 from moot.core.workflows.yaml import agents, gates, verbs
-from moot.core.workflows.yaml.graph import Entry, Exit, Graph, Part
-from moot.core.workflows.yaml.source import Item, hint
+from moot.core.workflows.yaml.graph import GraphBuilder, StepEntry, StepExit, StepPart
+from moot.core.workflows.yaml.source import YamlItem, spelling_hint
 from moot.core.workflows.yaml.templates import Scope, check_condition
 
 COMMON = ("id", "name", "retries", "timeout", "on_error")
 BRANCHING = ("when", "parallel")
-#: word of the file -> port of the conditional
+#: word of the file -> output port of the conditional
 PORTS = {"then": "true", "else": "false"}
 
-#: what a step does -> the words that go with it. for_each comes first: it also has a 'run'.
+#: verb of a step -> its other words. for_each comes first, because it also has a 'run'.
 WORDS: dict[str, tuple[str, ...]] = {
     "for_each": ("run", "as", "index", "with", "into", "on_failure", "max"),
     "run": ("with", "into", "on_failure"),
@@ -34,145 +34,156 @@ WORDS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Step(Struct, frozen=True):
+class YamlStep(Struct, frozen=True):
+    """One step of the file with its verb and id."""
+
     verb: str
     id: str
-    item: Item
-    fields: dict[str, Item]
+    item: YamlItem
+    fields: dict[str, YamlItem]
 
 
-class Compiler:
-    """Walks the steps with the graph built so far."""
+class StepCompiler:
+    """Walks the steps and adds them to the graph."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: GraphBuilder) -> None:
         self.graph = graph
 
-    def sequence(self, steps: Item, entry: Entry, scope: Scope, place: str) -> Part:
-        """One step after the other. An empty list leads straight on."""
-        part = Part(entry.exits, ())
+    def sequence(self, steps: YamlItem, entry: StepEntry, scope: Scope, place: str) -> StepPart:
+        """Compile steps one after the other. An empty list adds nothing."""
+        part = StepPart(entry.exits, ())
         for number, item in enumerate(steps.sequence(place)):
             before = entry if number == 0 else part.entry()
             after = self._step(item, before, scope)
-            part = Part(after.exits, (*part.risks, *after.risks))
+            part = StepPart(after.exits, (*part.risks, *after.risks))
         return part
 
-    def _step(self, item: Item, entry: Entry, scope: Scope) -> Part:
+    def _step(self, item: YamlItem, entry: StepEntry, scope: Scope) -> StepPart:
         step = self._read(item)
         before = scope.fork()
         part = BUILDERS[step.verb](self, step, entry, scope)
         scope.steps[step.id] = None
-        return self._handled(step, part, (scope, before))
+        return self._add_handler(step, part, (scope, before))
 
-    def _read(self, item: Item) -> Step:
+    def _read(self, item: YamlItem) -> YamlStep:
         fields = item.mapping("a step")
         verb = next((word for word in WORDS if word in fields), None)
         if verb is None:
             first = next((key for key in fields if key not in COMMON), "")
-            raise item.error_at(first, f"there is no step '{first}'{hint(first, WORDS)}")
+            raise item.error_at(first, f"there is no step '{first}'{spelling_hint(first, WORDS)}")
         for key in fields:
             if key in WORDS and key != verb and key not in WORDS[verb]:
                 raise item.error_at(key, f"'{verb}' and '{key}' are two steps; begin one with '-'")
         item.mapping(f"a '{verb}' step", (verb, *WORDS[verb], *COMMON))
-        given = fields.get("id")
+        id_item = fields.get("id")
         stem = verb.replace("_", "-")
-        name = self.graph.claim(given) if given else self.graph.fresh(stem)
-        return Step(verb, name, item, fields)
+        name = self.graph.claim_id(id_item) if id_item else self.graph.new_id(stem)
+        return YamlStep(verb, name, item, fields)
 
-    def _handled(self, step: Step, part: Part, scopes: tuple[Scope, Scope]) -> Part:
-        """With on_error, the failure of the step leads into its own steps, and they lead on."""
+    def _add_handler(self, step: YamlStep, part: StepPart, scopes: tuple[Scope, Scope]) -> StepPart:
+        """Route a failure of the step into its ``on_error`` steps, which then continue."""
         steps = step.fields.get("on_error")
         if steps is None:
             return part
         if not steps.sequence("on_error"):
             raise steps.error("on_error needs at least one step")
         scope, before = scopes
-        entry = Entry(tuple(Exit(node) for node in part.risks), "any_failed")
+        entry = StepEntry(tuple(StepExit(node) for node in part.risks), "any_failed")
         handler = self._in_lane(steps, entry, before, "on_error")
         scope.absorb(before)
-        return Part((*part.exits, *handler.exits), handler.risks)
+        return StepPart((*part.exits, *handler.exits), handler.risks)
 
-    def _in_lane(self, steps: Item, entry: Entry, scope: Scope, place: str) -> Part:
+    def _in_lane(self, steps: YamlItem, entry: StepEntry, scope: Scope, place: str) -> StepPart:
         self.graph.lane += 1
         part = self.sequence(steps, entry, scope, place)
         self.graph.lane -= 1
         return part
 
-    def single(self, step: Step, entry: Entry, scope: Scope) -> Part:
+    def single(self, step: YamlStep, entry: StepEntry, scope: Scope) -> StepPart:
         node = SINGLE[step.verb](step.item, scope)
-        return self.graph.add({**node, **_common(step)}, entry)
+        return self.graph.add({**node, **_common_fields(step)}, entry)
 
-    def when(self, step: Step, entry: Entry, scope: Scope) -> Part:
+    def when(self, step: YamlStep, entry: StepEntry, scope: Scope) -> StepPart:
         condition = check_condition(step.fields["when"], scope)
         if "then" not in step.fields:
             raise step.item.error("a 'when' step needs 'then' with the steps to take")
         node = {"typeId": "core.conditional", "config": {"expression": condition}}
-        self.graph.add({**node, **_common(step)}, entry)
-        ways = {word: Exit(step.id, port, word) for word, port in PORTS.items()}
-        branches = [(step.fields[word], way) for word, way in ways.items() if word in step.fields]
-        parts = self._forked(branches, scope)
-        skipped = [way for word, way in ways.items() if word not in step.fields]
-        exits = [*(way for part in parts for way in part.exits), *skipped]
-        return Part(tuple(exits), (step.id, *(risk for part in parts for risk in part.risks)))
+        self.graph.add({**node, **_common_fields(step)}, entry)
+        exits_by_word = {word: StepExit(step.id, port, word) for word, port in PORTS.items()}
+        branches = [
+            (step.fields[word], exit_)
+            for word, exit_ in exits_by_word.items()
+            if word in step.fields
+        ]
+        parts = self._compile_branches(branches, scope)
+        skipped = [exit_ for word, exit_ in exits_by_word.items() if word not in step.fields]
+        exits = [*(exit_ for part in parts for exit_ in part.exits), *skipped]
+        return StepPart(tuple(exits), (step.id, *(risk for part in parts for risk in part.risks)))
 
-    def parallel(self, step: Step, entry: Entry, scope: Scope) -> Part:
-        """The join looks at every node of the branches: a branch that broke half-way ends in a
-        skipped node, which alone would not stop what comes after."""
+    def parallel(self, step: YamlStep, entry: StepEntry, scope: Scope) -> StepPart:
+        """Compile parallel branches and their join.
+
+        The join watches every node of the branches: a branch that fails half-way ends in a skipped
+        node, which alone would not stop the steps after the join.
+        """
         named = _branches(step.fields["parallel"])
-        self.graph.add({"typeId": "core.parallel", **_common(step)}, entry)
-        branches = [(steps, Exit(step.id, None, label)) for label, steps in named]
-        parts = self._forked(branches, scope)
+        self.graph.add({"typeId": "core.parallel", **_common_fields(step)}, entry)
+        branches = [(steps, StepExit(step.id, None, label)) for label, steps in named]
+        parts = self._compile_branches(branches, scope)
         inside = [risk for part in parts for risk in part.risks]
         ends = [
             self._one_exit(f"{step.id}-{_slug(label)}", part)
             for (label, _), part in zip(named, parts, strict=True)
         ]
-        watched = dict.fromkeys((*map(Exit, inside), *ends))
-        joined = self.graph.join(f"{step.id}-join", Entry(tuple(watched)))
-        return Part(joined.exits, (step.id, *inside, *joined.risks))
+        watched = dict.fromkeys((*map(StepExit, inside), *ends))
+        joined = self.graph.join(f"{step.id}-join", StepEntry(tuple(watched)))
+        return StepPart(joined.exits, (step.id, *inside, *joined.risks))
 
-    def supervisor(self, step: Step, entry: Entry, scope: Scope) -> Part:
-        """Who decides and what carries it out lead to each other until it is enough."""
-        decides, carries = agents.supervisor(step.item, scope)
-        self.graph.add({**decides, **_common(step)}, entry)
-        name = self.graph.only(f"{step.id}-dispatch")
-        node = {"id": name, "name": f"Dispatch ({step.id})", **carries}
-        part = self.graph.add(node, Entry((Exit(step.id),)))
-        self.graph.back(name, step.id)
-        return Part(part.exits, (step.id, name))
+    def supervisor(self, step: YamlStep, entry: StepEntry, scope: Scope) -> StepPart:
+        """Compile a supervisor and its dispatch node as a loop."""
+        supervisor_node, dispatch_node = agents.supervisor_nodes(step.item, scope)
+        self.graph.add({**supervisor_node, **_common_fields(step)}, entry)
+        name = self.graph.reserve_id(f"{step.id}-dispatch")
+        node = {"id": name, "name": f"Dispatch ({step.id})", **dispatch_node}
+        part = self.graph.add(node, StepEntry((StepExit(step.id),)))
+        self.graph.connect_back(name, step.id)
+        return StepPart(part.exits, (step.id, name))
 
-    def _forked(self, branches: list[tuple[Item, Exit]], scope: Scope) -> list[Part]:
-        """Each branch sees what came before, and none of the others."""
+    def _compile_branches(
+        self, branches: list[tuple[YamlItem, StepExit]], scope: Scope
+    ) -> list[StepPart]:
+        """Compile the branches. Each sees the steps before it, but not the other branches."""
         forks = [scope.fork() for _ in branches]
         parts = [
-            self._in_lane(steps, Entry((way,)), fork, f"'{way.label}'")
-            for (steps, way), fork in zip(branches, forks, strict=True)
+            self._in_lane(steps, StepEntry((exit_,)), fork, f"'{exit_.label}'")
+            for (steps, exit_), fork in zip(branches, forks, strict=True)
         ]
         for fork in forks:
             scope.absorb(fork)
         return parts
 
-    def _one_exit(self, name: str, part: Part) -> Exit:
+    def _one_exit(self, name: str, part: StepPart) -> StepExit:
         if len(part.exits) == 1:
-            return Exit(part.exits[0].node, part.exits[0].port)
+            return StepExit(part.exits[0].node, part.exits[0].port)
         return self.graph.join(name, part.entry()).exits[0]
 
 
-def _branches(item: Item) -> list[tuple[str, Item]]:
+def _branches(item: YamlItem) -> list[tuple[str, YamlItem]]:
     if isinstance(item.value, list):
-        found = [(str(number), steps) for number, steps in enumerate(item.value, 1)]
+        branches = [(str(number), steps) for number, steps in enumerate(item.value, 1)]
     else:
-        found = list(item.mapping("parallel").items())
-    if not found:
+        branches = list(item.mapping("parallel").items())
+    if not branches:
         raise item.error("'parallel' needs at least one branch")
-    return found
+    return branches
 
 
 def _slug(label: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", label)[:40]
 
 
-def _common(step: Step) -> dict[str, Any]:
-    """What every kind of step may say about its node."""
+def _common_fields(step: YamlStep) -> dict[str, Any]:
+    """Return the fields that every kind of step may set on its node."""
     fields = step.fields
     name = fields["name"].text("name") if "name" in fields else step.id
     node: dict[str, Any] = {"id": step.id, "name": name}
@@ -186,16 +197,16 @@ def _common(step: Step) -> dict[str, Any]:
         settings["maxRetries"] = fields["retries"].whole("retries")
     waits = step.verb in gates.BUILDERS and "prompt" not in fields
     if "timeout" in fields and not waits:
-        settings["timeoutMs"] = verbs.duration(fields["timeout"])
+        settings["timeoutMs"] = verbs.parse_duration(fields["timeout"])
     return {**node, "settings": settings} if settings else node
 
 
-#: steps that are one node each
+#: verbs of steps that become one node each
 SINGLE = {**verbs.BUILDERS, **gates.BUILDERS}
 
-BUILDERS: dict[str, Callable[[Compiler, Step, Entry, Scope], Part]] = {
-    **dict.fromkeys(SINGLE, Compiler.single),
-    "when": Compiler.when,
-    "parallel": Compiler.parallel,
-    "supervisor": Compiler.supervisor,
+BUILDERS: dict[str, Callable[[StepCompiler, YamlStep, StepEntry, Scope], StepPart]] = {
+    **dict.fromkeys(SINGLE, StepCompiler.single),
+    "when": StepCompiler.when,
+    "parallel": StepCompiler.parallel,
+    "supervisor": StepCompiler.supervisor,
 }

@@ -1,13 +1,21 @@
-"""Steps that are one node each: what the words of the file mean in the node's config."""
+"""Compile the steps that become one node each."""
 
 import re
 from collections.abc import Callable
 from typing import Any
 
-from moot.core.workflows.definition import TYPE_ID, WORKFLOW_ID, fits
-from moot.core.workflows.peer_ids import parted
-from moot.core.workflows.yaml.source import Item, hint
-from moot.core.workflows.yaml.templates import NAME, Scope, mentions, name_in, port, reveals
+from moot.core.workflows.definition import is_of_type
+from moot.core.workflows.peer_ids import split_peer_id
+from moot.core.workflows.schema import TYPE_ID, WORKFLOW_ID
+from moot.core.workflows.yaml.source import YamlItem, spelling_hint
+from moot.core.workflows.yaml.templates import (
+    NAME,
+    Scope,
+    is_sensitive,
+    placeholder_paths,
+    port_value,
+    variable_name,
+)
 
 Node = dict[str, Any]
 
@@ -17,7 +25,7 @@ LONGEST_MS = 31_536_000_000
 
 ON_FAILURE = {"absorb": "absorb", "fail": "fail-parent", "fail-parent": "fail-parent"}
 
-#: node types that set variables -> where their config names them
+#: node type -> the keys of its config that name variables it sets
 SETTERS = {
     "core.setVariable": ("name", "variableName", "variables"),
     "core.loop": ("set",),
@@ -26,31 +34,31 @@ SETTERS = {
 }
 
 
-def duration(item: Item) -> int:
-    """Milliseconds: 250ms, 2s, 5m, 1h, or a whole number of them."""
+def parse_duration(item: YamlItem) -> int:
+    """Return milliseconds from 250ms, 2s, 5m, 1h or a whole number. Raise FlowFileError."""
     value = item.value
-    if isinstance(value, str) and (found := _DURATION.fullmatch(value)):
-        value = round(float(found[1]) * _UNITS[found[2]])
+    if isinstance(value, str) and (match := _DURATION.fullmatch(value)):
+        value = round(float(match[1]) * _UNITS[match[2]])
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LONGEST_MS:
         raise item.error(f"'{item.raw}' is not a duration; write 250ms, 2s, 5m, 1h or milliseconds")
     return value
 
 
-def name_of(item: Item, key: str, place: str) -> str:
-    """A key that names a variable or channel, in a form placeholders can use."""
+def check_name(item: YamlItem, key: str, place: str) -> str:
+    """Return a key that names a variable or channel, if placeholders can use it."""
     if not NAME.fullmatch(key):
         raise item.error_at(key, f"'{key}' is not a name for {place}; use letters, digits, '_'")
     return key
 
 
-def _set(item: Item, scope: Scope) -> Node:
-    given = item.value["set"]
-    entries = given.mapping("'set'")
+def _set_node(item: YamlItem, scope: Scope) -> Node:
+    assignments = item.value["set"]
+    entries = assignments.mapping("'set'")
     if not entries:
-        raise given.error("'set' needs at least one variable")
-    ports = {name: _assigned(given, name, scope) for name in entries}
+        raise assignments.error("'set' needs at least one variable")
+    ports = {name: _assigned_port(assignments, name, scope) for name in entries}
     hidden = scope.sensitive.intersection(entries) or any(
-        reveals(entry, scope) for entry in entries.values()
+        is_sensitive(entry, scope) for entry in entries.values()
     )
     for name in entries:
         scope.variables.setdefault(name, "any")
@@ -64,61 +72,67 @@ def _set(item: Item, scope: Scope) -> Node:
     return node
 
 
-def _assigned(given: Item, name: str, scope: Scope) -> dict[str, Any]:
-    item = given.value[name]
-    name_of(given, name, "a variable")
+def _assigned_port(assignments: YamlItem, name: str, scope: Scope) -> dict[str, Any]:
+    item = assignments.value[name]
+    check_name(assignments, name, "a variable")
     if name in scope.channels:
-        raise given.error_at(name, f"'{name}' is a channel — use a 'write' step")
-    beside = {path.split(".", 1)[0] for path in mentions(item)} - {*scope.variables}
-    if beside.intersection(given.value):
-        raise item.error(f"'{{{min(beside)}}}' is set in this same step; set it in a step before")
-    found = port(item, scope)
+        raise assignments.error_at(name, f"'{name}' is a channel — use a 'write' step")
+    unknown = {path.split(".", 1)[0] for path in placeholder_paths(item)} - {*scope.variables}
+    if unknown.intersection(assignments.value):
+        raise item.error(f"'{{{min(unknown)}}}' is set in this same step; set it in a step before")
+    assigned = port_value(item, scope)
     declared = scope.variables.get(name, "any")
-    if found["type"] == "static" and declared != "any" and not fits(declared, found["value"]):
+    if (
+        assigned["type"] == "static"
+        and declared != "any"
+        and not is_of_type(declared, assigned["value"])
+    ):
         raise item.error(f"variable '{name}' is declared as {declared}; '{item.raw}' is not one")
-    return found
+    return assigned
 
 
-def _delay(item: Item, scope: Scope) -> Node:
-    given = item.value["delay"]
-    if mentions(given):
-        return {"typeId": "core.delay", "inputs": {"delayMs": port(given, scope)}}
-    return {"typeId": "core.delay", "config": {"ms": duration(given)}}
+def _delay_node(item: YamlItem, scope: Scope) -> Node:
+    delay = item.value["delay"]
+    if placeholder_paths(delay):
+        return {"typeId": "core.delay", "inputs": {"delayMs": port_value(delay, scope)}}
+    return {"typeId": "core.delay", "config": {"ms": parse_duration(delay)}}
 
 
-def _write(item: Item, scope: Scope) -> Node:
-    given = item.value["write"]
-    fields = given.mapping("'write'", ("channel", "value"))
+def _write_node(item: YamlItem, scope: Scope) -> Node:
+    write = item.value["write"]
+    fields = write.mapping("'write'", ("channel", "value"))
     for word in ("channel", "value"):
         if word not in fields:
-            raise given.error(f"'write' needs '{word}'")
+            raise write.error(f"'write' needs '{word}'")
     channel = fields["channel"].text("channel")
     if channel not in scope.channels:
         raise fields["channel"].error(
-            f"there is no channel '{channel}' here{hint(channel, scope.channels)}"
+            f"there is no channel '{channel}' here{spelling_hint(channel, scope.channels)}"
         )
     return {
         "typeId": "core.channelWrite",
         "config": {"channelName": channel, "reducer": scope.channels[channel]},
-        "inputs": {"value": port(fields["value"], scope)},
+        "inputs": {"value": port_value(fields["value"], scope)},
     }
 
 
-def _child(item: Item, scope: Scope) -> dict[str, Any]:
-    """The config that all steps with a child workflow share."""
+def _child_config(item: YamlItem, scope: Scope) -> dict[str, Any]:
+    """Return the config that all steps with a child workflow share."""
     fields = item.value
     name = fields["run"].text("run")
-    if not re.fullmatch(WORKFLOW_ID.strip("^$"), name) and parted(name) is None:
+    if not re.fullmatch(WORKFLOW_ID.strip("^$"), name) and split_peer_id(name) is None:
         raise fields["run"].error(f"'{name}' is not the id of a workflow; write it like 'my-flow'")
     config: dict[str, Any] = {"workflowId": name}
     if "with" in fields:
         pairs = fields["with"].mapping("'with'")
-        config["inputMapping"] = {mine: name_in(theirs, scope) for mine, theirs in pairs.items()}
+        config["inputMapping"] = {
+            mine: variable_name(theirs, scope) for mine, theirs in pairs.items()
+        }
     if "into" in fields:
         into = fields["into"]
         pairs = into.mapping("'into'")
         config["outputMapping"] = {
-            name_of(into, mine, "a variable"): theirs.text(f"into.{mine}")
+            check_name(into, mine, "a variable"): theirs.text(f"into.{mine}")
             for mine, theirs in pairs.items()
         }
     if "on_failure" in fields:
@@ -127,50 +141,50 @@ def _child(item: Item, scope: Scope) -> dict[str, Any]:
     return config
 
 
-def _run(item: Item, scope: Scope) -> Node:
-    config = _child(item, scope)
-    _learn(config.get("outputMapping", {}), scope)
+def _child_node(item: YamlItem, scope: Scope) -> Node:
+    config = _child_config(item, scope)
+    _declare_variables(config.get("outputMapping", {}), scope)
     return {"typeId": "core.subWorkflow", "config": config}
 
 
-def _for_each(item: Item, scope: Scope) -> Node:
+def _for_each_node(item: YamlItem, scope: Scope) -> Node:
     fields = item.value
     if "run" not in fields:
         raise item.error("a 'for_each' step needs 'run' with the workflow for each item")
-    config = _child(item, scope)
+    config = _child_config(item, scope)
     for word, key in (("as", "itemVariable"), ("index", "indexVariable")):
         if word in fields:
             config[key] = fields[word].text(word)
     if "max" in fields:
         config["maxIterations"] = fields["max"].whole("max", 1)
     items = _items(fields["for_each"], scope)
-    _learn(config.get("outputMapping", {}), scope)
+    _declare_variables(config.get("outputMapping", {}), scope)
     return {"typeId": "moot.forEach", "config": config, "inputs": {"items": items}}
 
 
-def _items(item: Item, scope: Scope) -> dict[str, Any]:
-    """A list, the name of a variable, or anything in braces."""
-    if isinstance(item.value, list) or (isinstance(item.value, str) and mentions(item)):
-        return port(item, scope)
-    return {"type": "variable", "variableName": name_in(item, scope)}
+def _items(item: YamlItem, scope: Scope) -> dict[str, Any]:
+    """Read a list, the name of a variable, or anything in braces."""
+    if isinstance(item.value, list) or (isinstance(item.value, str) and placeholder_paths(item)):
+        return port_value(item, scope)
+    return {"type": "variable", "variableName": variable_name(item, scope)}
 
 
-def _fail(item: Item, scope: Scope) -> Node:
-    given = item.value["fail"]
-    code, message = "flow_failed", given
-    if isinstance(given.value, dict):
-        fields = given.mapping("'fail'", ("code", "message"))
+def _fail_node(item: YamlItem, scope: Scope) -> Node:
+    failure = item.value["fail"]
+    code, message = "flow_failed", failure
+    if isinstance(failure.value, dict):
+        fields = failure.mapping("'fail'", ("code", "message"))
         code = fields["code"].text("code") if "code" in fields else code
-        message = fields.get("message", given)
+        message = fields.get("message", failure)
     node: Node = {"typeId": "core.fail", "config": {"code": code}}
-    if message is given and isinstance(given.value, dict):
+    if message is failure and isinstance(failure.value, dict):
         node["config"]["message"] = f"The workflow failed with {code}."
         return node
     message.text("the message")
-    return {**node, "inputs": {"message": port(message, scope)}}
+    return {**node, "inputs": {"message": port_value(message, scope)}}
 
 
-def _node(item: Item, scope: Scope) -> Node:
+def _typed_node(item: YamlItem, scope: Scope) -> Node:
     fields = item.value
     type_id = fields["node"].text("node")
     if not re.fullmatch(TYPE_ID.strip("^$"), type_id):
@@ -181,24 +195,24 @@ def _node(item: Item, scope: Scope) -> Node:
         node["config"] = fields["config"].plain()
     if "inputs" in fields:
         ports = fields["inputs"].mapping("'inputs'")
-        node["inputs"] = {name: port(each, scope) for name, each in ports.items()}
+        node["inputs"] = {name: port_value(each, scope) for name, each in ports.items()}
     for key in SETTERS.get(type_id, ()):
         named = node["config"].get(key, ())
-        _learn([named] if isinstance(named, str) else named, scope)
+        _declare_variables([named] if isinstance(named, str) else named, scope)
     return node
 
 
-def _learn(names: Any, scope: Scope) -> None:
+def _declare_variables(names: Any, scope: Scope) -> None:
     for name in names if isinstance(names, (dict, list)) else ():
         scope.variables.setdefault(str(name), "any")
 
 
-BUILDERS: dict[str, Callable[[Item, Scope], Node]] = {
-    "set": _set,
-    "delay": _delay,
-    "write": _write,
-    "run": _run,
-    "for_each": _for_each,
-    "fail": _fail,
-    "node": _node,
+BUILDERS: dict[str, Callable[[YamlItem, Scope], Node]] = {
+    "set": _set_node,
+    "delay": _delay_node,
+    "write": _write_node,
+    "run": _child_node,
+    "for_each": _for_each_node,
+    "fail": _fail_node,
+    "node": _typed_node,
 }

@@ -1,1 +1,1 @@
-"""read."""
+"""The read side of the SQLite store: threads with read-only connections."""

@@ -1,7 +1,7 @@
-"""Things with a name, looked up together: what is asked while a look-up runs shares the next one.
+"""Batched look-ups: all keys requested during one query share the next query.
 
-A trip to a reading thread and back costs ten times what the look-up itself does, and every request
-that carries a key or an id of its own makes one.
+A round trip to a reader thread costs ten times as much as the look-up, and every request with an
+idempotency key or a message id needs one.
 """
 
 import asyncio
@@ -11,61 +11,65 @@ from typing import Generic, TypeVar
 import apsw
 
 from moot.store.sqlite.read.readers import Readers
-from moot.store.sqlite.write.bulk import LARGEST
+from moot.store.sqlite.write.bulk import MOST_ROWS
 
-Name = tuple[str, str, str]
+LookupKey = tuple[str, str, str]
 T = TypeVar("T")
 
 
-class Together(Generic[T]):
-    """Only the loop touches it."""
+class BatchedLookup(Generic[T]):
+    """Looks up values by key. Only the loop uses it."""
 
     def __init__(
-        self, readers: Readers, find: Callable[[apsw.Connection, list[Name]], dict[Name, T]]
+        self,
+        readers: Readers,
+        find: Callable[[apsw.Connection, list[LookupKey]], dict[LookupKey, T]],
     ) -> None:
-        """``find`` is asked for at most LARGEST names."""
+        """``find`` gets at most MOST_ROWS keys at a time."""
         self._readers, self._find = readers, find
-        self._asked: list[tuple[Name, asyncio.Future[T | None]]] = []
+        self._requests: list[tuple[LookupKey, asyncio.Future[T | None]]] = []
         self._under_way = False
 
-    async def find(self, name: Name) -> T | None:
+    async def find(self, key: LookupKey) -> T | None:
         loop = asyncio.get_running_loop()
-        if not self._asked and not self._under_way:
-            loop.call_soon(self._look)  # once the loop has gone round: others may ask, too
-        found: asyncio.Future[T | None] = loop.create_future()
-        self._asked.append((name, found))
-        return await found
+        if not self._requests and not self._under_way:
+            loop.call_soon(self._start)  # after one loop iteration, to collect more requests
+        result: asyncio.Future[T | None] = loop.create_future()
+        self._requests.append((key, result))
+        return await result
 
-    def _look(self) -> None:
-        asked, self._asked = self._asked[:LARGEST], self._asked[LARGEST:]
+    def _start(self) -> None:
+        requests, self._requests = self._requests[:MOST_ROWS], self._requests[MOST_ROWS:]
         self._under_way = True
         try:
-            looking = self._readers.begin(lambda db: self._find(db, [name for name, _ in asked]))
+            query = self._readers.begin(lambda db: self._find(db, [key for key, _ in requests]))
         except Exception as refusal:
             self._under_way = False
-            _fail(asked, refusal)
+            _fail(requests, refusal)
         else:
-            looking.add_done_callback(lambda done: self._found(asked, done))
+            query.add_done_callback(lambda done: self._finish(requests, done))
 
-    def _found(
+    def _finish(
         self,
-        asked: list[tuple[Name, asyncio.Future[T | None]]],
-        done: "asyncio.Future[dict[Name, T]]",
+        requests: list[tuple[LookupKey, asyncio.Future[T | None]]],
+        done: "asyncio.Future[dict[LookupKey, T]]",
     ) -> None:
         self._under_way = False
-        if self._asked:
-            self._look()
+        if self._requests:
+            self._start()
         failure = done.exception()
         if failure is not None:
-            _fail(asked, failure)
+            _fail(requests, failure)
             return
-        known = done.result()
-        for name, found in asked:
-            if not found.done():  # else who asked is gone
-                found.set_result(known.get(name))
+        values = done.result()
+        for key, result in requests:
+            if not result.done():  # done means that the caller was cancelled
+                result.set_result(values.get(key))
 
 
-def _fail(asked: list[tuple[Name, asyncio.Future[T | None]]], failure: BaseException) -> None:
-    for _, found in asked:
-        if not found.done():
-            found.set_exception(failure)
+def _fail(
+    requests: list[tuple[LookupKey, asyncio.Future[T | None]]], failure: BaseException
+) -> None:
+    for _, result in requests:
+        if not result.done():
+            result.set_exception(failure)

@@ -1,4 +1,4 @@
-"""Ledgers and deliveries, as they are looked up."""
+"""Queries for ledgers and deliveries."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ import apsw
 import msgspec
 
 from moot.store import cursor
-from moot.store.records import Attempt, Delivery, DeliveryFilter, Lane, Ledger
+from moot.store.records import Delivery, DeliveryAttempt, DeliveryFilter, Lane, LedgerRow
 
-_attempts = msgspec.json.Decoder(list[Attempt])
+_attempts = msgspec.json.Decoder(list[DeliveryAttempt])
 
 LEDGER_COLUMNS = "tenant, kind, name, revision, body, due_at"
 LEDGER = f"SELECT {LEDGER_COLUMNS} FROM ledgers WHERE tenant = ? AND kind = ? AND name = ?"
@@ -33,8 +33,8 @@ _REST = """
   AND (:prefix IS NULL OR substr(d.delivery_id, 1, length(:prefix)) = :prefix)
 ORDER BY d.received_at DESC, d.id DESC LIMIT :limit
 """
-#: the filter whose index is walked -> the query; all other filters are checked row by row. Of
-#: several states each is asked for by itself.
+#: the filter whose index the query walks -> the query. All other filters are checked row by row.
+#: Several states need one query each.
 LISTS = {
     "prefix": f"""SELECT d.id, {COLUMNS} FROM deliveries AS d INDEXED BY deliveries_id
                   WHERE d.delivery_id >= :prefix AND d.delivery_id < :prefix_end {_REST}""",
@@ -57,7 +57,7 @@ COUNTS = """
 SELECT state, count(*) FROM deliveries INDEXED BY deliveries_within
 WHERE tenant = ? AND subscription = ? GROUP BY state
 """
-#: one step into the index for each lane, however much stands in it
+#: one step in the index for each lane, however long the lane is
 LANES = """
 WITH RECURSIVE lane (id) AS (
   SELECT (SELECT id FROM deliveries INDEXED BY deliveries_lane WHERE due_at IS NOT NULL
@@ -82,65 +82,69 @@ DELETE FROM deliveries WHERE id IN (
 """
 
 
-def ledger(db: apsw.Connection, tenant: str, kind: str, name: str) -> Ledger | None:
+def find_ledger(db: apsw.Connection, tenant: str, kind: str, name: str) -> LedgerRow | None:
     row = db.execute(LEDGER, (tenant, kind, name)).fetchone()
     return _ledger(row) if row else None
 
 
-def due_ledgers(db: apsw.Connection, kind: str, until: int, limit: int) -> list[Ledger]:
+def list_due_ledgers(db: apsw.Connection, kind: str, until: int, limit: int) -> list[LedgerRow]:
     return [_ledger(row) for row in db.execute(DUE_LEDGERS, (kind, until, limit)).fetchall()]
 
 
-def next_ledger(db: apsw.Connection, kind: str) -> int | None:
+def next_ledger_due(db: apsw.Connection, kind: str) -> int | None:
     due: int | None = db.execute(NEXT_LEDGER, (kind,)).get
     return due
 
 
-def one(db: apsw.Connection, tenant: str, subscription: str, key: str) -> Delivery | None:
+def find_delivery(db: apsw.Connection, tenant: str, subscription: str, key: str) -> Delivery | None:
     row = db.execute(ONE, (tenant, subscription, key)).fetchone()
     return _delivery(row) if row else None
 
 
-def by_id(db: apsw.Connection, tenant: str, delivery_id: str) -> Delivery | None:
+def find_delivery_by_id(db: apsw.Connection, tenant: str, delivery_id: str) -> Delivery | None:
     row = db.execute(BY_ID, (delivery_id, tenant)).fetchone()
     return _delivery(row) if row else None
 
 
-def listed(
+def list_deliveries(
     db: apsw.Connection, tenant: str, where: DeliveryFilter, before: cursor.Position, limit: int
 ) -> tuple[list[Delivery], str | None]:
-    sql, found = LISTS[_index(where)], []
+    sql, rows = LISTS[_choose_index(where)], []
     for state in dict.fromkeys(where.states) or (None,):
-        found += db.execute(sql, _values(tenant, where, state, before, limit + 1)).fetchall()
-    found.sort(key=_place, reverse=True)
-    page = found[:limit]
-    more = len(found) > limit > 0
-    return [_delivery(row[1:]) for row in page], _cursor(page[-1]) if more else None
+        rows += db.execute(sql, _values(tenant, where, state, before, limit + 1)).fetchall()
+    rows.sort(key=_row_position, reverse=True)
+    page = rows[:limit]
+    more = len(rows) > limit > 0
+    return [_delivery(row[1:]) for row in page], cursor.encode_position(
+        _row_position(page[-1])
+    ) if more else None
 
 
-def waiting(db: apsw.Connection, tenant: str, subscription: str, limit: int) -> list[Delivery]:
-    found = db.execute(WAITING, (tenant, subscription, limit)).fetchall()
-    return [_delivery(row) for row in found]
+def list_waiting_deliveries(
+    db: apsw.Connection, tenant: str, subscription: str, limit: int
+) -> list[Delivery]:
+    rows = db.execute(WAITING, (tenant, subscription, limit)).fetchall()
+    return [_delivery(row) for row in rows]
 
 
-def counts(db: apsw.Connection, tenant: str, subscription: str) -> dict[str, int]:
-    found: list[Any] = db.execute(COUNTS, (tenant, subscription)).fetchall()
-    return dict(found)
+def count_deliveries(db: apsw.Connection, tenant: str, subscription: str) -> dict[str, int]:
+    rows: list[Any] = db.execute(COUNTS, (tenant, subscription)).fetchall()
+    return dict(rows)
 
 
-def lanes(db: apsw.Connection) -> list[Lane]:
-    found: list[tuple[Any, ...]] = db.execute(LANES).fetchall()
-    return [Lane(**dict(zip(Lane.__struct_fields__, row, strict=True))) for row in found]
+def list_lanes(db: apsw.Connection) -> list[Lane]:
+    rows: list[tuple[Any, ...]] = db.execute(LANES).fetchall()
+    return [Lane(**dict(zip(Lane.__struct_fields__, row, strict=True))) for row in rows]
 
 
-def due(
+def list_due_deliveries(
     db: apsw.Connection, tenant: str, subscription: str, until: int, limit: int
 ) -> list[Delivery]:
-    found = db.execute(DUE, (tenant, subscription, until, limit)).fetchall()
-    return [_delivery(row) for row in found]
+    rows = db.execute(DUE, (tenant, subscription, until, limit)).fetchall()
+    return [_delivery(row) for row in rows]
 
 
-def _index(where: DeliveryFilter) -> str:
+def _choose_index(where: DeliveryFilter) -> str:
     if where.run_id is not None:
         return "run"
     if where.prefix:
@@ -168,16 +172,12 @@ def _values(
     }
 
 
-def _place(row: tuple[Any, ...]) -> cursor.Position:
+def _row_position(row: tuple[Any, ...]) -> cursor.Position:
     return row[7], row[0]
 
 
-def _cursor(row: tuple[Any, ...]) -> str:
-    return cursor.encode(_place(row))
-
-
-def _ledger(row: tuple[Any, ...]) -> Ledger:
-    return Ledger(**dict(zip(Ledger.__struct_fields__, row, strict=False)))
+def _ledger(row: tuple[Any, ...]) -> LedgerRow:
+    return LedgerRow(**dict(zip(LedgerRow.__struct_fields__, row, strict=False)))
 
 
 def _delivery(row: tuple[Any, ...]) -> Delivery:

@@ -1,4 +1,4 @@
-"""What has been said before, by names: answers that are kept, and turns that brought an id."""
+"""Batch queries for requests that may be repeats: receipts and message ids."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import apsw
 import msgspec
 
 from moot.store.protocol import Receipt
-from moot.store.sqlite.read.batching import Name
-from moot.store.sqlite.write.bulk import Bulk
+from moot.store.sqlite.read.batching import LookupKey
+from moot.store.sqlite.write.bulk import BulkStatement
 
-#: of a tenant, an operation and a key
-RECEIPTS = Bulk(
+#: by tenant, operation and key
+RECEIPTS = BulkStatement(
     """
     SELECT r.tenant, r.operation, r.key, r.digest, r.status, r.headers, r.body, r.created_at
     FROM (VALUES {rows}) AS asked CROSS JOIN receipts AS r
@@ -18,8 +18,8 @@ RECEIPTS = Bulk(
     """,
     3,
 )
-#: of a tenant, a run and an id
-MESSAGES = Bulk(
+#: by tenant, run and message id
+MESSAGES = BulkStatement(
     """
     SELECT h.tenant, h.run_id, m.message_id, m.sequence
     FROM (VALUES {rows}) AS asked
@@ -29,30 +29,30 @@ MESSAGES = Bulk(
     3,
 )
 
-_headers = msgspec.json.Decoder(dict[str, str]).decode
+_decode_headers = msgspec.json.Decoder(dict[str, str]).decode
 
 
-def receipts(db: apsw.Connection, names: list[Name]) -> dict[Name, Receipt]:
-    return {row[:3]: _receipt(*row) for row in RECEIPTS.rows(db, _flat(names))}
+def find_receipts(db: apsw.Connection, keys: list[LookupKey]) -> dict[LookupKey, Receipt]:
+    return {row[:3]: _receipt(*row) for row in RECEIPTS.rows(db, _flatten(keys))}
 
 
-def messages(db: apsw.Connection, names: list[Name]) -> dict[Name, int]:
-    return {row[:3]: row[3] for row in MESSAGES.rows(db, _flat(names))}
+def find_messages(db: apsw.Connection, keys: list[LookupKey]) -> dict[LookupKey, int]:
+    return {row[:3]: row[3] for row in MESSAGES.rows(db, _flatten(keys))}
 
 
-def _flat(names: list[Name]) -> list[str]:
-    return [part for name in names for part in name]
+def _flatten(keys: list[LookupKey]) -> list[str]:
+    return [part for key in keys for part in key]
 
 
-def _receipt(tenant: str, operation: str, key: str, *kept: Any) -> Receipt:
-    digest, status, headers, body, created_at = kept
+def _receipt(tenant: str, operation: str, key: str, *columns: Any) -> Receipt:
+    digest, status, headers, body, created_at = columns
     return Receipt(
         tenant=tenant,
         operation=operation,
         key=key,
         digest=digest,
         status=status,
-        headers=_headers(headers),
+        headers=_decode_headers(headers),
         body=body,
         created_at=created_at,
     )

@@ -1,4 +1,4 @@
-"""Look-ups on a read connection; every one finds its rows by an index."""
+"""Queries for logs, runs, definitions and keys. Each finds its rows by an index."""
 
 from typing import Any
 
@@ -6,7 +6,15 @@ import apsw
 import msgspec
 from msgspec.structs import asdict
 
-from moot.store.protocol import Definition, EffectRow, InboxRow, Key, RunRow, Snapshot, WorkRow
+from moot.store.protocol import (
+    Definition,
+    EffectRow,
+    FoldSnapshot,
+    InboxRow,
+    Key,
+    RunIndexRow,
+    WorkRow,
+)
 
 READ = """
 SELECT body FROM events
@@ -24,7 +32,7 @@ EFFECT = """
 SELECT sequence, finished, day, tokens, money, member FROM effects
 WHERE tenant = ? AND run_id = ? AND invocation_id = ?
 """
-# '0' is the character after the wall that parts a room from its tenant
+# '0' is the character after '/', which separates a room from its tenant
 SPENT = """
 SELECT coalesce(sum(tokens), 0), coalesce(sum(money), 0) FROM (
   SELECT tokens, money FROM effects WHERE tenant = :tenant AND day = :day AND day > 0
@@ -89,8 +97,7 @@ SELECT id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revok
 FROM keys WHERE :tenant IS NULL OR tenant = :tenant ORDER BY created_at, id
 """
 
-_texts = msgspec.json.Decoder(list[str]).decode
-_headers = msgspec.json.Decoder(dict[str, str]).decode
+_decode_texts = msgspec.json.Decoder(list[str]).decode
 
 
 def _all(db: apsw.Connection, sql: str, *values: str | int) -> list[tuple[Any, ...]]:
@@ -102,30 +109,36 @@ def _first(db: apsw.Connection, sql: str, *values: str | int) -> tuple[Any, ...]
     return rows[0] if rows else None
 
 
-def read(db: apsw.Connection, tenant: str, run_id: str, after: int, limit: int) -> list[bytes]:
+def read_events(
+    db: apsw.Connection, tenant: str, run_id: str, after: int, limit: int
+) -> list[bytes]:
     return [row[0] for row in _all(db, READ, run_id, tenant, after, limit)]
 
 
-def head(db: apsw.Connection, tenant: str, run_id: str) -> int | None:
+def next_sequence(db: apsw.Connection, tenant: str, run_id: str) -> int | None:
     row = _first(db, HEAD, run_id, tenant)
     return row[0] if row else None
 
 
-def snapshot(db: apsw.Connection, tenant: str, run_id: str, fold_version: int) -> Snapshot | None:
+def find_snapshot(
+    db: apsw.Connection, tenant: str, run_id: str, fold_version: int
+) -> FoldSnapshot | None:
     row = _first(db, SNAPSHOT, run_id, tenant, fold_version)
-    return Snapshot(*row) if row else None
+    return FoldSnapshot(*row) if row else None
 
 
-def sealed(db: apsw.Connection, tenant: str, run_id: str) -> dict[str, bytes]:
+def read_sealed_values(db: apsw.Connection, tenant: str, run_id: str) -> dict[str, bytes]:
     return dict(_all(db, SEALED, tenant, run_id))
 
 
-def artifact(db: apsw.Connection, tenant: str, run_id: str, artifact_id: str) -> bytes | None:
+def read_artifact(db: apsw.Connection, tenant: str, run_id: str, artifact_id: str) -> bytes | None:
     row = _first(db, ARTIFACT, tenant, run_id, artifact_id)
     return row[0] if row else None
 
 
-def effect(db: apsw.Connection, tenant: str, run_id: str, invocation_id: str) -> EffectRow | None:
+def find_effect(
+    db: apsw.Connection, tenant: str, run_id: str, invocation_id: str
+) -> EffectRow | None:
     row = _first(db, EFFECT, tenant, run_id, invocation_id)
     if row is None:
         return None
@@ -143,54 +156,54 @@ def effect(db: apsw.Connection, tenant: str, run_id: str, invocation_id: str) ->
     )
 
 
-def spent(db: apsw.Connection, tenant: str, day: int) -> tuple[int, int]:
+def sum_spending(db: apsw.Connection, tenant: str, day: int) -> tuple[int, int]:
     tokens, money = db.execute(SPENT, {"tenant": tenant, "day": day}).get
     return tokens, money
 
 
-def spent_by(
+def sum_member_spending(
     db: apsw.Connection, tenant: str, member: str, first: int, last: int
 ) -> tuple[int, int]:
     row = _first(db, SPENT_BY, tenant, member, first, last)
     return (row[0], row[1]) if row else (0, 0)
 
 
-def run_row(columns: tuple[Any, ...]) -> RunRow:
-    return RunRow(**dict(zip(RunRow.__struct_fields__, columns, strict=True)))
+def run_index_row_from_columns(columns: tuple[Any, ...]) -> RunIndexRow:
+    return RunIndexRow(**dict(zip(RunIndexRow.__struct_fields__, columns, strict=True)))
 
 
-def find_run(db: apsw.Connection, tenant: str, run_id: str) -> RunRow | None:
+def find_run(db: apsw.Connection, tenant: str, run_id: str) -> RunIndexRow | None:
     row = _first(db, FIND_RUN, run_id, tenant)
-    return run_row(row) if row else None
+    return run_index_row_from_columns(row) if row else None
 
 
-def active_run(db: apsw.Connection, tenant: str, scope_id: str) -> str | None:
+def find_active_run(db: apsw.Connection, tenant: str, scope_id: str) -> str | None:
     row = _first(db, ACTIVE_RUN, tenant, scope_id)
     return row[0] if row else None
 
 
-def work(db: apsw.Connection, until: int, limit: int) -> list[WorkRow]:
+def list_work(db: apsw.Connection, until: int, limit: int) -> list[WorkRow]:
     return [WorkRow(*row) for row in _all(db, WORK, until, limit)]
 
 
-def inbox_row(columns: tuple[Any, ...]) -> InboxRow:
+def inbox_row_from_columns(columns: tuple[Any, ...]) -> InboxRow:
     fields = dict(zip(InboxRow.__struct_fields__, columns, strict=True))
     return InboxRow(**(fields | {"actions": msgspec.json.decode(fields["actions"])}))
 
 
-def inbox(db: apsw.Connection, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
-    with db:  # one moment for both
-        found = [inbox_row(row) for row in db.execute(INBOX, (tenant, limit))]
+def read_inbox(db: apsw.Connection, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
+    with db:  # rows and revision from one moment
+        rows = [inbox_row_from_columns(row) for row in db.execute(INBOX, (tenant, limit))]
         revision = db.execute(INBOX_REVISION, (tenant,)).get
-    return found, revision or 0
+    return rows, revision or 0
 
 
-def next_work(db: apsw.Connection) -> int | None:
+def next_work_due(db: apsw.Connection) -> int | None:
     row = _first(db, NEXT_WORK)
     return row[0] if row else None
 
 
-def runs(db: apsw.Connection) -> list[tuple[str, str]]:
+def list_logs(db: apsw.Connection) -> list[tuple[str, str]]:
     return [(tenant, run_id) for tenant, run_id in _all(db, RUNS)]
 
 
@@ -198,42 +211,45 @@ def _definition(columns: tuple[Any, ...]) -> Definition:
     return Definition(**dict(zip(Definition.__struct_fields__, columns, strict=True)))
 
 
-def definition(db: apsw.Connection, tenant: str, workflow_id: str) -> Definition | None:
+def find_definition(db: apsw.Connection, tenant: str, workflow_id: str) -> Definition | None:
     row = _first(db, DEFINITION, tenant, workflow_id)
     return _definition(row) if row else None
 
 
-def defined_elsewhere(db: apsw.Connection, tenant: str, workflow_id: str) -> bool:
+def is_defined_elsewhere(db: apsw.Connection, tenant: str, workflow_id: str) -> bool:
     return _first(db, DEFINED_ELSEWHERE, workflow_id, tenant) is not None
 
 
-def definition_by_digest(db: apsw.Connection, tenant: str, digest: str) -> Definition | None:
+def find_definition_by_digest(db: apsw.Connection, tenant: str, digest: str) -> Definition | None:
     row = _first(db, DEFINITION_BY_DIGEST, tenant, digest)
     return _definition(row) if row else None
 
 
-def definitions(db: apsw.Connection, tenant: str) -> list[Definition]:
+def list_definitions(db: apsw.Connection, tenant: str) -> list[Definition]:
     return [_definition(row) for row in _all(db, DEFINITIONS, tenant)]
 
 
 def _key(columns: tuple[Any, ...]) -> Key:
     fields = dict(zip(Key.__struct_fields__, columns, strict=True))
-    fields |= {"scopes": _texts(fields["scopes"]), "speaks_as": _texts(fields["speaks_as"])}
+    fields |= {
+        "scopes": _decode_texts(fields["scopes"]),
+        "speaks_as": _decode_texts(fields["speaks_as"]),
+    }
     return Key(**(fields | {"admin": bool(fields["admin"]), "test": bool(fields["test"])}))
 
 
-def key_columns(key: Key) -> tuple[Any, ...]:
-    """A key in the order of the table."""
+def columns_of_key(key: Key) -> tuple[Any, ...]:
+    """Return the values of a key in the order of the table's columns."""
     fields = asdict(key)
     fields |= {"scopes": msgspec.json.encode(key.scopes)}
     fields |= {"speaks_as": msgspec.json.encode(key.speaks_as)}
     return tuple(fields.values())
 
 
-def key_by_hash(db: apsw.Connection, hash_: str) -> Key | None:
+def find_key_by_hash(db: apsw.Connection, hash_: str) -> Key | None:
     row = _first(db, KEY_BY_HASH, hash_)
     return _key(row) if row else None
 
 
-def keys(db: apsw.Connection, tenant: str | None) -> list[Key]:
+def list_keys(db: apsw.Connection, tenant: str | None) -> list[Key]:
     return [_key(row) for row in db.execute(KEYS, {"tenant": tenant}).fetchall()]

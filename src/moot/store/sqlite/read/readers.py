@@ -1,4 +1,4 @@
-"""The threads that read: a connection each, and what they see is what is committed."""
+"""The reader threads. Each has a connection and sees committed data only."""
 
 import queue
 from asyncio import Future, get_running_loop
@@ -25,7 +25,7 @@ def connect_reader(path: Path) -> apsw.Connection:
 
 
 class Readers:
-    """A few threads with a connection each; what they read is what is committed."""
+    """A few threads with a read-only connection each."""
 
     def __init__(self, path: Path, threads: int = THREADS) -> None:
         self._path = path
@@ -41,12 +41,12 @@ class Readers:
         return await self._start(lambda: self._borrow(lambda db: query(db, *args, **kwargs)))
 
     def begin(self, query: Callable[[apsw.Connection], T]) -> "Future[T]":
-        """The same for who does not wait for it."""
+        """Start a query and return its future."""
         self._refuse_closed()
         return get_running_loop().run_in_executor(self._threads, lambda: self._borrow(query))
 
     async def run_alone(self, query: Callable[[apsw.Connection], T]) -> T:
-        """For what takes minutes: a connection and a thread of its own."""
+        """Run a query of minutes on a connection and a thread of its own."""
 
         def work() -> T:
             db = connect_reader(self._path)
@@ -74,7 +74,7 @@ class Readers:
             raise Unavailable("The store is closed.")
 
     def close(self) -> None:
-        """Waits for queries under way. Safe to call twice."""
+        """Close after all running queries have ended. Safe to call twice."""
         self._closed = True
         self._threads.shutdown(wait=True)
         while not self._free.empty():

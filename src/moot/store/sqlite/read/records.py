@@ -1,10 +1,10 @@
-"""Records: what belongs to no run, in all its versions."""
+"""Queries for records, in all their versions."""
 
 from typing import Any
 
 import apsw
 
-from moot.store.protocol import Record
+from moot.store.records import Record
 
 COLUMNS = "tenant, kind, name, version, body, created_at, by, gone, id"
 HISTORY = f"""
@@ -30,27 +30,27 @@ def _record(columns: tuple[Any, ...]) -> Record:
     return Record(**(fields | {"gone": bool(fields["gone"])}))
 
 
-def newest(db: apsw.Connection, tenant: str, kind: str, name: str) -> Record | None:
+def find_record(db: apsw.Connection, tenant: str, kind: str, name: str) -> Record | None:
     row = db.execute(NEWEST, (tenant, kind, name)).fetchone()
-    found = _record(row) if row else None
-    return None if found is None or found.gone else found
+    newest = _record(row) if row else None
+    return None if newest is None or newest.gone else newest
 
 
-def all_newest(db: apsw.Connection, tenant: str, kind: str) -> list[Record]:
+def list_records(db: apsw.Connection, tenant: str, kind: str) -> list[Record]:
     return [_record(row) for row in db.execute(ALL_NEWEST, (tenant, kind)).fetchall()]
 
 
-def page(
+def read_record_page(
     db: apsw.Connection, tenant: str, kind: str, after: str, limit: int
 ) -> tuple[list[Record], int]:
-    found = db.execute(PAGE, (tenant, kind, after, limit)).fetchall()
+    rows = db.execute(PAGE, (tenant, kind, after, limit)).fetchall()
     total: Any = db.execute(COUNT, (tenant, kind, "")).get
-    return [_record(row) for row in found], int(total)
+    return [_record(row) for row in rows], int(total)
 
 
-def history(db: apsw.Connection, tenant: str, kind: str, name: str) -> list[Record]:
+def list_record_versions(db: apsw.Connection, tenant: str, kind: str, name: str) -> list[Record]:
     return [_record(row) for row in db.execute(HISTORY, (tenant, kind, name)).fetchall()]
 
 
-def tenants(db: apsw.Connection, kind: str) -> list[str]:
+def list_record_tenants(db: apsw.Connection, kind: str) -> list[str]:
     return [str(row[0]) for row in db.execute(TENANTS, (kind,)).fetchall()]

@@ -1,5 +1,7 @@
-"""The list of runs, newest first: one index walk for each kind of filter. Threads also come in the
-order of their use."""
+"""List runs, newest first, with one index for each kind of filter.
+
+Threads can also be listed by their last use.
+"""
 
 import heapq
 from collections.abc import Iterable
@@ -10,8 +12,8 @@ import msgspec
 
 from moot.core.state.conversation import THREAD
 from moot.store import cursor
-from moot.store.protocol import RunFilter, RunRow
-from moot.store.sqlite.read.queries import run_row
+from moot.store.protocol import RunFilter, RunIndexRow
+from moot.store.sqlite.read.queries import run_index_row_from_columns
 
 _COLUMNS = """
 SELECT r.n, r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
@@ -36,7 +38,7 @@ _REST = """
   AND (:prefix IS NULL OR substr(r.run_id, 1, length(:prefix)) = :prefix)
 ORDER BY r.created_at DESC, r.n DESC LIMIT :limit
 """
-#: the filter whose index is walked -> the query; all other filters are checked row by row
+#: the filter whose index the query walks -> the query; other filters are checked row by row
 LISTS = {
     "prefix": f"""{_COLUMNS} FROM heads AS h CROSS JOIN runs AS r ON r.n = h.n
                   WHERE h.run_id >= :prefix AND h.run_id < :prefix_end {_REST}""",
@@ -59,7 +61,7 @@ LISTS = {
                     WHERE r.workflow_id = :workflow {_REST}""",
     "newest": f"{_COLUMNS} FROM runs AS r INDEXED BY runs_newest WHERE true {_REST}",
 }
-#: the same of threads, in the order of their use; what is chosen by name is little, and sorted
+#: the same for threads, by last use; the few rows chosen by prefix or mark are sorted
 _USED = f"AND r.workflow_id = '{THREAD}' {_REST.replace('r.created_at', 'r.updated_at')}"
 USED = {
     **{name: LISTS[name].replace(_REST, _USED) for name in ("prefix", "mark")},
@@ -69,19 +71,19 @@ USED = {
 
 def list_runs(
     db: apsw.Connection, tenant: str, where: RunFilter, before: cursor.Position, limit: int
-) -> tuple[list[RunRow], str | None]:
+) -> tuple[list[RunIndexRow], str | None]:
     values = _values(tenant, where, before, limit + 1)
-    found = [row for row, _ in zip(_rows(db, where, values), range(limit + 1), strict=False)]
-    page = found[:limit]
-    more = len(found) > limit > 0
-    last = cursor.encode(_position(page[-1], where.used)) if more else None
-    return [run_row(row[1:]) for row in page], last
+    rows = [row for row, _ in zip(_select_rows(db, where, values), range(limit + 1), strict=False)]
+    page = rows[:limit]
+    more = len(rows) > limit > 0
+    last = cursor.encode_position(_position(page[-1], where.used)) if more else None
+    return [run_index_row_from_columns(row[1:]) for row in page], last
 
 
-def _rows(
+def _select_rows(
     db: apsw.Connection, where: RunFilter, values: dict[str, Any]
 ) -> Iterable[tuple[Any, ...]]:
-    index = _index(where)
+    index = _choose_index(where)
     if where.used:
         query = USED[index if index in USED else "used"]
         return db.execute(query, values).fetchall()
@@ -95,7 +97,7 @@ def _rows(
     return heapq.merge(*walks, key=_position, reverse=True)
 
 
-def _index(where: RunFilter) -> str:
+def _choose_index(where: RunFilter) -> str:
     if where.prefix:
         return "prefix"
     if where.mark is not None and where.marked:

@@ -1,5 +1,8 @@
-"""The search on disk. Everything a search is narrowed down by is a word of the index, too, so that
-no search looks at more than it finds; whose a text is, is asked of the log once more."""
+"""Search texts in SQLite, and read marks.
+
+Every filter of a search is a word of the index, too, so a search reads only rows that match. The
+query still checks the tenant of each hit against its log.
+"""
 
 from functools import lru_cache
 from typing import Any
@@ -7,10 +10,10 @@ from typing import Any
 import apsw
 import msgspec
 
-from moot.core.search.indexed_text import Text
-from moot.core.search.query import Phrase, Place, Query
+from moot.core.search.indexed_text import IndexedText
+from moot.core.search.query import Phrase, Query, SearchPlace
 from moot.store import cursor
-from moot.store.search import Found, Page, ReadMark
+from moot.store.search import ReadMark, SearchPage, SearchRow
 
 SEARCH = """
 SELECT t.rowid, h.run_id, ifnull(r.workflow_id, ''), p.sequence, p.part, e.body
@@ -38,37 +41,42 @@ ON m.tenant = ? AND m.reader = ? AND m.thread_id = asked.value
 """
 
 
-def search(db: apsw.Connection, tenant: str, query: Query, before: int, limit: int) -> Page:
+def search_texts(
+    db: apsw.Connection, tenant: str, query: Query, before: int, limit: int
+) -> SearchPage:
     words = _expression(db, tenant, query)
     if words is None:
-        return Page([])
+        return SearchPage([])
     values = {"tenant": tenant, "words": words, "before": before, "placed": bool(query.places)}
     rows: list[tuple[Any, ...]] = db.execute(SEARCH, values | {"limit": limit + 1}).fetchall()
     page = rows[:limit]
     if not page:
-        return Page([])
-    more = cursor.packed(page[-1][0]) if len(rows) > limit else None
-    return Page([_found(row) for row in page], more, cursor.packed(page[0][0] + 1))
+        return SearchPage([])
+    more = cursor.pack_numbers(page[-1][0]) if len(rows) > limit else None
+    return SearchPage([_search_hit(row) for row in page], more, cursor.pack_numbers(page[0][0] + 1))
 
 
-def _found(row: tuple[Any, ...]) -> Found:
+def _search_hit(row: tuple[Any, ...]) -> SearchRow:
     _, run_id, workflow_id, sequence, part, body = row
-    return Found(
+    return SearchRow(
         run_id=run_id, workflow_id=workflow_id, sequence=sequence, part=part, body=body
     )  # fmt: skip
 
 
 def _expression(db: apsw.Connection, tenant: str, query: Query) -> str | None:
-    """The query as the index is asked. Nothing of it is taken as it came: words are letters and
-    digits by now, everything else is spelt in those."""
-    places = [mark for place in query.places for mark in _placed(db, tenant, place)]
+    """Return the query in the syntax of the index, or None when nothing can match.
+
+    No part of the user's text reaches the index as is: words consist of letters and digits, and
+    everything else is hex-encoded.
+    """
+    places = [mark for place in query.places for mark in _place_marks(db, tenant, place)]
     if query.empty or (query.places and not places):
         return None
-    # a run is of one tenant: where runs are named, whose they are has been asked
-    parts = [] if places else [_mark(_of_tenant(tenant))]
+    # the look-up of places has already checked the tenant of each run
+    parts = [] if places else [_mark(_tenant_word(tenant))]
     parts += [_phrase(phrase) for phrase in query.phrases]
-    kinds = [_mark(_of_kind(kind)) for kind in query.kinds]
-    senders = [_mark(_of_sender(name)) for name in query.senders]
+    kinds = [_mark(_kind_word(kind)) for kind in query.kinds]
+    senders = [_mark(_sender_word(name)) for name in query.senders]
     parts += [f"({' OR '.join(marks)})" for marks in (kinds, senders, places) if marks]
     return " AND ".join(parts)
 
@@ -81,56 +89,61 @@ def _mark(word: str) -> str:
     return f'marks:"{word}"'
 
 
-def _placed(db: apsw.Connection, tenant: str, place: Place) -> list[str]:
+def _place_marks(db: apsw.Connection, tenant: str, place: SearchPlace) -> list[str]:
     n = db.execute(NUMBER, (place.run_id, tenant)).get
     if n is None:
         return []
-    run = _mark(_of_run(n))
-    return [f"({run} AND {_mark(_of_talk(place.talk))})" if place.talk else run]
+    run = _mark(_run_word(n))
+    return [f"({run} AND {_mark(_conversation_word(place.talk))})" if place.talk else run]
 
 
-def marks(tenant: str, n: int, text: Text) -> str:
+def index_marks(tenant: str, n: int, text: IndexedText) -> str:
     by = text.by.casefold()
     senders = {by, by.rpartition(":")[2]}
-    words = [_of_tenant(tenant), _of_kind(text.kind), _of_run(n), *map(_of_sender, senders)]
-    return " ".join([*words, _of_talk(text.talk)] if text.talk else words)
+    words = [_tenant_word(tenant), _kind_word(text.kind), _run_word(n), *map(_sender_word, senders)]
+    return " ".join([*words, _conversation_word(text.talk)] if text.talk else words)
 
 
-def _of_tenant(tenant: str) -> str:
-    return "t" + _spelt(tenant)
+def _tenant_word(tenant: str) -> str:
+    return "t" + _hex_word(tenant)
 
 
-def _of_kind(kind: str) -> str:
+def _kind_word(kind: str) -> str:
     return "k" + kind
 
 
-def _of_sender(name: str) -> str:
-    return "f" + _spelt(name)
+def _sender_word(name: str) -> str:
+    return "f" + _hex_word(name)
 
 
-def _of_run(n: int) -> str:
+def _run_word(n: int) -> str:
     return f"r{n}"
 
 
-def _of_talk(talk: str) -> str:
-    return "c" + _spelt(talk)
+def _conversation_word(conversation: str) -> str:
+    return "c" + _hex_word(conversation)
 
 
 @lru_cache(maxsize=4096)
-def _spelt(name: str) -> str:
-    """Any name in letters and digits, no two alike."""
+def _hex_word(name: str) -> str:
+    """Return the name as letters and digits; different names stay different."""
     return name.encode("utf-8", "surrogatepass").hex()
 
 
-def mark_read(db: apsw.Connection, mark: ReadMark) -> ReadMark:
+def move_read_mark(db: apsw.Connection, mark: ReadMark) -> ReadMark:
     db.execute(MARK, (mark.tenant, mark.reader, mark.thread_id, mark.sequence, mark.turn, mark.at))
-    [found] = read_marks(db, mark.tenant, mark.reader, [mark.thread_id])
-    return found
+    [stored] = list_read_marks(db, mark.tenant, mark.reader, [mark.thread_id])
+    return stored
 
 
-def read_marks(db: apsw.Connection, tenant: str, reader: str, threads: list[str]) -> list[ReadMark]:
-    names, asked = ReadMark.__struct_fields__, msgspec.json.encode(list(dict.fromkeys(threads)))
+def list_read_marks(
+    db: apsw.Connection, tenant: str, reader: str, threads: list[str]
+) -> list[ReadMark]:
+    names, thread_ids = (
+        ReadMark.__struct_fields__,
+        msgspec.json.encode(list(dict.fromkeys(threads))),
+    )
     rows: list[tuple[Any, ...]] = db.execute(
-        READ_MARKS, (asked.decode(), tenant, reader)
+        READ_MARKS, (thread_ids.decode(), tenant, reader)
     ).fetchall()
     return [ReadMark(**dict(zip(names, row, strict=True))) for row in rows]

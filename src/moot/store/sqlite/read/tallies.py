@@ -1,17 +1,16 @@
-"""What standing agents have done, counted; each query reads so many rows at most."""
+"""Queries for the tallies of standing agents. Each reads a limited number of rows."""
 
 from typing import Any
 
 import apsw
 
-from moot.store.protocol import InboxRow, RunRow
-from moot.store.sqlite.read.queries import inbox_row, run_row
+from moot.store.protocol import InboxRow, RunIndexRow
+from moot.store.sqlite.read.queries import inbox_row_from_columns, run_index_row_from_columns
 from moot.store.tallies import Tally
 
-#: a standing agent's newest runs; what others began is left out of them, and counts all the same
-#: for how many are looked at
+#: a standing agent's newest runs; child runs are left out later, but count towards ``:most``
 _NEWEST = f"""
-SELECT n, {", ".join(RunRow.__struct_fields__)}
+SELECT n, {", ".join(RunIndexRow.__struct_fields__)}
 FROM runs INDEXED BY runs_member WHERE member = :member AND tenant = :tenant
   AND created_at >= :since
 ORDER BY created_at DESC, n DESC LIMIT :most
@@ -36,20 +35,24 @@ WHERE r.member = :member ORDER BY asked.number
 """
 
 
-def tally(db: apsw.Connection, tenant: str, member: str, since: int, most: int) -> list[Tally]:
+def count_member_runs(
+    db: apsw.Connection, tenant: str, member: str, since: int, most: int
+) -> list[Tally]:
     values = {"tenant": tenant, "member": member, "since": since, "most": most}
-    found: list[Any] = db.execute(TALLY, values).fetchall()
-    return [Tally(*row) for row in found]
+    rows: list[Any] = db.execute(TALLY, values).fetchall()
+    return [Tally(*row) for row in rows]
 
 
-def newest_runs(db: apsw.Connection, tenant: str, member: str, most: int) -> list[RunRow]:
+def list_newest_runs(db: apsw.Connection, tenant: str, member: str, most: int) -> list[RunIndexRow]:
     values: dict[str, Any] = {"tenant": tenant, "member": member, "since": 0, "most": most}
-    return [run_row(row[2:]) for row in db.execute(NEWEST_RUNS, values).fetchall()]
+    return [
+        run_index_row_from_columns(row[2:]) for row in db.execute(NEWEST_RUNS, values).fetchall()
+    ]
 
 
-def asked_by(
+def list_member_questions(
     db: apsw.Connection, tenant: str, member: str, most: int
 ) -> list[tuple[int, InboxRow]]:
     values: dict[str, Any] = {"tenant": tenant, "member": member, "most": most}
-    found: list[Any] = db.execute(ASKED_BY, values).fetchall()
-    return [(row[0], inbox_row(row[2:])) for row in found]
+    rows: list[Any] = db.execute(ASKED_BY, values).fetchall()
+    return [(row[0], inbox_row_from_columns(row[2:])) for row in rows]

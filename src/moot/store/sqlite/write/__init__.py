@@ -1,1 +1,1 @@
-"""write."""
+"""The write side of the SQLite store: one thread, one connection, group commits."""

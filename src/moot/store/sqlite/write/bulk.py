@@ -1,4 +1,4 @@
-"""Many rows in one step of SQLite.
+"""Statements that handle many rows in one step of SQLite.
 
 Each step gives up the interpreter lock and must win it back from a busy event loop, so one
 statement of 256 rows costs a hundredth of 256 statements of one row.
@@ -8,30 +8,30 @@ from typing import Any
 
 import apsw
 
-LARGEST = 512
+MOST_ROWS = 512
 
 
-class Bulk:
-    """A statement with the mark ``{rows}``, run for many rows at once.
+class BulkStatement:
+    """A statement with the placeholder ``{rows}``, run for many rows at once.
 
-    It exists for each power of two of rows, so that the statement cache holds all of them; rows
-    that are left over are bound to NULL, and the statement must ignore them.
+    There is one version for each power of two of rows, so that the statement cache holds all of
+    them. Unused rows are bound to NULL, and the statement must ignore those.
     """
 
     def __init__(self, sql: str, columns: int) -> None:
         self._columns = columns
         row = f"({','.join('?' * columns)})"
-        sizes = [1 << power for power in range(LARGEST.bit_length())]
+        sizes = [1 << power for power in range(MOST_ROWS.bit_length())]
         self.sql = {size: sql.format(rows=",".join([row] * size)) for size in sizes}
 
     def run(self, db: apsw.Connection, values: list[Any]) -> None:
-        """``values`` holds the rows one after the other, without a bracket around each."""
-        step = LARGEST * self._columns
+        """Run the statement for all rows. ``values`` is one flat list of their columns."""
+        step = MOST_ROWS * self._columns
         for start in range(0, len(values), step):
             self._run(db, values[start : start + step])
 
     def rows(self, db: apsw.Connection, values: list[Any]) -> list[tuple[Any, ...]]:
-        """What the statement finds for at most LARGEST rows."""
+        """Return the result for at most MOST_ROWS rows."""
         return list(db.execute(*self._sized(values)))
 
     def _run(self, db: apsw.Connection, values: list[Any]) -> None:

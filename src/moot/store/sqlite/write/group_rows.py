@@ -1,4 +1,4 @@
-"""What many batches come to: the rows of one transaction, each run's last word only."""
+"""Collect the rows of many batches for one transaction, only the last for each run."""
 
 from typing import Any
 
@@ -9,12 +9,13 @@ from msgspec.structs import astuple
 
 from moot.core.errors import Conflict, SequenceConflict
 from moot.core.errors.triggers import Overtaken
-from moot.store.hash_chain import link, place
-from moot.store.protocol import Append, Batch, EffectRow, InboxRow, Note, Receipt, RunRow
+from moot.store.hash_chain import chain_scope, hash_event
+from moot.store.memory_entries import MemoryRow
+from moot.store.protocol import Append, Batch, EffectRow, InboxRow, Receipt, RunIndexRow
 from moot.store.sqlite import memory_entries
 from moot.store.sqlite.write import statements
-from moot.store.sqlite.write.heads import Head, Heads
-from moot.store.sqlite.write.records import Standing
+from moot.store.sqlite.write.heads import LogHead, LogHeads
+from moot.store.sqlite.write.records import RecordChanges
 
 ReceiptKey = tuple[str, str, str]
 
@@ -25,17 +26,17 @@ def receipt_key(receipt: Receipt) -> ReceiptKey:
     return receipt.tenant, receipt.operation, receipt.key
 
 
-class Group:
-    """Batches are added one by one; a batch in conflict is left out whole."""
+class BatchGroup:
+    """The rows of batches added one by one. A batch in conflict is left out completely."""
 
-    def __init__(self, heads: Heads, standing: Standing) -> None:
+    def __init__(self, heads: LogHeads, records: RecordChanges) -> None:
         self._heads = heads
-        self._standing = standing
+        self._records = records
         self.taken: set[ReceiptKey] = set()
-        self.touched: dict[str, Head] = {}
+        self.touched: dict[str, LogHead] = {}
         self._events: list[Any] = []
-        self._runs: dict[int, RunRow] = {}
-        self._work: dict[int, tuple[Head, int | None]] = {}
+        self._runs: dict[int, RunIndexRow] = {}
+        self._work: dict[int, tuple[LogHead, int | None]] = {}
         self._snapshots: dict[int, tuple[int, int, bytes]] = {}
         self._inbox: dict[int, tuple[str, list[InboxRow]]] = {}
         self._messages: list[Any] = []
@@ -45,17 +46,17 @@ class Group:
         self._artifacts: dict[tuple[str, str, str], bytes] = {}
         self._unsealed: dict[tuple[str, str], None] = {}
         self._sealed: dict[tuple[str, str], dict[str, bytes | None]] = {}
-        self._notes: list[Note] = []
+        self._memory_rows: list[MemoryRow] = []
         self._inboxes: dict[str, None] = {}
 
     def add(self, batch: Batch) -> Conflict | None:
-        """Takes all of the batch, or says why none of it."""
+        """Add the whole batch, or return the error that excludes it."""
         conflict = self._conflict(batch)
         if conflict is not None:
             return SequenceConflict(conflict)
-        if (changed := self._standing.overtaken(batch)) is not None:
-            return Overtaken(changed)
-        self._standing.add(batch)
+        if (outdated := self._records.find_outdated(batch)) is not None:
+            return Overtaken(outdated)
+        self._records.add(batch)
         for append in batch.appends:
             self._append(append)
         self.index(batch.effects)
@@ -63,16 +64,16 @@ class Group:
             self.taken.add(receipt_key(batch.receipt))
             self._receipts.append(batch.receipt)
         for artifact in batch.artifacts:
-            where = artifact.tenant, artifact.run_id, artifact.artifact_id
-            self._artifacts[where] = artifact.body
+            place = artifact.tenant, artifact.run_id, artifact.artifact_id
+            self._artifacts[place] = artifact.body
         if batch.sealed or batch.unseal:
             self._seal(batch)
-        self._notes += batch.notes
+        self._memory_rows += batch.notes
         self._inboxes |= dict.fromkeys(batch.inboxes)
         return None
 
     def _conflict(self, batch: Batch) -> str | None:
-        """The run that is not where the batch expects it; '' when it is only the receipt."""
+        """Return the run whose log the batch does not continue; '' for a taken receipt alone."""
         appends = batch.appends
         for append in appends:
             head = self._heads.get(append.run_id)
@@ -92,16 +93,21 @@ class Group:
         tenant, run_id = append.tenant, append.run_id
         head = self._heads.get(run_id) or self._heads.create(run_id, tenant)
         self.touched[run_id] = head
-        n, sequence, last, where = head.n, head.next_sequence, head.hash, place(tenant, run_id)
+        n, sequence, last, scope = (
+            head.n,
+            head.next_sequence,
+            head.hash,
+            chain_scope(tenant, run_id),
+        )
         for body in append.events:
-            last = link(last, where, sequence, body)
+            last = hash_event(last, scope, sequence, body)
             self._events += (n, sequence, last, body)
             sequence += 1
         head.next_sequence, head.hash = sequence, last
         self.derive(head, append)
 
-    def derive(self, head: Head, append: Append) -> None:
-        """The run's derived rows; those of earlier batches are overtaken."""
+    def derive(self, head: LogHead, append: Append) -> None:
+        """Take the run's derived rows; they replace those of earlier batches."""
         if append.row is not None:
             self._runs[head.n] = append.row
         if append.work is not UNSET:
@@ -118,15 +124,15 @@ class Group:
 
     @property
     def texts(self) -> int:
-        """How many events there are to be indexed."""
+        """The number of events to index."""
         return len(self._texts) // 4
 
     def index(self, effects: list[EffectRow]) -> None:
         for effect in effects:
-            where = effect.tenant, effect.run_id, effect.invocation_id
-            known = self._effects.get(where)
-            if known is None or effect.sequence >= known.sequence:
-                self._effects[where] = effect
+            place = effect.tenant, effect.run_id, effect.invocation_id
+            indexed = self._effects.get(place)
+            if indexed is None or effect.sequence >= indexed.sequence:
+                self._effects[place] = effect
 
     def _seal(self, batch: Batch) -> None:
         for tenant, run_id, name, value in batch.sealed:
@@ -136,11 +142,11 @@ class Group:
             self._sealed.pop(run, None)
 
     def write(self, db: apsw.Connection) -> None:
-        """Must run inside a transaction."""
+        """Write all rows. The caller must hold a transaction."""
         self._write_log(db)
         self._write_derived(db)
-        self._write_beside(db)
-        self._standing.write(db)
+        self._write_primary(db)
+        self._records.write(db)
 
     def _write_log(self, db: apsw.Connection) -> None:
         heads: list[Any] = []
@@ -170,7 +176,7 @@ class Group:
         statements.PUT_EFFECTS.run(db, effects)
 
     def _write_inbox(self, db: apsw.Connection) -> None:
-        """Rare beside events: questions are put and answered at the pace of people."""
+        """Write inbox rows one by one: they are rare, because people answer them."""
         for n, (tenant, rows) in self._inbox.items():
             db.execute(statements.DROP_INBOX, (n,))
             for row in rows:
@@ -195,19 +201,19 @@ class Group:
         statements.PUT_WORK.run(db, put)
         statements.DROP_WORK.run(db, drop)
 
-    def _write_beside(self, db: apsw.Connection) -> None:
+    def _write_primary(self, db: apsw.Connection) -> None:
         receipts: list[Any] = []
         for receipt in self._receipts:
             receipts += (*receipt_key(receipt), receipt.digest, receipt.status)
             receipts += (_encode(receipt.headers), receipt.body, receipt.created_at)
         statements.ADD_RECEIPTS.run(db, receipts)
         artifacts: list[Any] = []
-        for where, body in self._artifacts.items():
-            artifacts += (*where, body)
+        for place, body in self._artifacts.items():
+            artifacts += (*place, body)
         statements.PUT_ARTIFACTS.run(db, artifacts)
         self._write_sealed(db)
-        for note in self._notes:
-            memory_entries.keep(db, note)
+        for row in self._memory_rows:
+            memory_entries.write_entry(db, row)
 
     def _write_sealed(self, db: apsw.Connection) -> None:
         put: list[Any] = []

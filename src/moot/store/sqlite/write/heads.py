@@ -1,4 +1,4 @@
-"""Where each log stands, as the writer knows it: a bounded cache over the table ``heads``."""
+"""The writer's bounded cache of the table ``heads``: length and hash of each log."""
 
 from collections.abc import Iterable
 
@@ -16,8 +16,8 @@ LEFT JOIN work AS w ON w.n = h.n
 _encode = msgspec.json.Encoder().encode
 
 
-class Head:
-    """One log: its number, its owner, its length, its last hash, and when its work is due."""
+class LogHead:
+    """One log's number, tenant, length and last hash, and the due time of its work."""
 
     __slots__ = ("due_at", "hash", "n", "next_sequence", "tenant")
 
@@ -36,41 +36,41 @@ class Head:
         self.due_at = due_at
 
 
-class Heads:
-    """Least recently used out. Only the writer thread touches it."""
+class LogHeads:
+    """A cache that drops the least recently used head. Only the writer thread uses it."""
 
     def __init__(self, db: apsw.Connection, limit: int) -> None:
         self._db = db
         self._limit = limit
-        self._known: dict[str, Head] = {}
+        self._cached: dict[str, LogHead] = {}
         self.last_number: int = db.execute(LAST_NUMBER).get
 
     def load(self, run_ids: Iterable[str]) -> None:
-        """Looks up those that are not known, in one query; what is then unknown does not exist."""
-        asked = {run_id for run_id in run_ids if run_id not in self._known}
-        if asked:
-            for run_id, *columns in self._db.execute(FIND, (_encode(asked).decode(),)):
-                self._known[run_id] = Head(*columns)
+        """Cache the heads of these runs with one query; a head still missing does not exist."""
+        missing = {run_id for run_id in run_ids if run_id not in self._cached}
+        if missing:
+            for run_id, *columns in self._db.execute(FIND, (_encode(missing).decode(),)):
+                self._cached[run_id] = LogHead(*columns)
 
-    def get(self, run_id: str) -> Head | None:
-        head = self._known.pop(run_id, None)
+    def get(self, run_id: str) -> LogHead | None:
+        head = self._cached.pop(run_id, None)
         if head is not None:
-            self._known[run_id] = head
+            self._cached[run_id] = head
         return head
 
-    def create(self, run_id: str, tenant: str) -> Head:
+    def create(self, run_id: str, tenant: str) -> LogHead:
         self.last_number += 1
-        head = self._known[run_id] = Head(self.last_number, tenant)
+        head = self._cached[run_id] = LogHead(self.last_number, tenant)
         return head
 
     def forget(self, run_ids: Iterable[str]) -> None:
         for run_id in run_ids:
-            self._known.pop(run_id, None)
+            self._cached.pop(run_id, None)
 
     def clear(self) -> None:
-        self._known.clear()
+        self._cached.clear()
 
     def trim(self) -> None:
-        excess = len(self._known) - self._limit
+        excess = len(self._cached) - self._limit
         if excess > 0:
-            self.forget([run_id for run_id, _ in zip(self._known, range(excess), strict=False)])
+            self.forget([run_id for run_id, _ in zip(self._cached, range(excess), strict=False)])

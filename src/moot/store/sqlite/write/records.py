@@ -1,4 +1,4 @@
-"""Records, ledgers and deliveries as one group of batches changes them."""
+"""Collect and write the changes of records, ledgers and deliveries in one group."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ import msgspec
 from msgspec.structs import astuple
 
 from moot.store.protocol import Batch
-from moot.store.records import Delivery, Guard, Ledger, Record
+from moot.store.records import Delivery, Guard, LedgerRow, Record
 
-Place = tuple[str, str, str]
+RecordPlace = tuple[str, str, str]
 
 RECORD_REVISION = """
 SELECT id FROM records WHERE tenant = ? AND kind = ? AND name = ? ORDER BY id DESC LIMIT 1
@@ -41,47 +41,47 @@ ON CONFLICT (tenant, subscription, key) DO UPDATE SET delivery_id = excluded.del
 """
 DROP_DELIVERY = "DELETE FROM deliveries WHERE tenant = ? AND subscription = ? AND key = ?"
 
-#: a record of this group: its revision is not known before it is written
+#: the revision of a record of this group; the real one is unknown until the record is written
 FRESH = -1
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Standing:
-    """Revisions as they are after the batches that were added so far."""
+class RecordChanges:
+    """Changes of the batches added so far, and the revisions after them."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
-        self._revisions: dict[tuple[str, Place], int] = {}
+        self._revisions: dict[tuple[str, RecordPlace], int] = {}
         self._records: list[Record] = []
-        self._ledgers: dict[Place, Ledger] = {}
-        self._deliveries: dict[Place, Delivery] = {}
+        self._ledgers: dict[RecordPlace, LedgerRow] = {}
+        self._deliveries: dict[RecordPlace, Delivery] = {}
 
-    def overtaken(self, batch: Batch) -> str | None:
-        """The name of what is not as the batch expects it."""
+    def find_outdated(self, batch: Batch) -> str | None:
+        """Return the name of a record whose revision is not the one the batch expects."""
         for guard in batch.guards:
-            if self._revision(RECORD_REVISION, place_of(guard)) != guard.revision:
+            if self._revision(RECORD_REVISION, record_place(guard)) != guard.revision:
                 return guard.name
         for ledger in batch.ledgers:
-            if self._revision(LEDGER_REVISION, place_of(ledger)) + 1 != ledger.revision:
+            if self._revision(LEDGER_REVISION, record_place(ledger)) + 1 != ledger.revision:
                 return ledger.name
         for delivery in batch.deliveries:
-            if self._revision(DELIVERY_REVISION, key_of(delivery)) + 1 != delivery.revision:
+            if self._revision(DELIVERY_REVISION, delivery_place(delivery)) + 1 != delivery.revision:
                 return delivery.delivery_id
         return None
 
     def add(self, batch: Batch) -> None:
         for record in batch.records:
-            self._revisions[RECORD_REVISION, place_of(record)] = FRESH
+            self._revisions[RECORD_REVISION, record_place(record)] = FRESH
             self._records.append(record)
         for ledger in batch.ledgers:
-            place = place_of(ledger)
+            place = record_place(ledger)
             self._revisions[LEDGER_REVISION, place] = 0 if ledger.gone else ledger.revision
             self._ledgers[place] = ledger
         for delivery in batch.deliveries:
-            key = key_of(delivery)
-            self._revisions[DELIVERY_REVISION, key] = 0 if delivery.gone else delivery.revision
-            self._deliveries[key] = delivery
+            place = delivery_place(delivery)
+            self._revisions[DELIVERY_REVISION, place] = 0 if delivery.gone else delivery.revision
+            self._deliveries[place] = delivery
 
     def write(self, db: apsw.Connection) -> None:
         for record in self._records:
@@ -91,28 +91,28 @@ class Standing:
                 db.execute(DROP_LEDGER, place)
             else:
                 db.execute(PUT_LEDGER, (*place, ledger.revision, ledger.body, ledger.due_at))
-        for key, delivery in self._deliveries.items():
+        for place, delivery in self._deliveries.items():
             if delivery.gone:
-                db.execute(DROP_DELIVERY, key)
+                db.execute(DROP_DELIVERY, place)
             else:
                 db.execute(PUT_DELIVERY, _columns(delivery))
 
-    def _revision(self, sql: str, place: Place) -> int:
-        known = self._revisions.get((sql, place))
-        if known is None:
-            known = self._revisions[sql, place] = int(self._db.execute(sql, place).get or 0)
-        return known
+    def _revision(self, sql: str, place: RecordPlace) -> int:
+        revision = self._revisions.get((sql, place))
+        if revision is None:
+            revision = self._revisions[sql, place] = int(self._db.execute(sql, place).get or 0)
+        return revision
 
 
 def put_record(db: apsw.Connection, record: Record) -> None:
     db.execute(PUT_RECORD, astuple(record)[:-1])
 
 
-def place_of(named: Guard | Record | Ledger) -> Place:
-    return named.tenant, named.kind, named.name
+def record_place(record: Guard | Record | LedgerRow) -> RecordPlace:
+    return record.tenant, record.kind, record.name
 
 
-def key_of(delivery: Delivery) -> Place:
+def delivery_place(delivery: Delivery) -> RecordPlace:
     return delivery.tenant, delivery.subscription, delivery.key
 
 

@@ -1,7 +1,7 @@
-"""The index of words, which trails the log: a commit only notes what is to be indexed.
+"""Update the search index in chunks. It trails the log: a commit only queues texts.
 
-An index that is written with every commit makes a lone turn three times as long; in larger pieces
-it costs a fraction (bench/README.md). A search lets it catch up first.
+Indexing within each commit would make a lone turn three times as slow; chunks cost a fraction of
+that (bench/README.md). A search waits until the index has caught up.
 """
 
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ from typing import Any
 
 import apsw
 
-from moot.core.search.indexed_text import texts_of
-from moot.core.text.words import plain
-from moot.store.sqlite.read.search import marks
-from moot.store.sqlite.write.bulk import Bulk
+from moot.core.search.indexed_text import texts_from_bytes
+from moot.core.text.words import index_text
+from moot.store.sqlite.read.search import index_marks
+from moot.store.sqlite.write.bulk import BulkStatement
 from moot.store.sqlite.write.transaction import transaction
 
-#: events that are indexed at a time; nobody's commit waits for more
+#: events that are indexed at a time; a commit waits for one chunk at most
 CHUNK = 256
-#: texts of one millisecond that have places of their own
+#: row ids that are reserved for the texts of one millisecond
 SLOTS = 64
 
 WAITING = "SELECT count(*) FROM text_queue"
@@ -31,14 +31,14 @@ LEFT JOIN events AS e ON e.n = q.n AND e.sequence = q.sequence
 ORDER BY q.at, q.n, q.sequence LIMIT ?
 """
 DONE = "DELETE FROM text_queue WHERE (at, n, sequence) <= (?, ?, ?)"
-ADD_PLACES = Bulk(
+ADD_PLACES = BulkStatement(
     """
     INSERT INTO text_places (id, n, sequence, part, source)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
     """,
     5,
 )
-ADD_TEXTS = Bulk(
+ADD_TEXTS = BulkStatement(
     """
     INSERT INTO texts (rowid, text, marks)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
@@ -57,54 +57,57 @@ def _unsynced(db: apsw.Connection) -> Iterator[None]:
 
 
 #: time, log, sequence, source, tenant, event
-Row = tuple[Any, ...]
+QueuedText = tuple[Any, ...]
 
 
-class Indexer:
-    """Only the writer thread touches it; ``waiting`` may be looked at from anywhere."""
+class SearchIndexer:
+    """Writes the index. Only the writer thread uses it; any thread may read ``waiting``."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
         self.waiting = 0
-        #: the highest place that is taken
+        #: the highest place in use
         self._last: int | None = None
-        self.look()
+        self.reload()
 
-    def look(self) -> None:
-        """How things stand on disk."""
+    def reload(self) -> None:
+        """Read the number of queued texts and the highest place from disk."""
         self.waiting = self._db.execute(WAITING).get
         self._last = self._db.execute(LAST).get
-        #: the time and the place of the text before
+        #: time and place of the previous text
         self._before = (2**62, 0)
 
-    def step(self) -> None:
-        """The oldest of what waits, in a transaction of its own. It goes to disk with the next
-        commit of the log, and until then a crash loses nothing that is not noted."""
+    def index_chunk(self) -> None:
+        """Index the oldest queued texts in a transaction of their own.
+
+        The next commit of the log syncs it. A crash before that loses nothing, because the texts
+        are still queued.
+        """
         try:
             with _unsynced(self._db), transaction(self._db):
-                rows: list[Row] = self._db.execute(NEXT, (CHUNK,)).fetchall()
+                rows: list[QueuedText] = self._db.execute(NEXT, (CHUNK,)).fetchall()
                 if rows:
                     self._add(rows)
                     self._db.execute(DONE, rows[-1][:3])
             self.waiting = self.waiting - len(rows) if rows else 0
         except BaseException:
-            self.look()
+            self.reload()
             raise
 
-    def _add(self, rows: list[Row]) -> None:
+    def _add(self, rows: list[QueuedText]) -> None:
         places: list[object] = []
         words: list[object] = []
         for at, n, sequence, source, tenant, body in rows:
-            for part, text in enumerate(texts_of(body) if body is not None else ()):
-                place = self._place(at)
+            for part, text in enumerate(texts_from_bytes(body) if body is not None else ()):
+                place = self._free_place(at)
                 places += (place, n, sequence, part, source)
-                words += (place, plain(text.text), marks(tenant, n, text))
+                words += (place, index_text(text.text), index_marks(tenant, n, text))
         ADD_PLACES.run(self._db, places)
         ADD_TEXTS.run(self._db, words)
         self._last = self._db.execute(LAST).get
 
-    def _place(self, at: int) -> int:
-        """The first free one of its time; texts come in the order of their time."""
+    def _free_place(self, at: int) -> int:
+        """Return the first free place for this time; texts come in the order of their time."""
         place = at * SLOTS
         if at >= self._before[0]:
             place = max(place, self._before[1] + 1)

@@ -1,8 +1,8 @@
-"""The statements of the writer. ``{rows}`` is filled with question marks, never with values."""
+"""SQL of the writer. ``{rows}`` is filled with question marks, never with values."""
 
-from moot.store.sqlite.write.bulk import Bulk
+from moot.store.sqlite.write.bulk import BulkStatement
 
-PUT_HEADS = Bulk(
+PUT_HEADS = BulkStatement(
     """
     INSERT INTO heads (n, tenant, run_id, next_sequence, hash)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
@@ -10,14 +10,14 @@ PUT_HEADS = Bulk(
     """,
     5,
 )
-ADD_EVENTS = Bulk(
+ADD_EVENTS = BulkStatement(
     """
     INSERT INTO events (n, sequence, hash, body)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
     """,
     4,
 )
-PUT_RUNS = Bulk(
+PUT_RUNS = BulkStatement(
     """
     INSERT INTO runs (n, tenant, run_id, workflow_id, status, created_at, updated_at, ended_at,
                       parent_run, scope_id, agent_id, error_code, next_sequence,
@@ -36,7 +36,7 @@ PUT_RUNS = Bulk(
     """,
     21,
 )
-PUT_WORK = Bulk(
+PUT_WORK = BulkStatement(
     """
     INSERT INTO work (n, due_at)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
@@ -44,8 +44,8 @@ PUT_WORK = Bulk(
     """,
     2,
 )
-DROP_WORK = Bulk("DELETE FROM work WHERE n IN (VALUES {rows})", 1)
-PUT_SNAPSHOTS = Bulk(
+DROP_WORK = BulkStatement("DELETE FROM work WHERE n IN (VALUES {rows})", 1)
+PUT_SNAPSHOTS = BulkStatement(
     """
     INSERT INTO snapshots (n, fold_version, next_sequence, state)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
@@ -54,7 +54,7 @@ PUT_SNAPSHOTS = Bulk(
     """,
     4,
 )
-PUT_MESSAGES = Bulk(
+PUT_MESSAGES = BulkStatement(
     """
     INSERT INTO messages (n, message_id, sequence)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
@@ -62,14 +62,14 @@ PUT_MESSAGES = Bulk(
     """,
     3,
 )
-ADD_TEXTS = Bulk(
+ADD_TEXTS = BulkStatement(
     """
     INSERT INTO text_queue (at, n, sequence, source)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
     """,
     4,
 )
-PUT_EFFECTS = Bulk(
+PUT_EFFECTS = BulkStatement(
     """
     INSERT INTO effects (tenant, invocation_id, run_id, sequence, finished, day, tokens, money,
                          member)
@@ -81,14 +81,14 @@ PUT_EFFECTS = Bulk(
     """,
     9,
 )
-ADD_RECEIPTS = Bulk(
+ADD_RECEIPTS = BulkStatement(
     """
     INSERT INTO receipts (tenant, operation, key, digest, status, headers, body, created_at)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
     """,
     8,
 )
-PUT_ARTIFACTS = Bulk(
+PUT_ARTIFACTS = BulkStatement(
     """
     INSERT INTO artifacts (tenant, run_id, artifact_id, body)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
@@ -96,7 +96,7 @@ PUT_ARTIFACTS = Bulk(
     """,
     4,
 )
-SEAL = Bulk(
+SEAL = BulkStatement(
     """
     INSERT INTO sealed (tenant, run_id, name, value)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
@@ -104,8 +104,10 @@ SEAL = Bulk(
     """,
     4,
 )
-FORGET_SEALED = Bulk("DELETE FROM sealed WHERE (tenant, run_id, name) IN (VALUES {rows})", 3)
-UNSEAL = Bulk("DELETE FROM sealed WHERE (tenant, run_id) IN (VALUES {rows})", 2)
+FORGET_SEALED = BulkStatement(
+    "DELETE FROM sealed WHERE (tenant, run_id, name) IN (VALUES {rows})", 3
+)
+UNSEAL = BulkStatement("DELETE FROM sealed WHERE (tenant, run_id) IN (VALUES {rows})", 2)
 
 TAKEN_RECEIPTS = """
 SELECT r.tenant, r.operation, r.key FROM json_each(?) AS asked

@@ -1,4 +1,4 @@
-"""One transaction on a write connection."""
+"""Transactions on a write connection."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import apsw
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """All of the block or nothing. Leaves the connection usable whatever happens."""
+    """Commit the whole block or nothing. The connection stays usable after a failure."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,0 +1,137 @@
+"""The origin of a run: its parent, its trace and its trigger.
+
+The host stores what a caller says about a trace and a parent. It decides neither who owns the run
+nor who may see it. A parent's depth and tree size can only lower the run's limits.
+"""
+
+from typing import Any
+
+from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.schedules.views import times_view
+from moot.core import trace
+from moot.core.errors import MootError, NotFound, Unavailable
+from moot.core.errors.schedules import ScheduleRefused
+from moot.core.events import decode
+from moot.core.state.initiation import RUN_INITIATED
+from moot.core.state.run import Run
+from moot.core.workflows import peer_ids
+from moot.engine.host import Host
+from moot.triggers.inbound.items import INBOUND_SOURCES
+from moot.triggers.schedules import records
+
+TRACEPARENT, TRACESTATE = b"traceparent", b"tracestate"
+
+#: Events that describe the start: start, initiation, delivery.
+FIRST_EVENTS = 3
+#: Fields of a schedule that describe its times.
+SCHEDULE_TIMES = ("kind", "words", "cronExpr", "intervalSeconds", "at", "timezone")
+
+
+def origin_from_headers(request: Request) -> dict[str, Any]:
+    """Return the origin in the request's headers, as fields of the start command."""
+    fields: dict[str, Any] = {"trace": _trace_from_headers(request)}
+    origin = peer_ids.parse_origin(request.header(peer_ids.HEADER))
+    if origin is None:
+        return fields
+    is_remote = origin.host_id != request.services.host.peers.host_id
+    named = origin.event_id is not None
+    return fields | {
+        "origin": origin,
+        "cause": origin.event_id,
+        "cause_host": origin.host_id if is_remote and named else None,
+        "depth": origin.depth,
+        "tree": origin.tree,
+    }
+
+
+def _trace_from_headers(request: Request) -> trace.Trace | None:
+    """Return the trace.
+
+    Two ``traceparent`` headers count as none; ``tracestate`` may come in parts.
+    """
+    headers = request.scope["headers"]
+    places = [value for name, value in headers if name == TRACEPARENT]
+    states = [value for name, value in headers if name == TRACESTATE]
+    if len(places) != 1:
+        return None
+    return trace.parse_trace(places[0].decode("latin-1"), b",".join(states).decode("latin-1"))
+
+
+async def read_ancestry(request: Request) -> Reply:
+    host = request.services.host
+    run = (await host.view(request.caller.tenant, request.params["run_id"])).run
+    parent = _remote_parent(host, run) if run.origin is not None else await _local_parent(host, run)
+    return Reply({"runId": run.run_id, "hostId": host.peers.host_id, "parent": parent})
+
+
+def _remote_parent(host: Host, run: Run) -> dict[str, Any]:
+    recorded = run.origin or {}
+    parent = {"runId": recorded["runId"], "hostId": recorded["hostId"], "cause": recorded["cause"]}
+    if recorded["hostId"] != host.peers.host_id:
+        parent["wellKnownUrl"] = recorded["wellKnownUrl"]
+    return parent
+
+
+async def _local_parent(host: Host, run: Run) -> dict[str, Any] | None:
+    if run.parent_run is None:
+        return None
+    cause = "core.subWorkflow"
+    try:
+        flow = (await host.view(run.tenant, run.parent_run)).flow
+    except Unavailable:
+        raise
+    except MootError:  # the parent's log is gone; the parent is still known
+        flow = None
+    node = flow.nodes.get(run.parent_node or "") if flow is not None else None
+    if node is not None and node.type.dispatches:
+        cause = "core.dispatch"
+    return {"runId": run.parent_run, "hostId": host.peers.host_id, "cause": cause}
+
+
+async def describe_start(request: Request, run_id: str) -> dict[str, Any]:
+    """Return who started a run and why, from the first events of its log.
+
+    The log keeps names as they were. The result is empty for a run that a person started without a
+    standing agent.
+    """
+    rows = await request.services.store.read(request.caller.tenant, run_id, -1, FIRST_EVENTS)
+    events = [decode(row) for row in rows]
+    if not events:
+        return {}
+    trigger = events[0].payload.get("trigger") or {}
+    member: dict[str, Any] = {}
+    for event in events[1:]:
+        if event.type == RUN_INITIATED:
+            member = {name: event.payload[name] for name in ("rosterId", "persona")}
+            member["source"] = event.payload["triggerSource"]
+    if not member and not trigger:
+        return {}
+    return {"source": trigger.get("source"), **member, **await _describe_trigger(request, trigger)}
+
+
+async def _describe_trigger(request: Request, trigger: dict[str, Any]) -> dict[str, Any]:
+    """Return the item or the slot that started the run, and its queue or schedule."""
+    triggers, tenant = request.services.triggers, request.caller.tenant
+    source = trigger.get("source")
+    if source in INBOUND_SOURCES:
+        subscription = await triggers.subscriptions.find(tenant, str(trigger["subscriptionId"]))
+        queue = subscription.it.queue if subscription is not None else None
+        return {"itemId": trigger["deliveryId"], **({"queue": queue} if queue else {})}
+    if source != records.SCHEDULE_SOURCE:
+        return {}
+    name = str(trigger["schedule"]["scheduleId"])
+    schedule = {"scheduleId": name, "slot": trigger["schedule"]["slot"]}
+    try:
+        view = times_view((await triggers.schedules.find(tenant, name)).plan.spec, [])
+    except (NotFound, ScheduleRefused):
+        return schedule  # removed since, or in an unknown zone
+    return {**schedule, "times": {key: view[key] for key in SCHEDULE_TIMES if key in view}}
+
+
+ANCESTRY_ENDPOINTS = (
+    Endpoint(
+        method="GET", path="/v1/runs/{run_id}/ancestry", call=read_ancestry, scope="runs:read",
+        summary="Read which run has started this one", answer="run-ancestry-response",
+        errors=(404,),
+    ),
+)  # fmt: skip

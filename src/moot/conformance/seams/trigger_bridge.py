@@ -1,0 +1,233 @@
+"""Seams ``trigger-bridge/*``: deliver and ingest through real deliveries."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from moot.api.http.request import Reply, Request, encode
+from moot.api.triggers.views import attempt_payload, delivery_view
+from moot.conformance.seams.sources import create_minute_schedule, exhaust_schedule, reach_next_slot
+from moot.core.errors import BadRequest
+from moot.core.events import decode, iso
+from moot.core.ids import derived_id
+from moot.core.triggers.subscriptions import (
+    DELIVERY_ATTEMPTED,
+    Arrival,
+    RetryPolicy,
+    SubscriptionSource,
+    TriggerSubscription,
+    VerificationMode,
+    dedup_key,
+    visible_headers,
+)
+from moot.net.outbound import CallFailed, TargetRefused
+from moot.store.records import Delivery, DeliveryFilter
+from moot.triggers.inbound.items import INBOUND_SOURCES
+from moot.triggers.inbound.versions import SubscriptionVersion
+from moot.triggers.schedules import records
+
+#: Deliveries in one log.
+MOST_ROWS = 200
+WORKFLOW = "conformance-seam-trigger"
+#: A workflow that does not exist.
+MISSING = "conformance-seam-missing"
+FLOW: dict[str, Any] = {
+    "id": WORKFLOW, "name": WORKFLOW, "version": "1.0", "edges": [], "triggers": [],
+    "nodes": [{"id": "a", "typeId": "core.noop", "name": "a", "position": {"x": 0, "y": 0},
+               "config": {}, "inputs": {}}],
+    "variables": [], "metadata": {}, "settings": {},
+}  # fmt: skip
+UNSERVED: dict[str, Any] = {
+    **FLOW, "id": "conformance-seam-unserved", "name": "conformance-seam-unserved",
+    "nodes": [{**FLOW["nodes"][0], "typeId": "moot.agent",
+               "config": {"agent": "conformance-nobody", "prompt": "Are you there?"}}],
+}  # fmt: skip
+
+
+class DeliverTrigger(Struct, frozen=True, rename="camel"):
+    scenario: Literal["deliver", "dedup", "exhaust"]
+    dedup_key: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
+    source: str = "webhook"
+
+
+class IngestVerification(Struct, frozen=True):
+    mode: VerificationMode = "required"
+
+
+class IngestedWebhook(Struct, frozen=True):
+    method: Literal["POST", "PUT", "PATCH"] = "POST"
+    headers: dict[str, str] = {}
+    body: Any = None
+
+
+class IngestTrigger(Struct, frozen=True, rename="camel"):
+    source: str = "webhook"
+    verification: IngestVerification = IngestVerification()
+    attachment_url: str | None = None
+    webhook: IngestedWebhook = IngestedWebhook()
+
+
+async def deliver_trigger(request: Request) -> Reply:
+    """Deliver as the scenario says.
+
+    ``exhaust`` delivers once to a missing workflow. A ``dedupKey`` names a delivery that happens
+    once for all calls.
+    """
+    body = await request.read(DeliverTrigger)
+    exhaust = body.scenario == "exhaust"
+    if body.source == records.SCHEDULE_SOURCE:
+        return await _delivery_reply(request, [await _deliver_by_schedule(request, body.scenario)])
+    named = None if exhaust else body.dedup_key
+    record = await _ensure_subscription(
+        request, body.source, MISSING if exhaust else WORKFLOW, named
+    )
+    key = named or dedup_key(record.it.subscription_id, request.services.clock.new_id(""))
+    rows = []
+    for _ in range(2 if body.scenario == "dedup" else 1):
+        arrival = Arrival(content=_trigger_content(body.source, IngestedWebhook()), verified=True)
+        handed = await request.services.triggers.deliveries.take(record, arrival, key)
+        rows.append(handed.delivery)
+    return await _delivery_reply(request, rows)
+
+
+async def _delivery_reply(request: Request, rows: list[Delivery]) -> Reply:
+    answer: dict[str, Any] = {
+        "outcome": rows[0].attempts[-1].outcome,
+        "subscriptionId": rows[0].subscription,
+    }
+    if rows[0].run_id is not None:
+        answer["runId"] = rows[0].run_id
+    counts = await request.services.store.delivery_counts(rows[0].tenant, rows[0].subscription)
+    return Reply({**answer, "deliveredCount": counts.get("delivered", 0)})
+
+
+async def read_last_exhausted_log(request: Request) -> list[dict[str, Any]]:
+    """Return the log of the subscription whose delivery was given up last, or nothing."""
+    rows, _ = await request.services.store.deliveries(
+        request.caller.tenant, DeliveryFilter(states=("dead",)), None, MOST_ROWS
+    )
+    # a schedule's delivery has the time of its slot
+    last = max(rows, key=lambda row: row.updated_at, default=None)
+    return await read_subscription_log(request, last.subscription) if last else []
+
+
+async def read_subscription_log(request: Request, name: str) -> list[dict[str, Any]]:
+    """Return state changes and newest deliveries of a subscription as events of a log."""
+    triggers, tenant = request.services.triggers, request.caller.tenant
+    record = await triggers.listening.must_find(tenant, name)
+    rows, _ = await request.services.store.deliveries(
+        tenant, DeliveryFilter(subscription=name), None, MOST_ROWS
+    )
+    changes = await triggers.listening.changes(record)
+    changed = [{**each, "at": iso(each["at"] * 1000)} for each in changes]
+    tried = [each for row in rows for each in _attempt_events(row)]
+    in_order = sorted([*changed, *tried], key=lambda each: str(each["at"]))
+    return [
+        {
+            "eventId": each["eventId"],
+            "runId": name,
+            "sequence": number,
+            "type": each["type"],
+            "timestamp": each["at"],
+            "payload": each["payload"],
+        }
+        for number, each in enumerate(in_order)
+    ]
+
+
+def _attempt_events(row: Delivery) -> list[dict[str, Any]]:
+    """Return attempts as events, none earlier than the one it repeats."""
+    events: list[dict[str, Any]] = []
+    for each in delivery_view(row)["attempts"]:
+        if "payload" in each:
+            at = max(str(each["at"]), events[-1]["at"] if events else "")
+            events.append({**each, "at": at})
+    return events
+
+
+async def _deliver_by_schedule(request: Request, scenario: str) -> Delivery:
+    """Deliver a slot.
+
+    Looking twice does not repeat it. ``exhaust`` uses a workflow whose agent is missing.
+    """
+    flow = UNSERVED if scenario == "exhaust" else FLOW
+    await request.services.host.flows.register(request.caller.tenant, encode(flow))
+    if scenario == "exhaust":
+        return await exhaust_schedule(request, flow["id"])
+    case = await create_minute_schedule(request, flow["id"], None)
+    row = await reach_next_slot(request, case, times=2 if scenario == "dedup" else 1)
+    schedules = request.services.triggers.schedules
+    await schedules.remove(case.tenant, case.plan.spec.schedule_id, request.caller.id)
+    return row
+
+
+async def ingest_trigger(request: Request) -> Reply:
+    """Ingest without a signature: with ``required`` it is a dead letter, otherwise a run that knows
+    it is unverified."""
+    body = await request.read(IngestTrigger)
+    services = request.services
+    if body.attachment_url is not None and await _is_refused_target(request, body.attachment_url):
+        return Reply({"triggerEvent": None, "deliveryEvent": None, "ssrfRefused": True})
+    record = await _ensure_subscription(request, body.source, WORKFLOW)
+    if body.verification.mode == "required":
+        row = await services.triggers.deliveries.refuse(record, "It is not signed.")
+        return Reply({"triggerEvent": None, "deliveryEvent": _delivery_event(row) if row else None})
+    content = _trigger_content(body.source, body.webhook)
+    key = dedup_key(record.it.subscription_id, services.clock.new_id(""))
+    arrival = Arrival(content=content, verified=False)
+    row = (await services.triggers.deliveries.take(record, arrival, key)).delivery
+    log = await services.store.read(record.tenant, row.run_id or "", -1, 1)
+    return Reply(
+        {"triggerEvent": decode(log[0]).payload["trigger"], "deliveryEvent": _delivery_event(row)}
+    )
+
+
+def _delivery_event(row: Delivery) -> dict[str, Any]:
+    last = len(row.attempts) - 1
+    return {
+        "type": DELIVERY_ATTEMPTED,
+        "eventId": row.attempts[last].event_id,
+        "payload": attempt_payload(row, row.attempts[last], last),
+    }
+
+
+def _trigger_content(source: str, webhook: IngestedWebhook) -> dict[str, Any]:
+    if source == "queue":
+        return {"body": webhook.body}
+    headers = visible_headers(webhook.headers.items())
+    return {"method": webhook.method, "headers": headers, "body": webhook.body}
+
+
+async def _ensure_subscription(
+    request: Request, source: str, workflow_id: str, named: str | None = None
+) -> SubscriptionVersion:
+    """Return a new subscription, or the one with this name."""
+    services, tenant = request.services, request.caller.tenant
+    if source not in INBOUND_SOURCES:
+        raise BadRequest(f"{source[:32]} is none of {', '.join(INBOUND_SOURCES)}.", field="source")
+    kind: SubscriptionSource = "queue" if source == "queue" else "webhook"
+    await services.host.flows.register(tenant, encode(FLOW))
+    name = services.clock.new_id("sub_")
+    if named is not None:
+        name = derived_id("sub_", "named", tenant, source, named)
+    subscription = TriggerSubscription(
+        subscription_id=name,
+        source=kind,
+        workflow_id=workflow_id,
+        owner=request.caller.id,
+        created_at=services.clock.millis(),
+        retry_policy=RetryPolicy(max_attempts=1, backoff="none"),
+    )
+    return await services.triggers.subscriptions.ensure(tenant, subscription, request.caller.id)
+
+
+async def _is_refused_target(request: Request, url: str) -> bool:
+    """Return whether the guard of outgoing calls refuses this address."""
+    net = request.services.triggers.net
+    try:
+        await net.addresses(net.check_url(url))
+    except TargetRefused:
+        return True
+    except CallFailed:
+        return False
+    return False

@@ -1,0 +1,123 @@
+"""Open a conversation: its first turn, its first members and its policy."""
+
+from typing import Any
+
+from moot.core.conversations.turns import conversation_id, new_turn
+from moot.core.events import NewEvent
+from moot.core.state.council_policy import NAMING_MODES, THREAD_MODES
+from moot.core.state.run import Run
+from moot.core.text import mentions
+from moot.core.text.names import is_person
+from moot.core.workflows.flow import FlowNode
+from moot.core.workflows.node_types import ConversationSpec
+
+
+def opened_event(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEvent:
+    """Return the event with the opening turn, which has index 0."""
+    name = conversation_id(run, node.id, run.nodes[node.id].attempt)
+    turn = _opening_turn(run, spec, name, 0 if spec.mock_turns is not None else at)
+    payload: dict[str, Any] = {"conversationId": name, "initialTurn": turn}
+    if spec.owner is not None:
+        payload["agentId"] = spec.owner
+    if spec.participants is not None:
+        payload["participants"] = spec.participants
+    if spec.schema is not None:
+        payload["schema"] = spec.schema
+    payload["capabilities"] = ["multi-turn"]
+    return NewEvent("conversation.opened", payload, node.id)
+
+
+def _opening_turn(run: Run, spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
+    """Return the first turn, by the owner if it is a member, else by the run's person.
+
+    The host never puts words into the mouth of a member that it invites.
+    """
+    starter = run.person if spec.opening is not None else None
+    if spec.owner is not None and spec.participation is None and _is_speaker(spec, spec.owner):
+        role, speaker = "agent", spec.owner
+    elif starter is not None and is_person(starter):
+        role, speaker = "user", starter
+    elif starter is not None and _is_speaker(spec, starter):
+        role, speaker = "agent", starter
+    else:
+        role, speaker = "system", "system"
+    content = spec.opening if spec.opening is not None else spec.title or "The floor is open."
+    return new_turn(name, 0, role, speaker, content, at, spec.group_id)
+
+
+def _is_speaker(spec: ConversationSpec, name: str) -> bool:
+    participants = spec.participants
+    return participants is None or any(member["agentId"] == name for member in participants)
+
+
+def join_initial_members(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
+    """Return the join events of the members that are invited from the beginning."""
+    name = conversation_id(run, node.id, run.nodes[node.id].attempt)
+    return [
+        NewEvent(
+            "moot.participant.joined",
+            {
+                "conversationId": name,
+                "participantId": member["agentId"],
+                "profile": _profile(spec, member),
+                "by": run.person,
+                "fromTurn": 1,
+                **_outside_flag(spec, member),
+            },
+            node.id,
+        )
+        for member in spec.invited
+    ]
+
+
+def set_initial_policy(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
+    """Return the event that makes the conversation a council, if it has a policy."""
+    if spec.participation is None:
+        return []
+    members = spec.participants if spec.participants is not None else spec.invited
+    payload: dict[str, Any] = {
+        "conversationId": conversation_id(run, node.id, run.nodes[node.id].attempt),
+        "policy": spec.participation,
+        "members": [
+            {
+                "agentId": member["agentId"],
+                "profile": _profile(spec, member),
+                **_outside_flag(spec, member),
+            }
+            for member in members
+            if not is_person(member["agentId"])
+        ],
+    }
+    if spec.opening is None and spec.participation.get("mode") in THREAD_MODES:
+        payload["called"] = False  # no person has spoken yet
+    payload |= _initial_mentions(run, spec, payload["members"])
+    return [NewEvent("moot.participation.set", payload, node.id)]
+
+
+def _initial_mentions(
+    run: Run, spec: ConversationSpec, members: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the members that the opening mentions, and the ambiguous words of a thread."""
+    mode = (spec.participation or {}).get("mode")
+    if mode not in NAMING_MODES or not is_person(run.person):
+        return {}
+    profiles: dict[str, dict[str, Any]] = {run.person: {}}
+    profiles |= {member["agentId"]: member["profile"] for member in members}
+    mentioned = mentions.find_mentions(spec.opening, profiles)
+    names = [name for name in mentioned.names if name != run.person]
+    requested = {"asked": names} if names else {}
+    return (
+        {**requested, "unclear": mentioned.unclear}
+        if mentioned.unclear and mode in THREAD_MODES
+        else requested
+    )
+
+
+def _profile(spec: ConversationSpec, member: dict[str, Any]) -> dict[str, Any]:
+    """Merge the profile from the definition with the host's profile of the agent."""
+    profile = {key: value for key, value in member.items() if key != "agentId"}
+    return {**profile, **spec.profiles.get(member["agentId"], {})}
+
+
+def _outside_flag(spec: ConversationSpec, member: dict[str, Any]) -> dict[str, bool]:
+    return {"outside": True} if member["agentId"] in spec.outside else {}

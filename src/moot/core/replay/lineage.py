@@ -1,0 +1,110 @@
+"""Build a branch from its source: the start, the children and the due times.
+
+A branch repeats the source's events before the fork unchanged. Its own events begin there.
+"""
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from moot.core.events import Event, NewEvent, event_id, iso
+from moot.core.ids import derived_id
+from moot.core.state import memory, remote_children
+from moot.core.state.node import CHILD_FORKED
+from moot.core.state.status import NodeStatus
+
+if TYPE_CHECKING:
+    from moot.core.state.run import Run
+
+
+#: fields of a start that place a run among other runs; a fork has its own place, or none
+PLACE_FIELDS = ("parentRunId", "parentNodeId", "scopeId", "origin", "causationHostId")
+
+
+#: edits that are events; the others change the start of the run
+EVENT_EDITS = frozenset({"variables", "turn", "decision", "answer"})
+
+
+def branch_start(
+    event: Event, fork: dict[str, Any], changes: dict[str, Any], parent: "Run | None"
+) -> Event:
+    """Return the source's start as the start of its branch.
+
+    A branch that is forked together with its parent is a child of that fork; others have no parent.
+    """
+    payload = {key: value for key, value in event.payload.items() if key not in PLACE_FIELDS}
+    payload |= memory.memory_of_fork(event, fork.get("given", max(fork["fromSeq"], 1)))
+    cause = event.causation_id
+    if parent is None:
+        cause = UNSET
+    else:
+        payload["parentRunId"] = parent.run_id
+        payload["parentNodeId"] = event.payload.get("parentNodeId")
+        if "memory" in payload:
+            ancestors = [*memory.ancestor_runs(parent), parent.run_id]
+            payload["memory"] = {**payload["memory"], "ancestors": ancestors}
+        place = cause.rpartition(".")[2] if cause is not UNSET else ""
+        cause = event_id(parent.run_id, int(place)) if place.isdigit() else UNSET
+    return replace(event, payload={**payload, **changes, "forkedFrom": fork}, causation_id=cause)
+
+
+def is_edited(run: "Run", event: Event) -> bool:
+    """Return whether the event is an edit of this fork, or of a fork that it comes from."""
+    if event.sequence < run.inherited:
+        hints = event.hints if event.hints is not UNSET else {}
+        return event.type == "runOrchestrator.decided" and "editedBy" in hints
+    edit = (run.forked_from or {}).get("edit", {})
+    return event.sequence == run.inherited and bool(EVENT_EDITS.intersection(edit.get("kinds", [])))
+
+
+def living_children(run: "Run") -> list[tuple[str, str]]:
+    """Return (node, child run) of each local child that the run waits for."""
+    if run.terminal:
+        return []
+    away = remote_children.remote_names(run)
+    return [
+        (node_id, child)
+        for node_id in run.active
+        for child in (run.nodes[node_id].child, *run.nodes[node_id].living)
+        if child is not None and child not in away and run.children.get(child) is None
+    ]
+
+
+def complete_cut(log: list[Event], cut: int) -> int:
+    """Move the cut to the end of the decision it falls into, so that no decision is split."""
+    until = log[cut - 1].timestamp
+    while cut < len(log) and log[cut].timestamp == until:
+        cut += 1
+    return cut
+
+
+def child_cut(child: list[Event], until: str) -> int:
+    """Return how many events of a child's log existed at a time; at least its start."""
+    return max(1, bisect_right(child, until, key=lambda event: event.timestamp))
+
+
+def forked_child_id(branch: str, child: str) -> str:
+    return derived_id("run_", branch, "fork", child)
+
+
+def child_forked_event(node_id: str, child: str, fork: str, copied: dict[str, int]) -> NewEvent:
+    """Return the event. ``copied`` maps the child and its descendants to their copied events."""
+    payload = {"nodeId": node_id, "childRunId": child, "forkRunId": fork}
+    return NewEvent(CHILD_FORKED, payload, node_id, hints={"given": copied})
+
+
+def postponed_due_times(run: "Run", by_ms: int) -> dict[int, str]:
+    """Return the new due time of each wait, by the sequence of the event that began it.
+
+    The time between the source and its branch does not count.
+    """
+    due_times = {}
+    for node_id in run.active:
+        state, interrupt = run.nodes[node_id], run.interrupts.get(node_id)
+        if interrupt is not None and interrupt.due is not None:
+            due_times[interrupt.seq + 1] = iso((interrupt.due + by_ms) * 1000)
+        elif state.status is NodeStatus.RUNNING and state.due is not None:
+            due_times[state.started_seq] = iso((state.due + by_ms) * 1000)
+    return due_times
