@@ -113,7 +113,7 @@ def test_no_price_is_no_cost_and_not_nothing() -> None:
 def test_the_longest_pattern_that_fits_decides() -> None:
     cheap, dear = Price(input=1, output=1), Price(input=9, output=9)
     table = Prices({"*": cheap, "gpt-x*": dear, "gpt-*": cheap})
-    assert table.of("openai/gpt-x-mini", "gpt-x-mini") == ("gpt-x*", dear)
+    assert table.find("openai/gpt-x-mini", "gpt-x-mini") == ("gpt-x*", dear)
 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))

@@ -137,7 +137,7 @@ async def test_a_server_that_is_not_there_leaves_its_tools_out(
     assert row.name == "mcp:shop/*" and row.problem == gone.problem
     with pytest.raises(ToolError):
         await gone.unlisted("add").call({}, ERRAND)
-    monkeypatch.setattr(mcp, "AGAIN_S", 0.0)
+    monkeypatch.setattr(mcp, "RETRY_S", 0.0)
     gone._entry = McpEntry(command=COMMAND)
     assert len(await gone.tools()) > 3
     await shelf.aclose()
@@ -174,7 +174,7 @@ async def test_a_tool_nobody_has_listed_is_never_called_whatever_it_would_do() -
     server = McpServer("shop", McpEntry(command=["/nowhere"]), SECRETS.get)
     shelf = ToolRegistry(servers={"shop": server})
     toolbox = await shelf.for_agent(Agent(name="ada", tools=["mcp:shop/*"]))
-    burn = toolbox._later("mcp_shop_burn")
+    burn = toolbox._find_unlisted("mcp_shop_burn")
     assert burn is not None
     server._entry = McpEntry(command=COMMAND)
     server.problem = None
@@ -182,7 +182,7 @@ async def test_a_tool_nobody_has_listed_is_never_called_whatever_it_would_do() -
         with pytest.raises(ToolError) as caught:
             await burn.call({"what": "the house"}, ERRAND)
         assert caught.value.code == "tool_unavailable"
-        assert server._link is None
+        assert server._connection is None
     finally:
         await server.aclose()
 

@@ -293,9 +293,9 @@ async def test_a_package_that_is_not_installed_is_named(
 def test_no_sdk_is_loaded_before_it_is_used(kind: str) -> None:
     code = (
         "import sys; import moot.agents.models.registry, moot.cli, moot.config.settings;"
-        "from moot.agents.models.registry import Book, Ways; from moot.clock import SystemClock;"
-        "Book({}, lambda name: 'k', SystemClock()).choose('demo');"
-        f"Book({{}}, lambda name: 'k', SystemClock()).choose('{kind}/x');"
+        "from moot.agents.models.registry import ModelRegistry; from moot.clock import SystemClock;"
+        "ModelRegistry({}, lambda name: 'k', SystemClock()).choose('demo');"
+        f"ModelRegistry({{}}, lambda name: 'k', SystemClock()).choose('{kind}/x');"
         "print([name for name in ('openai', 'anthropic', 'pydantic', 'httpx2')"
         " if name in sys.modules])"
     )

@@ -134,7 +134,7 @@ def test_without_server_and_file_the_way_out_is_named(
     from moot.cli.shared.errors import CommandError, ExitCode
     from moot.config import server_location
 
-    monkeypatch.setattr(server_location, "USUAL_URL", "http://127.0.0.1:1")  # nobody listens there
+    monkeypatch.setattr(server_location, "DEFAULT_URL", "http://127.0.0.1:1")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CommandError, match=r"no file moot\.db .* moot serve") as refused:
         CliRunner().invoke(moot, ["run", "list"], catch_exceptions=False)

@@ -64,7 +64,7 @@ def retold(source: Life, from_seq: int = 0, flow: Flow | None = None) -> Retold:
     """The replay of a life, checked for what holds whatever was replayed."""
     turn = ReplayTransaction(NoFlows(), LaterClock(), RunLimits())
     head = Head(Run(FORK, tenant=TENANT), flow or source.flow)
-    turn.tell(head, list(source.log), from_seq)
+    turn.build(head, list(source.log), from_seq)
     turn.owed()
     [append] = turn.batch.appends
     found = Retold(head.run, [decode(row) for row in append.events], turn.batch)

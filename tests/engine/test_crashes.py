@@ -263,7 +263,7 @@ async def test_a_command_that_comes_between_two_cuts_does_not_hide_the_rest(plac
     async def never(*_: Any) -> None:
         return
 
-    host._go_on = never  # type: ignore[method-assign]
+    host._advance = never  # type: ignore[method-assign]
     run_id = await begun(host, chain(*(node(f"n{n}") for n in range(2000))))
     await host.handle(TENANT, run_id, SetVariables({"v": 1}, host.clock.millis()))
     await place.crash(host)

@@ -269,7 +269,7 @@ async def test_a_parent_hears_of_its_childs_end_after_a_crash_in_between(place: 
     async def deaf(*_: Any) -> None:
         return
 
-    host._harvest = deaf  # type: ignore[method-assign]
+    host._report_child_end = deaf  # type: ignore[method-assign]
     go.set()
     child_run = next(iter((await host.view(TENANT, run_id)).run.children))
     await ended(host, child_run)

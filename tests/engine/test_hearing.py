@@ -31,7 +31,7 @@ class Life:
         some, self._events = self._events[:count], self._events[count:]
         for event in some:
             apply(self.head.run, event)
-        self.head.kept = self.head.run.next_sequence
+        self.head.durable = self.head.run.next_sequence
         return [Published(event.sequence, event.type, encode(event)) for event in some]
 
     def wakes(self) -> list[tuple[Conversation, Invitation]]:

@@ -52,8 +52,8 @@ async def test_many_long_texts_are_looked_at_less_far(
         looked.append(len(text))
         return make_snippet(query, text[:100])
 
-    monkeypatch.setattr(findings, "score", scored)
-    monkeypatch.setattr(findings, "snippet", shown)
+    monkeypatch.setattr(findings, "score_text", scored)
+    monkeypatch.setattr(findings, "make_snippet", shown)
     store: Any = Full(["saola " * 16_000] * findings.WINDOW)
     found = await findings.ORDERS[order](store, "t", parse_query("saola"), None, 100)
     assert len(found.found) == 100 and sum(looked) <= 2 * findings.MOST_CHARS_OF_SEARCH

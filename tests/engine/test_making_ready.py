@@ -215,11 +215,11 @@ async def test_a_command_that_goes_back_to_what_was_lost_is_refused(memory: Plac
     host = council.host(memory)
     run_id = await convened(host, TWICE)
     head = await host.runs.head(TENANT, run_id)
-    kept, lost = BasisEvent(head, head.kept - 1), BasisEvent(head, head.kept)
+    kept, lost = BasisEvent(head, head.durable - 1), BasisEvent(head, head.durable)
     head.broken = True
     wake = TimePassed(host.clock.millis())
-    await host.handle(TENANT, run_id, wake, ground=kept)
+    await host.handle(TENANT, run_id, wake, basis=kept)
     with pytest.raises(Conflict):
-        await host.handle(TENANT, run_id, wake, ground=lost)
+        await host.handle(TENANT, run_id, wake, basis=lost)
     with pytest.raises(Conflict):
-        await head.on_disk(head.kept)
+        await head.on_disk(head.durable)

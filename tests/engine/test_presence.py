@@ -81,7 +81,7 @@ async def test_who_is_not_heard_of_any_more_is_offline() -> None:
 async def test_who_goes_silent_is_told_to_be_gone_and_shown_so_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(presence, "KEPT_MS", 400)
+    monkeypatch.setattr(presence, "RETENTION_MS", 400)
     room = Room()
     room.presence.ttl_ms = 40
     room.presence.set(PLACE, "host:codex", "thinking", {"model": "gpt"})

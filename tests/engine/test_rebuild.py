@@ -124,7 +124,7 @@ async def test_a_step_that_was_cut_in_two_is_owed_after_a_rebuild(place: Place) 
     async def never(*_: Any) -> None:
         return
 
-    host._go_on = never  # type: ignore[method-assign]
+    host._advance = never  # type: ignore[method-assign]
     run_id = await begun(host, chain(*(node(f"n{n}") for n in range(700))))
     await place.crash(host)
     again = place.host()

@@ -66,7 +66,7 @@ async def test_who_goes_silent_is_over_though_nobody_else_begins(
 
 
 async def test_a_full_host_forgets_the_longest_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speech, "MOST", 3)
+    monkeypatch.setattr(speech, "MOST_SPEECHES", 3)
     room = Room()
     names = [room.begin() for _ in range(3)]
     room.speeches.say("run_1", names[0], "key_ada", "x")

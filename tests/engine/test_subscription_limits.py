@@ -79,7 +79,7 @@ async def test_a_queue_that_was_removed_is_made_anew_by_the_next_item(tmp_path: 
             await queues.remove(TENANT, "leads", "me")
         await timepiece.services.triggers.deliveries.drop(handed.delivery, "me")
         await queues.remove(TENANT, "leads", "me")
-        timepiece.services.triggers.subscriptions._keep(seen)
+        timepiece.services.triggers.subscriptions._remember(seen)
         again, _ = await queues.push(TENANT, "leads", {"a": 2}, "other", "me")
         assert again.delivery.state == "waiting"
         same, _ = await queues.push(TENANT, "leads", {"a": 1}, "k", "me")

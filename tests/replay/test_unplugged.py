@@ -63,7 +63,7 @@ def test_an_old_log_can_be_said_again(path: Path) -> None:
     log, flow = read_log(path), flow_of(path)
     turn = ReplayTransaction(STORY.host.flows, StoryClock(), RunLimits())
     head = Head(Run("run_again", tenant=TENANT), flow)
-    turn.tell(head, log, 0)
+    turn.build(head, log, 0)
     turn.owed()
     [append] = turn.batch.appends
     again = [decode(row) for row in append.events]

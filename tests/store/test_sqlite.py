@@ -274,9 +274,9 @@ async def test_the_cache_of_heads_is_bounded(sqlite: SqliteStore) -> None:
     heads._limit = 3
     for number in range(6):
         await sqlite.commit(batch(append(f"r{number}", work=number)))
-    assert list(heads._known) == ["r3", "r4", "r5"]
+    assert list(heads._cached) == ["r3", "r4", "r5"]
     await sqlite.commit(batch(append("r0", 1, work=None)))
-    assert list(heads._known) == ["r4", "r5", "r0"]
+    assert list(heads._cached) == ["r4", "r5", "r0"]
     assert [due.run_id for due in await sqlite.work(9, 9)] == ["r1", "r2", "r3", "r4", "r5"]
 
 

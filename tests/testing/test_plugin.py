@@ -114,11 +114,11 @@ def test_a_test_that_reaches_for_a_network_is_refused(pytester: pytest.Pytester)
 
 def test_the_refusal_can_be_lifted() -> None:
     told = (
-        "import socket; from moot.testing import offline; offline.refuse()\n"
+        "import socket; from moot.testing import offline; offline.refuse_network()\n"
         "probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
         "try: probe.connect(('192.0.2.1', 9)); raise SystemExit(1)\n"
         "except offline.NetworkRefused: pass\n"
-        "offline.refuse(False); probe.close()\n"
+        "offline.refuse_network(False); probe.close()\n"
     )
     assert subprocess.run([sys.executable, "-c", told], check=False).returncode == 0
 

@@ -36,7 +36,7 @@ def test_a_thread_that_closes_in_that_moment_leaves_no_side_thread(
         await request.services.host.handle(run.tenant, run.run_id, end)
         return command
 
-    monkeypatch.setattr(controls, "control", just_closed)
+    monkeypatch.setattr(controls, "control_command", just_closed)
     with pytest.raises(ApiError) as refused:
         main.side("Details")
     assert refused.value.code == "conversation_closed"
