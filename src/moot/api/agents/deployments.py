@@ -74,7 +74,7 @@ DEPLOYMENT_ENDPOINTS = (
         method="POST", path="/v1/agents/{agent_id}/deployments", call=change_deployment,
         body=DeploymentChange,
         scope="manifest:read", summary="Change which version of an agent serves whom",
-        answer="agent-deployment", errors=(404, 409),
+        published="agent-deployment", errors=(404, 409),
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/agents/{agent_id}/deployments", call=list_deployments,

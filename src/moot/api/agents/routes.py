@@ -156,7 +156,7 @@ async def remove_agent(request: Request) -> Reply:
 AGENT_ENDPOINTS = (
     Endpoint(
         method="GET", path="/v1/agents", call=list_inventory, scope="manifest:read",
-        summary="The agents of this host", answer="agent-inventory-response",
+        summary="The agents of this host", published="agent-inventory-response",
     ),
     Endpoint(
         method="GET", path="/v1/agents/{agent_id}", call=read_inventory_agent,

@@ -286,6 +286,6 @@ def _apply_overlay(claims: dict[str, Any], overlay: dict[str, bool]) -> dict[str
 DISCOVERY_ENDPOINTS = (
     Endpoint(
         method="GET", path="/.well-known/openwop", call=read_discovery, public=True,
-        summary="What this host can do", answer="capabilities",
+        summary="What this host can do", published="capabilities",
     ),
 )  # fmt: skip

@@ -39,14 +39,15 @@ def openapi_document() -> dict[str, Any]:
     from moot.api.routes import ENDPOINTS
 
     endpoints = [endpoint for endpoint in ENDPOINTS if not endpoint.hidden]
-    bodies = [endpoint.body for endpoint in endpoints if endpoint.body is not None]
+    types = [endpoint.body for endpoint in endpoints if endpoint.body is not None]
+    types += [endpoint.answer for endpoint in endpoints if endpoint.answer is not None]
     schemas, components = msgspec.json.schema_components(
-        bodies, ref_template="#/components/schemas/{name}"
+        types, ref_template="#/components/schemas/{name}"
     )
-    body_schemas = dict(zip(map(id, bodies), schemas, strict=True))
+    by_type = dict(zip(map(id, types), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
-        operation = _operation(endpoint, body_schemas)
+        operation = _operation(endpoint, by_type)
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     return {
         "openapi": "3.1.0",
@@ -95,12 +96,12 @@ BRIDGE_CONFLICT_SCHEMA = {
 }
 
 
-def _operation(endpoint: Endpoint, bodies: dict[int, Any]) -> dict[str, Any]:
+def _operation(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": _operation_id(endpoint),
         "summary": endpoint.summary,
         "parameters": _parameters(endpoint),
-        "responses": _responses(endpoint),
+        "responses": _responses(endpoint, schemas),
         "security": [] if endpoint.public else [{"key": []}],
     }
     if endpoint.scope is not None:
@@ -108,7 +109,7 @@ def _operation(endpoint: Endpoint, bodies: dict[int, Any]) -> dict[str, Any]:
     if endpoint.beside is not None:
         operation["x-scope-beside"] = endpoint.beside
     if endpoint.body is not None:
-        schema = bodies[id(endpoint.body)]
+        schema = schemas[id(endpoint.body)]
         content = {"application/json": {"schema": schema}}
         operation["requestBody"] = {"required": False, "content": content}
     return operation
@@ -134,11 +135,11 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     return parameters
 
 
-def _responses(endpoint: Endpoint) -> dict[str, Any]:
+def _responses(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     good: dict[str, Any] = {"description": endpoint.summary}
     if endpoint.status != 204:
-        good["content"] = {endpoint.media: {"schema": _answer_schema(endpoint)}}
+        good["content"] = {endpoint.media: {"schema": _answer_schema(endpoint, schemas)}}
     responses: dict[str, Any] = {str(endpoint.status): good}
     for status in endpoint.errors:
         responses[str(status)] = {"description": STATUS_TEXTS[status]}
@@ -152,10 +153,12 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
     return responses
 
 
-def _answer_schema(endpoint: Endpoint) -> dict[str, Any]:
+def _answer_schema(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
     if endpoint.media != "application/json":
         return {"type": "string"}
     schema: dict[str, Any] = {"type": "object"}
     if endpoint.answer is not None:
-        schema["description"] = f"As the protocol's {endpoint.answer} schema has it."
+        schema = dict(schemas[id(endpoint.answer)])
+    if endpoint.published is not None:
+        schema["description"] = f"As the protocol's {endpoint.published} schema has it."
     return schema

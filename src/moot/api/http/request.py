@@ -227,8 +227,18 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     #: Query parameter -> (JSON schema, description).
     query: dict[str, tuple[dict[str, Any], str]] = {}
     status: int = 200
-    #: The protocol's schema of the answer, if any.
-    answer: str | None = None
+    #: the Struct that a JSON answer is, or a list of it
+    answer: Any = None
+    #: the name of the protocol's schema that the answer fits, where there is one
+    published: str | None = None
+    #: the group of the operation in the reference; left out, the first noun of its path
+    tag: str | None = None
+    #: sentences for the reference: what it does and what it refuses
+    description: str = ""
+    #: a readable name for generated clients, such as ``createRun``
+    operation_id: str | None = None
+    #: an example of the body and of the answer, as JSON values
+    example: tuple[Any, Any] | None = None
     #: Other statuses that this route returns.
     errors: tuple[int, ...] = ()
     media: str = "application/json"

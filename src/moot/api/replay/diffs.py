@@ -99,7 +99,7 @@ def _rows_left(head: Head, first: int, last: int) -> int:
 DIFF_ENDPOINTS = (
     Endpoint(
         method="GET", path="/v1/runs/{run_id}:diff", call=diff_runs, scope="runs:read",
-        summary="Where two runs part ways, event by event", answer="run-diff-response",
+        summary="Where two runs part ways, event by event", published="run-diff-response",
         query={"against": ({"type": "string"}, "the run to compare with")}, errors=(404,),
     ),
 )  # fmt: skip

@@ -247,11 +247,11 @@ READ, WRITE = "manifest:read", "manifest:write"
 ROSTER_ENDPOINTS = (
     Endpoint(
         method="GET", path="/v1/agents/roster", call=list_roster, scope=READ,
-        summary="The standing agents", answer="agent-roster-response", errors=(501,),
+        summary="The standing agents", published="agent-roster-response", errors=(501,),
     ),
     Endpoint(
         method="GET", path="/v1/agents/roster/{roster_id}", call=read_roster_entry, scope=READ,
-        summary="One standing agent", answer="agent-roster-entry", errors=(404, 501),
+        summary="One standing agent", published="agent-roster-entry", errors=(404, 501),
     ),
     Endpoint(
         method="GET", path=HOST, call=views.list_members, scope=READ,

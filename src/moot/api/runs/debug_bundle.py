@@ -130,7 +130,7 @@ DEBUG_BUNDLE_ENDPOINTS = (
     Endpoint(
         method="GET", path="/v1/runs/{run_id}/debug-bundle", call=read_debug_bundle,
         scope="runs:read",
-        summary="One run as one document for diagnosis", answer="debug-bundle", errors=(404,),
+        summary="One run as one document for diagnosis", published="debug-bundle", errors=(404,),
         query={
             "maxEvents": ({"type": "integer", "minimum": 0, "maximum": 1_000_000},
                           "at most so many events"),

@@ -131,7 +131,7 @@ async def _describe_trigger(request: Request, trigger: dict[str, Any]) -> dict[s
 ANCESTRY_ENDPOINTS = (
     Endpoint(
         method="GET", path="/v1/runs/{run_id}/ancestry", call=read_ancestry, scope="runs:read",
-        summary="Read which run has started this one", answer="run-ancestry-response",
+        summary="Read which run has started this one", published="run-ancestry-response",
         errors=(404,),
     ),
 )  # fmt: skip

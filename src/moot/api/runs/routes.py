@@ -275,7 +275,7 @@ RUN_ENDPOINTS = (
     ),
     Endpoint(
         method="GET", path="/v1/runs/{run_id}", call=read_run, scope="runs:read",
-        summary="Read a run", answer="run-snapshot", errors=(304, 404),
+        summary="Read a run", published="run-snapshot", errors=(304, 404),
     ),
     Endpoint(
         method="POST", path="/v1/runs/{run_id}/cancel", call=cancel_run, scope="runs:cancel",

@@ -90,7 +90,7 @@ async def list_workflows(request: Request) -> Reply:
 WORKFLOW_ENDPOINTS = (
     Endpoint(
         method="GET", path="/v1/workflows/{workflow_id}", call=read_workflow, scope="manifest:read",
-        summary="Read a workflow's definition", answer="workflow-definition", errors=(404,),
+        summary="Read a workflow's definition", published="workflow-definition", errors=(404,),
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/workflows", call=register_workflow,
