@@ -1,4 +1,4 @@
-"""Moot: a meeting place for people and AI agents, kept in one append-only log per run."""
+"""Moot: a meeting place for people and AI agents, one append-only log per run."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

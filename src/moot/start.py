@@ -1,12 +1,12 @@
-"""Where the command ``moot`` begins: Ctrl-C ends it quietly, also while it is still being read."""
+"""Start the command line; Ctrl-C ends it quietly, even while modules are imported."""
 
 import sys
 
 
 def main() -> None:
     try:
-        from moot.cli import main as run
+        from moot import cli
 
-        run()
+        cli.main()
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""Threads and councils: handles of single threads, and the resource of all threads."""
+"""Threads and councils: the handle of one thread, and the list of all."""
 
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence

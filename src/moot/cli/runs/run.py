@@ -1,4 +1,4 @@
-"""``moot run FLOW`` starts a run; ``moot run list``, ``show``, ``tail`` manage runs."""
+"""``moot run FLOW`` starts a run; ``moot run list|show|tail`` manage runs."""
 
 from typing import Any
 

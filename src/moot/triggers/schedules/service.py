@@ -13,8 +13,13 @@ from moot.core.errors.triggers import MemberGone, Overtaken
 from moot.core.runs.start import check_inputs
 from moot.core.schedules.decide import new_ledger, retime_ledger
 from moot.core.schedules.manual import backfill, run_now, skip_next_slot, unskip_last_slot
-from moot.core.schedules.model import DEFAULT_HORIZON, FireDecision, OverlapPolicy, Schedule
-from moot.core.schedules.model import SlotLedger as Decided
+from moot.core.schedules.model import (
+    DEFAULT_HORIZON,
+    FireDecision,
+    OverlapPolicy,
+    Schedule,
+    SlotLedger,
+)
 from moot.core.schedules.parse import edit_schedule, parse_schedule
 from moot.core.schedules.pauses import block_starts, unblock_starts
 from moot.core.schedules.slots import iterate_due_slots
@@ -48,7 +53,7 @@ MOST_PAGES = 1000
 OWED = ("waiting", "retrying", "missed", "dead")
 
 #: returns the next version of a schedule and its decisions
-ScheduleChange = Callable[[ScheduleSnapshot], tuple[ScheduleRecord, Decided]]
+ScheduleChange = Callable[[ScheduleSnapshot], tuple[ScheduleRecord, SlotLedger]]
 
 
 class ScheduleService:
@@ -138,7 +143,7 @@ class ScheduleService:
     ) -> ScheduleSnapshot:
         """Change times, policies or inputs. Slots that were due before follow the old ones."""
 
-        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, Decided]:
+        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, SlotLedger]:
             old, now, decided = snapshot.plan.spec, snapshot.seen.now, snapshot.book.decided
             spec = edit_schedule(old, patch, now, DEFAULT_HORIZON)
             if changes_times(old, spec):
@@ -155,7 +160,7 @@ class ScheduleService:
     async def pause(
         self, tenant: str, schedule_id: str, by: str, reason: str, until: int | None
     ) -> ScheduleSnapshot:
-        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, Decided]:
+        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, SlotLedger]:
             now = snapshot.seen.now
             if until is not None and until <= now:
                 raise BadRequest("until has passed; name a time to come.", field="until")
@@ -166,7 +171,7 @@ class ScheduleService:
         return await self._step(tenant, schedule_id, by, step, settle=False)
 
     async def resume(self, tenant: str, schedule_id: str, by: str) -> ScheduleSnapshot:
-        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, Decided]:
+        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, SlotLedger]:
             decided = unblock_starts(snapshot.book.decided, snapshot.seen.now, "paused")
             return replace(snapshot.plan, pause=None, stopped=None, did="resumed"), decided
 
@@ -278,7 +283,7 @@ class ScheduleService:
         """Skip the next slot, or undo the last skip, and return the slot. Raise ScheduleRefused
         when there is none."""
 
-        def choose(snapshot: ScheduleSnapshot) -> tuple[int, Decided]:
+        def choose(snapshot: ScheduleSnapshot) -> tuple[int, SlotLedger]:
             decided = snapshot.book.decided
             return (
                 unskip_last_slot(decided) if undo else skip_next_slot(snapshot.plan.spec, decided)
@@ -288,7 +293,7 @@ class ScheduleService:
             return choose(await self.find(tenant, schedule_id))[0]
         slot = 0
 
-        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, Decided]:
+        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, SlotLedger]:
             nonlocal slot
             slot, decided = choose(snapshot)
             return replace(snapshot.plan, did="unskipped" if undo else "skipped"), decided
