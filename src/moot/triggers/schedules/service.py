@@ -61,13 +61,9 @@ class ScheduleService:
     stops the schedule."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        flows: WorkflowRegistry,
-        roster: RosterService,
+        self, store: Store, clock: Clock, flows: WorkflowRegistry, roster: RosterService,
         scheduler: Scheduler,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._store, self._clock, self._flows, self._roster = store, clock, flows, roster
         self._scheduler = scheduler
         #: tenant -> the number of its schedules
@@ -341,16 +337,9 @@ class ScheduleService:
             row = await self._row(snapshot, delivery_id)
             if row.state not in ("missed", "dead"):
                 return row
-            now = self._clock.millis()
-            dismissed = closed_row(row, now)
-            schedule_ledger = replace(snapshot.book, tail=None)
-            ledger = ledger_row(
-                tenant,
-                schedule_id,
-                schedule_ledger,
-                snapshot.ledger.revision,
-                snapshot.ledger.due_at,
-            )
+            dismissed = closed_row(row, self._clock.millis())
+            book, before = replace(snapshot.book, tail=None), snapshot.ledger
+            ledger = ledger_row(tenant, schedule_id, book, before.revision, before.due_at)
             batch = Batch(deliveries=[dismissed], ledgers=[ledger])
             if await self._try_commit(tenant, schedule_id, batch, [row]):
                 return dismissed
@@ -406,6 +395,6 @@ class ScheduleService:
         if spec.roster_id is None:
             return []
         member = await self._roster.find(tenant, spec.roster_id)
-        if member is None:
-            raise MemberGone(spec.roster_id)
-        return [member.guard]
+        if member is not None:
+            return [member.guard]
+        raise MemberGone(spec.roster_id)
