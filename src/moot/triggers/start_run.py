@@ -10,7 +10,7 @@ from moot.agents.roster.members import MemberVersion, RosterService
 from moot.clock import Clock
 from moot.core.errors import NotProvided
 from moot.core.errors.triggers import MemberGone, MemberOffDuty, NotInPortfolio
-from moot.core.runs import handles
+from moot.core.runs import standing_agents
 from moot.core.runs.start import StartRun, check_inputs
 from moot.core.state.initiation import Initiation, RunMember, TriggerDelivery
 from moot.core.state.run import Run
@@ -118,7 +118,7 @@ class RunStarter:
     async def _find_member(self, order: RunOrder) -> MemberVersion | None:
         if order.roster_id is None:
             return None
-        if order.source != handles.BY_HAND and order.source not in self._sources:
+        if order.source != standing_agents.BY_HAND and order.source not in self._sources:
             raise NotProvided(
                 f"{order.source[:64]} fires no portfolio on this host.",
                 capability="agents.roster.portfolioTriggerSources",
@@ -138,7 +138,7 @@ def _responsible_member(order: RunOrder, flow: Flow, drawn: PinnedAgents) -> Run
     name, if the workflow is in the portfolio of that member."""
     if order.roster_id is not None:
         return drawn.members[order.roster_id]
-    candidates = [name for name in handles.node_handles(flow) if name in drawn.members]
+    candidates = [name for name in standing_agents.node_handles(flow) if name in drawn.members]
     only = candidates[0] if len(candidates) == 1 else None
     if only is None or order.workflow_id not in drawn.portfolios.get(only, ()):
         return None

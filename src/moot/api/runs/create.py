@@ -9,7 +9,7 @@ from moot.api.runs import create_options, origin
 from moot.api.runs.create_options import CreateRun
 from moot.core.errors import BadRequest
 from moot.core.errors.triggers import MemberOffDuty, NotInPortfolio, Overtaken
-from moot.core.runs.handles import BY_HAND
+from moot.core.runs.standing_agents import BY_HAND
 from moot.core.runs.start import StartRun, check_inputs
 from moot.core.state.initiation import Initiation
 from moot.core.state.run import Run

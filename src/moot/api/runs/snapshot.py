@@ -5,7 +5,7 @@ from typing import Any
 
 from moot.api.http.request import encode
 from moot.core.events import LOG_SCHEMA_VERSION, iso
-from moot.core.runs import handles
+from moot.core.runs import standing_agents
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.engine.head import Head
@@ -119,7 +119,9 @@ def _orchestrator_view(head: Head) -> dict[str, Any] | None:
         return None
     member = head.run.members.get(orchestrator.agent_id)
     return (
-        {"agentId": orchestrator.agent_id} if member is None else handles.agent_from_member(member)
+        {"agentId": orchestrator.agent_id}
+        if member is None
+        else standing_agents.agent_from_member(member)
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.core.conversations.decisions import CouncilDecision, read_decision
+from moot.core.conversations.closing_decision import CouncilDecision, read_decision
 from moot.core.events import Event
 from moot.core.state.conversation import Conversation
 from moot.core.state.tasks import turn_kind

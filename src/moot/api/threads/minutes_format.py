@@ -17,7 +17,7 @@ from moot.api.threads.minutes import (
     content_text,
     display_names,
 )
-from moot.core.conversations.decisions import CouncilDecision
+from moot.core.conversations.closing_decision import CouncilDecision
 from moot.core.threads.agent_bridge import handle_from_name
 
 #: Participant's id -> display name.

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from moot.api.http.request import Request
-from moot.core.conversations.decisions import CouncilDecision, read_decision
+from moot.core.conversations.closing_decision import CouncilDecision, read_decision
 from moot.core.councils.answer_loops import chain_limit
 from moot.core.councils.next_speaker import next_step
 from moot.core.events import event_id, iso
