@@ -10,11 +10,11 @@ from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
 from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.invocation.invoke import Invoker
-from moot.agents.models.config import ModelEntry, ScriptLine
 from moot.agents.models.demo import DemoModel
 from moot.agents.models.protocol import ModelRequest, Piece, ReasoningPiece
 from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.agents.tools.toolbox import Toolbox, UsableTool
+from moot.config.models import ModelEntry, ScriptLine
 from moot.core.workflows.node_types import NodeType
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in_types

@@ -18,6 +18,7 @@ from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.invocation.context import Invoke, no_agents
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.registry import ModelRegistry
+from moot.agents.project import build_model_registry, build_tool_registry
 from moot.agents.roster import members
 from moot.agents.roster.members import RosterService
 from moot.agents.roster.resolve import MemberResolver
@@ -29,7 +30,7 @@ from moot.api.http.connection import HttpConnection
 from moot.api.services import Services
 from moot.api.workflows.folder import register_folder
 from moot.clock import Clock, SystemClock
-from moot.config.project import ProjectConfig, build_model_registry, build_tool_registry
+from moot.config.project import ProjectConfig
 from moot.config.settings import (
     Settings,
     find_agents_folder,
