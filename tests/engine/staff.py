@@ -15,6 +15,7 @@ from moot.agents.models.protocol import ModelRequest, Piece, ReasoningPiece
 from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.agents.tools.toolbox import Toolbox, UsableTool
 from moot.config.models import ModelEntry, ScriptLine
+from moot.conformance.nodes.registry import conformance_types
 from moot.core.workflows.node_types import NodeType
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in_types
@@ -84,7 +85,8 @@ class Staff:
         return agent
 
     def types(self, conformance: bool = False) -> dict[str, NodeType]:
-        return {**self.place.types, **built_in_types(conformance, invoke=self.invoker)}
+        extra = conformance_types(invoke=self.invoker) if conformance else ()
+        return {**self.place.types, **built_in_types(self.invoker, extra)}
 
     def host(self, wrapper: Callable[[Any], Any] | None = None) -> Host:
         place = self.place

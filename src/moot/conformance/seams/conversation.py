@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from moot.api.access.auth import speaker_from_request
 from moot.api.http.request import Reply, Request
 from moot.api.interrupts import answers
+from moot.conformance.host import seams_of
 from moot.core.conversations.participants import MOST_PARTICIPANTS, check_roster
 from moot.core.errors import BadRequest, NotFound
 from moot.core.runs.answers import GateAnswer
@@ -45,14 +46,14 @@ async def open_council(request: Request) -> Reply:
         inputs={"participants": body.participants},
     )
     run = await services.host.create(flow, command)
-    services.councils[tenant, body.conversation_id] = run.run_id
+    seams_of(request).councils[tenant, body.conversation_id] = run.run_id
     return Reply({"conversationId": body.conversation_id, "accepted": True})
 
 
 async def exchange_turn(request: Request) -> Reply:
     body = await request.read(ExchangeTurn)
     services, tenant = request.services, request.caller.tenant
-    run_id = services.councils.get((tenant, body.conversation_id))
+    run_id = seams_of(request).councils.get((tenant, body.conversation_id))
     if run_id is None:
         raise NotFound("There is no such conversation.", conversationId=body.conversation_id)
     turn = {key: value for key, value in body.turn.items() if key != "turnIndex"}
