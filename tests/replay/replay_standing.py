@@ -22,7 +22,8 @@ from moot.conformance.nodes.registry import conformance_types
 from moot.core.state.initiation import TriggerDelivery
 from moot.engine.agents.pins import AgentPins
 from moot.engine.nodes.registry import built_in_types
-from moot.triggers.start_run import RunOrder, RunStarter
+from moot.engine.start import RunOrder
+from moot.triggers.start_run import RunStarter
 
 SALLY = "host:sally"
 
