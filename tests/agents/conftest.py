@@ -8,9 +8,9 @@ import pytest
 from agents_helpers import KEY, Waits
 from http_shop import Shop
 
-from moot.agents.models.config import ModelEntry
 from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.clock import SystemClock
+from moot.config.models import ModelEntry
 from stand_in import StandIn, stand_in
 
 

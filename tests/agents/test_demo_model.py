@@ -20,11 +20,11 @@ from moot.agents.models import (
     ask_model,
     parse_structured_answer,
 )
-from moot.agents.models.config import DemoFailure, ScriptLine
 from moot.agents.models.demo import DemoModel
 from moot.agents.models.demo.stances import STANCES, choose_stance
 from moot.agents.models.demo.topic import topic_from_question
 from moot.agents.models.protocol import AnswerFormat
+from moot.config.models import DemoFailure, ScriptLine
 from moot.core.errors.models import (
     ModelAnswerInvalid,
     ModelBadRequest,

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from http_shop import Shop
 
-from moot.agents.tools.config import HttpEntry
 from moot.agents.tools.errors import ToolError
 from moot.agents.tools.http import http_tool
 from moot.agents.tools.toolbox import ToolInvocation, UsableTool
 from moot.config.project import ProjectError, parse_project
 from moot.config.settings import Settings
+from moot.config.tools import HttpEntry
 from moot.core.trace import run_trace
 from moot.net.outbound import Outbound
 

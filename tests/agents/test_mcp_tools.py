@@ -11,13 +11,13 @@ import pytest
 
 from moot.agents.definitions.manifest import Agent
 from moot.agents.tools import mcp
-from moot.agents.tools.config import McpEntry
 from moot.agents.tools.errors import ToolError
 from moot.agents.tools.mcp import McpServer
 from moot.agents.tools.registry import ToolRegistry
 from moot.agents.tools.toolbox import ToolInvocation
 from moot.config.project import ProjectError, parse_project
 from moot.config.settings import Settings
+from moot.config.tools import McpEntry
 from moot.core.trace import Trace, run_trace
 
 SCRIPT = str(Path(__file__).with_name("mcp_shop.py"))

@@ -18,9 +18,9 @@ from moot.agents.models import (
     ask_model,
     fold_pieces,
 )
-from moot.agents.models.config import DemoFailure
 from moot.agents.models.retry import CallAttempt, RetryingModel, RetryLimits, random_fraction
 from moot.clock import SystemClock
+from moot.config.models import DemoFailure
 from moot.core.errors.models import (
     ModelAuth,
     ModelBadRequest,

@@ -7,8 +7,8 @@ from agents_helpers import KEY, REAL
 from test_agents_at_work import FORM, TENANT, Office
 
 from moot.agents.definitions.manifest import Agent
-from moot.agents.models.config import Price
 from moot.agents.tools.toolbox import Toolbox, ToolInvocation, UsableTool
+from moot.config.models import Price
 from stand_in import Reply, StandIn
 
 pytestmark = pytest.mark.parametrize("kind", REAL)

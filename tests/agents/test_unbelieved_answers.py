@@ -22,7 +22,6 @@ from moot.agents.models import (
     TextPiece,
     ask_model,
 )
-from moot.agents.models.config import Price
 from moot.agents.models.protocol import ModelAnswer
 from moot.agents.models.redact import RedactedStream, SecretKeys
 from moot.agents.models.retry import CallAttempt
@@ -30,6 +29,7 @@ from moot.agents.models.validation import MOST_CALLS, MOST_CHARACTERS, nesting_d
 from moot.agents.prompts.council import build_council_prompt
 from moot.agents.prompts.fencing import fence_content
 from moot.agents.prompts.names import SpeakerNames
+from moot.config.models import Price
 from moot.core.errors.models import ModelAnswerInvalid, ModelError
 from moot.core.secrets import MASK
 from stand_in import Reply, StandIn

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from moot.conformance.nodes.registry import conformance_types
 from moot.core.children import peer_requests
 from moot.core.children.decide import ChildWaits, can_begin_child, child_spec, child_start_command
 from moot.core.commands import Advance, CancelRun, Command, Compute, Dispatch, FinishNode, decide
@@ -67,7 +68,7 @@ def _noop(call: NodeCall) -> Completed:
 WORK = NodeType(type_id="acme.work", kind=NodeKind.ACTIVITY, activity=_never)
 LACKING = NodeType(type_id="acme.lacking", kind=NodeKind.INSTANT, instant=_noop, requires=("moon",))
 TYPES: dict[str, NodeType] = {
-    **built_in_types(conformance=True), WORK.type_id: WORK, LACKING.type_id: LACKING
+    **built_in_types(extra=conformance_types()), WORK.type_id: WORK, LACKING.type_id: LACKING
 }  # fmt: skip
 
 

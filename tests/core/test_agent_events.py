@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.conformance.nodes.registry import conformance_types
 from moot.core.agents.events import (
     CHARACTERS_PER_TOKEN,
     FULL_LIMIT,
@@ -133,7 +134,7 @@ def flow_of(
         "triggers": [], "variables": [], "metadata": {}, "settings": {}, **given,
     }  # fmt: skip
     types = {
-        **built_in_types(conformance=True),
+        **built_in_types(extra=conformance_types()),
         "acme.work": NodeType(type_id="acme.work", kind=NodeKind.ACTIVITY),
     }
     return compile_flow(parse_definition(msgspec.json.encode(body)), types, "d")

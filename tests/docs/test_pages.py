@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 import moot
-from moot.agents.models.config import ModelEntry
 from moot.agents.tools import functions
-from moot.agents.tools.config import HttpEntry, McpEntry
 from moot.cli import moot as command_line
+from moot.config.models import ModelEntry
 from moot.config.project import parse_project
 from moot.config.settings import Settings
+from moot.config.tools import HttpEntry, McpEntry
 from moot.core.errors import MootError
 from moot.core.workflows.flow import compile_flow, definition_digest
 from moot.core.workflows.yaml import compile_yaml

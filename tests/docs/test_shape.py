@@ -12,6 +12,17 @@ from real_server import ROOT
 LONGEST_FILE = 400
 LONGEST_BODY = 40
 SOURCES = sorted((ROOT / "src" / "moot").rglob("*.py"))
+#: a folder inside a layer is named after a noun of the product or after a technical room
+NOUNS = {
+    "agent_bridge", "agents", "children", "conversations", "councils", "interrupts", "memory",
+    "models", "peers", "prompts", "replay", "roster", "runs", "schedules", "search", "supervisors",
+    "threads", "tools", "triggers", "webhooks", "workflows",
+}  # fmt: skip
+ROOMS = {
+    "access", "definitions", "effects", "errors", "host", "http", "inbound", "invocation",
+    "joining", "json", "nodes", "operations", "project", "seams", "server", "shared",
+    "sqlite", "state", "streams", "text", "verify",
+}  # fmt: skip
 
 
 def bodies(tree: ast.Module) -> Iterator[tuple[str, int]]:
@@ -28,6 +39,13 @@ def test_no_file_and_no_function_is_too_long(file: Path) -> None:
     text = file.read_text()
     assert text.count("\n") <= LONGEST_FILE
     assert [name for name, length in bodies(ast.parse(text)) if length > LONGEST_BODY] == []
+
+
+def test_folders_are_named_after_nouns_of_the_product_or_technical_rooms() -> None:
+    places = {file.relative_to(ROOT / "src" / "moot").parts for file in SOURCES}
+    folders = {place[1] for place in places if len(place) > 2}
+    assert sorted(folders - NOUNS - ROOMS) == []
+    assert sorted((NOUNS | ROOMS) - folders) == []
 
 
 def test_every_test_file_can_be_told_from_the_others_by_its_name() -> None:

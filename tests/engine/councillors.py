@@ -9,10 +9,10 @@ from hosting import TENANT, Place, begun, chain, node
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.context import Assignment
 from moot.agents.invocation.invoke import Invoker, ResolvedAgent
-from moot.agents.models.config import ModelEntry
 from moot.agents.models.protocol import AnswerStop, ModelRequest, ModelToolCall, Piece
 from moot.agents.models.registry import ChosenModel, ModelRegistry, ModelSettings
 from moot.agents.tools.toolbox import Toolbox, ToolInvocation, UsableTool
+from moot.config.models import ModelEntry
 from moot.core.pending import pending
 from moot.core.state.floor import Floor
 from moot.engine.host import Host

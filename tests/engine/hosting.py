@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from moot.clock import SystemClock
+from moot.conformance.nodes.registry import conformance_types
 from moot.core.errors import StorageFailed
 from moot.core.events import TERMINAL_TYPES, Event, decode
 from moot.core.runs.start import RunLimits, StartRun
@@ -126,7 +127,7 @@ class Place:
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind, self.file = kind, folder / "moot.db"
         self.clock = SkewedClock()
-        self.types: dict[str, NodeType] = built_in_types(conformance=True)
+        self.types: dict[str, NodeType] = built_in_types(extra=conformance_types())
         self.store: Any = None
         self.hosts: list[Host] = []
 

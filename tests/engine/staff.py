@@ -10,11 +10,12 @@ from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
 from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.invocation.invoke import Invoker
-from moot.agents.models.config import ModelEntry, ScriptLine
 from moot.agents.models.demo import DemoModel
 from moot.agents.models.protocol import ModelRequest, Piece, ReasoningPiece
 from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.agents.tools.toolbox import Toolbox, UsableTool
+from moot.config.models import ModelEntry, ScriptLine
+from moot.conformance.nodes.registry import conformance_types
 from moot.core.workflows.node_types import NodeType
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in_types
@@ -84,7 +85,8 @@ class Staff:
         return agent
 
     def types(self, conformance: bool = False) -> dict[str, NodeType]:
-        return {**self.place.types, **built_in_types(conformance, invoke=self.invoker)}
+        extra = conformance_types(invoke=self.invoker) if conformance else ()
+        return {**self.place.types, **built_in_types(self.invoker, extra)}
 
     def host(self, wrapper: Callable[[Any], Any] | None = None) -> Host:
         place = self.place

@@ -6,8 +6,8 @@ import pytest
 from hosting import TENANT, Place, begun, chain, ended, log, node, soon, sound, until, variable
 from staff import Counted, Staff, asks, payloads, told
 
-from moot.agents.models.config import ScriptLine
 from moot.agents.tools.toolbox import UsableTool
+from moot.config.models import ScriptLine
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state.agents import (

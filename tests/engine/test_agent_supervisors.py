@@ -19,7 +19,7 @@ from hosting import (
 )  # fmt: skip
 from staff import Counted, Staff, payloads, told
 
-from moot.agents.models.config import ScriptLine
+from moot.config.models import ScriptLine
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state.agents import (

@@ -5,8 +5,8 @@ from typing import Any
 from hosting import Place, begun, chain, log, node, soon, sound, until
 from staff import Counted, Staff
 
-from moot.agents.models.config import ScriptLine
 from moot.agents.tools.toolbox import UsableTool
+from moot.config.models import ScriptLine
 from moot.core.events import event_id
 from moot.core.state.agents import (
     AGENT_DECIDED,

@@ -24,10 +24,11 @@ from moot.core.errors.triggers import MemberOffDuty, Overtaken
 from moot.engine.agents.pins import AgentPins, PinnedAgents
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in_types
+from moot.engine.start import RunOrder
 from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import RunFilter
-from moot.triggers.start_run import RunOrder, RunStarter
+from moot.triggers.start_run import RunStarter
 
 TENANT, SALLY, FLOW = "acme", "host:sally", "noop"
 ORDER = RunOrder(

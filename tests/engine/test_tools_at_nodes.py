@@ -7,8 +7,8 @@ from hosting import TENANT, Place, begun, chain, ended, log, node, soon, sound, 
 from staff import Counted, Staff, asks, payloads
 from tool_scenes import CALLED, PERSON, RETURNED, Fire, paired, tool_events, waiting
 
-from moot.agents.models.config import ScriptLine
 from moot.agents.tools.errors import ToolError
+from moot.config.models import ScriptLine
 from moot.core.errors import Forbidden
 from moot.core.json.canonical import canonical_digest
 from moot.core.runs.answers import GateAnswer

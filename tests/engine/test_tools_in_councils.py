@@ -8,7 +8,7 @@ from hosting import TENANT, Place, begun, log, soon, sound, until
 from staff import Counted, Staff
 from tool_scenes import CALLED, PERSON, RETURNED, Fire, council, paired, steer, waiting
 
-from moot.agents.models.config import ScriptLine
+from moot.config.models import ScriptLine
 from moot.core.errors import Forbidden, MootError, NotFound
 from moot.core.events import Event
 from moot.core.json.canonical import canonical_digest

@@ -3,10 +3,11 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from moot.conformance.nodes.registry import conformance_types
 from moot.core.workflows.node_types import ChildSpec, Completed, Failed, NodeCall, NodeType, Outcome
 from moot.engine.nodes.registry import built_in_types
 
-TYPES = built_in_types(conformance=True)
+TYPES = built_in_types(extra=conformance_types())
 
 
 def call(config: dict[str, Any] | None = None, **given: Any) -> NodeCall:

@@ -8,6 +8,7 @@ import pytest
 from node_samples import TYPES
 
 from moot.config import user_files
+from moot.conformance.nodes.call_prompt import PROVIDERS
 from moot.core.workflows.node_types import NodeKind, NodeType
 from moot.engine.nodes import registry
 
@@ -27,7 +28,7 @@ def test_exactly_the_function_of_the_kind_is_set(type_: NodeType) -> None:
 
 
 def test_types_of_the_test_suite_come_only_with_the_flag() -> None:
-    normal, all_ = registry.built_in_types(), registry.built_in_types(conformance=True)
+    normal, all_ = registry.built_in_types(), TYPES
     assert set(normal) < set(all_)
     models = {"core.ai.callPrompt", "core.ai.structuredOutput"}
     assert all("onformance" in name or name in models for name in set(all_) - set(normal))
@@ -35,7 +36,7 @@ def test_types_of_the_test_suite_come_only_with_the_flag() -> None:
 
 
 def test_the_mandatory_mock_provider_is_there() -> None:
-    assert "stream-text" in registry.MOCK_PROVIDERS
+    assert "stream-text" in PROVIDERS
 
 
 GOOD = """

@@ -8,6 +8,7 @@ from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.agents.tools.toolbox import NoTools
+from moot.conformance.nodes.registry import conformance_types
 from moot.core.agents.deployments import (
     AgentDeployment,
     DeploymentChange,
@@ -24,7 +25,7 @@ async def staff(story: Story) -> None:
     book = ModelRegistry({}, lambda name: None, story.clock, ModelSettings(demo_wps=0))
     resolve = DeploymentService(story.store, story.clock, agents).resolve
     invoke = Invoker(book, resolve, NoTools())
-    story.host.flows.types = built_in_types(True, story.programs, invoke)
+    story.host.flows.types = built_in_types(invoke, conformance_types(story.programs, invoke))
     story.host.flows._agents = agents.worker
     for name in ("mo", "finder", "ada"):
         await agents.put(TENANT, Agent(name=name, memory="run"), "story")

@@ -18,10 +18,12 @@ from moot.agents.roster.members import (
 )
 from moot.agents.roster.resolve import MemberResolver
 from moot.agents.tools.toolbox import NoTools
+from moot.conformance.nodes.registry import conformance_types
 from moot.core.state.initiation import TriggerDelivery
 from moot.engine.agents.pins import AgentPins
 from moot.engine.nodes.registry import built_in_types
-from moot.triggers.start_run import RunOrder, RunStarter
+from moot.engine.start import RunOrder
+from moot.triggers.start_run import RunStarter
 
 SALLY = "host:sally"
 
@@ -36,7 +38,7 @@ async def _hired(story: Story, *workflows: str) -> RunStarter:
     instances = MemberResolver(roster, agents, deployments, story.clock)
     book = ModelRegistry({}, lambda name: None, story.clock, ModelSettings(demo_wps=0))
     invoke = Invoker(book, instances.resolve, NoTools())
-    story.host.flows.types = built_in_types(True, story.programs, invoke)
+    story.host.flows.types = built_in_types(invoke, conformance_types(story.programs, invoke))
     await agents.put(TENANT, Agent(name="clerk"), "story")
     entry = MemberEntry(
         roster_id=SALLY, persona="Sally", agent_ref=MemberAgentRef(agent_id="host:clerk"),

@@ -15,6 +15,7 @@ from moot.agents.invocation.context import (
     no_agents,
 )
 from moot.conformance.mock_model import MockPrograms
+from moot.conformance.nodes.registry import conformance_types
 from moot.core.runs.answers import GateAnswer
 from moot.core.runs.start import StartRun
 from moot.core.speaker import Speaker
@@ -123,7 +124,7 @@ class Story:
         self.clock = StoryClock()
         self.store = MemoryStore()
         self.programs = MockPrograms()
-        types = built_in_types(conformance=True, programs=self.programs)
+        types = built_in_types(extra=conformance_types(self.programs))
         types.update({each.node_type.type_id: each.node_type for each in (flaky, busy, mind)})  # type: ignore[attr-defined]
         self.types = types
         #: whoever speaks for the members of a council

@@ -33,7 +33,7 @@ class App:
     def __init__(self, services: Services) -> None:
         self.services = services
         self._metrics = services.host.metrics
-        self.router = Router(services.settings.conformance)
+        self.router = Router(services.seams.endpoints)
         self._idempotency = Idempotency()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

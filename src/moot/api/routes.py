@@ -40,7 +40,6 @@ from moot.api.triggers.queues import QUEUE_ENDPOINTS
 from moot.api.triggers.subscriptions import SUBSCRIPTION_ENDPOINTS
 from moot.api.triggers.webhooks import WEBHOOK_ENDPOINTS
 from moot.api.workflows.routes import WORKFLOW_ENDPOINTS
-from moot.conformance.routes import SEAMS
 from moot.core.errors import NotProvided
 
 #: Often used routes come first.
@@ -103,9 +102,8 @@ class Router:
     A verb such as ``:pause`` wins over a plain id.
     """
 
-    def __init__(self, under_trial: bool) -> None:
-        endpoints = (*ENDPOINTS, *SEAMS) if under_trial else ENDPOINTS
-        self.endpoints = endpoints
+    def __init__(self, extra: tuple[Endpoint, ...] = ()) -> None:
+        self.endpoints = endpoints = (*ENDPOINTS, *extra)
         self._exact: dict[str, dict[str, Endpoint]] = {}
         patterns: dict[str, dict[str, Endpoint]] = {}
         for endpoint in endpoints:

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.invocation.context import Invoke, no_agents
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.registry import ModelRegistry
+from moot.agents.project import build_model_registry, build_tool_registry
 from moot.agents.roster import members
 from moot.agents.roster.members import RosterService
 from moot.agents.roster.resolve import MemberResolver
@@ -26,10 +27,11 @@ from moot.api.access.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_secret, new_k
 from moot.api.app import App
 from moot.api.host import discovery, selfcheck
 from moot.api.http.connection import HttpConnection
+from moot.api.seams import Seams
 from moot.api.services import Services
 from moot.api.workflows.folder import register_folder
 from moot.clock import Clock, SystemClock
-from moot.config.project import ProjectConfig, build_model_registry, build_tool_registry
+from moot.config.project import ProjectConfig
 from moot.config.settings import (
     Settings,
     find_agents_folder,
@@ -39,8 +41,6 @@ from moot.config.settings import (
     read_peer_key,
     read_secret,
 )
-from moot.conformance.fixtures import register_fixtures
-from moot.conformance.mock_model import MockPrograms
 from moot.core.errors import MootError
 from moot.core.runs.start import RunLimits
 from moot.core.workflows.node_types import NodeType
@@ -70,12 +70,14 @@ async def build_services(
     clock: Clock,
     chosen: ProjectConfig | None = None,
     book: ModelRegistry | None = None,
+    seams: Seams | None = None,
 ) -> Services:
     """Build everything but the listener.
 
-    ``chosen`` replaces the project in this folder, and ``book`` the models of that project.
+    ``chosen`` replaces the project in this folder, and ``book`` the models of that project. A host
+    under test has ``seams`` of its own.
     """
-    programs = MockPrograms()
+    seams = seams or Seams()
     config = chosen or load_project()
     shelf = build_tool_registry(config, settings, read_secret)
     book = book or build_model_registry(
@@ -86,7 +88,7 @@ async def build_services(
     roster = RosterService(store, clock, settings.roster)
     instances = MemberResolver(roster, agents, deployments, clock)
     invoker = Invoker(book, instances.resolve, shelf)
-    types = build_node_types(settings, programs, invoker)
+    types = build_node_types(settings, invoker, seams.node_types(invoker))
     flows = WorkflowRegistry(store, types, clock, agents=instances.worker)
     heads, activities = settings.max_heads, settings.max_activities
     host = Host(store, flows, clock, limits_from_settings(settings), heads, activities, invoker)
@@ -98,15 +100,14 @@ async def build_services(
         store, clock, roster
     )
     allowances.ring = lambda tenant: host.hub.ring(inbox_channel(tenant))
-    services = Services(settings, host, store, clock, instances, programs)
+    services = Services(settings, host, store, clock, instances, seams)
     services.tools, services.book = shelf, book
     await services.triggers.load()
     fresh = clock.new_secret("").encode()
     services.token_secret = await store.secret(signed_links.SECRET_NAME, fresh)
     await set_up_peers(services)
     await ensure_admin_key(services)
-    if settings.conformance:
-        services.fixtures = await register_fixtures(services)
+    await seams.prepare(services)
     if (folder := find_agents_folder(settings)) is not None:
         for problem in await agents.load(DEFAULT_TENANT, folder):
             log.warning("An agent's file was left out: %s", problem)
@@ -148,9 +149,9 @@ async def set_up_peers(services: Services) -> None:
 
 
 def build_node_types(
-    settings: Settings, programs: MockPrograms | None = None, invoke: Invoke = no_agents
+    settings: Settings, invoke: Invoke = no_agents, extra: Iterable[NodeType] = ()
 ) -> dict[str, NodeType]:
-    types = registry.built_in_types(settings.conformance, programs, invoke)
+    types = registry.built_in_types(invoke, extra)
     types.update(registry.types_from_entry_points())
     if settings.nodes:
         types.update(registry.types_from_file(Path(settings.nodes)))
@@ -203,15 +204,17 @@ def write_secret_file(place: Path, secret: str) -> None:
 class Server:
     """A listening host. It calls ``ready`` with its address once it answers."""
 
-    def __init__(self, settings: Settings, ready: Callable[[str], None] | None = None) -> None:
-        self._settings, self._ready = settings, ready
+    def __init__(
+        self, settings: Settings, ready: Callable[[str], None] | None, seams: Seams | None
+    ) -> None:
+        self._settings, self._ready, self._seams = settings, ready, seams
 
     async def run(self) -> None:
         clock = SystemClock()
         store = await SqliteStore.open(
             self._settings.database, queue_limit=self._settings.queue_limit
         )
-        services = await build_services(self._settings, store, clock)
+        services = await build_services(self._settings, store, clock, seams=self._seams)
         try:
             await check_discovery(services)
             await services.host.recover()
@@ -326,9 +329,11 @@ async def forget_expired_records(services: Services, every: float = UPKEEP_SECON
         await asyncio.sleep(every)
 
 
-def serve(settings: Settings, ready: Callable[[str], None] | None = None) -> None:
+def serve(
+    settings: Settings, ready: Callable[[str], None] | None = None, seams: Seams | None = None
+) -> None:
     """Run until a signal stops the server."""
-    server = Server(settings, ready)
+    server = Server(settings, ready, seams)
     try:
         import uvloop
     except ImportError:

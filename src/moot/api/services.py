@@ -6,9 +6,9 @@ from moot.agents.tools.registry import ToolRegistry
 from moot.api.access.auth import Keyring
 from moot.api.http.idempotency import RequestLocks
 from moot.api.http.rate_limit import RateLimit
+from moot.api.seams import Seams
 from moot.clock import Clock
 from moot.config.settings import Settings
-from moot.conformance.mock_model import MockPrograms
 from moot.engine.agents.pins import AgentPins
 from moot.engine.host import Host
 from moot.net.outbound import Outbound
@@ -28,10 +28,10 @@ class Services:
         store: Store,
         clock: Clock,
         instances: MemberResolver,
-        programs: MockPrograms | None = None,
+        seams: Seams | None = None,
     ) -> None:
         self.settings, self.host, self.store, self.clock = settings, host, store, clock
-        self.instances = instances
+        self.instances, self.seams = instances, seams or Seams()
         self.agents, self.deployments = instances.agents, instances.deployments
         self.roster = instances.roster
         self.pins = AgentPins(instances, clock)
@@ -48,20 +48,13 @@ class Services:
         self.book: ModelRegistry | None = None
         #: Signs links to open questions. Set when the store is open.
         self.token_secret = b""
-        #: Published fixtures that run here (only with --conformance).
-        self.fixtures: list[str] = []
-        #: Capabilities that a test has switched (only with --conformance).
-        self.overlay: dict[str, bool] = {}
-        #: (tenant, a test's name for a council) -> its run (only with --conformance)
-        self.councils: dict[tuple[str, str], str] = {}
-        #: Programmed answers of the mock model (only with --conformance).
-        self.programs = programs or MockPrograms()
 
     @property
     def has_roster(self) -> bool:
         """Return whether this host offers standing agents to callers."""
-        switched = (self.overlay.get(name) for name in ("agents.roster", "agents.roster.supported"))
-        return self.settings.roster and False not in switched
+        return self.settings.roster and self.seams.has_capabilities(
+            "agents.roster", "agents.roster.supported"
+        )
 
     async def aclose(self) -> None:
         """Finish accepted work, then close every outside connection."""

@@ -2,22 +2,16 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from moot.agents.models.config import ModelEntry, Price
-from moot.agents.tools.config import HttpEntry, McpEntry
-from moot.clock import Clock
+from moot.config.models import ModelEntry, Price
+from moot.config.tools import HttpEntry, McpEntry
 from moot.core.text.nearest import nearest_word
-
-if TYPE_CHECKING:
-    from moot.agents.models.registry import ModelRegistry
-    from moot.agents.tools.registry import ToolRegistry
-    from moot.config.settings import Settings
 
 SECTIONS = ("server", "limits", "models", "prices", "tools", "mcp")
 #: settings that are limits; all others belong under [server]
@@ -40,60 +34,6 @@ class ProjectConfig(Struct, frozen=True, kw_only=True):
 
 class ProjectError(ValueError):
     """A mistake in the file, with its line."""
-
-
-def build_model_registry(
-    config: ProjectConfig | None,
-    settings: "Settings",
-    secret: Callable[[str], str | None],
-    clock: Clock,
-    again: Callable[[], ProjectConfig | None] | None = None,
-) -> "ModelRegistry":
-    """Return the models of the project, called in the mode of the settings.
-
-    ``again`` reads the project once more, so that models added to a running process are found.
-    """
-    from moot.agents.models.registry import ModelRegistry, ModelSettings
-
-    ways = ModelSettings(
-        mode=settings.models_mode, cassette=settings.cassette, demo_wps=settings.demo_wps
-    )
-    project = config or ProjectConfig()
-    later = None if again is None else lambda: _models_and_prices(again() or ProjectConfig())
-    return ModelRegistry(project.models, secret, clock, ways, project.prices, later=later)
-
-
-def _models_and_prices(project: ProjectConfig) -> tuple[dict[str, ModelEntry], dict[str, Price]]:
-    return project.models, project.prices
-
-
-def build_tool_registry(
-    config: ProjectConfig | None, settings: "Settings", secret: Callable[[str], str | None]
-) -> "ToolRegistry":
-    """Return the tools of the project: functions, HTTP addresses and MCP servers.
-
-    Raise ValueError that names the file.
-    """
-    from moot.agents.tools import functions, http
-    from moot.agents.tools.mcp import McpServer
-    from moot.agents.tools.registry import ToolRegistry
-    from moot.net.outbound import Outbound
-
-    project = config or ProjectConfig()
-    tools = functions.tools_from_entry_points()
-    for path in filter(None, (settings.nodes, settings.tools)):
-        for tool, source in functions.tools_from_path(Path(path)).values():
-            functions.add_tools(tools, [tool], source)
-    outbound = Outbound(settings.allow_private_targets)
-    return ToolRegistry(
-        tools,
-        {
-            name: http.http_tool(name, entry, outbound, secret)
-            for name, entry in project.tools.items()
-        },
-        {name: McpServer(name, entry, secret) for name, entry in project.mcp.items()},
-        outbound,
-    )
 
 
 def read_project(file: Path, settings: type[Struct]) -> ProjectConfig:

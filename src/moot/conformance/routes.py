@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from moot.api.http.request import Endpoint, Reply, Request, encode
 from moot.conformance.capability_toggle import check_nodes
+from moot.conformance.host import ConformanceSeams, seams_of
 from moot.conformance.seams import (
     agents,
     conversation,
@@ -93,15 +94,13 @@ def _matches(row: bytes, wanted: dict[str, str | None], correlation: str | None)
 
 
 async def reset_seams(request: Request) -> Reply:
-    request.services.overlay.clear()
-    request.services.councils.clear()
-    request.services.programs.clear()
+    seams_of(request).reset()
     return Reply({"reset": True})
 
 
 async def toggle_capability(request: Request) -> Reply:
     body = await request.read(CapabilityToggle)
-    overlay = request.services.overlay
+    overlay = seams_of(request).overlay
     if body.reset:
         overlay.clear()
     elif body.name is UNSET:
@@ -126,7 +125,7 @@ async def register_node_row(request: Request) -> Reply:
     """Register nodes without edges; they run one after another."""
     body = await request.read(LooseWorkflow)
     nodes = ((node.node_id, node.type_id, node.config) for node in body.nodes)
-    check_nodes(request.services.overlay, nodes)
+    check_nodes(seams_of(request).overlay, nodes)
     flow = await request.services.host.flows.register(
         request.caller.tenant, encode(_complete_workflow(body))
     )
@@ -286,3 +285,8 @@ SEAMS = (
         supervisors.ChildAttestation,
     ),
 )  # fmt: skip
+
+
+def conformance_seams() -> ConformanceSeams:
+    """Return the seams of a new server under test."""
+    return ConformanceSeams(SEAMS)

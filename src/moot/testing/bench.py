@@ -8,12 +8,12 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from moot.agents.definitions.manifest import Agent
-from moot.agents.models.config import DemoFailure, ModelEntry, ScriptLine
 from moot.agents.models.registry import PRESETS, ModelRegistry, ModelSettings
 from moot.api.access.auth import DEFAULT_TENANT
 from moot.api.workflows.folder import SUFFIXES, read_flow
 from moot.client import Client, Options
 from moot.client.http.sse import Event
+from moot.config.models import DemoFailure, ModelEntry, ScriptLine
 from moot.config.project import ProjectConfig, read_project
 from moot.config.settings import PROJECT_FILE, Settings, read_secret
 from moot.core.errors import MootError

@@ -1,7 +1,6 @@
 """Start a run for a trigger: look it up, guard it, write it in one transaction."""
 
 from collections.abc import Callable, Collection
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,34 +8,16 @@ from msgspec.structs import replace
 from moot.agents.roster.members import MemberVersion, RosterService
 from moot.clock import Clock
 from moot.core.errors import NotProvided
-from moot.core.errors.triggers import MemberGone, MemberOffDuty, NotInPortfolio
+from moot.core.errors.triggers import MemberGone
 from moot.core.runs import standing_agents
-from moot.core.runs.start import StartRun, check_inputs
-from moot.core.state.initiation import Initiation, RunMember, TriggerDelivery
+from moot.core.state.initiation import RunMember
 from moot.core.state.run import Run
 from moot.core.workflows.flow import Flow
 from moot.engine.agents.pins import AgentPins, PinnedAgents
 from moot.engine.host import Host
+from moot.engine.start import RunOrder, check_member, prepare_run, start_run
 from moot.store.protocol import Batch
 from moot.store.records import Delivery, Guard, LedgerRow
-
-
-class RunOrder(Struct, frozen=True, kw_only=True):
-    """A request of a trigger to start a run."""
-
-    tenant: str
-    workflow_id: str
-    source: str
-    principal: str
-    roster_id: str | None = None
-    inputs: dict[str, Any] = {}
-    configurable: dict[str, Any] = {}
-    tags: list[str] = []
-    metadata: dict[str, Any] = {}
-    delivered: TriggerDelivery | None = None
-    #: the inbound event; the run stores it as untrusted data
-    trigger: dict[str, Any] | None = None
-    hops: int = 0
 
 
 class RunClaim(Struct, kw_only=True):
@@ -74,41 +55,19 @@ class RunStarter:
 
         Raise MemberOffDuty or NotInPortfolio when the member may not do this work, and Overtaken
         when the member or the claimed rows have changed. Then there is no run."""
-        flow, drawn = await self.drawn(order)
-        command = StartRun(
-            tenant=order.tenant,
-            principal=order.principal,
-            at=self._clock.millis(),
-            limits=self._host.limits,
-            inputs=order.inputs,
-            configurable=order.configurable,
-            tags=order.tags,
-            metadata=order.metadata,
-            versions=drawn.versions,
-            members=drawn.members,
-            initiation=Initiation(
-                source=order.source,
-                member=_responsible_member(order, flow, drawn),
-                delivered=order.delivered,
-                trigger=order.trigger,
-                hops=order.hops,
-            ),
-        )
+        member = await self._find_member(order)
 
         def beside(run: Run, batch: Batch) -> None:
-            batch.guards += drawn.guards
             if claim is not None:
                 add_claim_to_batch(claim, run, batch)
 
-        return await self._host.create(flow, command, beside=beside)
+        return await start_run(self._host, order, self._pins, member, beside=beside)
 
     async def drawn(self, order: RunOrder) -> tuple[Flow, PinnedAgents]:
         """Return the workflow and the members and versions that a start would use. Raise what a
         start would raise; start nothing."""
         member = await self._find_member(order)
-        flow = await self._host.flows.newest(order.tenant, order.workflow_id)
-        check_inputs(flow, order.inputs)
-        return flow, await self._pins.drawn(order.tenant, flow, self._host.flows, member)
+        return await prepare_run(self._host, order, self._pins, member)
 
     async def rehearsed(self, order: RunOrder) -> RunMember:
         """Return the member that would do the work."""
@@ -118,31 +77,17 @@ class RunStarter:
     async def _find_member(self, order: RunOrder) -> MemberVersion | None:
         if order.roster_id is None:
             return None
-        if order.source != standing_agents.BY_HAND and order.source not in self._sources:
+        source = order.source or ""
+        if source != standing_agents.BY_HAND and source not in self._sources:
             raise NotProvided(
-                f"{order.source[:64]} fires no portfolio on this host.",
+                f"{source[:64]} fires no portfolio on this host.",
                 capability="agents.roster.portfolioTriggerSources",
             )
         member = await self._roster.find(order.tenant, order.roster_id)
         if member is None:
             raise MemberGone(order.roster_id)
-        if reason := member.hired.off_duty(self._clock.millis()):
-            raise MemberOffDuty(order.roster_id, reason)
-        if order.workflow_id not in member.entry.workflows:
-            raise NotInPortfolio(order.roster_id, order.workflow_id, member.entry.workflows)
+        check_member(member, order.workflow_id, self._clock.millis())
         return member
-
-
-def _responsible_member(order: RunOrder, flow: Flow, drawn: PinnedAgents) -> RunMember | None:
-    """Return the member the run is started for. Without one, return the only member that its nodes
-    name, if the workflow is in the portfolio of that member."""
-    if order.roster_id is not None:
-        return drawn.members[order.roster_id]
-    candidates = [name for name in standing_agents.node_handles(flow) if name in drawn.members]
-    only = candidates[0] if len(candidates) == 1 else None
-    if only is None or order.workflow_id not in drawn.portfolios.get(only, ()):
-        return None
-    return drawn.members[only]
 
 
 def add_claim_to_batch(claim: RunClaim, run: Run, batch: Batch) -> None:

@@ -4,10 +4,21 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fnmatch import fnmatchcase
 
-from moot.agents.models.config import Cost, Price
+from msgspec import Struct
+
 from moot.agents.models.protocol import TokenUsage
+from moot.config.models import Price
 
 MILLION = Decimal(1_000_000)
+
+
+class Cost(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The cost of a call, and the price used, so that it can be checked later."""
+
+    amount: Decimal
+    currency: str
+    pattern: str
+    price: Price
 
 
 class Prices:

@@ -10,13 +10,13 @@ from msgspec import Struct
 
 from moot.agents.models import anthropic, openai
 from moot.agents.models.cassettes import Cassette, RecordingModel, ReplayingModel
-from moot.agents.models.config import Cost, ModelEntry, Price
 from moot.agents.models.demo import DemoModel
-from moot.agents.models.prices import Prices
+from moot.agents.models.prices import Cost, Prices
 from moot.agents.models.protocol import Model, ModelRequest, Piece, TokenUsage, with_defaults
 from moot.agents.models.retry import OnAttempt, RetryingModel, RetryLimits, Wait
 from moot.agents.models.sdk import ProviderEndpoint
 from moot.clock import Clock
+from moot.config.models import ModelEntry, Price
 from moot.core.errors.models import ModelNotConfigured
 from moot.core.text.nearest import nearest_word
 

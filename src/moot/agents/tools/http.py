@@ -7,9 +7,9 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from moot.agents.models.redact import SecretKeys
-from moot.agents.tools.config import PLACEHOLDER, HttpEntry
 from moot.agents.tools.errors import ToolError
 from moot.agents.tools.toolbox import ToolInvocation, UsableTool
+from moot.config.tools import PLACEHOLDER, HttpEntry
 from moot.core.secrets import SHORTEST_SECRET
 from moot.net.outbound import CallFailed, Outbound, OutboundRequest, OutboundResponse
 from moot.net.targets import TargetRefused

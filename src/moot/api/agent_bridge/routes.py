@@ -24,11 +24,11 @@ from moot.api.threads.view import bridge_state
 from moot.core.conversations import joining
 from moot.core.errors import BadRequest, NotYourName
 from moot.core.events import iso
-from moot.core.runs.start import StartRun
 from moot.core.state.conversation import THREAD, thread_id
 from moot.core.state.council_policy import Policy
 from moot.core.state.run import Run
 from moot.core.text.names import is_person
+from moot.engine.start import RunOrder, start_run
 from moot.store.protocol import RunFilter
 
 #: A list holds the newest threads.
@@ -80,22 +80,19 @@ async def create_bridge_thread(request: Request) -> Reply:
     joining.check_participant_name(founder, "from")
     inputs = await _bridge_inputs(request, body, founder)
     title = inputs["title"]
-    host, tenant = request.services.host, request.caller.tenant
-    command = StartRun(
-        tenant=tenant,
+    order = RunOrder(
+        tenant=request.caller.tenant,
         principal=who.principal,
+        workflow_id=THREAD,
         person=founder,
-        at=request.services.clock.millis(),
-        limits=host.limits,
         inputs=inputs,
     )
-    flow = await host.flows.newest(tenant, THREAD)
 
     def created_reply(run: Run) -> Reply:
         url = f"/threads/{run.run_id}"
         return Reply({"id": run.run_id, "name": title}, 200, {"Location": url})
 
-    await host.create(flow, command, request.record_reply(created_reply))
+    await start_run(request.services.host, order, receipt=request.record_reply(created_reply))
     return request.reply
 
 

@@ -8,7 +8,7 @@ from moot.api.access.auth import is_agent_key, require_scope
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.core.agents.deployments import AgentDeployment, DeploymentChange
 from moot.core.errors import Forbidden
-from moot.core.runs.start import StartRun
+from moot.engine.start import RunOrder, start_run
 from moot.engine.workflows.built_in import DEPLOYMENT
 
 #: Transition -> the scope it needs.
@@ -40,15 +40,14 @@ async def apply_change(
     services, tenant = request.services, request.caller.tenant
     agent = await services.agents.must_find_by_id(tenant, agent_id)
     deployment, events = await services.deployments.change(tenant, agent, change, request.caller.id)
-    flow = await services.host.flows.own(tenant, DEPLOYMENT)
-    command = StartRun(
+    order = RunOrder(
         tenant=tenant,
         principal=request.caller.id,
-        at=services.clock.millis(),
-        limits=services.host.limits,
+        workflow_id=DEPLOYMENT,
+        flow=await services.host.flows.own(tenant, DEPLOYMENT),
         inputs={"told": [list(event) for event in events]},
     )
-    run = await services.host.create(flow, command)
+    run = await start_run(services.host, order)
     return deployment, run.run_id
 
 

@@ -6,7 +6,6 @@ Claims follow from what is installed. A test probes each of them.
 from typing import Any
 
 from moot import __version__
-from moot.api.access.auth import TEST_PREFIX
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.replay import forks
 from moot.api.runs import create_options
@@ -21,7 +20,6 @@ from moot.core.interrupts import escalations
 from moot.core.schedules.model import DEFAULT_HORIZON
 from moot.core.triggers import subscriptions
 from moot.core.workflows import turn_inputs
-from moot.engine.nodes.registry import MOCK_PROVIDERS
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.schedules import records
 
@@ -74,9 +72,7 @@ def discovery_document(services: Services) -> dict[str, Any]:
         "compliance": {"defaultMode": "mask"},
         "runtimeCapabilities": [],
     }
-    if settings.conformance:
-        claims |= _conformance_claims(services)
-    return _apply_overlay(claims, services.overlay)
+    return services.seams.change_claims(claims)
 
 
 def _schedule_claims() -> dict[str, Any]:
@@ -253,34 +249,6 @@ def _limit_claims(services: Services) -> dict[str, int]:
         "maxLoopIterations": limits.loops,
         "maxRequestBodyBytes": services.settings.max_body_bytes,
     }
-
-
-def _conformance_claims(services: Services) -> dict[str, Any]:
-    low, high = create_options.FORCEABLE_VERSIONS
-    return {
-        "fixtures": services.fixtures,
-        "conformance": {"mockAgent": True},
-        "testing": {
-            "mockProviders": list(MOCK_PROVIDERS),
-            "testKeyPrefix": TEST_PREFIX,
-            "forceEngineVersionRange": {"min": low, "max": high},
-        },
-    }
-
-
-def _apply_overlay(claims: dict[str, Any], overlay: dict[str, bool]) -> dict[str, Any]:
-    """Apply the claims that a test has switched, by dotted name. Only a host under test has any."""
-    for name, value in overlay.items():
-        place = claims
-        *path, last = name.split(".")
-        for word in path:
-            step = place.setdefault(word, {})
-            place = step if isinstance(step, dict) else {}
-        if not isinstance(place.get(last), dict):
-            place[last] = value
-        elif not value:  # a host without the capability leaves it out
-            del place[last]
-    return claims
 
 
 DISCOVERY_ENDPOINTS = (

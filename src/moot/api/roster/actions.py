@@ -15,8 +15,8 @@ from moot.core.errors import MootError
 from moot.core.errors.triggers import Overtaken
 from moot.core.runs.standing_agents import BY_HAND
 from moot.core.state.status import GOING
+from moot.engine.start import RunOrder
 from moot.store.protocol import RunFilter
-from moot.triggers.start_run import RunOrder
 
 #: Runs that one pause cancels at most.
 MOST_STOPPED = 500

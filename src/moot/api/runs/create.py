@@ -8,16 +8,13 @@ from moot.api.http.request import Reply, Request
 from moot.api.runs import create_options, origin
 from moot.api.runs.create_options import CreateRun
 from moot.core.errors import BadRequest
-from moot.core.errors.triggers import MemberOffDuty, NotInPortfolio, Overtaken
+from moot.core.errors.triggers import Overtaken
 from moot.core.runs.standing_agents import BY_HAND
-from moot.core.runs.start import StartRun, check_inputs
-from moot.core.state.initiation import Initiation
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.core.workflows.flow import Flow
-from moot.engine.agents.pins import PinnedAgents
+from moot.engine.start import RunOrder, check_member, start_run
 from moot.engine.workflows.ask import PROMPT, TASK
-from moot.store.protocol import Batch
 
 #: Attempts of a start that another change overtakes.
 MOST_TRIES = 4
@@ -34,17 +31,9 @@ async def find_initiating_member(request: Request, body: CreateRun) -> MemberVer
     member = await services.roster.find(tenant, body.agent_id)
     if member is None:
         return None
-    if reason := member.hired.off_duty(services.clock.millis()):
-        raise MemberOffDuty(body.agent_id, reason)
-    if body.workflow_id is not UNSET and body.workflow_id not in member.entry.workflows:
-        raise NotInPortfolio(body.agent_id, str(body.workflow_id), member.entry.workflows)
+    workflow_id = body.workflow_id if isinstance(body.workflow_id, str) else None
+    check_member(member, workflow_id, services.clock.millis())
     return member
-
-
-def member_initiation(member: MemberVersion | None, drawn: PinnedAgents) -> Initiation | None:
-    if member is None:
-        return None
-    return Initiation(source=BY_HAND, member=drawn.members[member.entry.roster_id])
 
 
 async def find_run_flow(
@@ -82,37 +71,32 @@ async def create_run(request: Request) -> Reply:
 
 
 async def _create_once(request: Request, body: CreateRun) -> Reply:
-    services, host, tenant = request.services, request.services.host, request.caller.tenant
+    services, tenant = request.services, request.caller.tenant
     member = await find_initiating_member(request, body)
     flow = await find_run_flow(request, body, member)
     create_options.check_run_options(services, request, body, flow)
-    check_inputs(flow, body.inputs)
     create_options.check_participants(flow, body.inputs)
-    drawn = await services.pins.drawn(tenant, flow, host.flows, member)
-    command = StartRun(
+    order = RunOrder(
         tenant=tenant,
         principal=request.caller.id,
+        workflow_id=flow.definition.id,
+        flow=flow,
         person=speaker_from_request(request).person,
-        at=services.clock.millis(),
-        limits=host.limits,
         inputs=body.inputs,
         tags=body.tags,
         metadata=body.metadata,
         configurable=body.configurable,
         scope_id=None if body.scope_id is UNSET else body.scope_id,
+        dedup=(request.header("x-dedup") or "").lower() == "enforce",
         callback_url=None if body.callback_url is UNSET else body.callback_url,
         engine_version=create_options.requested_engine_version(services, request),
-        versions=drawn.versions,
-        members=drawn.members,
-        initiation=member_initiation(member, drawn),
+        source=None if member is None else BY_HAND,
+        roster_id=None if member is None else member.entry.roster_id,
         **origin.origin_from_headers(request),
     )
-    dedup = (request.header("x-dedup") or "").lower() == "enforce"
-
-    def add_guards(_: Run, batch: Batch) -> None:
-        batch.guards += drawn.guards
-
-    await host.create(flow, command, request.record_reply(_created_reply), dedup, add_guards)
+    await start_run(
+        services.host, order, services.pins, member, request.record_reply(_created_reply)
+    )
     return request.reply
 
 

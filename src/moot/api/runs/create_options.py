@@ -9,7 +9,6 @@ from msgspec import UNSET, Struct, UnsetType
 
 from moot.api.http.request import Request
 from moot.api.services import Services
-from moot.conformance import capability_toggle
 from moot.core.agents.events import VERBOSITIES
 from moot.core.conversations import participants
 from moot.core.errors import (
@@ -26,7 +25,6 @@ from moot.core.events import ENGINE_VERSION
 from moot.core.json.schema import schema_problems
 from moot.core.text.nearest import nearest_word
 from moot.core.workflows.flow import Flow
-from moot.engine.nodes.registry import MOCK_PROVIDERS
 
 MOST_TAGS = 100
 LONGEST_TAG = 256
@@ -75,7 +73,7 @@ def configurable_keys(services: Services) -> dict[str, dict[str, Any]]:
         "reasoningVerbosity": {"type": "string", "enum": list(VERBOSITIES)},
         "runTimeoutMs": {"type": "number", "min": 1, "max": limits.duration_ms},
     }
-    if services.settings.conformance:
+    if services.seams.under_test:
         keys["mockProvider"] = {"type": "object"}
     return keys
 
@@ -92,7 +90,7 @@ def check_run_options(
     ``before`` holds the options a fork already has.
     """
     _check_shape(body)
-    capability_toggle.check_flow(services.overlay, flow)
+    services.seams.check_flow(flow)
     if body.tags:
         _check_tags(body.tags)
     if body.metadata:
@@ -165,8 +163,8 @@ def _check_mock(services: Services, request: Request, configurable: dict[str, An
     if mock is None:
         return
     provider = mock.get("id") if isinstance(mock, dict) else None
-    offered = list(MOCK_PROVIDERS) if services.settings.conformance else []
-    if not services.settings.conformance or not request.caller.test:
+    offered = list(services.seams.mock_providers)
+    if not services.seams.under_test or not request.caller.test:
         raise MockProviderForbidden(
             "Mock providers are for test keys on a host under test.",
             requestedProvider=provider,
@@ -249,7 +247,7 @@ def requested_engine_version(services: Services, request: Request) -> int:
     text = request.header("x-force-engine-version")
     if text is None:
         return ENGINE_VERSION
-    if not services.settings.conformance or not request.caller.test:
+    if not services.seams.under_test or not request.caller.test:
         raise ForceEngineForbidden("X-Force-Engine-Version is for test keys on a host under test.")
     low, high = FORCEABLE_VERSIONS
     if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:

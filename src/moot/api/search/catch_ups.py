@@ -20,13 +20,13 @@ from moot.api.search import read_marks
 from moot.api.threads.lookup import find_thread
 from moot.core.errors import BadRequest, Forbidden, NotFound, RunNotFound
 from moot.core.events import iso
-from moot.core.runs.start import StartRun
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.state.status import LIVE
 from moot.core.state.titles import current_title
 from moot.core.tenants import private_tenant
 from moot.engine.nodes.host_nodes import CATCH_UP_INPUT, CatchUpInput
+from moot.engine.start import RunOrder, start_run
 from moot.engine.threads.transcript import StoredConversation, read_turns
 from moot.engine.workflows.built_in import CATCH_UP
 from moot.store.protocol import RunFilter
@@ -83,17 +83,17 @@ async def _find_running(request: Request, material: CatchUpInput) -> str | None:
 
 async def _start_catch_up(request: Request, material: CatchUpInput) -> str:
     services, owner = request.services, _reader_room(request)
-    flow = await services.host.flows.own(owner, CATCH_UP)
-    command = StartRun(
+    order = RunOrder(
         tenant=owner,
         principal=request.caller.id,
+        workflow_id=CATCH_UP,
+        flow=await services.host.flows.own(owner, CATCH_UP),
         person=material.reader,
-        at=services.clock.millis(),
-        limits=services.host.limits,
         inputs={CATCH_UP_INPUT: msgspec.to_builtins(material)},
         scope_id=material.thread_id,
     )
-    return (await services.host.create(flow, command, request.record_reply(_created_reply))).run_id
+    receipt = request.record_reply(_created_reply)
+    return (await start_run(services.host, order, receipt=receipt)).run_id
 
 
 async def _catch_up_material(

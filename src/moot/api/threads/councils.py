@@ -25,13 +25,13 @@ from moot.core.errors import (
 )
 from moot.core.events import iso
 from moot.core.runs.answers import GateAnswer
-from moot.core.runs.start import StartRun
 from moot.core.state.conversation import THREAD, Conversation, thread_id
 from moot.core.state.council_policy import Policy, describe_unused_settings
 from moot.core.state.run import Run
 from moot.core.text.names import full_name
 from moot.core.threads.decide import Control
 from moot.engine.replay.import_log import IMPORT_RECORD
+from moot.engine.start import RunOrder, start_run
 from moot.engine.workflows.built_in import TALK
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -83,16 +83,14 @@ async def convene_council(request: Request) -> Reply:
         inputs["participants"] = members
     services, caller = request.services, request.caller
     inputs |= await _policy_inputs(request, body, members, await _policy_in_body(request))
-    flow = await services.host.flows.newest(caller.tenant, THREAD)
-    command = StartRun(
+    order = RunOrder(
         tenant=caller.tenant,
         principal=caller.id,
+        workflow_id=THREAD,
         person=speaker_from_request(request).person,
-        at=services.clock.millis(),
-        limits=services.host.limits,
         inputs=inputs,
     )
-    await services.host.create(flow, command, request.record_reply(_convened_reply))
+    await start_run(services.host, order, receipt=request.record_reply(_convened_reply))
     return request.reply
 
 

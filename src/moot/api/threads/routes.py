@@ -1,6 +1,5 @@
 """Begin, list, rename, link, archive and reopen threads."""
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -23,7 +22,7 @@ from moot.api.threads.lookup import check_open, find_thread, find_thread_by_id
 from moot.api.threads.view import thread_view
 from moot.core.errors import BadRequest, Conflict
 from moot.core.events import Event, decode
-from moot.core.runs.start import LinkedStart, StartRun
+from moot.core.runs.start import LinkedStart
 from moot.core.state.conversation import THREAD, Conversation, thread_id
 from moot.core.state.council_policy import Policy, describe_unused_settings
 from moot.core.state.run import Run
@@ -31,6 +30,7 @@ from moot.core.state.titles import current_title
 from moot.core.threads.control_text import event_sentence
 from moot.core.threads.undo import undo_control
 from moot.engine.replay.fork import ForkRequest, fork_run
+from moot.engine.start import RunOrder, prepare_run, start_command, start_run
 from moot.store.cursor import bind_cursor, unbind_cursor
 from moot.store.protocol import RunFilter
 from moot.store.records import Record
@@ -80,26 +80,18 @@ async def begin_thread(request: Request) -> Reply:
         inputs["participation"] = policy = msgspec.to_builtins(body.policy)
         if problem := describe_unused_settings(policy):
             raise BadRequest(problem, field="policy")
-    await _create_thread(request, inputs, begun_reply)
+    order = _thread_order(request, inputs)
+    await start_run(request.services.host, order, receipt=request.record_reply(begun_reply))
     return request.reply
 
 
-async def _create_thread(
-    request: Request, inputs: dict[str, Any], answer: Callable[[Run], Reply]
-) -> Run:
-    host, command = request.services.host, _start_command(request, inputs)
-    flow = await host.flows.newest(command.tenant, THREAD)
-    return await host.create(flow, command, request.record_reply(answer))
-
-
-def _start_command(request: Request, inputs: dict[str, Any]) -> StartRun:
+def _thread_order(request: Request, inputs: dict[str, Any]) -> RunOrder:
     who = speaker_from_request(request)
-    return StartRun(
+    return RunOrder(
         tenant=request.caller.tenant,
         principal=who.principal,
+        workflow_id=THREAD,
         person=who.person,
-        at=request.services.clock.millis(),
-        limits=request.services.host.limits,
         inputs=inputs,
     )
 
@@ -207,10 +199,10 @@ async def _side_thread(request: Request, body: LinkTo, own: str) -> LinkedStart:
     if body.title is None:
         raise BadRequest("Name a thread, or give the title of a new one.", field="title")
     inputs = await thread_inputs(request, body.title, body.opening, body.participants)
-    command = _start_command(request, {**inputs, "sideOf": own})
-    host = request.services.host
-    flow = await host.flows.newest(command.tenant, THREAD)
+    order, host = _thread_order(request, {**inputs, "sideOf": own}), request.services.host
+    flow, pinned = await prepare_run(host, order)
     host.refuse_when_stopping()
+    command = start_command(host, order, flow, pinned)
     return LinkedStart(request.services.clock.new_id("th_"), flow, command)
 
 

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from moot.api.access.auth import require_scope
 from moot.api.http.request import Endpoint, Reply, Request, check_depth
-from moot.conformance import capability_toggle
 from moot.core.events import iso
 from moot.core.workflows.flow import Flow
 from moot.core.workflows.schema import WorkflowDef
@@ -41,7 +40,7 @@ async def register_workflow(request: Request) -> Reply:
     check_depth(body)
     services = request.services
     compiled = services.host.flows.compile(body)
-    capability_toggle.check_flow(services.overlay, compiled)
+    services.seams.check_flow(compiled)
     if any(each.type == "schedule" and each.enabled for each in compiled.definition.triggers):
         require_scope(request.caller, "runs:create")  # a schedule starts runs
     flow = await services.triggers.declared.register(request.caller.tenant, body, request.caller.id)

@@ -103,7 +103,7 @@ class ProjectCheck:
         return types
 
     def _check_tools(self, settings: "Settings") -> None:
-        from moot.config.project import build_tool_registry
+        from moot.agents.project import build_tool_registry
         from moot.config.settings import load_project, read_secret
 
         try:
@@ -206,8 +206,8 @@ class ProjectCheck:
 
 def load_models(settings: "Settings") -> "ModelRegistry":
     """Return the project's models; none of them is called."""
+    from moot.agents.project import build_model_registry
     from moot.clock import SystemClock
-    from moot.config.project import build_model_registry
     from moot.config.settings import load_project, read_secret
 
     return build_model_registry(load_project(), settings, read_secret, SystemClock())

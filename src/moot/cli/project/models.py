@@ -10,8 +10,8 @@ from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, json_option
 
 if TYPE_CHECKING:
-    from moot.agents.models.config import ModelEntry
     from moot.agents.models.registry import ModelRegistry
+    from moot.config.models import ModelEntry
     from moot.config.project import ProjectConfig
 
 
@@ -134,8 +134,8 @@ def test(options: CommandOptions, reference: str, full: bool) -> ExitCode:
 
 
 def _load_registry() -> "ModelRegistry":
+    from moot.agents.project import build_model_registry
     from moot.clock import SystemClock
-    from moot.config.project import build_model_registry
     from moot.config.settings import load_settings, read_secret
 
     project_config = _load_project()

@@ -18,7 +18,7 @@ from moot.cli.shared.client import HttpClient, ServerUnreachable
 from moot.config.server_location import ServerLocation, key_file
 
 if TYPE_CHECKING:
-    from moot.agents.models.config import ModelEntry
+    from moot.config.models import ModelEntry
     from moot.config.settings import Settings
 
 Finding = tuple[str, str]
@@ -190,8 +190,8 @@ def models(place: ServerLocation, settings: "Settings") -> Finding:
 
 def tools(place: ServerLocation, settings: "Settings") -> Finding:
     """Check that tools can be loaded and are complete. No tool is used."""
+    from moot.agents.project import build_tool_registry
     from moot.cli.server.doctor_tools import tool_problems
-    from moot.config.project import build_tool_registry
     from moot.config.settings import load_project, read_secret
 
     project_config = load_project()

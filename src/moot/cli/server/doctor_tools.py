@@ -12,9 +12,9 @@ from moot.config.settings import find_agents_folder, read_secret
 from moot.net.targets import TargetRefused, parse_target
 
 if TYPE_CHECKING:
-    from moot.agents.tools.config import HttpEntry, McpEntry
     from moot.config.project import ProjectConfig
     from moot.config.settings import Settings
+    from moot.config.tools import HttpEntry, McpEntry
 
 
 def tool_problems(

@@ -12,6 +12,7 @@ from moot.cli.shared.errors import CommandError
 from moot.config.server_location import read_server_address, url_file
 
 if TYPE_CHECKING:
+    from moot.api.seams import Seams
     from moot.config.settings import Settings
 
 OPTIONS = (
@@ -86,12 +87,23 @@ def run_server(settings: "Settings", log_json: bool) -> None:
     log_format.log_to_stderr(log_json)
     refuse_taken_port(settings)
     try:
-        server.serve(settings, lambda url: announce_server(settings, url))
+        server.serve(
+            settings, lambda url: announce_server(settings, url), build_test_seams(settings)
+        )
     except StoreBusy as busy:
         raise CommandError(database_in_use_message(Path(settings.database), busy.pid)) from busy
     except (StoreRefused, ValueError) as refusal:
         raise CommandError(str(refusal)) from refusal
     url_file(Path(settings.database)).unlink(missing_ok=True)
+
+
+def build_test_seams(settings: "Settings") -> "Seams | None":
+    """Return the seams of a host under test, or None. Only this command knows them."""
+    if not settings.conformance:
+        return None
+    from moot.conformance.routes import conformance_seams
+
+    return conformance_seams()
 
 
 def database_in_use_message(database: Path, pid: int | None) -> str:

@@ -8,7 +8,7 @@ from moot.agents.definitions.manifest import Agent
 from moot.api.agents import deployments
 from moot.api.http.request import Reply, Request
 from moot.core.agents.deployments import STABLE, DeploymentChange
-from moot.core.runs.start import StartRun
+from moot.engine.start import RunOrder, start_run
 
 #: The agent that is asked by default.
 NAME = "conformance"
@@ -31,15 +31,15 @@ async def live_invoke(request: Request) -> Reply:
     services, tenant = request.services, request.caller.tenant
     agent = Agent(name=NAME, role="tester", prompt="You are asked by a test suite. Be brief.")
     await services.agents.put(tenant, agent, by="conformance")
-    command = StartRun(
+    flow = await services.host.flows.asking(tenant, agent.agent_id)
+    order = RunOrder(
         tenant=tenant,
         principal=request.caller.id,
-        at=services.clock.millis(),
-        limits=services.host.limits,
+        workflow_id=flow.definition.id,
+        flow=flow,
         inputs={"prompt": "Is anybody there?"},
     )
-    flow = await services.host.flows.asking(tenant, agent.agent_id)
-    run = await services.host.create(flow, command)
+    run = await start_run(services.host, order)
     return Reply({"runId": run.run_id})
 
 

@@ -7,11 +7,12 @@ from msgspec import Meta, Struct
 from moot.api.access.auth import speaker_from_request
 from moot.api.http.request import Reply, Request
 from moot.api.interrupts import answers
+from moot.conformance.host import seams_of
 from moot.core.conversations.participants import MOST_PARTICIPANTS, check_roster
 from moot.core.errors import BadRequest, NotFound
 from moot.core.runs.answers import GateAnswer
-from moot.core.runs.start import StartRun
 from moot.core.state.conversation import THREAD
+from moot.engine.start import RunOrder, start_run
 from moot.engine.workflows.built_in import TALK
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -36,23 +37,21 @@ async def open_council(request: Request) -> Reply:
     most = min(body.max_participants, MOST_PARTICIPANTS)
     check_roster(body.participants, most=most)
     services, tenant = request.services, request.caller.tenant
-    flow = await services.host.flows.newest(tenant, THREAD)
-    command = StartRun(
+    order = RunOrder(
         tenant=tenant,
         principal=request.caller.id,
-        at=services.clock.millis(),
-        limits=services.host.limits,
+        workflow_id=THREAD,
         inputs={"participants": body.participants},
     )
-    run = await services.host.create(flow, command)
-    services.councils[tenant, body.conversation_id] = run.run_id
+    run = await start_run(services.host, order)
+    seams_of(request).councils[tenant, body.conversation_id] = run.run_id
     return Reply({"conversationId": body.conversation_id, "accepted": True})
 
 
 async def exchange_turn(request: Request) -> Reply:
     body = await request.read(ExchangeTurn)
     services, tenant = request.services, request.caller.tenant
-    run_id = services.councils.get((tenant, body.conversation_id))
+    run_id = seams_of(request).councils.get((tenant, body.conversation_id))
     if run_id is None:
         raise NotFound("There is no such conversation.", conversationId=body.conversation_id)
     turn = {key: value for key, value in body.turn.items() if key != "turnIndex"}

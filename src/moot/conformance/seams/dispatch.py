@@ -9,9 +9,9 @@ from msgspec import Meta, Struct
 from moot.api.http.request import Reply, Request, encode
 from moot.core.errors import Unavailable, Unprocessable
 from moot.core.events import Event
-from moot.core.runs.start import StartRun
 from moot.core.workflows.flow import definition_digest
 from moot.engine.head import Head
+from moot.engine.start import RunOrder, start_run
 
 Names = Annotated[
     list[Annotated[str, Meta(min_length=1, max_length=128)]], Meta(min_length=1, max_length=64)
@@ -85,13 +85,10 @@ async def _run_supervisor(
             noop = _node("work", "core.noop", {})
             await host.flows.register(tenant, encode(_workflow(name, [noop], [])))
     flow = await host.flows.register(tenant, encode(_supervisor_workflow(names, config, more)))
-    command = StartRun(
-        tenant=tenant,
-        principal=request.caller.id,
-        at=request.services.clock.millis(),
-        limits=host.limits,
+    order = RunOrder(
+        tenant=tenant, principal=request.caller.id, workflow_id=flow.definition.id, flow=flow
     )
-    run_id = (await host.create(flow, command)).run_id
+    run_id = (await start_run(host, order)).run_id
     head = await _wait_for_end(request, run_id)
     return head, await host.runs.log(head)
 

@@ -9,8 +9,8 @@ from moot.api.http.request import Reply, Request, encode
 from moot.conformance.seams.conversation import Name
 from moot.core.errors import Forbidden
 from moot.core.runs.answers import GateAnswer
-from moot.core.runs.start import StartRun
 from moot.core.speaker import Speaker
+from moot.engine.start import RunOrder, start_run
 
 
 class GateTrial(Struct, frozen=True):
@@ -58,13 +58,10 @@ async def try_approval_gate(request: Request) -> Reply:
     body = await request.read(GateTrial)
     services, tenant = request.services, request.caller.tenant
     flow = await services.host.flows.register(tenant, encode(GATE))
-    command = StartRun(
-        tenant=tenant,
-        principal=request.caller.id,
-        at=services.clock.millis(),
-        limits=services.host.limits,
+    order = RunOrder(
+        tenant=tenant, principal=request.caller.id, workflow_id=flow.definition.id, flow=flow
     )
-    run_id = (await services.host.create(flow, command)).run_id
+    run_id = (await start_run(services.host, order)).run_id
     overrides = body.scenario == "override"
     value: dict[str, Any] = {"action": "accept"}
     if overrides:

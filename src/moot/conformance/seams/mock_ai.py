@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from moot.api.http.request import Reply, Request
+from moot.conformance.host import seams_of
 from moot.conformance.mock_model import MOST_ANSWERS, MockAnswer
 from moot.core.agents.model_key import RECIPE, model_key, parse_semantic_request
 
@@ -16,7 +17,7 @@ class MockAiProgram(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 async def program_mock_ai(request: Request) -> Reply:
     body = await request.read(MockAiProgram)
-    request.services.programs.tell(request.caller.tenant, body.node_id, body.program)
+    seams_of(request).programs.tell(request.caller.tenant, body.node_id, body.program)
     return Reply({"nodeId": body.node_id, "answers": len(body.program)})
 
 

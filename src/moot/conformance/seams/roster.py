@@ -21,7 +21,7 @@ from moot.api.roster.views import check_roster_offered
 from moot.conformance.seams.sources import ITEM, deliver_by_source
 from moot.core.errors import BadRequest, Conflict
 from moot.core.errors.triggers import Overtaken
-from moot.triggers.start_run import RunOrder
+from moot.engine.start import RunOrder
 
 #: The default member, its agent and its workflow.
 NAME, AGENT, FLOW = "host:conformance-sally", "conformance-clerk", "conformance-noop"
@@ -58,7 +58,9 @@ async def fire_member(request: Request) -> Reply:
     )
     await services.triggers.run_starter.drawn(order)
     item = body.as_work_item if isinstance(body.as_work_item, dict) else ITEM
-    row = await deliver_by_source(request, order.source, order.workflow_id, order.roster_id, item)
+    row = await deliver_by_source(
+        request, body.trigger_source, order.workflow_id, order.roster_id, item
+    )
     if row.run_id is None:
         raise Conflict(f"No run was begun: {row.reason}", rosterId=member.entry.roster_id)
     answer = {"runId": row.run_id, "rosterId": member.entry.roster_id}

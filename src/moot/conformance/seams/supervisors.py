@@ -10,12 +10,12 @@ from moot.core.errors import Unavailable
 from moot.core.events import Event
 from moot.core.json.canonical import canonical_digest
 from moot.core.runs.answers import GateAnswer
-from moot.core.runs.start import StartRun
 from moot.core.speaker import Speaker
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
 from moot.core.workflows.node_types import ATTESTATION
+from moot.engine.start import RunOrder, start_run
 
 MOST_TURNS = 100
 #: Seconds to wait for a run that neither ends nor asks.
@@ -65,15 +65,10 @@ async def _start_workflow(request: Request, body: dict[str, Any], inputs: dict[s
     services, tenant = request.services, request.caller.tenant
     for each in (WORKER, body):
         flow = await services.host.flows.register(tenant, encode(each))
-    flow = await services.host.flows.newest(tenant, flow.definition.id)
-    command = StartRun(
-        tenant=tenant,
-        principal=request.caller.id,
-        at=services.clock.millis(),
-        limits=services.host.limits,
-        inputs=inputs,
+    order = RunOrder(
+        tenant=tenant, principal=request.caller.id, workflow_id=flow.definition.id, inputs=inputs
     )
-    return (await services.host.create(flow, command)).run_id
+    return (await start_run(services.host, order)).run_id
 
 
 async def _wait_until_settled(request: Request, run_id: str) -> Run:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
+from msgspec.structs import replace
 
 from moot.agents.invocation.context import Assignment, Invoke
 from moot.core.errors import BadRequest
@@ -111,12 +112,18 @@ def build_type(invoke: Invoke) -> NodeType:
     )
 
 
-def is_decided_by_agent(node: NodeDef, trial: bool) -> bool:
-    """Return whether an agent decides: the config names it, or the node is pinned and has no plan.
+def supervisor_type(planned: NodeType, invoke: Invoke, asks_pinned: bool = True) -> NodeType:
+    """Return a type that follows its plan, unless an agent decides.
 
-    On a conformance host a pinned supervisor follows a plan of the test suite.
+    A node's config may name the agent. With ``asks_pinned``, the agent that a node without a plan
+    is pinned to decides, too.
     """
-    if "agent" in node.config:
-        return True
-    plan_keys = {*supervisor.PLANS, "rules", "mockPendingDecision"} & set(node.config)
-    return not trial and not plan_keys and isinstance(node.agent, dict)
+    agent_type = build_type(invoke)
+
+    def is_decided_by_agent(node: NodeDef) -> bool:
+        if "agent" in node.config:
+            return True
+        plan_keys = {*supervisor.PLANS, "rules", "mockPendingDecision"} & set(node.config)
+        return asks_pinned and not plan_keys and isinstance(node.agent, dict)
+
+    return replace(planned, instead=lambda node: agent_type if is_decided_by_agent(node) else None)

@@ -11,16 +11,8 @@ from moot.core.workflows.node_types import ConversationSpec, GateSpec, NodeCall,
 from moot.engine.nodes import gate_config
 
 
-def _gate(call: NodeCall) -> GateSpec:
-    return _gate_spec(call, None)
-
-
-def _mock_gate(call: NodeCall) -> GateSpec:
-    turns = int(call.config.get("turnCount", 1)) if call.config.get("mockAutoResume") else None
-    return _gate_spec(call, turns)
-
-
-def _gate_spec(call: NodeCall, mock_turns: int | None) -> GateSpec:
+def gate_spec(call: NodeCall, mock_turns: int | None = None) -> GateSpec:
+    """Return the question of the gate. With ``mock_turns`` it answers itself that often."""
     config = call.config
     participants = _setting(call, "participants")
     if participants is not None:
@@ -96,12 +88,4 @@ def _check(config: dict[str, Any]) -> str | None:
     return gate_config.check_conversation(config)
 
 
-TYPE = NodeType(type_id="core.conversationGate", kind=NodeKind.GATE, gate=_gate, check=_check)
-
-#: on a conformance host a gate may answer itself
-CONFORMANCE_TYPE = NodeType(
-    type_id="core.conversationGate",
-    kind=NodeKind.GATE,
-    gate=_mock_gate,
-    check=gate_config.check_conversation,
-)
+TYPE = NodeType(type_id="core.conversationGate", kind=NodeKind.GATE, gate=gate_spec, check=_check)

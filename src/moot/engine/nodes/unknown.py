@@ -13,7 +13,7 @@ class AnyNodeType(Mapping[str, NodeType]):
     """
 
     def __init__(self, known: Mapping[str, NodeType] | None = None) -> None:
-        self._known = registry.built_in_types(conformance=True) if known is None else known
+        self._known = registry.built_in_types() if known is None else known
 
     def __getitem__(self, type_id: str) -> NodeType:
         node_type = self._known.get(type_id)

@@ -23,6 +23,7 @@ from moot.core.triggers.subscriptions import (
     next_delivery_time,
     state_after_failure,
 )
+from moot.engine.start import RunOrder
 from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.protocol import Batch, Store
 from moot.store.records import Delivery, DeliveryAttempt, DeliveryFilter, Guard
@@ -37,7 +38,7 @@ from moot.triggers.inbound.items import (
 from moot.triggers.inbound.subscriptions import MOST_RACES, SubscriptionService, inactive_error
 from moot.triggers.inbound.versions import SubscriptionVersion
 from moot.triggers.notices import NoticeWriter
-from moot.triggers.start_run import RunClaim, RunOrder, RunStarter
+from moot.triggers.start_run import RunClaim, RunStarter
 
 #: the most items that wait in a queue, and refused requests recorded per subscription
 MOST_WAITING = 10_000

@@ -11,10 +11,11 @@ from moot.core.schedules.model import Schedule
 from moot.core.secrets import mask_sealed
 from moot.core.triggers.subscriptions import Arrival, TriggerSubscription, queue_subscription_id
 from moot.core.workflows.flow import Flow
+from moot.engine.start import RunOrder
 from moot.store.protocol import Store
 from moot.store.records import Delivery, DeliveryAttempt, Guard
 from moot.triggers.schedules.records import SUBSCRIPTION_KIND, guard_from_record
-from moot.triggers.start_run import RunClaim, RunOrder
+from moot.triggers.start_run import RunClaim
 
 #: the most items for one run, and their total size in bytes; the rest waits for the next run
 MOST_TAKEN = 100

@@ -21,6 +21,7 @@ from moot.core.schedules.model import Fire, FireDecision
 from moot.core.state.run import Run
 from moot.core.triggers.subscriptions import ITEM_PREFIX
 from moot.engine.host import Host
+from moot.engine.start import RunOrder
 from moot.engine.streams.hub import inbox_channel
 from moot.store.protocol import Batch, Store
 from moot.store.records import Delivery, LedgerRow
@@ -44,7 +45,7 @@ from moot.triggers.schedules.records import (
 )
 from moot.triggers.schedules.retries import handle_failed_start, pauses_since
 from moot.triggers.schedules.snapshot import ScheduleReader, ScheduleSnapshot
-from moot.triggers.start_run import RunClaim, RunOrder, RunStarter
+from moot.triggers.start_run import RunClaim, RunStarter
 
 log = logging.getLogger("moot.triggers")
 

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.agents.models.config import DemoFailure, ScriptLine
 from moot.agents.models.demo import closing
 from moot.agents.models.demo.scene import Scene, scene_from_request
 from moot.agents.models.demo.seeded_choice import SeededChoice
@@ -27,6 +26,7 @@ from moot.agents.models.protocol import (
     TokenUsage,
 )
 from moot.agents.models.retry import Wait
+from moot.config.models import DemoFailure, ScriptLine
 from moot.core.errors.models import (
     ModelBadRequest,
     ModelDisconnected,

@@ -1,6 +1,5 @@
 """The models and prices in moot.toml."""
 
-from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -68,12 +67,3 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: cached input; by default the price of input
     cached_input: Annotated[float, Meta(ge=0)] | None = None
     currency: Annotated[str, Meta(pattern=r"^[A-Z]{3}$(?!\n)")] = "USD"
-
-
-class Cost(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The cost of a call, and the price used, so that it can be checked later."""
-
-    amount: Decimal
-    currency: str
-    pattern: str
-    price: Price
