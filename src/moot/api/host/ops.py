@@ -6,34 +6,30 @@ from typing import Any
 from moot import __version__
 from moot.api.host import openapi
 from moot.api.http.request import Endpoint, Reply, Request
+from moot.wire.host import Health, HostIndex
 
 
 async def healthz(request: Request) -> Reply:
-    return Reply({"status": "ok", "version": __version__})
+    return Reply(Health(status="ok", version=__version__))
 
 
 async def readyz(request: Request) -> Reply:
     """Answer once the store answers."""
     await request.services.store.next_work()
-    return Reply({"status": "ready"})
+    return Reply(Health(status="ready"))
 
 
 async def read_index(request: Request) -> Reply:
-    return Reply(
-        {
-            "name": "moot",
-            "version": __version__,
-            "links": {
-                "discovery": "/.well-known/openwop",
-                "openapi": "/v1/openapi.json",
-                "docs": "/docs",
-                "runs": "/v1/host/moot/runs",
-                "threads": "/threads",
-                "workflows": "/v1/host/moot/workflows",
-                "health": "/healthz",
-            },
-        }
-    )
+    links = {
+        "discovery": "/.well-known/openwop",
+        "openapi": "/v1/openapi.json",
+        "docs": "/docs",
+        "runs": "/v1/host/moot/runs",
+        "threads": "/threads",
+        "workflows": "/v1/host/moot/workflows",
+        "health": "/healthz",
+    }
+    return Reply(HostIndex(name="moot", version=__version__, links=links))
 
 
 async def read_openapi(request: Request) -> Reply:
