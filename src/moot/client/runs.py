@@ -3,19 +3,13 @@
 import math
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, TypeVar, Unpack
+from typing import Any, Generic, TypeVar, Unpack
 
 from moot.client.errors import TimedOut
-from moot.client.http.methods import (
-    AsyncResource,
-    Resource,
-    async_client_method,
-    async_handle_method,
-    client_method,
-    handle_method,
-)
-from moot.client.http.senders import AsyncSender, EndCheck, Sender
-from moot.client.http.sse import Event
+from moot.client.http.async_sender import AsyncSender
+from moot.client.http.frames import Event
+from moot.client.http.methods import Resource, S, client_method, handle_method
+from moot.client.http.sender import EndCheck, Sender
 from moot.client.operations import runs
 from moot.client.operations.runs import Edit, Options, RunListFilter, StreamMode
 from moot.wire.interrupts import Question
@@ -25,8 +19,6 @@ from moot.wire.runs import RunMetrics, RunOwner, RunRow, Snapshot, StartedRun
 #: seconds that ``wait`` waits by default
 DEFAULT_WAIT_S = 600.0
 LONGEST_POLL_S = 30
-
-S = TypeVar("S", Sender, AsyncSender)
 
 
 class RunWait:
@@ -47,11 +39,25 @@ class RunWait:
         return min(LONGEST_POLL_S, math.ceil(left))
 
 
-class RunHandle:
+class RunHandle(Generic[S]):
     """The last known snapshot of a run; ``refresh`` and ``wait`` update it."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
+    def __init__(self, sender: S, snapshot: Snapshot) -> None:
+        self.sender, self.snapshot = sender, snapshot
+
+    cancel = handle_method(runs.cancel_run)
+    pause = handle_method(runs.pause_run)
+    resume = handle_method(runs.resume_run)
+    diff = handle_method(runs.diff_runs)
+    verify = handle_method(runs.verify_run)
+    artifact = handle_method(runs.get_artifact)
+    debug_bundle = handle_method(runs.get_debug_bundle)
+    turn = handle_method(runs.get_supervisor_turn)
+    ancestry = handle_method(runs.get_ancestry)
+    resolve = handle_method(runs.resolve_question)
+    approve = handle_method(runs.approve_question)
+    reject = handle_method(runs.reject_question)
+    answer = handle_method(runs.answer_question)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id} {self.status}>"
@@ -81,26 +87,8 @@ class RunHandle:
         return self.snapshot.error
 
 
-class Run(RunHandle):
+class Run(RunHandle[Sender]):
     """One run. ``status`` and ``outputs`` are those of the last refresh."""
-
-    def __init__(self, sender: Sender, snapshot: Snapshot) -> None:
-        super().__init__(snapshot)
-        self.sender = sender
-
-    cancel = handle_method(runs.cancel_run)
-    pause = handle_method(runs.pause_run)
-    resume = handle_method(runs.resume_run)
-    diff = handle_method(runs.diff_runs)
-    verify = handle_method(runs.verify_run)
-    artifact = handle_method(runs.get_artifact)
-    debug_bundle = handle_method(runs.get_debug_bundle)
-    turn = handle_method(runs.get_supervisor_turn)
-    ancestry = handle_method(runs.get_ancestry)
-    resolve = handle_method(runs.resolve_question)
-    approve = handle_method(runs.approve_question)
-    reject = handle_method(runs.reject_question)
-    answer = handle_method(runs.answer_question)
 
     def refresh(self) -> "Run":
         self.snapshot = self.sender.send(runs.get_run(self.id))
@@ -143,26 +131,8 @@ class Run(RunHandle):
         return _handle_of_fork(Run, self, forked)
 
 
-class AsyncRun(RunHandle):
+class AsyncRun(RunHandle[AsyncSender]):
     """One run, for asyncio."""
-
-    def __init__(self, sender: AsyncSender, snapshot: Snapshot) -> None:
-        super().__init__(snapshot)
-        self.sender = sender
-
-    cancel = async_handle_method(runs.cancel_run)
-    pause = async_handle_method(runs.pause_run)
-    resume = async_handle_method(runs.resume_run)
-    diff = async_handle_method(runs.diff_runs)
-    verify = async_handle_method(runs.verify_run)
-    artifact = async_handle_method(runs.get_artifact)
-    debug_bundle = async_handle_method(runs.get_debug_bundle)
-    turn = async_handle_method(runs.get_supervisor_turn)
-    ancestry = async_handle_method(runs.get_ancestry)
-    resolve = async_handle_method(runs.resolve_question)
-    approve = async_handle_method(runs.approve_question)
-    reject = async_handle_method(runs.reject_question)
-    answer = async_handle_method(runs.answer_question)
 
     async def refresh(self) -> "AsyncRun":
         self.snapshot = await self.sender.send(runs.get_run(self.id))
@@ -243,8 +213,8 @@ def _unread_snapshot(run_id: str, status: str = "", workflow: str = "") -> Snaps
     )
 
 
-class RunsResource(Resource):
-    """All runs."""
+class RunOperations(Resource[S]):
+    """The operations on all runs."""
 
     page = client_method(runs.list_runs)
     cancel = client_method(runs.cancel_run)
@@ -261,6 +231,10 @@ class RunsResource(Resource):
     branch = client_method(runs.branch_run)
     fork = client_method(runs.fork_run)
     replay = client_method(runs.replay_run)
+
+
+class RunsResource(RunOperations[Sender]):
+    """All runs."""
 
     def start(
         self,
@@ -313,24 +287,8 @@ class RunsResource(Resource):
         return run.events(after, mode=mode, timeout=timeout)
 
 
-class AsyncRunsResource(AsyncResource):
+class AsyncRunsResource(RunOperations[AsyncSender]):
     """All runs, for asyncio."""
-
-    page = async_client_method(runs.list_runs)
-    cancel = async_client_method(runs.cancel_run)
-    cancel_all = async_client_method(runs.cancel_runs)
-    pause = async_client_method(runs.pause_run)
-    resume = async_client_method(runs.resume_run)
-    diff = async_client_method(runs.diff_runs)
-    verify = async_client_method(runs.verify_run)
-    artifact = async_client_method(runs.get_artifact)
-    debug_bundle = async_client_method(runs.get_debug_bundle)
-    turn = async_client_method(runs.get_supervisor_turn)
-    ancestry = async_client_method(runs.get_ancestry)
-    poll = async_client_method(runs.poll_events)
-    branch = async_client_method(runs.branch_run)
-    fork = async_client_method(runs.fork_run)
-    replay = async_client_method(runs.replay_run)
 
     async def start(
         self,

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moot.client import Edit, Run, Thread
+from moot.client.http.frames import Event
 from moot.client.http.operation import without_none
-from moot.client.http.sse import Event
 from moot.testing import log_reading
 from moot.testing.log_reading import Handoff, Said
 from moot.wire.interrupts import Question
