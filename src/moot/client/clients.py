@@ -1,4 +1,4 @@
-"""The two clients of one server: ``Client`` blocks, ``AsyncClient`` is for asyncio."""
+"""The clients of a server: ``Client`` blocks, ``AsyncClient`` is for asyncio."""
 
 from typing import TYPE_CHECKING, Unpack
 

@@ -1,4 +1,4 @@
-"""Rules of calls and streams without I/O: what is sent, what is repeated, when a stream is over."""
+"""Decide what a call sends, when it is repeated and when a stream is over."""
 
 import time
 from collections.abc import Mapping

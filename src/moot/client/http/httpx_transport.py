@@ -1,4 +1,4 @@
-"""Carry requests with httpx2, for blocking programs. The first client loads the library."""
+"""Send requests with httpx2, for blocking programs; imported by the first one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
