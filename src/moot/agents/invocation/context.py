@@ -1,5 +1,6 @@
 """The assignment, context and result of an invocation. The engine implements it."""
 
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, Protocol
 
@@ -115,9 +116,13 @@ class InvocationResult(Struct, frozen=True, kw_only=True):
 class OpenToolCall(Protocol):
     """A tool call that has not returned yet."""
 
+    @property
+    def call_id(self) -> str: ...
+
     async def returned(
         self, result: Any, duration_ms: int | None = None, flags: Sequence[str] = ()
-    ) -> None: ...
+    ) -> None:
+        """Record the result. ``flags`` name the parts that were made harmless for the model."""
 
     async def failed(
         self,
@@ -130,21 +135,20 @@ class OpenToolCall(Protocol):
 
 
 class ReasoningStream(Protocol):
-    """Reasoning of a model while it streams."""
+    """One train of thought in progress."""
 
-    async def add(self, piece: str) -> None: ...
+    async def add(self, piece: str) -> None:
+        """Add one more piece. No record of it shows a part of a secret."""
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """End the thought and record the whole, as far as the run keeps it."""
 
 
-class AgentContext(Protocol):
-    """The surroundings of an agent at work. Everything awaited here is recorded before it is used.
-
-    After a crash the work starts again from the beginning. Recorded steps are not repeated, so the
-    order of steps must stay the same."""
+class EffectContext(Protocol):
+    """A context that makes effects and knows the time."""
 
     def now(self) -> int:
-        """Return milliseconds since the epoch, by the clock of the host."""
+        """Return the milliseconds since the epoch, by the host's clock."""
 
     async def effect(
         self,
@@ -153,27 +157,59 @@ class AgentContext(Protocol):
         idempotent: bool = True,
         key: str | None = None,
     ) -> Any:
-        """Return the recorded outcome of ``call``, which runs at most once. ``key`` is recorded
-        with it. A recorded failure is raised again; a ModelError keeps its code."""
+        """Return the outcome of ``call``, which is recorded before it is used and never made
+        again.
 
+        ``call`` gets the logical invocation id, to pass on as an idempotency key. A crash in the
+        middle of a call leaves its outcome unknown: an ``idempotent`` one is made again, another
+        fails the node. Only a later attempt of the node tries a failed call again. ``key`` is
+        recorded with the effect: the cache key of a model's request.
+        """
+
+
+class AgentContext(EffectContext):
+    """The surroundings of an agent at work. Everything awaited here is recorded before it is used.
+
+    After a crash the work starts again from the beginning. Recorded steps are not repeated, so the
+    order of steps must stay the same. A recorded failure of an effect is raised again; a ModelError
+    keeps its code. Methods with a body are for contexts that have no use for them."""
+
+    @abstractmethod
     def trace(self, name: str) -> Trace:
         """Return the trace context for the call of this name."""
 
+    @abstractmethod
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
         """Record an event of the invocation."""
 
+    @abstractmethod
     def tell(self, type_: str, payload: dict[str, Any]) -> None:
         """Publish an event at once that nothing relies on."""
 
+    @abstractmethod
     def thinking(self) -> ReasoningStream: ...
 
+    @abstractmethod
     async def tool_called(self, tool: str, arguments: Any, transport: str) -> OpenToolCall: ...
 
+    @abstractmethod
     async def decided(self, decision: Any, confidence: float | None, threshold: float) -> Any:
         """Record a decision, and return the one to use, which may be that of a person."""
 
+    @abstractmethod
     async def ask_permission(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
         """Ask a person whether the agent may use a dangerous tool, and wait for the answer."""
+
+    @abstractmethod
+    async def say(self, delta: str) -> None:
+        """Publish words as they come."""
+
+    @abstractmethod
+    def take_back(self) -> None:
+        """Discard the words so far, because the call is repeated or a tool comes first."""
+
+    async def said(self, finish: str, model: str) -> None:
+        """Mark the end of the words."""
 
     def stir(self) -> None:
         """Note that the model has sent something."""
@@ -181,19 +217,12 @@ class AgentContext(Protocol):
     def given_up(self, known: dict[str, Any]) -> None:
         """Record that the current call was cancelled; ``known`` is its usage."""
 
-    async def say(self, delta: str) -> None:
-        """Publish words as they come."""
-
-    def take_back(self) -> None:
-        """Discard the words so far, because the call is repeated or a tool comes first."""
-
-    async def said(self, finish: str, model: str) -> None:
-        """Mark the end of the words."""
-
     async def recalled(self, memory: str, agent: str) -> list[str]:
         """Return the entries of the memory, newest first."""
+        return []
 
-    async def remember(self, memory: str, agent: str, text: str) -> None: ...
+    async def remember(self, memory: str, agent: str, text: str) -> None:
+        """Store the text in the memory."""
 
 
 #: returns None when this host has no agent of this name

@@ -4,8 +4,9 @@ Each report is recorded once, even when the attempt is repeated.
 """
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from moot.core.agents.events import (
     ReasoningBlock,
@@ -27,66 +28,149 @@ from moot.core.state.agents import MODEL_EVENTS
 from moot.core.state.status import NodeStatus
 from moot.core.state.tool_requests import tool_ruling_key
 from moot.core.workflows.node_types import NodeError, copy_json
+from moot.engine.effects.ledger import EffectReporter
 
 if TYPE_CHECKING:
     from moot.core.state.node import NodeState
+    from moot.engine.head import Head
+    from moot.engine.host import Host
+
+#: the pieces of a thought that are recorded: each one, longer ones, or only the whole
+ReasoningPieces = Literal["each", "gathered", "none"]
+#: characters of a piece, at first and as a share of the text so far; pieces of one answer
+LEAST_PIECE, SHARE, MOST_PIECES = 64, 32, 256
 
 
-class VoiceContext(Protocol):
-    """The place where an agent works, as far as its reports need it."""
+class ReportContext(EffectReporter):
+    """The place where an agent works: one attempt of a node, or one invitation in a council."""
+
+    def __init__(
+        self, host: "Host", head: "Head", node_id: str, work: str, attempts: tuple[int, int]
+    ) -> None:
+        """``work`` names the piece of work within its node, and ``attempts`` are the number of the
+        attempt and those in earlier rounds of a loop."""
+        self._host, self._head, self._node_id, self._work = host, head, node_id, work
+        self._attempts = attempts
+        self.payer: str | None = None
 
     @property
-    def run_id(self) -> str: ...
+    def run_id(self) -> str:
+        return self._head.run.run_id
 
     @property
-    def node_id(self) -> str: ...
+    def tenant(self) -> str:
+        return self._head.run.tenant
 
     @property
-    def configurable(self) -> dict[str, Any]: ...
+    def node_id(self) -> str:
+        return self._node_id
 
     @property
     def work(self) -> str:
-        """Return the name of this piece of work within its node."""
+        return self._work
 
     @property
-    def standing(self) -> "NodeState": ...
+    def attempt(self) -> int:
+        return self._attempts[0]
 
     @property
-    def secrets(self) -> list[str]: ...
+    def earlier(self) -> int:
+        return self._attempts[1]
 
-    def redacted(self, value: Any) -> Any: ...
+    @property
+    def inherited(self) -> int:
+        return self._head.run.inherited
 
-    def tell(self, type_: str, payload: dict[str, Any]) -> None: ...
+    @property
+    def standing(self) -> "NodeState":
+        """Return the current state of the node."""
+        return self._host.runs.current(self._head).run.nodes[self.node_id]
 
-    async def report(self, *events: NewEvent) -> None: ...
+    @property
+    def secrets(self) -> list[str]:
+        """Return the texts that no report may contain."""
+        return self._host.runs.current(self._head).secrets
 
-    async def recorded(self, *events: NewEvent) -> None: ...
+    def redacted(self, value: Any) -> Any:
+        """Return the value as the log will show it."""
+        return self._host.runs.current(self._head).redacted(value)
+
+    def now(self) -> int:
+        return self._host.clock.millis()
+
+    @property
+    @abstractmethod
+    def configurable(self) -> dict[str, Any]: ...
+
+    @abstractmethod
+    async def report(self, *events: NewEvent) -> None:
+        """Record facts without waiting for the disk."""
+
+    @abstractmethod
+    def tell(self, type_: str, payload: dict[str, Any]) -> None:
+        """Record a fact that nothing relies on."""
+
+
+class TextBuffer:
+    """Collects words until they are worth a record. A long answer has longer pieces."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._told = 0
+        self.pieces = 0
+
+    def add(self, text: str) -> str:
+        """Return the text to record now, if any."""
+        self._held += text
+        enough = len(self._held) >= max(LEAST_PIECE, self._told // SHARE)
+        if not enough or self.pieces >= MOST_PIECES - 1:
+            return ""
+        return self.rest()
+
+    def rest(self) -> str:
+        held, self._held = self._held, ""
+        self._told += len(held)
+        self.pieces += bool(held)
+        return held
 
 
 class AgentVoice:
-    """See ``moot.engine.nodes.context.NodeAgent`` for the promises."""
+    """The reports of an agent at work.
 
-    def __init__(self, context: VoiceContext, agent_id: str) -> None:
+    An attempt may be repeated after a crash or a person's answer. A report that is on record is
+    not recorded again, so the agent must report in the same order.
+    """
+
+    def __init__(self, context: ReportContext, agent_id: str) -> None:
         self._context, self.agent_id = context, agent_id
         self._counts: dict[str, int] = {}
 
     def speak_as(self, agent_id: str) -> None:
+        """Use another name than the pinned one."""
         self.agent_id = check_agent_id(agent_id)
 
     @property
     def verbosity(self) -> str:
+        """Return how much reasoning the run keeps: summary, full or off."""
         return reasoning_verbosity(self._context.configurable)
 
-    def thinking(self, **more: Any) -> "VoiceThought":
-        block = self._next("reasoned")
-        return VoiceThought(self._context, self.agent_id, block, self.verbosity, more)
+    def thinking(self, **more: Any) -> "AgentReasoning":
+        """Start a thought that is recorded piece by piece. ``more`` goes with the whole."""
+        return self.open_thought("each", more)
 
     async def reasoned(self, text: str, **more: Any) -> None:
-        thought = self.thinking(**more)
-        thought.hear(text)
+        """Record a whole thought."""
+        thought = self.open_thought("none", more)
+        await thought.add(text)
         await thought.close()
 
-    async def tool_called(self, tool: str, *arguments: Any, **more: Any) -> "VoiceToolCall":
+    def open_thought(
+        self, pieces: ReasoningPieces, more: dict[str, Any] | None = None
+    ) -> "AgentReasoning":
+        return AgentReasoning(self._context, self, self._next("reasoned"), pieces, more or {})
+
+    async def tool_called(self, tool: str, *arguments: Any, **more: Any) -> "AgentToolCall":
+        """Record the call before the tool is used. The argument is the tool's input."""
         nth = self._next("called")
         context = self._context
         name = derived_id("call_", context.run_id, context.node_id, context.work, str(nth))
@@ -96,9 +180,10 @@ class AgentVoice:
                 context.node_id, self.agent_id, tool, (nth, name), redacted_arguments, **more
             )
         )
-        return VoiceToolCall(context, self.agent_id, tool, (nth, name))
+        return AgentToolCall(context, self.agent_id, tool, (nth, name))
 
     async def handoff(self, to_agent: str, reason: str | None = None, **more: Any) -> None:
+        """Record that the work passes to another agent."""
         if reason is not None:
             more["reason"] = reason
         nth = self._next("handoff")
@@ -108,6 +193,11 @@ class AgentVoice:
         await self._context.recorded(event)
 
     async def decided(self, decision: Any, confidence: float | None = None, **more: Any) -> Any:
+        """Return the decision to continue with.
+
+        It is the agent's, or a person's when the agent is less sure than the run demands. A
+        rejection fails the node.
+        """
         nth = self._next("decided")
         context = self._context
         event = decision_event(
@@ -126,6 +216,8 @@ class AgentVoice:
         return decision if ratified == context.redacted(decision) else copy_json(ratified)
 
     async def permission(self, tool: str, arguments: dict[str, Any]) -> bool:
+        """Return whether a person allows this use of a dangerous tool. The node waits for the
+        answer."""
         nth = self._next("asked")
         context = self._context
         redacted_arguments = context.redacted(arguments)
@@ -139,6 +231,7 @@ class AgentVoice:
         return isinstance(ruling, dict) and ruling.get("action") == "accept"
 
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
+        """Record another protocol event about the work with a model, once like the rest."""
         if type_ not in MODEL_EVENTS:
             raise BadRequest(f"'{type_}' is nothing an agent can note.", type=type_)
         nth = self._next(type_)
@@ -147,6 +240,7 @@ class AgentVoice:
         )
 
     def tell(self, type_: str, payload: dict[str, Any]) -> None:
+        """Record a fact for people that nothing relies on, each time it happens."""
         self._context.tell(type_, payload)
 
     def _next(self, what: str) -> int:
@@ -155,28 +249,41 @@ class AgentVoice:
         return nth
 
 
-class VoiceThought:
-    """One train of thought in progress."""
+class AgentReasoning:
+    """One train of thought in progress, recorded in pieces or only as a whole."""
 
     def __init__(
-        self, context: VoiceContext, agent_id: str, block: int, how: str, more: dict[str, Any]
+        self,
+        context: ReportContext,
+        voice: AgentVoice,
+        number: int,
+        pieces: ReasoningPieces,
+        more: dict[str, Any],
     ) -> None:
-        self._context, self._agent_id, self._number = context, agent_id, block
-        self._how, self._more = how, more
-        self._block = ReasoningBlock(how, context.secrets)
+        self._context, self._agent_id, self._number = context, voice.agent_id, number
+        self._how, self._more = voice.verbosity, more
+        self._block = ReasoningBlock(self._how, context.secrets)
+        self._whole_only = pieces == "none"
+        self._buffer = TextBuffer() if pieces == "gathered" else None
         self._deltas = 0
 
     async def add(self, piece: str) -> None:
-        """Record one more piece as soon as it may be. An empty piece only shows progress."""
+        """Add one more piece. An empty one only shows progress."""
+        if self._whole_only:
+            self._block.add(piece)
+        elif self._buffer is None:
+            await self._record(piece)
+        elif text := self._buffer.add(piece):
+            await self._record(text)
+
+    async def _record(self, piece: str) -> None:
         text = self._block.add(piece)
         if text or (not piece and self._how != "off"):
             await self._delta(text)
 
-    def hear(self, text: str) -> None:
-        """Add one more piece that is recorded only with the whole."""
-        self._block.add(text)
-
     async def close(self) -> None:
+        if self._buffer is not None and (held := self._buffer.rest()):
+            await self._record(held)
         rest = self._block.close()
         if rest and self._deltas:
             await self._delta(rest)
@@ -197,11 +304,11 @@ class VoiceThought:
         )
 
 
-class VoiceToolCall:
+class AgentToolCall:
     """A tool call of an agent, until it returns."""
 
     def __init__(
-        self, context: VoiceContext, agent_id: str, tool: str, call: tuple[int, str]
+        self, context: ReportContext, agent_id: str, tool: str, call: tuple[int, str]
     ) -> None:
         self._context, self._agent_id, self._tool, self._call = context, agent_id, tool, call
 
@@ -212,7 +319,6 @@ class VoiceToolCall:
     async def returned(
         self, result: Any, duration_ms: int | None = None, flags: Sequence[str] = ()
     ) -> None:
-        """Record the result. ``flags`` name the parts that were made harmless for the model."""
         await self._report({"outcome": copy_json(result)}, duration_ms, flags)
 
     async def failed(

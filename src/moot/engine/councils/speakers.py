@@ -16,7 +16,7 @@ from moot.core.pending import PendingWork
 from moot.core.state.conversation import Conversation
 from moot.core.workflows.node_types import copy_json, error_from_exception
 from moot.engine.councils.context import TurnCache
-from moot.engine.councils.speaker_desk import MOST_CALLS, SpeakerDesk
+from moot.engine.councils.member_context import MOST_CALLS, MemberContext
 from moot.engine.councils.work_limits import WorkPermit, WorkPermits
 from moot.engine.head import BasisEvent, Head
 
@@ -179,11 +179,11 @@ class Speakers:
         if conversation.floor is None or wake_id not in conversation.floor.wakes:
             return None
         wake = conversation.floor.wakes[wake_id]
-        desk = SpeakerDesk(self._host, head, node_id, wake_id, wake, slot)
+        context = MemberContext(self._host, head, node_id, wake_id, wake, slot)
         done: InvocationResult | None = None
         try:
             assignment = await self._assignment(head, node_id, conversation, wake_id)
-            done = await self._invoke(assignment, desk)
+            done = await self._invoke(assignment, context)
         except (Unavailable, Conflict):
             raise
         except MootError as refusal:
@@ -196,10 +196,12 @@ class Speakers:
                 outcome="failed", error=error_from_exception(error).as_payload()
             )
         finally:
-            desk.end_speech(void=done is None or done.outcome != "spoke")
+            context.end_speech(void=done is None or done.outcome != "spoke")
         if done is None:
             return None
-        return wake_ended_from_done(node_id, wake_id, done, desk.facts(), self._host.clock.millis())
+        return wake_ended_from_done(
+            node_id, wake_id, done, context.facts(), self._host.clock.millis()
+        )
 
     async def _assignment(
         self, head: Head, node_id: str, conversation: Conversation, wake_id: str

@@ -12,12 +12,11 @@ from moot.core.events import NewEvent, decode
 from moot.core.runs import nodes, standing_agents
 from moot.core.runs.nodes import Emit
 from moot.core.state.initiation import RunMember
-from moot.core.state.node import NodeState
 from moot.core.trace import Trace, run_trace
 from moot.core.workflows.flow import FlowNode
 from moot.core.workflows.node_types import ChannelWrite, NodeCall, copy_json
 from moot.core.workflows.turn_inputs import TurnInputs, build_turn_inputs
-from moot.engine.agents.voice import AgentVoice
+from moot.engine.agents.voice import AgentVoice, ReportContext
 from moot.engine.effects.ledger import Effect, EffectLedger
 from moot.engine.head import Head
 from moot.engine.memory.node_memory import AttemptMemory
@@ -30,48 +29,19 @@ if TYPE_CHECKING:
 MOST_UNCONFIRMED = 64
 
 
-class ActivityContext:
+class ActivityContext(ReportContext):
     """One attempt of a node; see ``moot.engine.nodes.context.NodeContext`` for the promises."""
 
     def __init__(
         self, host: "Host", ledger: EffectLedger, head: Head, node: FlowNode, call: NodeCall
     ) -> None:
-        self._host, self._ledger, self._head, self._node, self._call = (
-            host,
-            ledger,
-            head,
-            node,
-            call,
-        )
+        attempts = call.attempt, call.earlier
+        super().__init__(host, head, call.node_id, str(call.attempt), attempts)
+        self._ledger, self._node, self._call = ledger, node, call
         self._variables = dict(call.variables)  # the run's own variables change meanwhile
         self._unconfirmed: deque[asyncio.Task[Any]] = deque()
         self._ordinals = 0
-        self.payer: str | None = None
         self.memory = AttemptMemory(host, self, head, node)
-
-    @property
-    def run_id(self) -> str:
-        return self._call.run_id
-
-    @property
-    def tenant(self) -> str:
-        return self._call.tenant
-
-    @property
-    def node_id(self) -> str:
-        return self._call.node_id
-
-    @property
-    def attempt(self) -> int:
-        return self._call.attempt
-
-    @property
-    def work(self) -> str:
-        return str(self._call.attempt)
-
-    @property
-    def earlier(self) -> int:
-        return self._call.earlier
 
     @property
     def workflow_id(self) -> str:
@@ -108,10 +78,6 @@ class ActivityContext:
         await self.log("warn", message)
 
     @property
-    def inherited(self) -> int:
-        return self._head.run.inherited
-
-    @property
     def agent_id(self) -> str | None:
         return self._call.agent_id
 
@@ -140,23 +106,6 @@ class ActivityContext:
     @cached_property
     def agent(self) -> AgentVoice:
         return AgentVoice(self, self._call.agent_id or f"host:agent:{self.node_id}")
-
-    @property
-    def standing(self) -> NodeState:
-        """Return the current state of the node."""
-        return self._host.runs.current(self._head).run.nodes[self.node_id]
-
-    @property
-    def secrets(self) -> list[str]:
-        """Return the texts that no report of the node may contain."""
-        return self._host.runs.current(self._head).secrets
-
-    def redacted(self, value: Any) -> Any:
-        """Return the value as the log will show it."""
-        return self._host.runs.current(self._head).redacted(value)
-
-    def now(self) -> int:
-        return self._host.clock.millis()
 
     async def turn_inputs(self) -> TurnInputs:
         if self._call.turn is None:

@@ -13,7 +13,7 @@ from moot.agents.prompts.fencing import content_text
 from moot.core.errors import AgentNotFound, NoActiveDeployment
 from moot.core.json import schema
 from moot.core.workflows.node_types import Completed, Failed, NodeError, NodeKind, NodeType, Outcome
-from moot.engine.agents.node_desk import NodeDesk
+from moot.engine.agents.node_agent import NodeAgentContext
 from moot.engine.nodes.context import NodeContext
 from moot.engine.nodes.inputs import permanent_failure
 from moot.engine.workflows.ask import ASK, PROMPT, TEXT
@@ -96,7 +96,7 @@ async def invoke_agent(
     if assignment.agent:
         ctx.agent.speak_as(assignment.agent)
     try:
-        done = await invoke(assignment, NodeDesk(ctx))
+        done = await invoke(assignment, NodeAgentContext(ctx))
     except (AgentNotFound, NoActiveDeployment) as refusal:
         return permanent_failure(refusal.code, refusal.message, **refusal.details)
     if done is None:

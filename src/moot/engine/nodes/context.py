@@ -1,88 +1,14 @@
 """Protocols of the context that a node with side effects gets."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
+from moot.agents.invocation.context import EffectContext
 from moot.core.memory import MemoryEntry
 from moot.core.state.initiation import RunMember
 from moot.core.trace import Trace
 from moot.core.workflows.turn_inputs import TurnInputs
-
-
-class NodeToolCall(Protocol):
-    """A tool call of an agent, until it returns."""
-
-    @property
-    def call_id(self) -> str: ...
-
-    async def returned(
-        self, result: Any, duration_ms: int | None = None, flags: Sequence[str] = ()
-    ) -> None: ...
-
-    async def failed(
-        self,
-        code: str,
-        message: str,
-        duration_ms: int | None = None,
-        flags: Sequence[str] = (),
-        **details: Any,
-    ) -> None: ...
-
-
-class NodeThought(Protocol):
-    """One train of thought in progress."""
-
-    async def add(self, piece: str) -> None:
-        """Record one more piece as soon as it shows no part of a secret."""
-
-    async def close(self) -> None:
-        """End the thought and record the whole, as far as the run keeps it."""
-
-
-class NodeAgent(Protocol):
-    """The reports of an agent at work.
-
-    An attempt may be repeated after a crash or a person's answer. A report that is on record is
-    not recorded again, so the agent must report in the same order.
-    """
-
-    agent_id: str
-
-    def speak_as(self, agent_id: str) -> None:
-        """Use another name than the pinned one."""
-
-    @property
-    def verbosity(self) -> str:
-        """Return how much reasoning the run keeps: summary, full or off."""
-
-    def thinking(self, **more: Any) -> NodeThought:
-        """Start a thought that is recorded piece by piece. ``more`` goes with the whole."""
-
-    async def reasoned(self, text: str, **more: Any) -> None:
-        """Record a whole thought."""
-
-    async def tool_called(self, tool: str, *arguments: Any, **more: Any) -> NodeToolCall:
-        """Record the call before the tool is used. The argument is the tool's input."""
-
-    async def handoff(self, to_agent: str, reason: str | None = None, **more: Any) -> None:
-        """Record that the work passes to another agent."""
-
-    async def noted(self, type_: str, payload: dict[str, Any]) -> None:
-        """Record another protocol event about the work with a model, once like the rest."""
-
-    def tell(self, type_: str, payload: dict[str, Any]) -> None:
-        """Record a fact for people that nothing relies on, each time it happens."""
-
-    async def decided(self, decision: Any, confidence: float | None = None, **more: Any) -> Any:
-        """Return the decision to continue with.
-
-        It is the agent's, or a person's when the agent is less sure than the run demands. A
-        rejection fails the node.
-        """
-
-    async def permission(self, tool: str, arguments: dict[str, Any]) -> bool:
-        """Return whether a person allows this use of a dangerous tool. The node waits for the
-        answer."""
+from moot.engine.agents.voice import AgentVoice
 
 
 class NodeMemory(Protocol):
@@ -122,7 +48,7 @@ class NodeMemory(Protocol):
         """Delete the entry and return whether it existed."""
 
 
-class NodeContext(Protocol):
+class NodeContext(EffectContext, Protocol):
     """One attempt of one node. Reads are free; everything awaited here is recorded."""
 
     @property
@@ -183,34 +109,15 @@ class NodeContext(Protocol):
         """
 
     @property
-    def agent(self) -> NodeAgent: ...
+    def agent(self) -> AgentVoice: ...
 
     @property
     def memory(self) -> NodeMemory: ...
-
-    def now(self) -> int:
-        """Return the milliseconds since the epoch, by the host's clock."""
 
     async def turn_inputs(self) -> TurnInputs:
         """Return the inputs of a supervisor's turn: log range, ends of workers, a person's answer.
 
         They are the same for every call and in every replay.
-        """
-
-    async def effect(
-        self,
-        provider_key: str,
-        call: Callable[[str], Awaitable[Any]],
-        idempotent: bool = True,
-        key: str | None = None,
-    ) -> Any:
-        """Return the outcome of ``call``, which is recorded before it is used and never made
-        again.
-
-        ``call`` gets the logical invocation id, to pass on as an idempotency key. A crash in the
-        middle of a call leaves its outcome unknown: an ``idempotent`` one is made again, another
-        fails the node. Only a later attempt of the node tries a failed call again. ``key`` is
-        recorded with the effect: the cache key of a model's request.
         """
 
     async def emit_chunk(

@@ -1,11 +1,11 @@
-"""Desk of a council member that has the floor."""
+"""The context of a council member that has the floor."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from moot.agents.invocation.context import OpenToolCall
+from moot.agents.invocation.context import AgentContext, OpenToolCall, ReasoningStream
 from moot.core.conversations.turns import HOST
 from moot.core.councils.decide import InvitationReport
 from moot.core.errors import Conflict, MootError, NotFound
@@ -14,13 +14,12 @@ from moot.core.json import canonical
 from moot.core.runs import standing_agents
 from moot.core.state.agents import AGENT_DECIDED
 from moot.core.state.floor import SPOKEN_TASKS, Invitation
-from moot.core.state.node import NodeState
 from moot.core.state.tool_requests import TOOL_ASKED
 from moot.core.state.usage import EFFECT_ABANDONED
 from moot.core.trace import Trace, call_trace, run_trace
 from moot.core.workflows.node_types import copy_json
-from moot.engine.agents.node_desk import restore_model_error
-from moot.engine.agents.voice import AgentVoice, VoiceThought
+from moot.engine.agents.node_agent import restore_model_error
+from moot.engine.agents.voice import AgentVoice, ReportContext
 from moot.engine.councils.work_limits import WorkPermit
 from moot.engine.effects.ledger import Effect, EffectFailed, effect_id, effect_payload
 from moot.engine.head import BasisEvent, Head
@@ -33,21 +32,8 @@ if TYPE_CHECKING:
 MOST_CALLS = 99
 
 
-class SilentThought:
-    """A train of thought in a council, recorded only when it is whole."""
-
-    def __init__(self, thought: VoiceThought) -> None:
-        self._thought = thought
-
-    async def add(self, piece: str) -> None:
-        self._thought.hear(piece)
-
-    async def close(self) -> None:
-        await self._thought.close()
-
-
-class SpeakerDesk:
-    """The desk of one invitation. An invitation that is over takes no more reports.
+class MemberContext(ReportContext, AgentContext):
+    """The context of one invitation. An invitation that is over takes no more reports.
 
     Facts and answers of models wait for the next record that must be on disk, and go there with
     it: with the next call, or with the turn.
@@ -62,15 +48,12 @@ class SpeakerDesk:
         wake: Invitation,
         slot: WorkPermit,
     ) -> None:
-        self._slot = slot
-        self._host, self._head, self._wake_id, self._wake = host, head, wake_id, wake
-        self.run_id, self.tenant, self.node_id = head.run.run_id, head.run.tenant, node_id
-        self.configurable = head.run.configurable
-        self.attempt, self.earlier, self.work = 1, 0, wake_id
+        super().__init__(host, head, node_id, wake_id, (1, 0))
+        self._slot, self._wake_id, self._wake = slot, wake_id, wake
+        self._configurable = head.run.configurable
         seq, _, index = wake_id.partition(".")
         self._first = int(seq) * 10_000 + int(index or 0) * 100
         self._calls = self._asks = self._decisions = 0
-        self.payer: str | None = None
         #: the member has not started, so it has made no calls either
         self._new = not wake.said
         self._facts: list[NewEvent] = []
@@ -82,30 +65,15 @@ class SpeakerDesk:
         self._principal = f"{HOST}:{self.run_id}"
 
     @property
+    def configurable(self) -> dict[str, Any]:
+        return self._configurable
+
+    @property
     def charged(self) -> tuple[str, ...]:
         return standing_agents.budget_owners(self._head.run, self._wake.agent)
 
     async def warn(self, message: str) -> None:
         """Do nothing: a conversation has no place for warnings."""
-
-    @property
-    def inherited(self) -> int:
-        return self._head.run.inherited
-
-    @property
-    def standing(self) -> NodeState:
-        return self._host.runs.current(self._head).run.nodes[self.node_id]
-
-    @property
-    def secrets(self) -> list[str]:
-        """Return the texts that no report of the member may contain."""
-        return self._host.runs.current(self._head).secrets
-
-    def redacted(self, value: Any) -> Any:
-        return self._host.runs.current(self._head).redacted(value)
-
-    def now(self) -> int:
-        return self._host.clock.millis()
 
     async def effect(
         self,
@@ -135,8 +103,8 @@ class SpeakerDesk:
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
         await self._voice.noted(type_, payload)
 
-    def thinking(self) -> SilentThought:
-        return SilentThought(self._voice.thinking())
+    def thinking(self) -> ReasoningStream:
+        return self._voice.open_thought("none")
 
     async def tool_called(self, tool: str, arguments: Any, transport: str) -> OpenToolCall:
         return await self._voice.tool_called(tool, arguments, transport=transport)
@@ -224,16 +192,6 @@ class SpeakerDesk:
             self._host.speeches.say(self.run_id, speech, self._principal, delta)
         except NotFound:  # it made room for others; the whole turn still follows
             self._speech = None
-
-    async def said(self, finish: str, model: str) -> None:
-        """Do nothing: the turn carries the text."""
-
-    async def recalled(self, memory: str, agent: str) -> list[str]:
-        """Return nothing: in a council an agent uses only the conversation."""
-        return []
-
-    async def remember(self, memory: str, agent: str, text: str) -> None:
-        """Do nothing: the turns are in the log."""
 
     def take_back(self) -> None:
         self.end_speech(void=True)

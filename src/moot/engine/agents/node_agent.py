@@ -1,21 +1,19 @@
-"""Desk of an agent that carries out a node of a workflow."""
+"""The context of an agent that carries out a node of a workflow."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from moot.agents.invocation.context import OpenToolCall, ReasoningStream
+from moot.agents.invocation.context import AgentContext, OpenToolCall, ReasoningStream
 from moot.core.errors import models
 from moot.core.errors.models import ModelError
 from moot.core.memory import LARGEST_CONTENT
 from moot.core.trace import Trace, call_trace
+from moot.engine.agents.voice import TextBuffer
 from moot.engine.effects.ledger import EffectFailed
 from moot.engine.nodes.context import NodeContext
 
 #: memory entries in an agent's prompt
 MOST_REMEMBERED = 20
-#: characters of a piece, at first and as a share of the text so far; pieces of one answer
-LEAST_PIECE, SHARE, MOST_PIECES = 64, 32, 256
-
 FINISHES = {"end": "stop", "length": "length", "tool_calls": "tool_calls", "refusal": "stop"}
 _MODEL_ERRORS = {
     kind.code: kind
@@ -24,46 +22,7 @@ _MODEL_ERRORS = {
 }
 
 
-class TextBuffer:
-    """Collects words until they are worth a record. A long answer has longer pieces."""
-
-    def __init__(self) -> None:
-        self._held = ""
-        self._told = 0
-        self.pieces = 0
-
-    def add(self, text: str) -> str:
-        """Return the text to record now, if any."""
-        self._held += text
-        enough = len(self._held) >= max(LEAST_PIECE, self._told // SHARE)
-        if not enough or self.pieces >= MOST_PIECES - 1:
-            return ""
-        return self.rest()
-
-    def rest(self) -> str:
-        held, self._held = self._held, ""
-        self._told += len(held)
-        self.pieces += bool(held)
-        return held
-
-
-class BufferedThought:
-    """A train of thought that is recorded in pieces of a useful length."""
-
-    def __init__(self, thought: ReasoningStream) -> None:
-        self._thought, self._gathering = thought, TextBuffer()
-
-    async def add(self, piece: str) -> None:
-        if text := self._gathering.add(piece):
-            await self._thought.add(text)
-
-    async def close(self) -> None:
-        if rest := self._gathering.rest():
-            await self._thought.add(rest)
-        await self._thought.close()
-
-
-class NodeDesk:
+class NodeAgentContext(AgentContext):
     """The context of an agent that carries out a node of a run."""
 
     def __init__(self, ctx: NodeContext) -> None:
@@ -95,7 +54,7 @@ class NodeDesk:
         self._ctx.agent.tell(type_, payload)
 
     def thinking(self) -> ReasoningStream:
-        return BufferedThought(self._ctx.agent.thinking())
+        return self._ctx.agent.open_thought("gathered")
 
     async def tool_called(self, tool: str, arguments: Any, transport: str) -> OpenToolCall:
         return await self._ctx.agent.tool_called(tool, arguments, transport=transport)
@@ -111,12 +70,6 @@ class NodeDesk:
         if not isinstance(threshold, (int, float)) or threshold <= 0:
             return False
         return await self._ctx.agent.permission(tool, arguments)
-
-    def stir(self) -> None:
-        """Do nothing: a node has its own time limit."""
-
-    def given_up(self, known: dict[str, Any]) -> None:
-        """Do nothing: a cancelled node takes its calls with it."""
 
     async def say(self, delta: str) -> None:
         if text := self._words.add(delta):
