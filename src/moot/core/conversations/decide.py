@@ -44,10 +44,11 @@ def answer_conversation(run: Run, flow: Flow, node: FlowNode, answer: GateAnswer
         closed_event = turns.closed_event(conversation, node, final_turn, parsed.outcome)
         return close_conversation(run, flow, node, conversation, closed_event, answer)
     turn = turns.build_turn(conversation, parsed.turn, answer.who, answer.at)
-    profiles = turns.participant_profiles(conversation)
-    turn = addressing.resolve_recipient(
-        tasks.check_task_turn(conversation.tasks, profiles, turn), profiles
-    )
+    if "to" in turn or "meta" in turn:
+        profiles = turns.participant_profiles(conversation)
+        turn = addressing.resolve_recipient(
+            tasks.check_task_turn(conversation.tasks, profiles, turn), profiles
+        )
     return [
         *_join_by_speaking(conversation, turn, answer),
         *record_turn(run, flow, node, conversation, turn, answer),
