@@ -12,6 +12,10 @@ ENDED_STATUSES = ("completed", "failed", "cancelled")
 RunId = Annotated[str, Meta(min_length=1, max_length=128)]
 Reason = Annotated[str, Meta(max_length=512, description="The reason, for the log.")]
 
+Artifact = Annotated[
+    Any, Meta(title="Artifact", description="The content of an artifact, any JSON value.")
+]
+
 # -- requests ------------------------------------------------------------------------------------
 
 
