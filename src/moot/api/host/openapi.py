@@ -78,9 +78,20 @@ def openapi_document() -> JsonObject:
         "paths": paths,
         "components": {
             "securitySchemes": {"key": BEARER},
-            "schemas": {**components, "Error": ERROR_SCHEMA},
+            "schemas": {**_readable(components), "Error": ERROR_SCHEMA},
         },
     }
+
+
+def _readable(schema: Any) -> Any:
+    """Return a schema without ``items: false``, which generators of clients cannot read.
+
+    Lists of a fixed length have a largest length beside it.
+    """
+    if isinstance(schema, dict):
+        kept = {key: each for key, each in schema.items() if (key, each) != ("items", False)}
+        return {key: _readable(each) for key, each in kept.items()}
+    return [_readable(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def read_examples() -> dict[str, tuple[Any, Any]]:
