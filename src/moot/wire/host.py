@@ -23,6 +23,15 @@ class HostLimits(WireStruct, frozen=True):
     max_request_body_bytes: int
 
 
+class OptionRule(WireStruct, frozen=True):
+    """The type and the bounds of an option of runs."""
+
+    type: str
+    min: float | None = None
+    max: float | None = None
+    enum: list[str] | None = None
+
+
 class Discovery(WireStruct, frozen=True):
     """The capabilities of this host. Further fields name optional parts of the protocol."""
 
@@ -42,7 +51,7 @@ class Discovery(WireStruct, frozen=True):
     dispatch: JsonObject
     multi_agent: JsonObject
     memory: JsonObject
-    configurable: dict[str, JsonObject]
+    configurable: dict[str, OptionRule]
     runs: JsonObject
     scheduling: JsonObject
     webhooks: JsonObject
