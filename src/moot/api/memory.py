@@ -97,10 +97,16 @@ MEMORY_ENDPOINTS = (
             "runId": ({"type": "string"}, "as this run sees it"),
             "at": ({"type": "integer", "minimum": 1}, "as the run saw it before this event"),
         },
+        tag="Memory", operation_id="readMemory", answer=(MemoryList, MemoryEntryList),
+        description="Without `ref` lists the memories. With `ref` lists the entries of one "
+        "memory: now, as a run sees them, or as the run saw them before an event.",
     ),
     Endpoint(
         method="DELETE", path="/v1/host/moot/memory", call=forget_memory, scope="memory:write",
         summary="Forget an entry, or all of a memory, for good", errors=(404,),
         query={"ref": REF, "id": ID},
+        tag="Memory", operation_id="forgetMemory", answer=MemoryErasure,
+        description="Erases one entry, or all entries of a memory, for good. Refuses a memory "
+        "without entries with 404.",
     ),
 )  # fmt: skip

@@ -40,5 +40,8 @@ TOOL_ENDPOINTS = (
         method="GET", path="/v1/host/moot/tools", call=list_tools, scope="manifest:read",
         summary="The tools there are, and which agents may use them",
         query={"connect": ({"type": "boolean"}, "ask servers that were not asked yet")},
+        tag="Agents", operation_id="listTools", answer=ToolList,
+        description="Lists the tools and the agents that may use them. With `connect` the host "
+        "asks tool servers that it has not asked yet.",
     ),
 )  # fmt: skip

@@ -158,9 +158,15 @@ INBOX_ENDPOINTS = (
             "wait": ({"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT},
                      "seconds to wait for another revision"),
         },
+        tag="Inbox", operation_id="readInbox", answer=Inbox,
+        description="Lists the questions that wait for a person, the oldest first, and notices "
+        "about failures. With `wait` and the known `revision` it answers when the "
+        "inbox changes.",
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/runs/{run_id}/interrupts", call=list_run_interrupts,
         scope="runs:read", summary="What a run waits for, and who has answered", errors=(404,),
+        tag="Inbox", operation_id="listRunQuestions", answer=QuestionList,
+        description="Lists the open questions of a run, and who answered the others.",
     ),
 )  # fmt: skip

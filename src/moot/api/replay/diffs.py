@@ -94,5 +94,9 @@ DIFF_ENDPOINTS = (
         method="GET", path="/v1/runs/{run_id}:diff", call=diff_runs, scope="runs:read",
         summary="Where two runs part ways, event by event", published="run-diff-response",
         query={"against": ({"type": "string"}, "the run to compare with")}, errors=(404,),
+        tag="Replay", operation_id="diffRuns", answer=RunDiff,
+        description="Compares the logs of two runs event by event, and their states. Events that "
+        "a living run has not reached are no difference. Refuses a request without "
+        "`against` with 400.",
     ),
 )  # fmt: skip

@@ -28,5 +28,9 @@ VERIFY_ENDPOINTS = (
         scope="runs:read",
         body=VerifyRunBody, summary="Work a run out anew from its log and compare",
         errors=(404, 409),
+        tag="Replay", operation_id="verifyRun", answer=RunVerification,
+        description="Works a run out anew from its log and its workflow, and returns the first "
+        "event that this host would not have written. Refuses a log of a newer engine "
+        "with 409.",
     ),
 )  # fmt: skip

@@ -135,5 +135,9 @@ DEBUG_BUNDLE_ENDPOINTS = (
             "maxEvents": ({"type": "integer", "minimum": 0, "maximum": 1_000_000},
                           "at most so many events"),
         },
+        tag="Runs", operation_id="readDebugBundle", answer=DebugBundle,
+        description="Returns the run, its events and the time of each node in one document. "
+        "Sensitive values are masked. Cuts the events at `maxEvents` or 8 MiB and "
+        "says so.",
     ),
 )  # fmt: skip

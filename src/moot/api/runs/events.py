@@ -106,6 +106,10 @@ EVENT_ENDPOINTS = (
             "bufferMs": ({"type": "integer", "minimum": 0, "maximum": MOST_BUFFER_MS},
                          "gather events for so long into one batch frame"),
         },
+        tag="Runs", operation_id="streamRunEvents", answer=RunEventPage,
+        description="Streams the events of a run as server-sent events, from the beginning or "
+        "after `Last-Event-ID`, until the run ends. With `Accept: application/json` "
+        "the answer is a page of events.",
     ),
     Endpoint(
         method="GET", path="/v1/runs/{run_id}/events/poll", call=poll_events, scope="runs:read",
@@ -114,5 +118,8 @@ EVENT_ENDPOINTS = (
             "lastSequence": ({"type": "integer", "minimum": -1}, "highest sequence already seen"),
             "timeout": ({"type": "integer", "minimum": 0, "maximum": 60}, "seconds to wait"),
         },
+        tag="Runs", operation_id="pollRunEvents", answer=RunEventPage,
+        description="Returns the events after `lastSequence`. Without new events it waits up to "
+        "`timeout` seconds for the next one or for the end of the run.",
     ),
 )  # fmt: skip

@@ -142,5 +142,7 @@ ANCESTRY_ENDPOINTS = (
         method="GET", path="/v1/runs/{run_id}/ancestry", call=read_ancestry, scope="runs:read",
         summary="Read which run has started this one", published="run-ancestry-response",
         errors=(404,),
+        tag="Runs", operation_id="readRunAncestry", answer=RunAncestry,
+        description="Returns the run that started this one, on this or another host, or null.",
     ),
 )  # fmt: skip

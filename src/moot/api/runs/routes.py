@@ -13,11 +13,13 @@ from moot.core.errors import ArtifactNotFound, BadRequest, MootError, NotFound
 from moot.core.events import iso
 from moot.core.state.run import Run
 from moot.core.state.status import Status
+from moot.core.workflows.turn_inputs import TurnInputs
 from moot.engine.head import Head
 from moot.engine.replay.ancestry import read_inherited_artifact
 from moot.engine.supervisors import read_turn_inputs
 from moot.store.protocol import RunFilter, RunIndexRow
 from moot.wire.runs import (
+    Artifact,
     BulkCancel,
     BulkCancelResult,
     BulkCancelResults,
@@ -33,6 +35,8 @@ from moot.wire.runs import (
     RunFailure,
     RunList,
     RunRow,
+    Snapshot,
+    StartedRun,
 )
 
 MOST_CANCELS = 100
@@ -260,30 +264,53 @@ RUN_ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/runs", call=create_run, scope="runs:create", body=CreateRun,
         status=201, summary="Start a run of a workflow", errors=(404, 409, 422, 501),
+        tag="Runs", operation_id="createRun", answer=StartedRun, needs_body=True,
+        description="Starts a run of a workflow, or of one agent, and answers at once. Refuses an "
+        "unknown workflow or agent with 404, inputs that do not fit with 400, and "
+        "with `X-Dedup: enforce` a second active run of a scope with 409.",
     ),
     Endpoint(
         method="GET", path="/v1/runs/{run_id}", call=read_run, scope="runs:read",
         summary="Read a run", published="run-snapshot", errors=(304, 404),
+        tag="Runs", operation_id="readRun", answer=Snapshot,
+        description="Returns the run as it is now: status, inputs, outputs, nodes, and the "
+        "question it waits for. Send the ETag as `If-None-Match` to get 304 while "
+        "nothing has changed.",
     ),
     Endpoint(
         method="POST", path="/v1/runs/{run_id}/cancel", call=cancel_run, scope="runs:cancel",
         body=CancelRunBody, summary="Cancel a run and its children", errors=(404,),
+        tag="Runs", operation_id="cancelRun", answer=CancelledRun,
+        description="Cancels a run and its children. A run that has ended stays as it is; the "
+        "answer says so.",
     ),
     Endpoint(
         method="POST", path="/v1/runs:bulk-cancel", call=cancel_runs, scope="runs:cancel",
         body=BulkCancel, summary="Cancel up to 100 runs",
+        tag="Runs", operation_id="cancelRuns", answer=BulkCancelResults,
+        description="Cancels up to 100 runs, each on its own. The answer has one result for each "
+        "run, and a run that cannot be cancelled does not stop the others. Refuses "
+        "more than 100 with 400.",
     ),
     Endpoint(
         method="POST", path="/v1/runs/{run_id}:pause", call=pause_run, scope="runs:cancel",
         body=PauseRunBody, status=202, summary="Pause a run", errors=(404, 409),
+        tag="Runs", operation_id="pauseRun", answer=PausedRun,
+        description="Pauses a run at once, or after its current node. Refuses a run that has "
+        "ended with 409.",
     ),
     Endpoint(
         method="POST", path="/v1/runs/{run_id}:resume", call=resume_run, scope="runs:cancel",
         body=ResumeRunBody, status=202, summary="Resume a paused run", errors=(404, 409),
+        tag="Runs", operation_id="resumeRun", answer=ResumedRun,
+        description="Resumes a paused run. Refuses a run that is not paused with 409.",
     ),
     Endpoint(
         method="GET", path="/v1/runs/{run_id}/artifacts/{artifact_id}", call=read_artifact,
         scope="artifacts:read", summary="Read an artifact of a run", errors=(404,),
+        tag="Runs", operation_id="readArtifact", answer=Artifact,
+        description="Returns the content of an artifact of the run, or of the run it was forked "
+        "from.",
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/runs", call=list_runs, scope="runs:read",
@@ -301,6 +328,9 @@ RUN_ENDPOINTS = (
             "cursor": (TEXT, "the nextCursor of the page before"),
             "limit": ({"type": "integer", "minimum": 1, "maximum": 500}, "rows per page"),
         },
+        tag="Runs", operation_id="listRuns", answer=RunList,
+        description="Lists the runs of the tenant, the newest first, one page at a time. All "
+        "filters hold together. Refuses an unknown status with 400.",
     ),
 )  # fmt: skip
 SUPERVISOR_TURN_ENDPOINTS = (
@@ -309,5 +339,9 @@ SUPERVISOR_TURN_ENDPOINTS = (
         call=read_supervisor_turn,
         scope="runs:read", errors=(404,),
         summary="What a supervisor knew when it decided in a turn",
+        tag="Runs", operation_id="readSupervisorTurn", answer=TurnInputs,
+        description="Returns the transcript, the workers and the answer that a supervisor had "
+        "when it decided in this turn. Refuses a turn that the run has not come to "
+        "with 404.",
     ),
 )  # fmt: skip
