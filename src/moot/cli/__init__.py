@@ -8,7 +8,6 @@ import sys
 from importlib import import_module
 
 import click
-from click.utils import make_default_short_help
 
 from moot import __version__
 from moot.cli.command_table import COMMANDS
@@ -37,7 +36,7 @@ class OrderedGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
-                    (name, make_default_short_help(entry.summary, limit))
+                    (name, click.Command(name, help=entry.summary).get_short_help_str(limit))
                     for name, entry in COMMANDS.items()
                 ]
             )

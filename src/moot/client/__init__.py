@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from moot.client.operations.runs import Edit, Options
     from moot.client.runs import AsyncRun, Run
     from moot.client.threads import AsyncThread, Thread
-    from moot.wire.runs import Question, RunRow, Snapshot
+    from moot.wire.interrupts import Question
+    from moot.wire.runs import RunRow, Snapshot
     from moot.wire.threads import Line
 
 __all__ = [
@@ -57,7 +58,8 @@ _MODULES = {
     **dict.fromkeys(("Edit", "Options"), "moot.client.operations.runs"),
     **dict.fromkeys(("AsyncRun", "Run"), "moot.client.runs"),
     **dict.fromkeys(("AsyncThread", "Thread"), "moot.client.threads"),
-    **dict.fromkeys(("Question", "RunRow", "Snapshot"), "moot.wire.runs"),
+    **dict.fromkeys(("RunRow", "Snapshot"), "moot.wire.runs"),
+    "Question": "moot.wire.interrupts",
     "Line": "moot.wire.threads",
 }
 

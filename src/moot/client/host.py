@@ -8,8 +8,8 @@ from moot.client.http.async_sender import AsyncSender
 from moot.client.http.methods import Resource, S, client_method
 from moot.client.http.sender import Sender
 from moot.client.operations import host, runs
-from moot.wire.host import WorkflowRegistration
-from moot.wire.runs import Inbox
+from moot.wire.interrupts import Inbox
+from moot.wire.workflows import WorkflowRegistration
 
 
 class InboxOperations(Resource[S]):

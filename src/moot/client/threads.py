@@ -12,7 +12,7 @@ from moot.client.http.sender import Sender
 from moot.client.operations import runs, search, threads
 from moot.client.operations.threads import CouncilOptions
 from moot.client.runs import DEFAULT_WAIT_S, LONGEST_POLL_S, end_check_for
-from moot.wire.runs import AnswerResult
+from moot.wire.interrupts import AnswerResult
 from moot.wire.threads import Line, ThreadView
 
 

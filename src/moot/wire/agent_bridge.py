@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from moot.wire.runs import JsonObject
+from moot.wire.json import JsonObject
 
 
 class BridgeThread(Struct, frozen=True):

@@ -2,7 +2,8 @@
 
 from msgspec import field
 
-from moot.wire.runs import JsonObject, RunFailure, WireStruct
+from moot.wire.json import JsonObject, WireStruct
+from moot.wire.runs import RunFailure
 
 
 class SearchSnippet(WireStruct, frozen=True):

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import field
 
 from moot.wire.agent_bridge import BridgeEvent
-from moot.wire.runs import JsonObject, WireStruct
+from moot.wire.json import JsonObject, WireStruct
 
 
 class ConvenedCouncil(WireStruct, frozen=True):

@@ -1,11 +1,11 @@
-"""The body of ``POST /v1/runs`` and its checks."""
+"""Checks of the body of ``POST /v1/runs``."""
 
 import re
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET
 
 from moot.api.http.request import Request
 from moot.api.services import Services
@@ -27,6 +27,7 @@ from moot.core.json.schema import schema_problems
 from moot.core.text.nearest import nearest_word
 from moot.core.workflows.flow import Flow
 from moot.engine.nodes.registry import MOCK_PROVIDERS
+from moot.wire.runs import CreateRun
 
 MOST_TAGS = 100
 LONGEST_TAG = 256
@@ -45,21 +46,6 @@ RESERVED: dict[str, dict[str, Any]] = {
     "escalationThreshold": {"type": "number", "min": 0, "max": 1},
     "models": {"type": "object"},
 }
-
-
-class CreateRun(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    workflow_id: str | UnsetType = UNSET
-    inputs: dict[str, Any] = {}
-    tenant_id: str | UnsetType = UNSET
-    scope_id: str | UnsetType = UNSET
-    callback_url: str | UnsetType = UNSET
-    configurable: dict[str, Any] = {}
-    tags: list[str] = []
-    metadata: dict[str, Any] = {}
-    residency: dict[str, Any] | UnsetType = UNSET
-    mode: str | UnsetType = UNSET
-    eval_suite_ref: Any = UNSET
-    agent_id: str | UnsetType = UNSET
 
 
 def configurable_keys(services: Services) -> dict[str, dict[str, Any]]:

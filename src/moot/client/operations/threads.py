@@ -13,7 +13,7 @@ from moot.client.http.operation import (
 )
 from moot.client.operations.runs import SSE
 from moot.wire import threads
-from moot.wire.runs import JsonObject
+from moot.wire.json import JsonObject
 
 ExportFormat = Literal["md", "html", "json", "bundle"]
 CONTROLS = "POST /v1/host/moot/threads/{thread_id}/controls"
