@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from moot.client.runs import AsyncRun, Run
     from moot.client.threads import AsyncThread, Thread
     from moot.wire.interrupts import Question
+    from moot.wire.minutes import Line
     from moot.wire.runs import RunRow, Snapshot
-    from moot.wire.threads import Line
 
 __all__ = [
     "AlreadyAnswered", "ApiError", "AsyncClient", "AsyncRun", "AsyncThread", "BadAnswer",
@@ -60,7 +60,7 @@ _MODULES = {
     **dict.fromkeys(("AsyncThread", "Thread"), "moot.client.threads"),
     **dict.fromkeys(("RunRow", "Snapshot"), "moot.wire.runs"),
     "Question": "moot.wire.interrupts",
-    "Line": "moot.wire.threads",
+    "Line": "moot.wire.minutes",
 }
 
 

@@ -13,7 +13,8 @@ from moot.client.operations import runs, search, threads
 from moot.client.operations.threads import CouncilOptions
 from moot.client.runs import DEFAULT_WAIT_S, LONGEST_POLL_S, end_check_for
 from moot.wire.interrupts import AnswerResult
-from moot.wire.threads import Line, ThreadView
+from moot.wire.minutes import Line
+from moot.wire.threads import ThreadView
 
 
 class QuietWait:
