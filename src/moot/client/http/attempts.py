@@ -31,7 +31,7 @@ class ConnectionLost(Exception):
     """No whole answer came. ``unsent``: no server can have received the request."""
 
     def __init__(self, error: Exception, unsent: bool) -> None:
-        super().__init__(str(error) or type(error).__name__)
+        super().__init__(getattr(error, "strerror", None) or str(error) or type(error).__name__)
         self.unsent = unsent
 
 

@@ -21,10 +21,12 @@ class StdlibTransport:
     """Sends each request over a connection of its own."""
 
     def __init__(self, place: ServerLocation) -> None:
-        self._parts = urlsplit(place.url)
+        self._place, self._parts = place, urlsplit(place.url)
 
     @contextmanager
     def open(self, request: HttpRequest) -> "Iterator[StdlibAnswer]":
+        if self._place.alone:
+            raise ConnectionLost(ConnectionError("it has left no address"), unsent=True)
         connection = self._connect(request.seconds)
         try:
             yield StdlibAnswer(self._send(connection, request))
@@ -62,6 +64,12 @@ class StdlibAnswer:
     def __init__(self, response: "HTTPResponse") -> None:
         self._response, self.status = response, response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
+
+    @property
+    def head(self) -> str:
+        """Return the status line and the headers as text."""
+        response = self._response
+        return f"HTTP/1.1 {response.status} {response.reason}\n{response.headers}"
 
     def pieces(self) -> Iterator[bytes]:
         from http.client import HTTPException
