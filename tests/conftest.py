@@ -13,10 +13,20 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from real_server import ServerProcess, component_missing, openwop_folder, server_environment
+from tests.support.servers import (
+    ServerProcess,
+    component_missing,
+    openwop_folder,
+    server_environment,
+)
 
-#: what an installed Moot gives pytest by itself; a tree that is not installed names it
-pytest_plugins = ["moot.testing.plugin", "pytester"]
+#: an installed Moot brings the first by itself; a tree that is not installed names it
+pytest_plugins = [
+    "moot.testing.plugin",
+    "pytester",
+    "tests.support.api.fixtures",
+    "tests.support.engine.fixtures",
+]
 
 # A property holds or it does not; how long a machine takes to show it says nothing. The examples
 # are the same on every machine, so that one tree gives one answer; `make explore` seeks new ones.

@@ -22,7 +22,7 @@ from moot.client import (
     Unreachable,
 )
 from moot.core.workflows.yaml import compile_yaml
-from real_server import ServerProcess
+from tests.support.servers import ServerProcess
 
 SLOW = "workflow: slow\nsteps: [{id: nap, delay: 1h}]\n"
 

@@ -5,9 +5,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from test_pages import DOCS, blocks
-
-from real_server import ROOT, ServerProcess, server_environment
+from tests.docs.test_pages import DOCS, blocks
+from tests.support.servers import ROOT, ServerProcess, server_environment
 
 
 def run(command: list[str], folder: Path, **environment: str) -> str:

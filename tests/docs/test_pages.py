@@ -24,7 +24,7 @@ from moot.core.workflows.flow import compile_flow, definition_digest
 from moot.core.workflows.yaml import compile_yaml
 from moot.core.workflows.yaml.steps import WORDS
 from moot.engine.nodes import registry
-from real_server import ROOT
+from tests.support.servers import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))]

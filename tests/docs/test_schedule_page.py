@@ -4,7 +4,6 @@ import re
 
 import msgspec
 import pytest
-from test_pages import DOCS, blocks, rows
 
 from moot.core.schedules.calendar import ALIASES
 from moot.core.schedules.model import ScheduleDraft
@@ -12,6 +11,7 @@ from moot.core.schedules.parse import CHOICES, parse_schedule
 from moot.core.schedules.words import timing_from_words
 from moot.core.workflows.schema import TriggerDef
 from moot.triggers.schedules.declarations import schedule_body_from_trigger
+from tests.docs.test_pages import DOCS, blocks, rows
 
 PAGE = DOCS / "schedules.md"
 TABLE = rows(PAGE)

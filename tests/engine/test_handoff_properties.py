@@ -4,11 +4,11 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from handoffs import Plan, chains, check, lived, plans
-from hosting import TENANT, Place
 from hypothesis import HealthCheck, given, settings
 
 from moot.engine.replay.replay import replay_run
+from tests.support.engine.handoffs import Plan, chains, check, lived, plans
+from tests.support.engine.hosts import TENANT, Place
 
 
 async def _tried(kind: str, plan: Plan, again: bool) -> None:

@@ -3,7 +3,13 @@
 from typing import Any
 
 import pytest
-from hosting import (
+
+from moot.core.commands import CancelRun, PauseRun, ResumeRun
+from moot.core.state.run import Run
+from moot.core.state.status import Status
+from moot.core.workflows.definition import DISPATCH, SUPERVISOR
+from moot.engine.host import Host
+from tests.support.engine.hosts import (
     TENANT,
     Place,
     another,
@@ -21,13 +27,7 @@ from hosting import (
     sound,
     until,
 )  # fmt: skip
-from said_again import answer, call, calls, from_everywhere, same, waits
-
-from moot.core.commands import CancelRun, PauseRun, ResumeRun
-from moot.core.state.run import Run
-from moot.core.state.status import Status
-from moot.core.workflows.definition import DISPATCH, SUPERVISOR
-from moot.engine.host import Host
+from tests.support.engine.replays import answer, call, calls, from_everywhere, same, waits
 
 DONE = {"kind": "terminate", "reason": "goal-reached"}
 
