@@ -1,8 +1,9 @@
 """Who may do what (protocol 13), generated over the table of routes."""
 
+import itertools
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpx2 as httpx
@@ -23,10 +24,24 @@ LINKS = [row for row in PUBLIC if "{token}" in row.path]
 NAMING = ("PUT /v1/host/moot/queues/{queue}", "POST /v1/host/moot/queues/{queue}/items")
 WITH_ID = [row for row in GUARDED if "{" in row.path and row.operation not in NAMING]
 PATHS = sorted({row.path for row in ROUTES})
+NO_PATHS = ["/v1/unknown", "/v1/", "/.well-known/x", "/v1/runs/"]
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"]
+WRONG_METHODS = ["PUT", "PATCH", "OPTIONS", "TRACE", "PROPFIND"]
 
 
 def name_of(row: Any) -> str:
     return row.operation if isinstance(row, Endpoint) else str(row)
+
+
+def offences(rows: Iterable[Any], check: Callable[[Any], None]) -> list[str]:
+    """The rows that fail the check, each with the reason."""
+    failures = []
+    for row in rows:
+        try:
+            check(row)
+        except AssertionError as failure:
+            failures.append(f"{name_of(row)}: {failure}")
+    return failures
 
 
 def path_of(row: Endpoint | str, **params: str) -> str:
@@ -110,21 +125,24 @@ def test_few_routes_are_public() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("row", PAGES, ids=name_of)
-def test_a_public_route_needs_no_key_and_minds_none(api: Api, row: Endpoint) -> None:
-    for caller in (api.with_key(None), api.with_key("hk_wrong"), api):
-        assert caller.get(row.path).status_code == 200
+def test_a_public_route_needs_no_key_and_minds_none(api: Api) -> None:
+    def check(row: Endpoint) -> None:
+        for caller in (api.with_key(None), api.with_key("hk_wrong"), api):
+            assert caller.get(row.path).status_code == 200
+
+    assert offences(PAGES, check) == []
 
 
-@pytest.mark.parametrize("row", LINKS, ids=name_of)
-def test_a_link_is_its_own_credential(
-    api: Api, foreign: Api, row: Endpoint, things: dict[str, str]
-) -> None:
+def test_a_link_is_its_own_credential(api: Api, foreign: Api, things: dict[str, str]) -> None:
     """Without one nothing is told, whoever asks; with one no key is needed or minded."""
-    for caller in (api.with_key(None), api.with_key("hk_wrong"), foreign, api):
-        answer = caller.call(row.method, path_of(row), content=b"{" if caller is api else None)
-        assert (answer.status_code, answer.json()["error"]) == (404, "interrupt_not_found")
-        assert caller.get(path_of(row, **things)).status_code == 200
+
+    def check(row: Endpoint) -> None:
+        for caller in (api.with_key(None), api.with_key("hk_wrong"), foreign, api):
+            answer = caller.call(row.method, path_of(row), content=b"{" if caller is api else None)
+            assert (answer.status_code, answer.json()["error"]) == (404, "interrupt_not_found")
+            assert caller.get(path_of(row, **things)).status_code == 200
+
+    assert offences(LINKS, check) == []
 
 
 # -- 401 ---------------------------------------------------------------------------------------
@@ -132,40 +150,43 @@ def test_a_link_is_its_own_credential(
 NO_KEYS = [None, "", "Basic eDp5", "Bearer", "Bearer hk_wrong", "hk_wrong", "Bearer \xff"]
 
 
-@pytest.mark.parametrize("row", GUARDED, ids=name_of)
 def test_without_a_key_the_answer_is_401_whatever_else_is_wrong(
-    api: Api, row: Endpoint, things: dict[str, str]
+    api: Api, things: dict[str, str]
 ) -> None:
-    nobody = api.with_key(None)
-    for params in ({}, things):
-        path = path_of(row, **params)
-        for given in NO_KEYS:
-            headers = {} if given is None else {"Authorization": given.encode("latin-1")}
-            answer = nobody.call(row.method, path, headers=headers)
-            assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
-            assert answer.headers["www-authenticate"] == "Bearer"
-    for query, headers, content in (
-        ("?streamMode=nonsense&bufferMs=x&limit=x&maxEvents=x&lastSequence=x", {}, None),
-        ("", {"Idempotency-Key": "x" * 300, "X-Force-Engine-Version": "x"}, None),
-        ("", {"Content-Type": "text/nonsense"}, b"{"),
-        ("", {}, b"\xff" * 100),
-    ):
-        answer = nobody.call(row.method, path_of(row) + query, headers=headers, content=content)
-        assert answer.status_code == 401
+    def check(row: Endpoint) -> None:
+        nobody = api.with_key(None)
+        for params in ({}, things):
+            path = path_of(row, **params)
+            for given in NO_KEYS:
+                headers = {} if given is None else {"Authorization": given.encode("latin-1")}
+                answer = nobody.call(row.method, path, headers=headers)
+                assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
+                assert answer.headers["www-authenticate"] == "Bearer"
+        for query, headers, content in (
+            ("?streamMode=nonsense&bufferMs=x&limit=x&maxEvents=x&lastSequence=x", {}, None),
+            ("", {"Idempotency-Key": "x" * 300, "X-Force-Engine-Version": "x"}, None),
+            ("", {"Content-Type": "text/nonsense"}, b"{"),
+            ("", {}, b"\xff" * 100),
+        ):
+            answer = nobody.call(row.method, path_of(row) + query, headers=headers, content=content)
+            assert answer.status_code == 401
+
+    assert offences(GUARDED, check) == []
 
 
-@pytest.mark.parametrize("path", [*PATHS, "/v1/unknown", "/v1/", "/.well-known/x", "/v1/runs/"])
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"])
-def test_under_the_protocols_roots_nothing_is_told_without_a_key(
-    api: Api, method: str, path: str
-) -> None:
+def test_under_the_protocols_roots_nothing_is_told_without_a_key(api: Api) -> None:
     """Not even that a path or a method does not exist."""
-    answer = api.with_key(None).call(method, path_of(path))
-    public = f"{method} {path}" in {row.operation for row in PUBLIC}
-    if not path.startswith(("/v1/", "/.well-known/", "/metrics", "/threads")):
-        assert answer.status_code in (200, 405)
-    elif not public:
-        assert answer.status_code == 401
+
+    def check(row: tuple[str, str]) -> None:
+        method, path = row
+        answer = api.with_key(None).call(method, path_of(path))
+        public = f"{method} {path}" in {row.operation for row in PUBLIC}
+        if not path.startswith(("/v1/", "/.well-known/", "/metrics", "/threads")):
+            assert answer.status_code in (200, 405)
+        elif not public:
+            assert answer.status_code == 401
+
+    assert offences(itertools.product(METHODS, (*PATHS, *NO_PATHS)), check) == []
 
 
 def test_a_revoked_key_opens_nothing_from_that_moment(api: Api) -> None:
@@ -214,29 +235,35 @@ def wanted_by(row: Endpoint) -> tuple[str, ...]:
     return tuple(filter(None, (row.scope, row.beside)))
 
 
-@pytest.mark.parametrize("row", GUARDED, ids=name_of)
 def test_without_its_scope_a_route_is_forbidden_whatever_else_is_wrong(
-    lacking: dict[str, Api], row: Endpoint, things: dict[str, str]
+    lacking: dict[str, Api], things: dict[str, str]
 ) -> None:
-    assert row.scope is not None
-    caller = lacking[row.scope]
-    for path in (path_of(row), path_of(row, **things), path_of(row) + "?streamMode=x&limit=x"):
-        for content in (None, b"{", b"\xff"):
-            answer = caller.call(row.method, path, content=content)
-            assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
-            assert answer.json()["details"] == {"scopeRequired": row.scope}
+    def check(row: Endpoint) -> None:
+        assert row.scope is not None
+        caller = lacking[row.scope]
+        for path in (path_of(row), path_of(row, **things), path_of(row) + "?streamMode=x&limit=x"):
+            for content in (None, b"{", b"\xff"):
+                answer = caller.call(row.method, path, content=content)
+                assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+                assert answer.json()["details"] == {"scopeRequired": row.scope}
+
+    assert offences(GUARDED, check) == []
 
 
-@pytest.mark.parametrize("row", GUARDED, ids=name_of)
-def test_its_scopes_alone_open_a_route(having: dict[tuple[str, ...], Api], row: Endpoint) -> None:
-    answer = having[wanted_by(row)].call(row.method, path_of(row))
-    assert answer.status_code not in (401, 403)
+def test_its_scopes_alone_open_a_route(having: dict[tuple[str, ...], Api]) -> None:
+    def check(row: Endpoint) -> None:
+        answer = having[wanted_by(row)].call(row.method, path_of(row))
+        assert answer.status_code not in (401, 403)
+
+    assert offences(GUARDED, check) == []
 
 
-@pytest.mark.parametrize("row", [row for row in GUARDED if row.beside], ids=name_of)
-def test_who_may_start_no_run_arranges_none(lacking: dict[str, Api], row: Endpoint) -> None:
-    answer = lacking[str(row.beside)].call(row.method, path_of(row))
-    assert answer.json()["details"] == {"scopeRequired": row.beside}
+def test_who_may_start_no_run_arranges_none(lacking: dict[str, Api]) -> None:
+    def check(row: Endpoint) -> None:
+        answer = lacking[str(row.beside)].call(row.method, path_of(row))
+        assert answer.json()["details"] == {"scopeRequired": row.beside}
+
+    assert offences([row for row in GUARDED if row.beside], check) == []
 
 
 def test_no_scope_implies_another(api: Api) -> None:
@@ -317,21 +344,23 @@ def shown(answer: httpx.Response, ids: list[str]) -> tuple[int, str, list[tuple[
     return answer.status_code, text, headers
 
 
-@pytest.mark.parametrize("row", WITH_ID, ids=name_of)
 def test_what_is_anothers_looks_like_what_is_not_there(
-    api: Api, stranger: Api, row: Endpoint, things: dict[str, str]
+    api: Api, stranger: Api, things: dict[str, str]
 ) -> None:
-    missing = {name: f"nobody-{name[:3]}" for name in things}
-    bodies: list[Any] = [None, {}]
-    if row.path.endswith("variables"):
-        bodies = [{"variables": {"x": 1}}]
-    for body in bodies:
-        given = {} if body is None else {"json": body}
-        theirs = stranger.call(row.method, path_of(row, **things), **given)
-        nothing = stranger.call(row.method, path_of(row, **missing), **given)
-        assert theirs.status_code == 404
-        assert shown(theirs, list(things.values())) == shown(nothing, list(missing.values()))
-    assert api.read(things["run_id"])["status"] == "running"
+    def check(row: Endpoint) -> None:
+        missing = {name: f"nobody-{name[:3]}" for name in things}
+        bodies: list[Any] = [None, {}]
+        if row.path.endswith("variables"):
+            bodies = [{"variables": {"x": 1}}]
+        for body in bodies:
+            given = {} if body is None else {"json": body}
+            theirs = stranger.call(row.method, path_of(row, **things), **given)
+            nothing = stranger.call(row.method, path_of(row, **missing), **given)
+            assert theirs.status_code == 404
+            assert shown(theirs, list(things.values())) == shown(nothing, list(missing.values()))
+        assert api.read(things["run_id"])["status"] == "running"
+
+    assert offences(WITH_ID, check) == []
 
 
 def test_the_probe_of_the_event_seam_is_nobodys(stranger: Api, things: dict[str, str]) -> None:
@@ -375,31 +404,35 @@ def test_the_same_workflow_id_is_another_in_another_tenant(stranger: Api, api: A
 # -- 405, HEAD, roots --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "TRACE", "PROPFIND"])
-def test_a_wrong_method_is_told_the_right_ones(api: Api, method: str, path: str) -> None:
-    allowed = sorted({row.method for row in ROUTES if row.path == path})
-    if method in allowed:
-        return
-    answer = api.call(method, path_of(path))
-    assert answer.status_code == 405
-    assert answer.headers["allow"] == ", ".join(allowed)
-    assert answer.json()["error"] == "method_not_allowed"
-    assert answer.json()["details"]["allowed"] == allowed
+def test_a_wrong_method_is_told_the_right_ones(api: Api) -> None:
+    def check(row: tuple[str, str]) -> None:
+        method, path = row
+        allowed = sorted({row.method for row in ROUTES if row.path == path})
+        if method in allowed:
+            return
+        answer = api.call(method, path_of(path))
+        assert answer.status_code == 405
+        assert answer.headers["allow"] == ", ".join(allowed)
+        assert answer.json()["error"] == "method_not_allowed"
+        assert answer.json()["details"]["allowed"] == allowed
+
+    assert offences(itertools.product(WRONG_METHODS, PATHS), check) == []
 
 
-@pytest.mark.parametrize("row", [row for row in ROUTES if row.method == "GET"], ids=name_of)
-def test_head_is_get_without_the_body(api: Api, row: Endpoint, things: dict[str, str]) -> None:
-    path = path_of(row, **things)
-    asked = {"poll": "?timeout=0", "next": "?wait=0", "diff": f"?against={things['run_id']}"}
-    head = api.call("HEAD", path + asked.get(re.split("[/:]", path)[-1], ""))
-    assert head.content == b""
-    if 204 in row.errors and head.status_code == 204:  # there is nothing just now
-        return
-    assert head.status_code == 200
-    assert head.headers["content-type"].partition(";")[0] == row.media
-    if row.public and row.path not in ("/.well-known/openwop",):
-        assert head.headers["content-length"] == api.get(path).headers["content-length"]
+def test_head_is_get_without_the_body(api: Api, things: dict[str, str]) -> None:
+    def check(row: Endpoint) -> None:
+        path = path_of(row, **things)
+        asked = {"poll": "?timeout=0", "next": "?wait=0", "diff": f"?against={things['run_id']}"}
+        head = api.call("HEAD", path + asked.get(re.split("[/:]", path)[-1], ""))
+        assert head.content == b""
+        if 204 in row.errors and head.status_code == 204:  # there is nothing just now
+            return
+        assert head.status_code == 200
+        assert head.headers["content-type"].partition(";")[0] == row.media
+        if row.public and row.path not in ("/.well-known/openwop",):
+            assert head.headers["content-length"] == api.get(path).headers["content-length"]
+
+    assert offences([row for row in ROUTES if row.method == "GET"], check) == []
 
 
 @pytest.mark.parametrize(
