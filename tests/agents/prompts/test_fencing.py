@@ -8,6 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moot.agents.definitions.manifest import Agent
+from moot.agents.invocation.context import Assignment, TranscriptTurn
+from moot.agents.prompts.council import build_council_prompt
 from moot.agents.prompts.fencing import LONGEST, fence_content, plain_label
 from moot.agents.prompts.names import SpeakerNames
 from tests.support.injections import ALL, NAMES, PRETENDING
@@ -151,3 +154,21 @@ def test_what_pretends_inside_a_value_is_found_like_in_text(text: str) -> None:
     assert flags
     assert json.loads(safe)["rows"][0]["note"] == fence_content(text, CAST)[0]
     assert not TAGS.search(safe)
+
+
+# -- edited turns ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("speaker", ["user:eve", "host:bo", "host:ada"])
+def test_an_edited_turn_is_told_as_edited_and_by_whom(speaker: str) -> None:
+    role = "user" if speaker.startswith("user") else "agent"
+    turn = TranscriptTurn(index=1, speaker=speaker, role=role, content="Do it.", edited_by="key_x")
+    asked = Assignment(
+        tenant="t", run_id="r", node_id="n", agent="host:ada", invocation="i", task="speak",
+        transcript=(turn,), members={"host:ada": {}, "host:bo": {}},
+    )  # fmt: skip
+    [told] = [
+        m for m in build_council_prompt(Agent(name="ada"), asked).messages if "Do it." in m.content
+    ]
+    assert told.role == "user", "nobody is told that they said it themselves"
+    assert told.content.startswith("(edited by key x: not the speaker's own words) ")

@@ -189,3 +189,58 @@ def test_a_closed_roster_stays_closed(api: Api) -> None:
     assert about["participant"] == "cy"
     assert posted(key_as(api, ADA), thread)["from"] == "ada"
     refused(post(key_as(api, "host:cy"), thread), 422, "validation_error")
+
+
+# -- absent addressees -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def council_thread(api: Api) -> str:
+    """With codex and dee in it."""
+    found = new(api)
+    about = {"nickname": "Cody", "roles": ["builder", "critic"]}
+    posted(api, found, {"invite": {"participant_id": "codex", "profile": about}}, type="control")
+    critic = {"participant_id": "dee", "profile": {"roles": ["critic"]}}
+    posted(api, found, {"invite": critic}, type="control")
+    return found
+
+
+@pytest.mark.parametrize("to", ["codex", "Codex", "host:codex", "Cody", "cody", "builder"])
+def test_an_address_is_an_id_a_nickname_or_a_role(api: Api, council_thread: str, to: str) -> None:
+    first = post(api, council_thread, "Well?", to=to, id="m1").json()
+    assert first["event"]["to"] == "codex" and "warning" not in first
+    assert post(api, council_thread, "Well?", to=to, id="m1").json() == first
+    assert post(api, council_thread, "Well?", to="dee", id="m1").status_code == 409
+    assert post(api, council_thread, "Well?", id="m1").status_code == 409
+
+
+def test_who_is_not_there_is_warned_of_with_who_is(api: Api, council_thread: str) -> None:
+    told = post(api, council_thread, "Well?", to="zork").json()
+    assert told["warning"] == "Nobody here is called zork; there are codex, dee."
+    assert told["event"]["to"] == "zork"
+    told = post(api, council_thread, "Well, @zork and @codex?").json()
+    assert told["warning"] == "Nobody here is called @zork; there are codex, dee."
+    told = post(api, council_thread, "Well?", to="critic").json()
+    assert told["warning"] == "Several could be meant by critic: codex, dee. Name one."
+    for text in ("@user `@zork`", "write to me@zork.org", "@all", "no name"):
+        assert "warning" not in post(api, council_thread, text).json()
+    assert "warning" not in post(api, council_thread, "Well?", to="user:eve").json()
+    told = post(api, new(api), "Well?", to="zork").json()
+    assert told["warning"] == "Nobody here is called zork; nobody takes part yet."
+
+
+def test_a_control_about_who_is_not_there_is_warned_of_by_both_doors(
+    api: Api, council_thread: str
+) -> None:
+    for content, said in (
+        ({"prod": ["zz"]}, "'prod': zz takes no part here; there are codex, dee."),
+        ({"mute": ["zz", "dee"]}, "'mute': zz takes no part here; there are codex, dee."),
+        ({"uninvite": "zz"}, "'uninvite': zz takes no part here; there are codex, dee."),
+        ({"unmute": ["codex"]}, "'unmute': codex is not muted."),
+    ):
+        assert post(api, council_thread, content, type="control").json()["warning"].endswith(said)
+        body = {"content": content}
+        answer = api.post(f"/v1/host/moot/threads/{council_thread}/controls", body).json()
+        assert answer["warnings"] == [said]
+    assert "warning" not in post(api, council_thread, {"unmute": ["dee"]}, type="control").json()
+    assert api.get(f"/threads/{council_thread}/state").json()["state"]["prodded"] == []

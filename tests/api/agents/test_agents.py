@@ -1,6 +1,7 @@
 """Agents of this host over the wire: asked by a run, by a node, in a council; their versions."""
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.support.api.caller import Api, definition
 from tests.support.api.councils import convened, run_of
 from tests.support.api.questions import of, refused
+from tests.support.servers import ROOT
 
 #: every fixture that this file is about
 OURS = ("conformance-agent-channel-dispatch",)
@@ -312,3 +314,32 @@ def test_the_seam_promotes_what_a_suite_names(api: Api) -> None:
         answer = api.post("/v1/host/sample/agents/deployment-transition", body)
         assert answer.status_code == 200, answer.text
         assert answer.json()["state"] == "active" and answer.json()["channels"] == ["canary"]
+
+
+# -- the example with agents -----------------------------------------------------------------------
+
+
+FOLDERS = {
+    "MOOT_AGENTS": str(ROOT / "examples" / "agents"),
+    "MOOT_WORKFLOWS": str(ROOT / "examples" / "flows"),
+    "MOOT_DEMO_WPS": "0",
+}
+
+
+def test_a_supervisor_two_workers_and_a_writer_do_their_work_offline(
+    host: Callable[..., Api],
+) -> None:
+    api = host(**FOLDERS)
+    found = api.run("research-brief")
+    assert found["status"] == "completed", found
+    told: dict[str, Any] = found["variables"]
+    assert told["sources"] and told["verdict"]
+    children = [api.read(child["runId"]) for child in found["childRuns"]]
+    assert [child["workflowId"] for child in children] == ["moot.ask", "moot.ask"]
+    assert [child["agent"]["agentId"] for child in children] == ["host:finder", "host:checker"]
+    kinds = [
+        event["payload"]["decision"]["kind"]
+        for event in api.events(found["runId"])
+        if event["type"] == "runOrchestrator.decided"
+    ]
+    assert kinds == ["next-worker", "terminate"]

@@ -9,6 +9,11 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from moot.api.app import App
+from moot.api.services import Services
+from moot.core.errors import MootError, StorageFailed, Unavailable
+from moot.store.protocol import Receipt
+from tests.support.api.application import ask
 from tests.support.api.caller import Api, definition
 
 REPLAYED = "openwop-idempotent-replay"
@@ -283,3 +288,32 @@ def test_a_new_keys_secret_is_shown_once_even_to_a_retry(host: Callable[..., Any
     plain.server.stop()
     for file in plain.server.folder.iterdir():
         assert secret.encode() not in file.read_bytes(), file.name
+
+
+# -- answers that cannot be stored -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failure", [StorageFailed("The disk is full."), Unavailable("Busy.")])
+async def test_a_key_is_handed_out_even_if_the_answer_cannot_be_kept(
+    services: Services,
+    bearer: str,
+    failure: MootError,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def remember(receipt: Receipt) -> None:
+        raise failure
+
+    monkeypatch.setattr(services.host, "remember", remember)
+    said = await ask(
+        App(services),
+        "POST",
+        "/v1/host/moot/keys",
+        {"name": "made"},
+        authorization=bearer,
+        idempotency_key="once",
+    )
+    assert said.status == 201
+    assert said.body["key"].startswith("hk_")
+    assert [key.name for key in await services.store.keys(None)] == ["local", "made"]
+    assert "could not be kept" in caplog.text

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.replay.test_branches import branched, edited, place, put
-from tests.api.replay.test_forks import NODES, forked
+from tests.api.replay.test_branches import branched, diff, edited, place, put
+from tests.api.replay.test_forks import NODES, fork, forked
 from tests.support.api.caller import Api
 from tests.support.api.councils import close
 from tests.support.api.questions import answered, asked, begun, council, gate, refused, resolve, say
@@ -94,3 +94,39 @@ def test_runs_of_the_published_workflows_verify(api: Api, fixture: str) -> None:
     mock = {"mockProvider": {"id": "stream-text", "config": {"tokens": ["a", "b"]}}}
     given = {"configurable": mock} if "stream" in fixture else {}
     check(api, api.run(fixture, **given)["runId"])
+
+
+# -- edited decisions ------------------------------------------------------------------------------
+
+
+SOURCE = "conformance-multi-agent-handoff"
+DECIDED = "runOrchestrator.decided"
+ONE_MORE = {"kind": "next-worker", "nextWorkerIds": ["conformance-noop"]}
+
+
+def another(api: Api, run_id: str, nth: int) -> str:
+    """A branch in which the nth decision hands work to one more worker."""
+    at = place(api, run_id, DECIDED, nth)
+    made = edited(api, run_id, fromSeq=at, edit={"decision": ONE_MORE})
+    assert made.status_code == 201, made.text
+    return str(api.until(made.json()["runId"], "completed")["runId"])
+
+
+def test_a_replay_says_it_again_and_does_not_ask_the_plan(api: Api) -> None:
+    branch = another(api, api.until(api.create(SOURCE), "completed")["runId"], 1)
+    for from_seq in range(len(api.events(branch)) + 1):
+        again = forked(api, branch, from_seq)
+        assert api.types(again) == api.types(branch)
+        assert diff(api, branch, again)["divergedAtSeq"] is None
+        check(api, again)
+
+
+def test_it_is_sound_in_forks_of_the_fork(api: Api) -> None:
+    branch = another(api, api.until(api.create(SOURCE), "completed")["runId"], 1)
+    for from_seq in range(place(api, branch, DECIDED, 1), len(api.events(branch)) + 1, 3):
+        made = fork(api, branch, mode="branch", fromSeq=from_seq).json()["runId"]
+        api.until(made, "completed")
+        check(api, made)
+    third = another(api, branch, 2)
+    check(api, third)
+    check(api, forked(api, third, 0))

@@ -1,13 +1,19 @@
 """Threads as they are kept: begun, listed, renamed, linked, put away, taken up again."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from moot import ApiError
+from moot.api.threads import controls
+from moot.api.threads.lookup import find_thread
+from moot.core.runs.answers import GateAnswer
+from moot.testing import Bench
 from tests.support.api.caller import Api
 from tests.support.api.councils import ADA, THREADS, close, convened, key_as, read, steer, tell
 from tests.support.api.questions import answered, refused, unchanged
-from tests.support.api.threads import until
+from tests.support.api.threads import events, new, post, until
 
 
 def begun(api: Api, title: str = "Prices", **body: Any) -> str:
@@ -263,3 +269,78 @@ def test_controls_are_sentences_and_can_be_taken_back(mine: Api) -> None:
     assert (state["paused"], state["discussion"], state["invited_auto"]) == (False, False, False)
     assert state["ttl_until"] is None and len(state["participants"]["invited"]) == 1
     assert "undo" not in worded({"prod": ["codex"]})
+
+
+# -- short requests --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/threads", THREADS])
+def test_a_thread_begins_with_a_title_with_others_and_with_a_question(api: Api, path: str) -> None:
+    body = {"title": "Q1 prices", "participants": ["rex", "cy"], "opening": "Do we raise them?"}
+    made = api.post(path, {**body, "policy": {"mode": "small"}}).json()
+    thread = made.get("id", made.get("threadId"))
+    view = api.get(f"{THREADS}/{thread}").json()
+    assert (view["title"], view["floor"]["mode"]) == ("Q1 prices", "small")
+    assert view["floor"]["outside"] == ["host:rex", "host:cy"]
+    said = [each["content"] for each in events(api, thread) if each["type"] == "message"]
+    assert said == ["Do we raise them?"]
+
+
+def test_a_name_and_a_title_are_one_thing(api: Api) -> None:
+    refused(api.post("/threads", {"name": "a", "title": "b"}), 400, "validation_error")
+    assert api.post("/threads", {}).json()["name"] == "Untitled"
+
+
+def test_who_joins_is_named_once_and_described(api: Api) -> None:
+    thread = new(api)
+    body = {"name": "rex", "profile": {"client": "codex", "roles": ["implementer"]}}
+    made = api.post(f"{THREADS}/{thread}/join", body)
+    assert made.status_code == 201 and made.json()["as"] == "host:rex"
+    state = api.get(f"/threads/{thread}/state").json()["state"]
+    [rex] = state["participants"]["invited"]
+    assert rex["profile"]["client"] == "codex"
+    assert post(api, thread, "Well?", to="implementer").json()["event"]["to"] == "rex"
+    for wrong in ({}, {"name": "rex", "as": "rex"}):
+        refused(api.post(f"{THREADS}/{thread}/join", wrong), 400, "validation_error")
+
+
+def test_a_minute_is_waited_at_most(api: Api) -> None:
+    thread = new(api)
+    post(api, thread, "Well?", to="user:eve")
+    path = f"{THREADS}/{thread}/next"
+    assert api.get(path, params={"wait": 60, "as": "user:eve"}).status_code == 200
+    assert api.get(path, params={"wait": 61, "as": "user:eve"}).status_code == 400
+
+
+# -- refused links ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with Bench() as made:
+        yield made
+
+
+def listed_ids(bench: Bench) -> list[str]:
+    return [each.thread_id for each in bench.client.threads.list().threads]
+
+
+def test_a_thread_that_closes_in_that_moment_leaves_no_side_thread(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = bench.client.threads.begin("Main")
+    control = controls.control_command
+
+    async def just_closed(request: Any, talk: Any, *given: Any, **more: Any) -> Any:
+        run, _ = await find_thread(request)
+        command = await control(request, talk, *given, **more)
+        value = {"operation": "close", "decision": "Enough."}
+        end = GateAnswer(node_id=talk.node_id, value=value, who=command.who, at=command.at)
+        await request.services.host.handle(run.tenant, run.run_id, end)
+        return command
+
+    monkeypatch.setattr(controls, "control_command", just_closed)
+    with pytest.raises(ApiError) as refused:
+        main.side("Details")
+    assert refused.value.code == "conversation_closed"
+    assert listed_ids(bench) == [main.id]

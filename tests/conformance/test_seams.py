@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.api.caller import Api
+from tests.support.api.claims.agent_bridge import INGEST
 from tests.support.api.questions import of, refused
 
 LOOP, ATTEST = "/v1/host/sample/agentloop/run", "/v1/host/sample/subrun/attest"
@@ -130,3 +131,17 @@ def test_a_turn_is_its_tenants_own_and_may_not_be_there(api: Api, foreign: Api) 
         refused(api.get(path), 404, "not_found")
     refused(api.get(f"/v1/host/moot/runs/{newest}x/turns/1"), 404, "run_not_found")
     refused(foreign.get(f"{turns}/1"), 404, "run_not_found")
+
+
+# -- the trigger bridge ----------------------------------------------------------------------------
+
+
+def test_the_seam_tells_a_run_that_nobody_vouches_and_goes_nowhere_inside(api: Api) -> None:
+    webhook = {"headers": {"Authorization": "x", "X-Event-Type": "y"}, "body": {"a": 1}}
+    body = {"source": "webhook", "verification": {"mode": "none"}, "webhook": webhook}
+    told = api.post(INGEST, body).json()
+    api.published.trigger_event(told["triggerEvent"])
+    assert told["triggerEvent"]["webhook"]["headers"] == {"x-event-type": "y"}
+    assert told["deliveryEvent"]["eventId"] == told["triggerEvent"]["deliveryId"]
+    inside = {**body, "attachmentUrl": "http://169.254.169.254/latest"}
+    assert api.post(INGEST, inside).json()["ssrfRefused"] is True
