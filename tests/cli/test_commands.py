@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -154,13 +153,6 @@ def test_the_doctor_finds_a_healthy_server(moot: Cli) -> None:
     assert "max_body_bytes" in done.out
     found = json.loads(moot("doctor", "--json").out)
     assert {row["result"] for row in found["checks"]} <= {"ok", "warning"}
-
-
-def test_the_doctor_checks_the_discovery_document_against_its_schema(
-    moot: Cli, openwop: Path
-) -> None:
-    done = moot("doctor", MOOT_OPENWOP_DIR=str(openwop))
-    assert "matches the published schema" in done.out
 
 
 def test_the_doctor_finds_what_is_wrong(alone: Cli) -> None:

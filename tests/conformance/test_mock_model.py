@@ -54,7 +54,7 @@ def test_an_answer_that_fits_is_taken_and_recorded_under_its_key(api: Api) -> No
     asked = {
         "provider": "mock", "model": "mock-mini",
         "responseFormat": {"type": "json", "schema": schema},
-        "messages": [{"role": "user", "content": "Please emit a valid envelope."}],
+        "messages": [{"role": "user", "content": "Answer with the fields of the schema."}],
     }  # fmt: skip
     [effect] = effects(api, found["runId"])
     assert effect["providerKey"] == model_key(parse_semantic_request(asked))
@@ -84,12 +84,12 @@ def test_a_refusal_is_final_and_stays_out_of_the_error(api: Api) -> None:
 
 
 def test_a_refusal_does_not_repeat_the_question(api: Api) -> None:
-    told(api, {**REFUSAL, "refusalText": "To 'Please emit a valid envelope.' I say no."})
+    told(api, {**REFUSAL, "refusalText": "To 'Answer with the fields of the schema.' I say no."})
     found = api.run("conformance-envelope-refusal")
     assert (
         of(api, found["runId"], "envelope.refusal")[0]["refusalText"] == "To '[REDACTED]' I say no."
     )
-    assert "Please emit" not in str(effects(api, found["runId"]))
+    assert "Answer with" not in str(effects(api, found["runId"]))
 
 
 @pytest.mark.parametrize(("first", "reason"), [(BAD, "parse-error"), (WRONG, "schema-violation")])

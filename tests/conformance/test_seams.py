@@ -140,7 +140,7 @@ def test_the_seam_tells_a_run_that_nobody_vouches_and_goes_nowhere_inside(api: A
     webhook = {"headers": {"Authorization": "x", "X-Event-Type": "y"}, "body": {"a": 1}}
     body = {"source": "webhook", "verification": {"mode": "none"}, "webhook": webhook}
     told = api.post(INGEST, body).json()
-    api.published.trigger_event(told["triggerEvent"])
+    api.answers.document("trigger-event", told["triggerEvent"])
     assert told["triggerEvent"]["webhook"]["headers"] == {"x-event-type": "y"}
     assert told["deliveryEvent"]["eventId"] == told["triggerEvent"]["deliveryId"]
     inside = {**body, "attachmentUrl": "http://169.254.169.254/latest"}

@@ -12,6 +12,7 @@ from tests.conformance import test_mock_model
 from tests.published import test_agent_fixtures, test_supervisor_fixtures
 from tests.support.api.caller import Api, in_time
 from tests.support.api.questions import answered, link, of, refused, resolve, say, turns, unchanged
+from tests.support.servers import WORKFLOWS
 
 #: tested in test_memory
 MEMORIES = {
@@ -83,6 +84,10 @@ FOREIGN_NODES = {
 }  # fmt: skip
 
 
+#: the parts of a definition that decide how its runs go
+MEANINGFUL = ("id", "version", "nodes", "edges", "variables", "channels", "settings")
+
+
 @pytest.fixture(scope="module")
 def listed(api: Api) -> list[str]:
     return list(api.get("/.well-known/openwop").json()["fixtures"])
@@ -107,6 +112,29 @@ def test_a_listed_fixture_is_served_as_published(
         answer = api.get(f"/v1/workflows/{name}")
         assert answer.status_code == 200
         assert answer.json() == json.loads((openwop / "fixtures" / f"{name}.json").read_bytes())
+
+
+def meaning(file: Path) -> Any:
+    """A definition without the words that only people read."""
+    flow = json.loads(file.read_bytes())
+    return without_words({name: flow.get(name) for name in MEANINGFUL})
+
+
+def without_words(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: without_words(v) for k, v in value.items() if k not in ("name", "description")}
+    if isinstance(value, list):
+        return [without_words(each) for each in value]
+    return "words" if isinstance(value, str) and " " in value else value
+
+
+def test_the_projects_own_workflows_do_what_the_published_ones_do(openwop: Path) -> None:
+    """Other tests run these: so they are tests of the fixtures, too."""
+    own = sorted((WORKFLOWS / "fixtures").glob("*.json"))
+    assert own
+    assert [
+        file.stem for file in own if meaning(file) != meaning(openwop / "fixtures" / file.name)
+    ] == []
 
 
 def test_a_fixture_that_is_not_listed_cannot_be_run(

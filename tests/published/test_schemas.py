@@ -2,12 +2,17 @@
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.api.runs.test_runs import OUTSIDE, outside
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api
-from tests.support.api.published import Published, Unfit, check_answer
+from tests.support.api.published import Published, Unfit
+from tests.support.cli.commands import Cli
+from tests.support.servers import ServerProcess
 
 Damage = Callable[[dict[str, Any]], Any]
 
@@ -62,10 +67,24 @@ def test_damage_is_caught(
 
 def test_an_error_in_another_form_is_caught(published: Published) -> None:
     with pytest.raises(AssertionError):
-        check_answer(published, "GET", "/x", 500, "text/plain", b"Internal Server Error")
-    with pytest.raises(Unfit):
-        check_answer(published, "GET", "/x", 404, "application/json", b'{"error":"x"}')
+        AnswerChecks(published).answer("GET", "/x", 500, "text/plain", b"Internal Server Error")
+    with pytest.raises(AssertionError):
+        AnswerChecks().answer("GET", "/x", 404, "application/json", b'{"error":"x"}')
 
 
 def test_payloads_are_checked_by_type(published: Published) -> None:
     assert {"run.started", "node.dispatched", "channel.written"} <= published.payload_types
+
+
+def test_a_definition_outside_the_schema_is_refused_by_the_host(published: Published) -> None:
+    """tests/api/runs/test_runs.py sends them; here the schema refuses them, too."""
+    for more in OUTSIDE:
+        with pytest.raises(Unfit):
+            published.workflow(outside(more))
+
+
+def test_the_doctor_checks_the_discovery_document_against_its_schema(
+    server: Callable[..., ServerProcess], openwop: Path
+) -> None:
+    done = Cli(server().folder)("doctor", MOOT_OPENWOP_DIR=str(openwop))
+    assert "matches the published schema" in done.out

@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +21,9 @@ from tests.support import processes
 from tests.support.processes import ROOT as ROOT
 from tests.support.processes import server_environment as server_environment
 
+#: the workflows of a host under trial: what the protocol's fixtures do, in the project's own words
+WORKFLOWS = ROOT / "tests" / "support" / "workflows"
+BOOT_KEY = "hk_test_boot_0123456789"
 #: guards against hanging; how quick a machine is says nothing
 START_SECONDS = 60
 STOP_SECONDS = 45
@@ -146,6 +149,17 @@ class ServerProcess:
         self.process.kill()
         self.process.wait()
         pytest.fail(f"The server did not {what}. Its log:\n{self.log.read_text()[-4000:]}")
+
+
+@contextlib.contextmanager
+def trial_server(folder: Path, workflows: Path) -> Iterator[ServerProcess]:
+    """A host under trial that offers the workflows of a folder."""
+    environment = server_environment(
+        MOOT_BOOTSTRAP_KEY=BOOT_KEY, MOOT_DEMO_WPS="0", MOOT_OPENWOP_DIR=str(workflows)
+    )
+    process = ServerProcess(folder, ["--conformance"], environment)
+    yield process
+    process.stop()
 
 
 def _address(banner: str) -> str | None:

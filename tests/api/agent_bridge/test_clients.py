@@ -6,9 +6,9 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.bridge_client import BridgeClient, Event, Participant, Refused
 from tests.support.api.caller import Api
-from tests.support.api.published import Published
 from tests.support.api.questions import asked as waiting
 from tests.support.api.questions import talk
 from tests.support.api.threads import PATIENCE, until
@@ -280,9 +280,9 @@ def test_who_sends_a_key_is_who_the_key_says(host: ServerProcess) -> None:
 
 
 @pytest.fixture(scope="module")
-def elsewhere(host: ServerProcess, published: Published) -> str:
+def elsewhere(host: ServerProcess, answers: AnswerChecks) -> str:
     """A conversation inside a run of another workflow."""
-    with Api(host.url, host.key, published) as api:
+    with Api(host.url, host.key, answers) as api:
         return f"{waiting(api, talk())}~convo~1"
 
 

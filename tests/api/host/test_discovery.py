@@ -3,7 +3,6 @@
 import importlib.metadata
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
@@ -735,7 +734,3 @@ def test_metrics_are_in_prometheus_text(api: Api) -> None:
 def _counts(text: str) -> dict[str, float]:
     lines = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, value in lines}
-
-
-def test_the_published_data_is_found_where_it_is_said_to_be(openwop: Path) -> None:
-    assert (openwop / "schemas" / "capabilities.schema.json").is_file()

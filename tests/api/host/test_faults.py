@@ -17,6 +17,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api, definition
 from tests.support.servers import ROOT
 
@@ -138,7 +139,7 @@ def test_what_is_not_http_is_refused_in_the_same_shape(api: Api, garbage: bytes)
     head, _, body = everything(connection).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400")
     assert b"application/json" in head
-    api.published.error(httpx.Response(400, content=body).json())
+    api.answers.error(httpx.Response(400, content=body).json())
     assert api.get("/healthz").status_code == 200
 
 
@@ -399,16 +400,14 @@ BROKEN = [
 
 
 @pytest.fixture(scope="module")
-def with_nodes(
-    tmp_path_factory: pytest.TempPathFactory, openwop: Path, published: Any
-) -> Iterator[Any]:
+def with_nodes(tmp_path_factory: pytest.TempPathFactory, answers: AnswerChecks) -> Iterator[Any]:
     """One server with the broken nodes; it must outlive all of them."""
     from tests.support.servers import ServerProcess, server_environment
 
     process = ServerProcess(
         tmp_path_factory.mktemp("nodes"), ["--nodes", NODES], server_environment()
     )
-    with Api(process.url, process.key, published) as found:
+    with Api(process.url, process.key, answers) as found:
         found.server = process
         yield found
     assert process.stop() == 0

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api, definition
-from tests.support.api.published import Published, check_answer
 from tests.support.api.request_generator import Call, Generator
 
 NUMBER = int(os.environ.get("MOOT_FUZZ", "10000"))
@@ -96,8 +96,8 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
 class Judge:
     """What must hold for every single answer."""
 
-    def __init__(self, published: Published, own_ids: list[str]) -> None:
-        self._published, self._own_ids = published, own_ids
+    def __init__(self, answers: AnswerChecks, own_ids: list[str]) -> None:
+        self._answers, self._own_ids = answers, own_ids
         self.statuses: Counter[int] = Counter()
 
     def check(self, call: Call, answer: Answer) -> None:
@@ -109,7 +109,7 @@ class Judge:
             assert answer.status == 501, said
             assert call.method == "HEAD" or said["error"] == "capability_not_provided"
         if call.method != "HEAD":
-            check_answer(self._published, call.method, path, answer.status, media, answer.body)
+            self._answers.answer(call.method, path, answer.status, media, answer.body)
         if call.foreign and any(name in call.target for name in self._own_ids):
             assert answer.status >= 400, "another tenant's run was reached"
         if call.foreign:
@@ -205,7 +205,7 @@ def prepared(api: Api) -> tuple[dict[str, str], dict[str, list[str]], dict[str, 
 
 @pytest.mark.timeout(1800 if NUMBER > 20_000 else 900)
 def test_damaged_requests_never_break_the_server(
-    host: Callable[..., Any], published: Published
+    host: Callable[..., Any], answers: AnswerChecks
 ) -> None:
     api = host("--conformance", MOOT_BOOTSTRAP_KEY="hk_test_fuzz")
     keys, ids, samples = prepared(api)
@@ -213,7 +213,7 @@ def test_damaged_requests_never_break_the_server(
     for path, method in SEAMS.items():
         document["paths"].setdefault(path, {})[method] = {"parameters": []}
     generator = Generator(document, keys, ids, samples, SEED)
-    judge = Judge(published, ids["run_id"][:-1])
+    judge = Judge(answers, ids["run_id"][:-1])
     kept = {run_id: api.events(run_id) for run_id in ids["run_id"][:-1]}
     asyncio.run(fuzz(api, generator.calls(NUMBER), judge))
 

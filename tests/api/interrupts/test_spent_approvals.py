@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.bundles import bundle_of, fresh, remade, rows_of, take_in
 from tests.support.api.caller import Api, definition
 from tests.support.api.councils import convened, key_as, read, steer
 from tests.support.api.dangerous_tool import Room, allowed, opened, place_of, until, wanting
-from tests.support.api.published import Published
 from tests.support.api.questions import answered, approval, asked, gate, refused, resolve, say, talk
 
 FEW = ["runs:create", "runs:read"]
 
 
 @pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory, published: Published) -> Iterator[Room]:
-    with opened(tmp_path_factory.mktemp("room"), published) as found:
+def room(tmp_path_factory: pytest.TempPathFactory, answers: AnswerChecks) -> Iterator[Room]:
+    with opened(tmp_path_factory.mktemp("room"), answers) as found:
         yield found
         found.server.stop()
 

@@ -166,6 +166,6 @@ def test_the_seams_turn_the_real_clockwork(api: Api) -> None:
     ]
     assert [each["evaluated"][0]["changed"] for each in said] == [False, False, True, False, True]
     for each in said:
-        api.published._fits("heartbeat-evaluated", each["evaluated"][0])
-    api.published._fits("heartbeat-state-changed", said[2]["stateChanged"][0])
+        api.answers.document("heartbeat-evaluated", each["evaluated"][0])
+    api.answers.document("heartbeat-state-changed", said[2]["stateChanged"][0])
     assert said[2]["stateChanged"] == [{"heartbeatId": "pulse", "from": {"v": 1}, "to": {"v": "2"}}]

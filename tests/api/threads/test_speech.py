@@ -60,7 +60,7 @@ def _checked(api: Api, frames: Iterator[Frame]) -> Iterator[Frame]:
     for frame in frames:
         if frame.data is not None:
             if frame.id is not None:
-                api.published.event(frame.data)
+                api.answers.event(frame.data)
             yield frame
 
 

@@ -13,8 +13,8 @@ import httpx2 as httpx
 import pytest
 
 from tests.api.roster.test_items import SUBSCRIPTIONS, signed
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import PATIENCE, Api, definition
-from tests.support.api.published import Published
 from tests.support.servers import ServerProcess, server_environment
 
 TIMES = 1000 if os.environ.get("MOOT_LONG") == "1" else 60
@@ -22,9 +22,9 @@ AT_ONCE = 50
 
 
 @pytest.fixture(scope="module")
-def desk(published: Published, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+def desk(answers: AnswerChecks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     process = ServerProcess(tmp_path_factory.mktemp("storm"), [], server_environment())
-    with Api(process.url, process.key, published) as found:
+    with Api(process.url, process.key, answers) as found:
         found.register(definition("takes", [{"id": "a", "typeId": "core.noop"}]))
         yield found
     process.stop()

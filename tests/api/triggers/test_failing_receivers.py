@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api, definition
-from tests.support.api.published import Published
 from tests.support.api.questions import refused
 from tests.support.servers import ServerProcess, server_environment
 from tests.support.webhook_receiver import Receiver
@@ -32,8 +32,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 
 @pytest.fixture(scope="module")
-def api(server: ServerProcess, published: Published) -> Iterator[Api]:
-    with Api(server.url, server.key, published) as found:
+def api(server: ServerProcess, answers: AnswerChecks) -> Iterator[Api]:
+    with Api(server.url, server.key, answers) as found:
         found.post("/v1/host/moot/workflows", FLOW)
         yield found
 

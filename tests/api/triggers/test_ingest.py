@@ -11,8 +11,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api, definition
-from tests.support.api.published import Published
 from tests.support.api.questions import refused
 from tests.support.servers import ServerProcess, server_environment
 
@@ -26,9 +26,9 @@ READS = {
 
 
 @pytest.fixture(scope="module")
-def desk(published: Published, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+def desk(answers: AnswerChecks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     process = ServerProcess(tmp_path_factory.mktemp("ingest"), [], server_environment())
-    with Api(process.url, process.key, published) as found:
+    with Api(process.url, process.key, answers) as found:
         found.register(READS)
         found.register(definition("gated", [GATE]))
         yield found
@@ -86,7 +86,7 @@ def test_a_signed_webhook_starts_one_run_and_a_repeat_is_told_which(desk: Api) -
     assert desk.until(run_id)["variables"] == {"body": json.loads(body), "title": "Bug"}
     started, attempted, *_ = desk.events(run_id)
     event = started["payload"]["trigger"]
-    desk.published.trigger_event(event)
+    desk.answers.document("trigger-event", event)
     assert event["verified"] is True and event["contentTrust"] == "untrusted"
     assert event["webhook"]["headers"]["x-event-type"] == "made"
     assert not {"authorization", "cookie"} & set(event["webhook"]["headers"])

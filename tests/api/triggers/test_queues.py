@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api, definition
-from tests.support.api.published import Published
 from tests.support.api.questions import refused
 from tests.support.servers import ServerProcess, server_environment
 
@@ -25,9 +25,9 @@ NEVER = {"maxAttempts": 1, "backoff": "none"}
 
 
 @pytest.fixture(scope="module")
-def desk(published: Published, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+def desk(answers: AnswerChecks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     process = ServerProcess(tmp_path_factory.mktemp("desk"), [], server_environment())
-    with Api(process.url, process.key, published) as found:
+    with Api(process.url, process.key, answers) as found:
         found.register(TAKES)
         found.register(PICKY)
         yield found

@@ -8,8 +8,8 @@ import httpx2 as httpx
 import pytest
 
 from moot.core.triggers.hops import MOST_HOPS, parse_hops
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api, definition
-from tests.support.api.published import Published
 from tests.support.api.questions import refused
 from tests.support.servers import ServerProcess, server_environment
 from tests.support.webhook_receiver import Receiver
@@ -22,10 +22,10 @@ ABOVE = definition("above", [
 
 
 @pytest.fixture(scope="module")
-def api(published: Published, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+def api(answers: AnswerChecks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     inside = {"MOOT_ALLOW_PRIVATE_TARGETS": "1"}
     process = ServerProcess(tmp_path_factory.mktemp("loops"), [], server_environment() | inside)
-    with Api(process.url, process.key, published) as found:
+    with Api(process.url, process.key, answers) as found:
         found.register(NOOP)
         found.register(RING)
         found.register(ABOVE)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.addresses import NAMES, PUBLIC, TRICKY
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api, definition
-from tests.support.api.published import Published
 from tests.support.api.questions import refused
 from tests.support.servers import ServerProcess, server_environment
 from tests.support.webhook_receiver import Receiver, Told
@@ -30,11 +30,11 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture(scope="module")
-def telling(published: Published, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+def telling(answers: AnswerChecks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """A host that may call receivers on this machine."""
     folder = tmp_path_factory.mktemp("telling")
     process = ServerProcess(folder, [], server_environment() | INSIDE)
-    with Api(process.url, process.key, published) as found:
+    with Api(process.url, process.key, answers) as found:
         found.post("/v1/host/moot/workflows", FLOW)
         yield found
     process.stop()

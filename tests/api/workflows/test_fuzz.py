@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.api.http.test_fuzz import PATIENCE, Judge, Line
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import TERMINAL, Api, definition
-from tests.support.api.published import Published
 from tests.support.api.request_generator import NUMBERS, STRINGS, Call, anything
 
 NUMBER = int(os.environ.get("MOOT_FUZZ", "10000")) // 10
@@ -263,7 +263,7 @@ class Runner:
 
 @pytest.mark.timeout(1800 if NUMBER > 2000 else 900)
 def test_damaged_workflows_are_refused_or_come_to_an_end(
-    host: Callable[..., Any], published: Published
+    host: Callable[..., Any], answers: AnswerChecks
 ) -> None:
     api: Api = host("--conformance", MOOT_BOOTSTRAP_KEY="hk_test_flows")
     api.register(CHILD)
@@ -272,7 +272,7 @@ def test_damaged_workflows_are_refused_or_come_to_an_end(
         assert api.run(good["id"])["status"] in ("completed", "failed")
     place = urlsplit(api.url)
     bred = Breeder(SEED).flows(NUMBER)
-    judge = Judge(published, [])
+    judge = Judge(answers, [])
     outcomes: Counter[str] = Counter()
 
     async def work() -> None:

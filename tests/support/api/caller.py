@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import httpx2 as httpx
 
-from tests.support.api.published import Published, check_answer
+from tests.support.api.answers import AnswerChecks
 
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
 #: the longest a run of these tests may take; only a guard against hanging
@@ -55,9 +55,9 @@ class Api:
     """A key's view of a host. Those made by ``with_key`` share the connections of the first."""
 
     def __init__(
-        self, url: str, key: str | None, published: Published, http: httpx.Client | None = None
+        self, url: str, key: str | None, answers: AnswerChecks, http: httpx.Client | None = None
     ) -> None:
-        self.url, self.key, self.published = url, key, published
+        self.url, self.key, self.answers = url, key, answers
         self.http = http or httpx.Client(base_url=url, timeout=70.0, verify=False, trust_env=False)
         self.auth = {"Authorization": f"Bearer {key}"} if key else {}
 
@@ -71,16 +71,15 @@ class Api:
         self.http.close()
 
     def with_key(self, key: str | None) -> "Api":
-        return Api(self.url, key, self.published, self.http)
+        return Api(self.url, key, self.answers, self.http)
 
     # -- plain calls -------------------------------------------------------------------------
 
     def call(self, method: str, path: str, headers: Any = None, **given: Any) -> httpx.Response:
         answer = self.http.request(method, path, headers={**self.auth, **(headers or {})}, **given)
         media = answer.headers.get("content-type", "").partition(";")[0]
-        check_answer(
-            self.published, method, answer.url.path, answer.status_code, media, answer.content
-        )
+        path = answer.url.path
+        self.answers.answer(method, path, answer.status_code, media, answer.content)
         return answer
 
     @contextmanager
@@ -186,7 +185,7 @@ class Api:
     def _frames(self, answer: httpx.Response) -> Iterator[Frame]:
         for frame in parsed(answer.iter_lines()):
             for document in frame.docs:
-                self.published.event(document)
+                self.answers.event(document)
             yield frame
 
 

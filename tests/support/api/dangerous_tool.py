@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api
 from tests.support.api.councils import read, run_of, steer
-from tests.support.api.published import Published
 from tests.support.servers import ServerProcess, server_environment
 
 TOOLS = """
@@ -46,14 +46,14 @@ class Room(Api):
         return len(log.read_text().split()) if log.exists() else 0
 
 
-def opened(folder: Path, published: Published) -> Room:
+def opened(folder: Path, answers: AnswerChecks) -> Room:
     (folder / "agents").mkdir()
     (folder / "tools.py").write_text(TOOLS)
     (folder / "moot.toml").write_text(PROJECT)
     for name, head in {"dan": "model: d\ntools: [boom]", "bo": "model: demo"}.items():
         (folder / "agents" / f"{name}.md").write_text(f"---\n{head}\n---\nYou are {name}.\n")
     process = ServerProcess(folder, [], server_environment(MOOT_DEMO_WPS="0"))
-    room = Room(process.url, process.key, published)
+    room = Room(process.url, process.key, answers)
     room.server = process
     return room
 

@@ -1,25 +1,26 @@
 """Keys to the host under trial, and more servers, as fixtures."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api
 from tests.support.api.published import Published
-from tests.support.servers import ServerProcess, server_environment
+from tests.support.servers import WORKFLOWS, ServerProcess, openwop_folder, server_environment
 
 
 @pytest.fixture(scope="session")
-def published(openwop: Path) -> Published:
-    return Published(openwop)
+def answers() -> AnswerChecks:
+    folder = openwop_folder()
+    return AnswerChecks(Published(folder) if folder else None)
 
 
 @pytest.fixture(scope="session")
-def api(conformance_server: Any, published: Published) -> Iterator[Api]:
+def api(conformance_server: Any, answers: AnswerChecks) -> Iterator[Api]:
     """The administrator's key, which is a test key too."""
-    with Api(conformance_server.url, conformance_server.key, published) as found:
+    with Api(conformance_server.url, conformance_server.key, answers) as found:
         yield found
 
 
@@ -36,15 +37,13 @@ def foreign(api: Api) -> Api:
 
 
 @pytest.fixture
-def host(
-    server: Callable[..., Any], openwop: Path, published: Published
-) -> Iterator[Callable[..., Api]]:
+def host(server: Callable[..., Any], answers: AnswerChecks) -> Iterator[Callable[..., Api]]:
     """``host(*arguments, **environment)``: the administrator of one more server, as ``.server``."""
     opened: list[Api] = []
 
     def start(*arguments: str, **environment: Any) -> Api:
-        process = server(*arguments, MOOT_OPENWOP_DIR=str(openwop), **environment)
-        found = Api(process.url, process.key, published)
+        process = server(*arguments, MOOT_OPENWOP_DIR=str(WORKFLOWS), **environment)
+        found = Api(process.url, process.key, answers)
         found.server = process
         opened.append(found)
         return found
@@ -55,10 +54,10 @@ def host(
 
 
 @pytest.fixture(scope="session")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory, published: Published) -> Iterator[Api]:
+def elsewhere(tmp_path_factory: pytest.TempPathFactory, answers: AnswerChecks) -> Iterator[Api]:
     """The administrator of another server, which knows nothing of the first."""
     process = ServerProcess(tmp_path_factory.mktemp("elsewhere"), [], server_environment())
-    with Api(process.url, process.key, published) as found:
+    with Api(process.url, process.key, answers) as found:
         found.server = process  # type: ignore[attr-defined]
         yield found
     process.stop()

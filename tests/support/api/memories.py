@@ -16,7 +16,7 @@ def remembered(api: Api, ref: str, **query: Any) -> list[dict[str, Any]]:
 
 
 def fits(api: Api, entry: dict[str, Any]) -> None:
-    api.published._fits("memory-entry", entry)
+    api.answers.document("memory-entry", entry)
 
 
 def kept(api: Api, ref: str, content: str, **config: Any) -> dict[str, Any]:

@@ -61,16 +61,16 @@ class Published:
         getattr(self, kind)(document)
 
     def error(self, document: Any) -> None:
-        self._fits("error-envelope", document)
+        self.document("error-envelope", document)
 
     def discovery(self, document: Any) -> None:
-        self._fits("capabilities", document)
+        self.document("capabilities", document)
 
     def workflow(self, document: Any) -> None:
-        self._fits("workflow-definition", document)
+        self.document("workflow-definition", document)
 
     def snapshot(self, document: Any) -> None:
-        self._fits("run-snapshot", document)
+        self.document("run-snapshot", document)
 
     def event(self, document: Any) -> None:
         """The envelope, and the payload by its type."""
@@ -78,7 +78,7 @@ class Published:
         if type_ in LATER:
             assert set(document["payload"]) <= LATER[type_]
             document = {**document, "type": "later.event"}
-        self._fits("run-event", document)
+        self.document("run-event", document)
         if type_ == "state.snapshot":
             self.snapshot(document["payload"])
         reference = self._payload_refs.get("output.chunk" if type_ == CHUNK else type_)
@@ -94,31 +94,31 @@ class Published:
             self.event(event)
 
     def diff(self, document: Any) -> None:
-        self._fits("run-diff-response", document)
+        self.document("run-diff-response", document)
         for each in document["eventDiffs"]:
             for side in ("aEvent", "bEvent"):
                 if side in each:
                     self.event(each[side])
 
     def bundle(self, document: Any) -> None:
-        self._fits("debug-bundle", document)
+        self.document("debug-bundle", document)
         self.events(document)
         assert document["metrics"]["eventCount"] == len(document["events"])
         assert not (document["redactionApplied"] and document["redactionMode"] == "passthrough")
 
     def ancestry(self, document: Any) -> None:
-        self._fits("run-ancestry-response", document)
+        self.document("run-ancestry-response", document)
 
     def trigger_event(self, document: Any) -> None:
-        self._fits("trigger-event", document)
+        self.document("trigger-event", document)
 
     def subscriptions(self, document: Any) -> None:
         for each in document["subscriptions"]:
-            self._fits("trigger-subscription", each)
+            self.document("trigger-subscription", each)
 
     def subscription(self, document: Any) -> None:
         """Also what it tells of deliveries and states, which stands in no run's log."""
-        self._fits("trigger-subscription", document["subscription"])
+        self.document("trigger-subscription", document["subscription"])
         for row in document["deliveries"]:
             for each in row["attempts"]:
                 if "payload" in each:
@@ -129,7 +129,7 @@ class Published:
     def _payload(self, type_: str, document: Any) -> None:
         self._fits_reference(self._payload_refs[type_], document, type_)
 
-    def _fits(self, name: str, document: Any) -> None:
+    def document(self, name: str, document: Any) -> None:
         found = self._documents[f"{name}.schema.json"]
         self._fits_reference(found["$id"], document, name)
 
@@ -157,21 +157,3 @@ STRICT = {
 def kind_of(path: str) -> str | None:
     """What the answer of this path is, if the protocol says."""
     return next((kind for route, kind in ANSWERS if re.fullmatch(route, path)), None)
-
-
-def check_answer(
-    published: Published, method: str, path: str, status: int, media: str, body: bytes
-) -> None:
-    """Every answer of every wire test comes through here."""
-    if method == "HEAD" or status in (204, 304):
-        assert body == b"", f"{method} {path}: {status} with a body"
-        return
-    if status >= 400:
-        assert media == "application/json", f"{method} {path}: {status} as {media!r}: {body!r}"
-        about = json.loads(body)["error"]
-        if status == 409 and path.startswith("/threads/") and isinstance(about, dict):
-            assert set(about) == {"code", "message", "thread", "participant"}, about
-        else:
-            published.error(json.loads(body))
-    elif media == "application/json" and method == "GET" and (kind := kind_of(path)):
-        published.check(kind, json.loads(body))

@@ -21,12 +21,12 @@ from openwop_client import (
     WopError,
 )
 
+from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import TERMINAL, Api, in_time
-from tests.support.api.published import Published, check_answer
 
 
 @pytest.fixture
-def client(api: Api, published: Published, monkeypatch: pytest.MonkeyPatch) -> OpenwopClient:
+def client(api: Api, answers: AnswerChecks, monkeypatch: pytest.MonkeyPatch) -> OpenwopClient:
     """A client whose every answer is validated on its way in."""
 
     def urlopen(request: urllib.request.Request, timeout: float) -> Any:
@@ -38,7 +38,7 @@ def client(api: Api, published: Published, monkeypatch: pytest.MonkeyPatch) -> O
                 status, headers, body = refusal.code, refusal.headers, refusal.read()
         media = headers.get("content-type", "").partition(";")[0]
         path = urlsplit(request.full_url).path
-        check_answer(published, request.get_method(), path, status, media, body)
+        answers.answer(request.get_method(), path, status, media, body)
         if status >= 400:
             raise urllib.error.HTTPError(request.full_url, status, "", headers, io.BytesIO(body))
         return Answer(body, headers)
