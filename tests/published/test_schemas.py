@@ -1,12 +1,14 @@
 """The net itself: what is wrong must be caught, or all other tests prove nothing."""
 
 import copy
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from moot.core.events import FOREIGN_TYPES, REQUESTABLE_TYPES, check_event_types
 from tests.api.runs.test_runs import OUTSIDE, outside
 from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api
@@ -70,6 +72,13 @@ def test_an_error_in_another_form_is_caught(published: Published) -> None:
         AnswerChecks(published).answer("GET", "/x", 500, "text/plain", b"Internal Server Error")
     with pytest.raises(AssertionError):
         AnswerChecks().answer("GET", "/x", 404, "application/json", b'{"error":"x"}')
+
+
+def test_every_type_of_the_protocol_can_be_asked_for(openwop: Path) -> None:
+    schema = json.loads((openwop / "schemas" / "run-event.schema.json").read_bytes())
+    types = set(schema["$defs"]["RunEventType"]["enum"])
+    check_event_types(sorted(types))
+    assert types == FOREIGN_TYPES | (REQUESTABLE_TYPES & types)
 
 
 def test_payloads_are_checked_by_type(published: Published) -> None:
