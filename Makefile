@@ -75,7 +75,7 @@ simulate: $(STAMP)
 	MOOT_LONG=1 $(BIN)/python -m pytest -n 2 tests/simulation
 
 storm: $(STAMP)
-	MOOT_LONG=1 $(BIN)/python -m pytest -n 2 tests/wire/test_duplicates.py tests/engine/test_deliveries.py tests/engine/test_clockwork_chances.py
+	MOOT_LONG=1 $(BIN)/python -m pytest -n 2 tests/api/triggers/test_duplicates.py tests/triggers/inbound/test_deliveries.py tests/triggers/schedules/test_scheduler_properties.py
 
 explore: $(STAMP)
 	MOOT_EXPLORE=1 $(BIN)/python -m pytest -n 2 -m hypothesis

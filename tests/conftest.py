@@ -1,4 +1,4 @@
-"""What every test may use: the published data, and real server processes on free ports."""
+"""Fixtures for every test: real server processes on free ports."""
 
 import os
 import shutil
@@ -13,10 +13,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from real_server import ServerProcess, component_missing, openwop_folder, server_environment
+from tests.support.servers import WORKFLOWS, ServerProcess, server_environment, trial_server
 
-#: what an installed Moot gives pytest by itself; a tree that is not installed names it
-pytest_plugins = ["moot.testing.plugin", "pytester"]
+#: an installed Moot brings the first by itself; a tree that is not installed names it
+pytest_plugins = [
+    "moot.testing.plugin",
+    "pytester",
+    "tests.support.api.fixtures",
+    "tests.support.engine.fixtures",
+]
 
 # A property holds or it does not; how long a machine takes to show it says nothing. The examples
 # are the same on every machine, so that one tree gives one answer; `make explore` seeks new ones.
@@ -31,8 +36,6 @@ if not os.environ.get("MOOT_EXPLORE"):
     # Hypothesis also tries constants that stand in the modules imported so far, and which those
     # are is a matter of the tests this process had before.
     providers._get_local_constants = lambda: providers._local_constants
-
-BOOT_KEY = "hk_test_boot_0123456789"
 
 # A thousand processes start in the course of all tests: each would compile all of Moot anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -49,14 +52,6 @@ ROOM = 1 << 30
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
     os.environ.setdefault("TMPDIR", str(MEMORY))
     tempfile.tempdir = None  # so that it is looked up again
-
-
-@pytest.fixture(scope="session")
-def openwop() -> Path:
-    folder = openwop_folder()
-    if folder is None:
-        component_missing("the published OpenWOP data is not here; set MOOT_OPENWOP_DIR")
-    return folder
 
 
 ServerFactory = Callable[..., ServerProcess]
@@ -82,14 +77,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerFactory]:
 @pytest.fixture(scope="session")
 def conformance_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One host under test, shared by the tests that only talk to it."""
-    environment = {"MOOT_BOOTSTRAP_KEY": BOOT_KEY, "MOOT_DEMO_WPS": "0"}
-    folder = openwop_folder()
-    if folder is not None:
-        environment["MOOT_OPENWOP_DIR"] = str(folder)
-    place = tmp_path_factory.mktemp("conformance")
-    process = ServerProcess(place, ["--conformance"], server_environment(**environment))
-    yield process
-    process.stop()
+    with trial_server(tmp_path_factory.mktemp("conformance"), WORKFLOWS) as process:
+        yield process
 
 
 @pytest.fixture

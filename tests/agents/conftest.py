@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from agents_helpers import KEY, Waits
-from http_shop import Shop
 
 from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.clock import SystemClock
 from moot.config.models import ModelEntry
-from stand_in import StandIn, stand_in
+from tests.support.agents.http_shop import Shop
+from tests.support.agents.models import KEY, Waits
+from tests.support.model_provider import StandIn, stand_in
 
 
 @pytest.fixture

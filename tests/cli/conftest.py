@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_helpers import SERVER_ARGUMENTS, Cli, write_flows
-from council_room import write_agents
-from outsiders import Room, write_programs
 
-from real_server import ServerProcess, server_environment
+from tests.support.cli.commands import SERVER_ARGUMENTS, Cli, write_flows
+from tests.support.cli.councils import write_agents
+from tests.support.cli.programs import Room, write_programs
+from tests.support.servers import ServerProcess, server_environment
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from moot import AsyncClient, Client
-from real_server import ROOT, ServerProcess, server_environment
+from tests.support.servers import ROOT, ServerProcess, server_environment
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import re
 
-from real_server import ROOT
+from tests.support.servers import ROOT
 
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 SOURCE = ROOT / "src" / "moot"

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from real_server import ROOT
+from tests.support.servers import ROOT
 
 BASELINE = Path(__file__).with_name("language_baseline.json")
 BANNED = re.compile(

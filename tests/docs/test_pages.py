@@ -4,6 +4,8 @@ import importlib
 import pkgutil
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,11 +22,17 @@ from moot.config.project import parse_project
 from moot.config.settings import Settings
 from moot.config.tools import HttpEntry, McpEntry
 from moot.core.errors import MootError
+from moot.core.schedules.calendar import ALIASES
+from moot.core.schedules.model import ScheduleDraft
+from moot.core.schedules.parse import CHOICES, parse_schedule
+from moot.core.schedules.words import timing_from_words
 from moot.core.workflows.flow import compile_flow, definition_digest
+from moot.core.workflows.schema import TriggerDef
 from moot.core.workflows.yaml import compile_yaml
 from moot.core.workflows.yaml.steps import WORDS
 from moot.engine.nodes import registry
-from real_server import ROOT
+from moot.triggers.schedules.declarations import schedule_body_from_trigger
+from tests.support.servers import ROOT, ServerProcess, server_environment
 
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))]
@@ -230,3 +238,75 @@ def test_the_node_of_the_page_of_memory_is_reminded(
         found = host.request("GET", f"/v1/runs/{run_id}")[1]
         met.append(found["nodeStates"]["greet"]["outputs"]["met before"])
     assert met == [0, 1]
+
+
+# -- pages for developers --------------------------------------------------------------------------
+
+
+def run(command: list[str], folder: Path, **environment: str) -> str:
+    done = subprocess.run(
+        command, cwd=folder, env=server_environment(**environment), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_program_of_the_page_of_the_client_runs_from_top_to_bottom(
+    server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
+    flows = str(ROOT / "examples" / "flows")
+    host = server("--workflows", flows, MOOT_DEMO_WPS="0")
+    program = tmp_path / "page.py"
+    program.write_text("\n".join(blocks(DOCS / "sdk.md", "python")))
+    said = run([sys.executable, "page.py"], tmp_path, MOOT_URL=host.url, MOOT_KEY=host.key)
+    assert "checked" in said and "A pilot in June" in said
+    assert "run_not_found" in said
+
+
+def test_the_tests_of_the_page_of_testing_pass_in_a_new_project(tmp_path: Path) -> None:
+    run([sys.executable, "-m", "moot.cli", "init", "acme"], tmp_path)
+    folder = tmp_path / "acme"
+    for number, text in enumerate(blocks(DOCS / "testing.md", "python")):
+        (folder / "tests" / f"test_page_{number}.py").write_text(text)
+    command = [sys.executable, "-m", "moot.cli", "test", "-q", "-k", "page"]
+    assert "4 passed" in run(command, folder)
+
+
+# -- the page on schedules -------------------------------------------------------------------------
+
+
+PAGE = DOCS / "schedules.md"
+TABLE = rows(PAGE)
+COMES_TO = re.compile(r"`\S+( \S+){4}`|\d+ s")
+WORD_ROWS = [row for row in TABLE if len(row) == 2 and COMES_TO.fullmatch(row[1])]
+
+
+@pytest.mark.parametrize("row", WORD_ROWS, ids=lambda row: row[0])
+def test_words_come_to_what_the_page_says(row: list[str]) -> None:
+    timing = timing_from_words(row[0].strip("`"), "UTC")
+    said = f"`{timing.cron}`" if timing.cron else f"{(timing.every or 0) // 1000} s"
+    assert said == row[1]
+
+
+def test_every_field_is_on_the_page_with_its_default() -> None:
+    fields = {field.encode_name: field for field in msgspec.structs.fields(ScheduleDraft)}
+    listed = {row[0].strip("`"): row[1].strip("`") for row in TABLE if len(row) == 3}
+    listed.pop("field")
+    assert listed.keys() == fields.keys()
+    for name, default in listed.items():
+        if default not in ("", "none"):
+            assert str(fields[name].default) in (default, default.capitalize()), name
+
+
+def test_every_policy_and_short_name_is_on_the_page() -> None:
+    named = {row[0].strip("`") for row in TABLE}
+    assert {*CHOICES["overlap"], *CHOICES["catchUp"]} <= named
+    assert all(f"`{alias}`" in PAGE.read_text() for alias in ALIASES)
+
+
+def test_the_schedule_of_the_page_is_taken() -> None:
+    body, trigger = blocks(PAGE, "json")
+    assert parse_schedule(body.encode(), "sch_1", 0).words == "weekday 08:30 Europe/Berlin"
+    declared = msgspec.json.decode(trigger, type=TriggerDef)
+    parse_schedule(schedule_body_from_trigger("weekly-pipeline", declared), "sch_trigger", 0)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from real_server import ROOT, component_missing, server_environment
+from tests.support.servers import ROOT, component_missing, server_environment
 
 LEFT_OUT = (
     ".git", ".venv", "demo", "moot-demo.*", ".*_cache", "__pycache__", ".hypothesis", "*.db*",

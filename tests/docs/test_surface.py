@@ -6,7 +6,7 @@ import re
 import pytest
 
 import moot
-from real_server import ROOT
+from tests.support.servers import ROOT
 
 SURFACE = {
     "moot": [

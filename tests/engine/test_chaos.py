@@ -6,7 +6,16 @@ import random
 from typing import Any
 
 import pytest
-from hosting import (
+
+from moot import NodeContext
+from moot import node as node_function
+from moot.core.commands import CancelRun, PauseRun, ResumeRun, SetVariables
+from moot.core.errors import MootError, StorageFailed, Unavailable
+from moot.core.events import TERMINAL_TYPES
+from moot.core.state.status import Status
+from moot.engine.host import Host
+from moot.engine.recovery import Recovery
+from tests.support.engine.hosts import (
     TENANT,
     Place,
     Wrapped,
@@ -21,15 +30,6 @@ from hosting import (
     sub,
     variable,
 )
-
-from moot import NodeContext
-from moot import node as node_function
-from moot.core.commands import CancelRun, PauseRun, ResumeRun, SetVariables
-from moot.core.errors import MootError, StorageFailed, Unavailable
-from moot.core.events import TERMINAL_TYPES
-from moot.core.state.status import Status
-from moot.engine.host import Host
-from moot.engine.recovery import Recovery
 
 SEEDS = range(300 if os.environ.get("MOOT_LONG") == "1" else 8)
 RULES = ("all_success", "any_success", "all_complete", "none_failed", "any_failed")

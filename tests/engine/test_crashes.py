@@ -5,7 +5,18 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hosting import (
+
+from moot import node as node_function
+from moot.core.commands import CancelRun, PauseRun, ResumeRun
+from moot.core.events import TERMINAL_TYPES
+from moot.core.runs.start import StartRun
+from moot.core.state.run import Run
+from moot.core.state.status import TERMINAL, Status
+from moot.engine.host import Host
+from moot.engine.instruments import FaultPoint
+from moot.engine.streams.hub import Published
+from moot.store.protocol import Receipt
+from tests.support.engine.hosts import (
     PATIENCE,
     TENANT,
     Place,
@@ -23,17 +34,6 @@ from hosting import (
     sub,
     variable,
 )  # fmt: skip
-
-from moot import node as node_function
-from moot.core.commands import CancelRun, PauseRun, ResumeRun
-from moot.core.events import TERMINAL_TYPES
-from moot.core.runs.start import StartRun
-from moot.core.state.run import Run
-from moot.core.state.status import TERMINAL, Status
-from moot.engine.host import Host
-from moot.engine.instruments import FaultPoint
-from moot.engine.streams.hub import Published
-from moot.store.protocol import Receipt
 
 POINTS = list(FaultPoint)
 

@@ -6,7 +6,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from hosting import (
+
+from moot import NodeContext
+from moot import node as node_function
+from moot.core.commands import CancelRun, PauseRun, ResumeRun, SetVariables
+from moot.core.errors import MootError, RunAlreadyActive, StorageFailed, Unavailable
+from moot.core.runs.start import StartRun
+from moot.core.state.run import Run
+from moot.core.state.status import Status
+from moot.engine.host import Host
+from moot.engine.recovery import Recovery
+from tests.support.engine.hosts import (
     TENANT,
     Failing,
     Gated,
@@ -26,16 +36,6 @@ from hosting import (
     sub,
     variable,
 )  # fmt: skip
-
-from moot import NodeContext
-from moot import node as node_function
-from moot.core.commands import CancelRun, PauseRun, ResumeRun, SetVariables
-from moot.core.errors import MootError, RunAlreadyActive, StorageFailed, Unavailable
-from moot.core.runs.start import StartRun
-from moot.core.state.run import Run
-from moot.core.state.status import Status
-from moot.engine.host import Host
-from moot.engine.recovery import Recovery
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from hosting import (
+
+from moot import NodeContext
+from moot import node as node_function
+from moot.core.commands import SetVariables
+from moot.core.state.run import Run
+from moot.core.state.status import Status
+from moot.engine.host import Host
+from tests.support.engine.hosts import (
     TENANT,
     Gated,
     Place,
@@ -19,14 +26,7 @@ from hosting import (
     sound,
     sub,
 )
-
-from moot import NodeContext
-from moot import node as node_function
-from moot.core.commands import SetVariables
-from moot.core.state.run import Run
-from moot.core.state.status import Status
-from moot.engine.host import Host
-from sqlite_doors import writer_stopped
+from tests.support.store.sqlite_access import writer_stopped
 
 
 @node_function("acme.act")

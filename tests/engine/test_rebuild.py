@@ -3,7 +3,16 @@
 import asyncio
 from typing import Any
 
-from hosting import (
+from moot import NodeContext
+from moot import node as node_function
+from moot.core.commands import CancelRun, PauseRun
+from moot.core.ids import logical_invocation_id
+from moot.core.search.query import parse_query
+from moot.core.state.status import Status
+from moot.engine.rebuild import rebuild_rows
+from moot.engine.replay.replay import replay_run
+from moot.store.protocol import RunFilter
+from tests.support.engine.hosts import (
     TENANT,
     Place,
     begun,
@@ -17,16 +26,6 @@ from hosting import (
     sub,
     variable,
 )  # fmt: skip
-
-from moot import NodeContext
-from moot import node as node_function
-from moot.core.commands import CancelRun, PauseRun
-from moot.core.ids import logical_invocation_id
-from moot.core.search.query import parse_query
-from moot.core.state.status import Status
-from moot.engine.rebuild import rebuild_rows
-from moot.engine.replay.replay import replay_run
-from moot.store.protocol import RunFilter
 
 GO = asyncio.Event
 

@@ -1,9 +1,21 @@
 """Supervisors on a real host: restarts in the middle of a wave, workers that come late, replays."""
 
+import asyncio
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hosting import (
+from hypothesis import HealthCheck, given, settings
+
+from moot.core.commands import CancelRun, PauseRun, ResumeRun
+from moot.core.state.run import Run
+from moot.core.state.status import Status
+from moot.core.workflows.definition import DISPATCH, SUPERVISOR
+from moot.engine.host import Host
+from moot.engine.replay.replay import replay_run
+from tests.support.engine.handoffs import Plan, chains, check, lived, plans
+from tests.support.engine.hosts import (
     TENANT,
     Place,
     another,
@@ -21,13 +33,7 @@ from hosting import (
     sound,
     until,
 )  # fmt: skip
-from said_again import answer, call, calls, from_everywhere, same, waits
-
-from moot.core.commands import CancelRun, PauseRun, ResumeRun
-from moot.core.state.run import Run
-from moot.core.state.status import Status
-from moot.core.workflows.definition import DISPATCH, SUPERVISOR
-from moot.engine.host import Host
+from tests.support.engine.replays import answer, call, calls, from_everywhere, same, waits
 
 DONE = {"kind": "terminate", "reason": "goal-reached"}
 
@@ -318,3 +324,36 @@ async def test_a_parent_shows_that_its_worker_waits(place: Place) -> None:
     await answer(host, child.run_id, "ok", {"action": "accept"})
     assert (await ended(host, run_id)).status is Status.COMPLETED
     await soon(lambda: True)
+
+
+# -- handoffs --------------------------------------------------------------------------------------
+
+
+async def _tried(kind: str, plan: Plan, again: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(kind, Path(folder))
+        await place.open()
+        try:
+            host, run, events = await lived(place, plan)
+            children = {name: (await host.view(TENANT, name)).run for name in run.children}
+            check(plan, run, events, children)
+            if again:
+                fork = await replay_run(host, TENANT, run.run_id, 0)
+                told = await host.runs.log(await host.view(TENANT, fork.run_id))
+                assert [event.type for event in told] == [event.type for event in events]
+                assert fork.variables == run.variables, "merged in the recorded order"
+                assert len(chains(told)) == len(chains(events))
+        finally:
+            await place.aclose()
+
+
+@given(plans())
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_plan_in_memory(plan: Plan) -> None:
+    asyncio.run(_tried("memory", plan, again=True))
+
+
+@given(plans())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_plan_on_disk(plan: Plan) -> None:
+    asyncio.run(_tried("sqlite", plan, again=False))

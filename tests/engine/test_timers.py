@@ -2,11 +2,21 @@
 
 import asyncio
 
-from hosting import TENANT, Place, begun, chain, delay, ended, log, node, order, sound
-
 from moot import node as node_function
 from moot.core.events import millis
 from moot.core.state.status import Status
+from tests.support.engine.hosts import (
+    TENANT,
+    Place,
+    begun,
+    chain,
+    delay,
+    ended,
+    log,
+    node,
+    order,
+    sound,
+)
 
 HOUR = 3_600_000
 

@@ -4,9 +4,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hosting import TENANT, Place, begun, ended, until
-from said_again import answer, same, waits
-from test_supervisors import DONE, hand, led, worker
 
 from moot.core.errors import BadRequest, NotFound
 from moot.core.state.status import Status
@@ -16,6 +13,9 @@ from moot.core.workflows.turn_inputs import WINDOW, TurnInputs
 from moot.engine.host import Host
 from moot.engine.nodes.context import NodeContext
 from moot.engine.supervisors import read_turn_inputs
+from tests.engine.test_supervisors import DONE, hand, led, worker
+from tests.support.engine.hosts import TENANT, Place, begun, ended, until
+from tests.support.engine.replays import answer, same, waits
 
 heard: list[TurnInputs] = []
 

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from moot.net.outbound import CallFailed, Outbound, OutboundRequest
 from moot.net.targets import TargetRefused, is_public, parse_target
-from tricky_addresses import NAMES, PUBLIC, TRICKY
+from tests.support.addresses import NAMES, PUBLIC, TRICKY
 
 
 async def resolve(name: str, port: int, whose: str) -> list[str]:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from real_server import ROOT
+from tests.support.servers import ROOT
 
 FOLDER = ROOT / "tests" / "recorded"
 

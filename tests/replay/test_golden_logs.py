@@ -4,10 +4,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from golden import LOGS, beside, folded, pretty, read_log, shown
 
 from moot.core.events import CATALOGUE, TERMINAL_TYPES
 from moot.core.state.run import Run, apply, fold
+from tests.support.replay.golden_logs import LOGS, beside, folded, pretty, read_log, shown
 
 GOLDEN = sorted(LOGS.glob("*.jsonl"))
 

@@ -6,9 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from golden import DEFINITIONS, LOGS, folded, read_log
 from msgspec.structs import replace
-from replay_story import TENANT, Story, StoryClock
 
 from moot.core.events import decode
 from moot.core.runs.start import RunLimits
@@ -18,6 +16,8 @@ from moot.core.workflows.definition import parse_definition
 from moot.core.workflows.flow import Flow, compile_flow
 from moot.engine.head import Head
 from moot.engine.replay.replay import ReplayTransaction
+from tests.support.replay.golden_logs import DEFINITIONS, LOGS, folded, read_log
+from tests.support.replay.story import TENANT, Story, StoryClock
 
 #: replays of forks that asked another host, or that met a refusal: still reported though sound.
 #: Who mends that takes the name out, or the test fails

@@ -6,9 +6,10 @@ from bisect import bisect_left, bisect_right
 from datetime import UTC, datetime
 
 import pytest
-from naive_calendar import DAY, YEARS, random_plan, slots_of
-from policy_oracle import Policy, due_times, verdicts
-from simulated_clockwork import Year
+
+from tests.support.simulation.naive_calendar import DAY, YEARS, random_plan, slots_of
+from tests.support.simulation.policy_oracle import Policy, due_times, verdicts
+from tests.support.simulation.scheduler import Year
 
 SEEDS = range(500 if os.environ.get("MOOT_LONG") == "1" else 20)
 OVERLAPS = ("skip", "buffer-one", "buffer-all", "cancel-other", "allow")

@@ -4,7 +4,10 @@ import asyncio
 
 import pytest
 from msgspec.structs import replace
-from store_samples import (
+
+from moot.core.errors import SequenceConflict
+from moot.store.protocol import Append, ArtifactRow, Batch, RunFilter, Store
+from tests.support.store.rows import (
     append,
     batch,
     definition,
@@ -13,9 +16,6 @@ from store_samples import (
     receipt,
     row,
 )
-
-from moot.core.errors import SequenceConflict
-from moot.store.protocol import Append, ArtifactRow, Batch, RunFilter, Store
 
 ANY = RunFilter()
 

@@ -5,7 +5,11 @@ from itertools import chain
 
 import pytest
 from msgspec.structs import replace
-from store_samples import (
+
+from moot.core.errors import BadRequest, Conflict, MootError, RunNotFound
+from moot.store.protocol import Append, EffectRow, FoldSnapshot, RunFilter, Store, WorkRow
+from moot.store.records import Record
+from tests.support.store.rows import (
     append,
     batch,
     definition,
@@ -16,10 +20,6 @@ from store_samples import (
     listed,
     row,
 )
-
-from moot.core.errors import BadRequest, Conflict, MootError, RunNotFound
-from moot.store.protocol import Append, EffectRow, FoldSnapshot, RunFilter, Store, WorkRow
-from moot.store.records import Record
 
 ANY = RunFilter()
 

@@ -10,13 +10,13 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec import UNSET
-from store_samples import append, definition, effect, event, key, receipt, row
 
 from moot.core.errors import MootError
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Append, ArtifactRow, Batch, EffectRow, RunFilter, Store
 from moot.store.sqlite import SqliteStore
-from sqlite_doors import in_one_group
+from tests.support.store.rows import append, definition, effect, event, key, receipt, row
+from tests.support.store.sqlite_access import in_one_group
 
 TENANTS = ["acme", "other"]
 RUNS = ["r1", "r2", "r3", "s1"]

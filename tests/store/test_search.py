@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from store_samples import append, batch, row
 
 from moot.core.errors import BadRequest
 from moot.core.events import iso
@@ -22,7 +21,8 @@ from moot.store.sqlite import SqliteStore
 from moot.store.sqlite.read import search
 from moot.store.sqlite.write import search_index
 from moot.store.sqlite.write.search_index import CHUNK
-from sqlite_doors import meddling
+from tests.support.store.rows import append, batch, row
+from tests.support.store.sqlite_access import meddling
 
 
 def turn(run_id: str, sequence: int, content: Any, by: str = "host:ada", at: int = 0) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 
 from moot import ApiError, NodeContext, node
 from moot.testing import Bench, BenchError, Stuck, VirtualClock, asked, handed_over, happened, said
-from real_server import ROOT
+from tests.support.servers import ROOT
 
 FLOWS = ROOT / "examples" / "flows"
 NAP = "workflow: nap\nsteps: [{id: nap, delay: 20h}, {set: {a: 1}}]\n"

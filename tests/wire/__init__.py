@@ -1,1 +1,0 @@
-"""The protocol as it is on the wire: real servers, real HTTP, every answer validated."""
