@@ -1,6 +1,7 @@
 """The code keeps its shape: no long files, no long functions, a public surface that is a list."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,6 +48,14 @@ def test_folders_are_named_after_nouns_of_the_product_or_technical_rooms() -> No
     folders = {place[1] for place in places if len(place) > 2}
     assert sorted(folders - NOUNS - ROOMS) == []
     assert sorted((NOUNS | ROOMS) - folders) == []
+
+
+def test_the_command_that_starts_a_run_is_built_in_two_places() -> None:
+    """One for orders of callers and triggers, and one for child runs."""
+    files = [file for file in SOURCES if re.search(r"\bStartRun\(\n", file.read_text())]
+    assert [file.relative_to(ROOT / "src" / "moot").as_posix() for file in files] == [
+        "core/children/decide.py", "engine/start.py",
+    ]  # fmt: skip
 
 
 def test_every_test_file_can_be_told_from_the_others_by_its_name() -> None:

@@ -18,6 +18,7 @@ from moot.core.state.run import Run
 from moot.engine.head import Head
 from moot.engine.replay.fork import ForkRequest, fork_run, past_end_error
 from moot.engine.replay.replay import replay_run
+from moot.engine.start import check_rosters
 from moot.store.records import Guard
 
 MODES = ("replay", "branch")
@@ -81,7 +82,7 @@ async def create_edited_fork(request: Request) -> Reply:
     wanted = await _branch_options(request, source, body.from_seq, Overlay())
     wanted.edit, wanted.note = body.edit, body.note
     if body.edit.inputs is not UNSET:
-        create_options.check_participants(source.flow, body.edit.inputs)
+        check_rosters(source.flow, body.edit.inputs)
     answer = _fork_reply(source.run, body.from_seq, "branch", body.note)
     await fork_run(host, tenant, source.run.run_id, wanted, request.record_reply(answer))
     return request.reply
