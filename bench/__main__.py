@@ -1,4 +1,4 @@
-"""``python -m bench [names…] [--quick | --full] [--json FILE]``: measure, print one table."""
+"""``python -m bench [names…] [--quick | --full] [--beside TREE]``: measure, print one table."""
 
 import argparse
 import json
@@ -16,6 +16,7 @@ import msgspec
 from bench import (
     appends,
     commits,
+    comparison,
     councils,
     footprint,
     handoffs,
@@ -58,26 +59,40 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where to write the figures")
     parser.add_argument("--source", type=Path, default=ROOT / "src", help="another source tree")
     parser.add_argument(
-        "--beside", type=Path, help="a source tree to measure councils of, in turn with the other"
+        "--beside", type=Path, help="a source tree to measure in turn with the other"
     )
+    parser.add_argument("--bar", type=float, default=0.97, help="the least ratio, with --beside")
     asked = parser.parse_args()
-    unknown = set(asked.names) - set(MEASURES)
+    known = MEASURES if asked.beside is None else comparison.AREAS
+    unknown = set(asked.names) - set(known)
     if unknown:
-        parser.error(f"there is no {', '.join(sorted(unknown))}; take {', '.join(MEASURES)}")
+        parser.error(f"there is no {', '.join(sorted(unknown))}; take {', '.join(known)}")
     folder = Path(tempfile.mkdtemp(prefix="moot-bench-"))
     try:
         machine = about(folder)
         print(", ".join(f"{name} {value}" for name, value in machine.items()), flush=True)
-        rows = []
         beside = asked.beside and asked.beside.resolve()
         lab = Lab(folder, asked.quick, asked.source.resolve(), asked.full, beside)
-        for name in asked.names or MEASURES:
-            print(f"measuring {name} …", flush=True)
-            rows += MEASURES[name](lab)
+        names = asked.names or list(known)
+        rows = measure(lab, names) if beside is None else compare(lab, names, asked.bar)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    print(table.text(rows))
     write(asked.json or default_file(), machine, rows)
+
+
+def measure(lab: Lab, names: list[str]) -> list[table.Row]:
+    rows = []
+    for name in names:
+        print(f"measuring {name} …", flush=True)
+        rows += MEASURES[name](lab)
+    print(table.text(rows))
+    return rows
+
+
+def compare(lab: Lab, names: list[str], bar: float) -> list[table.Pair]:
+    pairs = comparison.compare(lab, names, bar)
+    print(table.pair_text(pairs))
+    return pairs
 
 
 def about(folder: Path) -> dict[str, Any]:
@@ -95,7 +110,7 @@ def default_file() -> Path:
     return ROOT / "bench" / "results" / time.strftime("%Y%m%d-%H%M%S.json")
 
 
-def write(file: Path, machine: dict[str, Any], rows: list[table.Row]) -> None:
+def write(file: Path, machine: dict[str, Any], rows: list[table.Row] | list[table.Pair]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"machine": machine, "rows": msgspec.to_builtins(rows)}, indent=2))
     print(f"written to {os.path.relpath(file)}")

@@ -24,19 +24,15 @@ SCRIPTS = {
 
 
 def measure(lab: Lab) -> list[Row]:
-    moot = _server(lab)
-    beside = None if lab.beside is None else _server(lab, lab.beside)
-    servers = [moot] if beside is None else [moot, beside]
+    moot = start_server(lab)
     try:
-        for server in servers:  # what is loaded and learnt once is no part of a turn
-            _round(server, 2, _names())
-        return [row for count in AT_ONCE for row in _at(lab, servers, count)]
+        play_round(moot, 2, member_names())  # what is loaded and learnt once is no part of a turn
+        return [row for count in AT_ONCE for row in _at(lab, moot, count)]
     finally:
-        for server in servers:
-            server.stop()
+        moot.stop()
 
 
-def _server(lab: Lab, source: Path | None = None) -> Server:
+def start_server(lab: Lab, source: Path | None = None) -> Server:
     config = lab.path("moot.toml")
     lines = {name: ", ".join([json.dumps(says)] * (ROUNDS + 1)) for name, says in SCRIPTS.items()}
     config.write_text(
@@ -47,45 +43,37 @@ def _server(lab: Lab, source: Path | None = None) -> Server:
     )
     moot = lab.moot(source=source, MOOT_DEMO_WPS="0", MOOT_CONFIG=str(config))
     for model in ("demo", *SCRIPTS):
-        for name in _names(model):
+        for name in member_names(model):
             moot.call("POST", "/v1/host/moot/agents", {"name": name, "model": model})
     return moot
 
 
-def _names(model: str = "demo") -> list[str]:
+def member_names(model: str = "demo") -> list[str]:
     return [name if model == "demo" else f"{model}-{name}" for name in AGENTS]
 
 
-def _at(lab: Lab, servers: list[Server], count: int) -> list[Row]:
-    """Where another tree is measured beside this one, its figures are in the place of the bare."""
+def _at(lab: Lab, moot: Server, count: int) -> list[Row]:
     count = min(count, 40) if lab.quick else count
-    of_demo = _compared(lab, servers, count, _names())
-    of_terse = _compared(lab, servers, count, _names("terse"))
-    of_lengthy = _compared(lab, servers, count, _names("lengthy"))
+    demo, terse, lengthy = (
+        lab.in_turn(partial(play_round, moot, count, member_names(model)))[0]
+        for model in ("demo", *SCRIPTS)
+    )
     title = f"agents' turns, {count} council{'s' if count > 1 else ''}"
     goal = SOON_MS if count == 1 else None
     return [
-        row(title, "turns/s", *(of(each, "rate") for each in of_demo)),
-        row("  server CPU per turn", "µs", *(cpu_per(each, "count") for each in of_demo),
+        row(title, "turns/s", of(demo, "rate")),
+        row("  server CPU per turn", "µs", cpu_per(demo, "count"), better="less"),
+        row("  p50 from turn to turn", "ms", of(demo, "apart"), better="less"),
+        row("  the same, of models that say one word", "ms", of(terse, "apart"),
+            better="less", goal=goal),
+        row("  and their server CPU per turn", "µs", cpu_per(terse, "count"), better="less"),
+        row("  the same, of models that say 2,400 signs", "ms", of(lengthy, "apart"),
             better="less"),
-        row("  p50 from turn to turn", "ms", *(of(each, "apart") for each in of_demo),
-            better="less"),
-        row("  the same, of models that say one word", "ms",
-            *(of(each, "apart") for each in of_terse), better="less", goal=goal),
-        row("  and their server CPU per turn", "µs",
-            *(cpu_per(each, "count") for each in of_terse), better="less"),
-        row("  the same, of models that say 2,400 signs", "ms",
-            *(of(each, "apart") for each in of_lengthy), better="less"),
-        row("  events per turn", "events", *(of(each, "events") for each in of_demo),
-            better="less"),
+        row("  events per turn", "events", of(demo, "events"), better="less"),
     ]  # fmt: skip
 
 
-def _compared(lab: Lab, servers: list[Server], count: int, names: list[str]) -> list[list[Figures]]:
-    return lab.in_turn(*(partial(_round, server, count, names) for server in servers))
-
-
-def _round(moot: Server, count: int, names: list[str]) -> Figures:
+def play_round(moot: Server, count: int, names: list[str]) -> Figures:
     """So many councils at once; one alone is soon over, and has some more after it."""
     runs: list[str] = []
     before, started = moot.cpu(), time.perf_counter()

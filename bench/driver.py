@@ -170,7 +170,11 @@ async def latency(port: int, key: str, count: int, body: str) -> Result:
 
     await cause()
     listener.transport.close()
-    return {"p50": statistics.median(took) * 1000, "p99": _percentile(took, 0.99) * 1000}
+    return {
+        "p50": statistics.median(took) * 1000,
+        "p99": _percentile(took, 0.99) * 1000,
+        "count": len(took),
+    }
 
 
 class _Pusher(asyncio.Protocol):

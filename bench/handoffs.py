@@ -11,38 +11,41 @@ TURNS = 20
 WAVE = 8
 ORDER = {"kind": "next-worker", "nextWorkerIds": ["bench-worker"]}
 DONE = {"kind": "terminate", "reason": "goal-reached"}
+WAVE_ORDER = {**ORDER, "nextWorkerIds": ["bench-worker"] * WAVE}
+#: the id of the workflow, its orders, and how many handoffs they come to
+PLANS: dict[str, tuple[str, list[dict[str, Any]], int]] = {
+    "one after the other": ("bench-led", [ORDER] * TURNS, TURNS),
+    f"in waves of {WAVE}": ("bench-waves", [WAVE_ORDER] * (TURNS // WAVE), TURNS // WAVE * WAVE),
+}
 
 
 def measure(lab: Lab) -> list[Row]:
     moot = lab.moot()
-    out = {"name": "out", "type": "string", "defaultValue": "done"}
-    worker = {**workflow("bench-worker", [node("work", "core.noop")]), "variables": [out]}
-    moot.call("POST", "/v1/host/moot/workflows", worker)
+    register_worker(moot)
     try:
         rows = []
-        for name, plan, each in (
-            ("one after the other", [ORDER] * TURNS, TURNS),
-            (f"in waves of {WAVE}", [_wave()] * (TURNS // WAVE), TURNS // WAVE * WAVE),
-        ):
-            _register(moot, [*plan, DONE])
-            rows += [row for clients in CLIENTS for row in _at(lab, moot, name, each, clients)]
+        for name, (workflow_id, plan, _) in PLANS.items():
+            register_plan(moot, workflow_id, plan)
+            rows += [row for clients in CLIENTS for row in _at(lab, moot, name, clients)]
         return rows
     finally:
         moot.stop()
 
 
-def _wave() -> dict[str, Any]:
-    return {**ORDER, "nextWorkerIds": ["bench-worker"] * WAVE}
+def register_worker(moot: Server) -> None:
+    out = {"name": "out", "type": "string", "defaultValue": "done"}
+    worker = {**workflow("bench-worker", [node("work", "core.noop")]), "variables": [out]}
+    moot.call("POST", "/v1/host/moot/workflows", worker)
 
 
-def _register(moot: Server, plan: list[dict[str, Any]]) -> None:
+def register_plan(moot: Server, workflow_id: str, plan: list[dict[str, Any]]) -> None:
     """The supervisor, its dispatch node, and the way back."""
     harvest = {"outputMapping": {"result": "out"}, "fanOutPolicy": "parallel"}
     nodes = [
-        node("boss", "core.orchestrator.supervisor", plan=plan),
+        node("boss", "core.orchestrator.supervisor", plan=[*plan, DONE]),
         node("hands", "core.dispatch", **harvest),
     ]
-    body = workflow("bench-led", nodes)
+    body = workflow(workflow_id, nodes)
     back = {"id": "back", "sourceNodeId": "hands", "targetNodeId": "boss"}
     result = {"name": "result", "type": "string"}
     moot.call(
@@ -52,14 +55,20 @@ def _register(moot: Server, plan: list[dict[str, Any]]) -> None:
     )
 
 
-def _at(lab: Lab, moot: Server, name: str, each: int, clients: int) -> list[Row]:
-    written, length = _written(moot)
-    asked = {
+def request(lab: Lab, moot: Server, workflow_id: str, clients: int) -> dict[str, Any]:
+    """The arguments of the scenario ``ended_runs``."""
+    return {
         "clients": clients,
         "seconds": lab.seconds,
-        "body": json.dumps({"workflowId": "bench-led"}),
-        "last": length - 1,
+        "body": json.dumps({"workflowId": workflow_id}),
+        "last": _count_events(moot, workflow_id)[1] - 1,
     }
+
+
+def _at(lab: Lab, moot: Server, name: str, clients: int) -> list[Row]:
+    workflow_id, _, each = PLANS[name]
+    written, _ = _count_events(moot, workflow_id)
+    asked = request(lab, moot, workflow_id, clients)
     [found] = lab.in_turn(lambda: moot.drive("ended_runs", **asked))
     rates = [rate * each for rate in of(found, "rate")]
     cost = [micros / each for micros in cpu_per(found, "count")]
@@ -72,9 +81,9 @@ def _at(lab: Lab, moot: Server, name: str, each: int, clients: int) -> list[Row]
     ]
 
 
-def _written(moot: Server) -> tuple[int, int]:
+def _count_events(moot: Server, workflow_id: str) -> tuple[int, int]:
     """Events of a run and all its children, and of the run alone."""
-    run_id = moot.call("POST", "/v1/runs", {"workflowId": "bench-led"})["runId"]
+    run_id = moot.call("POST", "/v1/runs", {"workflowId": workflow_id})["runId"]
     moot.ended(run_id)
     log = moot.call("GET", f"/v1/runs/{run_id}/events/poll?timeout=0")["events"]
     children = {

@@ -67,8 +67,8 @@ class Server:
 
     def cpu(self) -> float:
         """Seconds of processor time used so far; other load on the machine does not count."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        threads = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
+        return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
 
     def drive(self, scenario: str, **asked: Any) -> Figures:
         """Load from a process of its own; with the key, unless another one is given, or none."""
@@ -100,16 +100,22 @@ class Lab:
         full: bool = False,
         beside: Path | None = None,
     ) -> None:
-        self.folder, self.quick, self.full, self._source = folder, quick, full, source
+        self.folder, self.quick, self.full, self.source = folder, quick, full, source
         #: another source tree, to compare with
         self.beside = beside
         self.rounds = 2 if quick else 5
         self.seconds = 1.5 if quick else 4.0
+        if beside is not None:  # many short rounds: a disturbance then spoils few of them
+            self.rounds, self.seconds = (3, 1.0) if quick else (9, 2.0)
         self._number = 0
 
     @property
     def environment(self) -> dict[str, str]:
-        return _of_tree(self._source)
+        return _of_tree(self.source)
+
+    def environment_of(self, tree: Path) -> dict[str, str]:
+        """The whole environment of a process that imports the tree."""
+        return {**os.environ, **_of_tree(tree)}
 
     def path(self, name: str) -> Path:
         self._number += 1

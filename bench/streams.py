@@ -16,13 +16,31 @@ NODES = str(ROOT / "bench" / "nodes.py")
 def measure(lab: Lab) -> list[Row]:
     moot = lab.moot(MOOT_NODES=NODES)
     try:
+        register_workflows(moot, lab.quick)
         return [*_latency(lab, moot), *_chain(lab, moot), *_chunks(lab, moot)]
     finally:
         moot.stop()
 
 
-def _latency(lab: Lab, moot: Server) -> list[Row]:
+def register_workflows(moot: Server, quick: bool) -> None:
+    """A run that waits, thousands of nodes in a row, and one node that streams its output."""
     register(moot, "bench-wait", [node("wait", "core.delay", ms=86_400_000)])
+    pause = node("wait", "core.delay", ms=QUIET_MS)
+    chain = [node(f"n{number:04d}", "core.noop") for number in range(_chain_length(quick))]
+    register(moot, "bench-chain", [pause, *chain])
+    chatter = node("say", "bench.chatter", chunks=_chunk_count(quick))
+    register(moot, "bench-chunks", [pause, chatter])
+
+
+def _chain_length(quick: bool) -> int:
+    return 1000 if quick else 3000
+
+
+def _chunk_count(quick: bool) -> int:
+    return 2000 if quick else 6000
+
+
+def _latency(lab: Lab, moot: Server) -> list[Row]:
     body = json.dumps({"workflowId": "bench-wait"})
     run_id = moot.call("POST", "/v1/runs", {"workflowId": "bench-wait"})["runId"]
     moot.call("POST", f"/v1/runs/{run_id}:pause", {"drainPolicy": "immediate"})
@@ -50,18 +68,14 @@ def _latency(lab: Lab, moot: Server) -> list[Row]:
 
 def _chain(lab: Lab, moot: Server) -> list[Row]:
     """Thousands of nodes one after the other: two events each."""
-    length = 1000 if lab.quick else 3000
-    chain = [node(f"n{number:04d}", "core.noop") for number in range(length)]
-    register(moot, "bench-chain", [node("wait", "core.delay", ms=QUIET_MS), *chain])
-    return _fan_out(lab, moot, "bench-chain", (2 * length, CHAIN_GROUP), goal=60_000)
+    size = (2 * _chain_length(lab.quick), CHAIN_GROUP)
+    return _fan_out(lab, moot, "bench-chain", size, goal=60_000)
 
 
 def _chunks(lab: Lab, moot: Server) -> list[Row]:
     """One node that streams its output piece by piece."""
-    length = 2000 if lab.quick else 6000
-    nodes = [node("wait", "core.delay", ms=QUIET_MS), node("say", "bench.chatter", chunks=length)]
-    register(moot, "bench-chunks", nodes)
-    return _fan_out(lab, moot, "bench-chunks", (length, CHUNK_GROUP), goal=60_000)
+    size = (_chunk_count(lab.quick), CHUNK_GROUP)
+    return _fan_out(lab, moot, "bench-chunks", size, goal=60_000)
 
 
 def _fan_out(

@@ -55,13 +55,91 @@ def row(
     return made
 
 
+class Pair(Struct, kw_only=True):
+    """One figure of two trees. A ratio above 1 says that this tree does better."""
+
+    name: str
+    unit: str
+    median: float
+    beside: float
+    #: of the medians, and the least and the most of one round's two figures
+    ratio: float
+    low: float
+    high: float
+    bar: str
+    #: by the ratio, only by a part of the spread, not at all
+    met: Literal["yes", "spread", "NO"]
+
+
+def pair(
+    name: str,
+    unit: str,
+    values: list[float],
+    others: list[float],
+    better: Better,
+    bar: float,
+    goal: float | None = None,
+) -> Pair:
+    """Compare rounds of two trees. A goal is for this tree alone and takes the bar's place."""
+    ratios = [_advantage(*each, better) for each in zip(values, others, strict=True)]
+    median, beside = statistics.median(values), statistics.median(others)
+    ratio = _advantage(median, beside, better)
+    if goal is None:
+        met = _verdict(ratio >= bar, max(ratios) >= bar)
+    else:
+        met = _verdict(median <= goal, min(values) <= goal)
+    return Pair(
+        name=name,
+        unit=unit,
+        median=median,
+        beside=beside,
+        ratio=ratio,
+        low=min(ratios),
+        high=max(ratios),
+        bar=f"{bar:.2f}" if goal is None else f"≤ {number(goal)} {unit}",
+        met=met,
+    )
+
+
+def _advantage(ours: float, theirs: float, better: Better) -> float:
+    above, below = (ours, theirs) if better == "more" else (theirs, ours)
+    return above / below if below else math.inf
+
+
+def _verdict(by_median: bool, by_any: bool) -> Literal["yes", "spread", "NO"]:
+    return "yes" if by_median else "spread" if by_any else "NO"
+
+
+PAIR_COLUMNS = ("what", "unit", "this tree", "beside", "ratio", "spread", "bar", "met")
+
+
+def pair_text(pairs: list[Pair]) -> str:
+    return _markdown([PAIR_COLUMNS, *map(_pair_cells, pairs)])
+
+
+def _pair_cells(pair: Pair) -> tuple[str, ...]:
+    return (
+        pair.name,
+        pair.unit,
+        number(pair.median),
+        number(pair.beside),
+        f"{pair.ratio:.2f}",
+        f"{pair.low:.2f}-{pair.high:.2f}",
+        pair.bar,
+        pair.met,
+    )
+
+
 COLUMNS = ("what", "unit", "best", "median", "bare best", "bare median", "ratio", "goal", "met")
 
 
 def text(rows: list[Row]) -> str:
+    return _markdown([COLUMNS, *map(_cells, rows)])
+
+
+def _markdown(lines: list[tuple[str, ...]]) -> str:
     """A Markdown table, aligned so that it reads in a terminal too."""
-    lines = [COLUMNS, *(_cells(row) for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     shown = [
         "| " + " | ".join(_padded(cell, width, n) for n, (cell, width) in enumerate(pairs)) + " |"
         for pairs in (list(zip(line, widths, strict=True)) for line in lines)

@@ -23,7 +23,7 @@ def measure(lab: Lab) -> list[Row]:
         moot.stop()
 
 
-def _opened(moot: Server, programs: tuple[str, ...] = PROGRAMS) -> str:
+def open_thread(moot: Server, programs: tuple[str, ...] = PROGRAMS) -> str:
     """The path of a new thread; people may speak in it unasked."""
     thread = moot.call("POST", "/threads", {"name": "bench"})["id"]
     path = f"/threads/{thread}/events"
@@ -33,7 +33,7 @@ def _opened(moot: Server, programs: tuple[str, ...] = PROGRAMS) -> str:
     return path
 
 
-def _said() -> list[str]:
+def messages() -> list[str]:
     """What the members say, one after the other; who is meant is decided and told with it."""
     names = (*PROGRAMS, *PEOPLE)
     return [json.dumps({"type": "message", "from": name, "content": WORDS}) for name in names]
@@ -56,7 +56,7 @@ def _sample(moot: Server, path: str, bodies: list[str]) -> Sample:
 
 
 def _messages(lab: Lab, moot: Server) -> list[Row]:
-    bare = lab.bare(_sample(moot, _opened(moot), _said()))
+    bare = lab.bare(_sample(moot, open_thread(moot), messages()))
     try:
         return [
             *(row for threads in THREADS for row in _into(lab, moot, bare, threads)),
@@ -67,8 +67,8 @@ def _messages(lab: Lab, moot: Server) -> list[Row]:
 
 
 def _into(lab: Lab, moot: Server, bare: Server, threads: int, key: str = KEY) -> list[Row]:
-    paths = [_opened(moot) for _ in range(threads)]
-    asked = {"clients": CLIENTS, "seconds": lab.seconds, "paths": paths, "bodies": _said()}
+    paths = [open_thread(moot) for _ in range(threads)]
+    asked = {"clients": CLIENTS, "seconds": lab.seconds, "paths": paths, "bodies": messages()}
     ours, theirs = lab.in_turn(
         lambda: moot.drive("turns", key=key, **asked), lambda: bare.drive("turns", **asked)
     )
@@ -88,8 +88,8 @@ def _into(lab: Lab, moot: Server, bare: Server, threads: int, key: str = KEY) ->
 
 def _deliveries(lab: Lab, moot: Server) -> list[Row]:
     """One message at a time, of a person among people: each is one event of the thread."""
-    path = _opened(moot, ())
-    body = _said()[-1]
+    path = open_thread(moot, ())
+    body = messages()[-1]
     bare = lab.bare(_sample(moot, path, [body]))
     asked = {"path": path, "body": body, "count": 50 if lab.quick else 200}
     drives = [

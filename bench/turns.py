@@ -21,8 +21,7 @@ WORDS = "I have read it twice and would rather keep the first version, for the r
 
 def measure(lab: Lab) -> list[Row]:
     moot = lab.moot()
-    members = [{"agentId": name} for name in AGENTS]
-    register(moot, "bench-talk", [node("floor", "core.conversationGate", participants=members)])
+    register_conversation(moot)
     bare = lab.bare(_sample(moot))
     try:
         return [
@@ -36,7 +35,12 @@ def measure(lab: Lab) -> list[Row]:
         bare.stop()
 
 
-def _opened(moot: Server) -> str:
+def register_conversation(moot: Server) -> None:
+    members = [{"agentId": name} for name in AGENTS]
+    register(moot, "bench-talk", [node("floor", "core.conversationGate", participants=members)])
+
+
+def open_conversation(moot: Server) -> str:
     """The path of a new conversation."""
     run_id = moot.call("POST", "/v1/runs", {"workflowId": "bench-talk"})["runId"]
     return f"/v1/runs/{run_id}/interrupts/floor"
@@ -52,22 +56,22 @@ def _said(message_id: str = "") -> list[str]:
 
 def _sample(moot: Server) -> Sample:
     """What a turn writes and answers, for the bare server to do the same."""
-    path = _opened(moot)
+    path = open_conversation(moot)
     answer = moot.call("POST", path, json.loads(_said()[0]))
     events = events_of(moot, str(answer["runId"]))[-1:]
     created = json.dumps(answer, separators=(",", ":")).encode()
     return Sample(database="", run_events=events, created=created)
 
 
-def _drive(lab: Lab, server: Server, clients: int, paths: list[str], name: str = "") -> Figures:
+def drive(lab: Lab, server: Server, clients: int, paths: list[str], name: str = "") -> Figures:
     asked = {"clients": clients, "seconds": lab.seconds, "paths": paths, "bodies": _said(name)}
     return server.drive("turns", **asked)
 
 
 def _at(lab: Lab, moot: Server, bare: Server, clients: int) -> list[Row]:
-    paths = [_opened(moot)]
+    paths = [open_conversation(moot)]
     ours, theirs = lab.in_turn(
-        lambda: _drive(lab, moot, clients, paths), lambda: _drive(lab, bare, clients, paths)
+        lambda: drive(lab, moot, clients, paths), lambda: drive(lab, bare, clients, paths)
     )
     name = f"turns, {clients} client{'s' if clients > 1 else ''}"
     rates = row(name, "turns/s", of(ours, "rate"), of(theirs, "rate"), goal=GOALS.get(clients))
@@ -88,9 +92,9 @@ def _at(lab: Lab, moot: Server, bare: Server, clients: int) -> list[Row]:
 def _side_by_side(
     lab: Lab, moot: Server, bare: Server, title: str, conversations: int, name: str = ""
 ) -> list[Row]:
-    paths = [_opened(moot) for _ in range(conversations)]
+    paths = [open_conversation(moot) for _ in range(conversations)]
     ours, theirs = lab.in_turn(
-        lambda: _drive(lab, moot, 64, paths, name), lambda: _drive(lab, bare, 64, paths, name)
+        lambda: drive(lab, moot, 64, paths, name), lambda: drive(lab, bare, 64, paths, name)
     )
     cost, bare_cost = cpu_per(ours, "count"), cpu_per(theirs, "count")
     return [
@@ -103,10 +107,11 @@ def _side_by_side(
 def _growth(lab: Lab, moot: Server) -> list[Row]:
     """Turns into a long conversation, and into one that is begun anew each round."""
     length = LONG // 10 if lab.quick else LONG
-    path = _opened(moot)
+    path = open_conversation(moot)
     moot.drive("turns", clients=64, seconds=600, paths=[path], bodies=_said(), most=length)
     long, empty = lab.in_turn(
-        lambda: _drive(lab, moot, 16, [path]), lambda: _drive(lab, moot, 16, [_opened(moot)])
+        lambda: drive(lab, moot, 16, [path]),
+        lambda: drive(lab, moot, 16, [open_conversation(moot)]),
     )
     late, early = cpu_per(long, "count"), cpu_per(empty, "count")
     growth = [each / other for each, other in zip(late, early, strict=True)]

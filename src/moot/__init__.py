@@ -1,4 +1,4 @@
-"""Moot: a meeting place for people and AI agents, kept in one append-only log per run."""
+"""Moot: a meeting place for people and AI agents, one append-only log per run."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from moot.agents.tools.functions import tool
     from moot.client import ApiError, AsyncClient, Client
-    from moot.engine.nodes import Completed, Failed, NodeContext, node
+    from moot.engine.nodes import Completed, Failed, NodeContext, NodeError, node
 
 __version__ = "0.1.0"
 __all__ = [
-    "ApiError", "AsyncClient", "Client", "Completed", "Failed", "NodeContext", "__version__",
-    "node", "tool",
+    "ApiError", "AsyncClient", "Client", "Completed", "Failed", "NodeContext", "NodeError",
+    "__version__", "node", "tool",
 ]  # fmt: skip
 
 _NODES = "moot.engine.nodes"

@@ -1,5 +1,16 @@
-"""``python -m moot`` is ``moot``."""
+"""Start the command line; Ctrl-C ends it quietly, even while modules are imported."""
 
-from moot.start import main
+import sys
 
-main()
+
+def main() -> None:
+    try:
+        from moot import cli
+
+        cli.main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

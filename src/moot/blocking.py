@@ -1,7 +1,7 @@
-"""Blocking functions in threads of their own.
+"""Run blocking functions in daemon threads of their own.
 
-Daemon threads, not a pool: a function that never returns must neither use up a pool nor keep the
-server from stopping. There is a bound all the same: threads that nobody waits for any more count.
+There is no pool: a function that never returns must neither use up a pool nor keep the server from
+stopping. The number of threads is bounded; abandoned threads count until they return.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ async def run_in_thread(function: Callable[..., Any], arguments: dict[str, Any])
 
     def settle(value: Any, error: BaseException | None) -> None:
         if done.done():
-            return  # nobody waits any more
+            return  # the caller has given up
         if error is not None:
             done.set_exception(error)
         else:
@@ -41,11 +41,11 @@ async def run_in_thread(function: Callable[..., Any], arguments: dict[str, Any])
         failure: BaseException | None = None
         try:
             value = function(**arguments)
-        except BaseException as error:  # sys.exit() too: somebody waits for an answer
+        except BaseException as error:  # sys.exit() too: the caller waits for an answer
             failure = error
         finally:
             _alive.release()
-        with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+        with suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(settle, value, failure)
 
     threading.Thread(target=work, name="moot-blocking", daemon=True).start()

@@ -13,7 +13,7 @@ ID_LETTERS, DRAWN = 20, 128
 
 
 class Clock(Protocol):
-    """Time and chance, handed to whoever needs them; tests hand in another one."""
+    """The source of times and ids. Tests pass a virtual one."""
 
     def micros(self) -> int:
         """Microseconds since the epoch; never less than the value before."""
@@ -24,7 +24,7 @@ class Clock(Protocol):
         """A prefix and 20 random lower-case base32 characters."""
 
     def new_secret(self, prefix: str) -> str:
-        """A secret nobody can guess."""
+        """A secret that cannot be guessed."""
 
 
 class SystemClock:

@@ -9,7 +9,7 @@ from outsiders import Room, run, until
 from moot.cli.joining.join_key import GuestParticipant, JoinSeatTaken
 from moot.cli.joining.presets import PRESETS, command_words
 from moot.cli.joining.program_loop import ProgramLoop
-from moot.cli.shared.client import Api, HttpClient
+from moot.cli.shared.client import Api
 from moot.config.server_location import ServerLocation
 from real_server import ServerProcess, server_environment
 
@@ -70,9 +70,7 @@ def test_who_was_invited_by_somebody_else_stays_so(room: Room) -> None:
 
 def guest(inn: ServerProcess, room: Room, seconds: int) -> GuestParticipant:
     place = ServerLocation(inn.url, inn.key, inn.database, named=True)
-    return GuestParticipant(
-        Api(HttpClient(place)), room.id, "rex", {"client": "x"}, seconds=seconds
-    )
+    return GuestParticipant(Api(place), room.id, "rex", {"client": "x"}, seconds=seconds)
 
 
 def test_a_key_that_is_over_is_renewed_and_one_that_was_revoked_is_not(

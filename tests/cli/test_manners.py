@@ -13,6 +13,16 @@ from real_server import ServerProcess, server_environment
 HEAVY = {"asyncio", "httpx2", "http.client", "msgspec", "rich", "apsw", "uvicorn", "yaml"}
 
 
+def test_the_overview_has_the_first_sentence_of_each_command() -> None:
+    from moot.cli import moot
+    from moot.cli.command_table import COMMANDS
+
+    for name, entry in COMMANDS.items():
+        command = moot.get_command(None, name)  # type: ignore[arg-type]
+        assert command is not None and command.help is not None
+        assert " ".join(command.help.split()).startswith(entry.summary), name
+
+
 def test_help_is_quick_because_nothing_heavy_is_imported(alone: Cli) -> None:
     code = (
         "import sys, moot.cli; moot.cli.moot.main(['--help'], standalone_mode=False);"

@@ -79,12 +79,13 @@ def test_a_file_that_was_chosen_is_never_replaced_by_another_server(
 
     from moot.cli import moot
     from moot.cli.shared import options
-    from moot.cli.shared.client import HttpClient, ServerUnreachable
+    from moot.cli.shared.client import Api, ServerTransport, ServerUnreachable
+    from moot.client.operations.host import get_index
 
     def refuse(*_: object) -> None:
         raise AssertionError("another server was asked")
 
-    monkeypatch.setattr(HttpClient, "_connection", refuse)
+    monkeypatch.setattr(ServerTransport, "_connect", refuse)
     database = left_behind.folder / "moot.db"
     done = CliRunner().invoke(moot, ["run", "list", "--database", str(database)])
     assert done.exit_code == 0, done.output
@@ -93,7 +94,7 @@ def test_a_file_that_was_chosen_is_never_replaced_by_another_server(
     asked = options.CommandOptions()
     asked.database = str(tmp_path / "other.db")
     with pytest.raises(ServerUnreachable, match=r"no server runs on .*other\.db"):
-        HttpClient(options.resolve_place(asked)).call("GET", "/")
+        Api(options.resolve_place(asked)).send(get_index())
 
 
 def test_a_file_that_lies_here_is_never_replaced_by_another_server(
@@ -102,12 +103,12 @@ def test_a_file_that_lies_here_is_never_replaced_by_another_server(
     from click.testing import CliRunner
 
     from moot.cli import moot
-    from moot.cli.shared.client import HttpClient, ServerUnreachable
+    from moot.cli.shared.client import ServerTransport, ServerUnreachable
 
     def refuse(*_: object) -> None:
         raise AssertionError("another server was asked")
 
-    monkeypatch.setattr(HttpClient, "_connection", refuse)
+    monkeypatch.setattr(ServerTransport, "_connect", refuse)
     monkeypatch.chdir(left_behind.folder)
     done = CliRunner().invoke(moot, ["run", "list"])
     assert done.exit_code == 0, done.output

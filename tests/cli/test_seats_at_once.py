@@ -7,7 +7,7 @@ import pytest
 from outsiders import THREADS, Room
 
 from moot.cli.joining.join_key import GuestParticipant
-from moot.cli.shared.client import Api, HttpClient
+from moot.cli.shared.client import Api
 from moot.cli.shared.errors import CommandError
 from moot.config.server_location import ServerLocation
 from real_server import ServerProcess
@@ -24,9 +24,7 @@ def came(
     def join(_: int) -> GuestParticipant | CommandError:
         start.wait(30)
         try:
-            return GuestParticipant(
-                Api(HttpClient(place)), room.id, "rex", {"client": "x"}, replace
-            )
+            return GuestParticipant(Api(place), room.id, "rex", {"client": "x"}, replace)
         except CommandError as refused:
             return refused
 
@@ -73,5 +71,5 @@ def test_who_shares_one_key_has_one_name_all_the_same(inn: ServerProcess, room: 
 def test_who_could_not_come_in_leaves_the_seat_free(inn: ServerProcess, room: Room) -> None:
     place = ServerLocation(inn.url, inn.key, inn.database, named=True)
     with pytest.raises(CommandError, match="bytes in all"):
-        GuestParticipant(Api(HttpClient(place)), room.id, "rex", {"client": "x" * 5000})
-    GuestParticipant(Api(HttpClient(place)), room.id, "rex", {"client": "x"}).leave()
+        GuestParticipant(Api(place), room.id, "rex", {"client": "x" * 5000})
+    GuestParticipant(Api(place), room.id, "rex", {"client": "x"}).leave()

@@ -11,7 +11,7 @@ from outsiders import Room
 from terminal import Person
 
 from moot.cli.joining.mcp_tools import ThreadTools
-from moot.cli.shared.client import Api, HttpClient
+from moot.cli.shared.client import Api
 from moot.config.server_location import ServerLocation
 from real_server import ServerProcess, server_environment
 
@@ -141,9 +141,7 @@ def test_a_thread_that_was_brought_along_says_so_wherever_it_is_read(
         assert "imported on 20" in there("thread", "show", room.id).lines()[2]
         assert there("thread", "list").lines()[0].endswith("\tPrices (imported)")
         key = Path(f"{server.database}.key").read_text().strip()
-        desk = ThreadTools(
-            Api(HttpClient(ServerLocation(server.url, key, server.database, True))), None
-        )
+        desk = ThreadTools(Api(ServerLocation(server.url, key, server.database, True)), None)
         assert desk.list_threads()["threads"][0]["imported"] is True
         assert desk.read_thread(room.id)["imported"] is True
     finally:

@@ -21,7 +21,7 @@ from moot.cli.councils.transcript_lines import (
 )
 from moot.cli.runs.find import format_cost
 from moot.cli.threads.list import _last_text
-from moot.core.conversations.decisions import read_decision
+from moot.core.conversations.closing_decision import read_decision
 
 PROFILES = {"host:ada": {"name": "Ada"}, "host:bo": {"name": "Bob", "role": "legal"}}
 

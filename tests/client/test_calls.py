@@ -57,7 +57,7 @@ def test_a_finished_run_is_replayed_forked_compared_and_verified(client: Client)
     branched = client.runs.branch(run.id, 2, tags=["tried"])
     assert (branched.mode, branched.from_seq) == ("branch", 2)
     assert run.ancestry().parent is None
-    assert len(run.debug_bundle(most_events=2)["events"]) == 2
+    assert len(run.debug_bundle(most_events=2).events) == 2
     rows = list(client.runs.list(fork_of=run.id))
     assert {row.run_id for row in rows} == {again.id, other.id, branched.run_id}
 
@@ -143,20 +143,20 @@ def test_a_council_is_convened_spoken_in_steered_and_closed(client: Client) -> N
     thread.say("What do you think?", to="host:ada")
     thread.say("Not before March.", speaker="host:ada")
     assert [line.by for line in thread.transcript()] == ["user", "user", "host:ada"]
-    assert thread.mute("host:bo", seconds=600).state["muted"] == ["host:bo"]
+    assert thread.mute("host:bo", seconds=600).state.muted == ["host:bo"]
     with pytest.raises(ParticipantMuted):
         thread.say("But", speaker="host:bo")
-    assert thread.unmute("host:bo").state["muted"] == []
-    assert thread.pause().state["paused"] is True
-    assert thread.resume().state["paused"] is False
-    assert thread.prod("host:bo").state["prodded"]
+    assert thread.unmute("host:bo").state.muted == []
+    assert thread.pause().state.paused is True
+    assert thread.resume().state.paused is False
+    assert thread.prod("host:bo").state.prodded
     with pytest.raises(NotAParticipant):
         thread.say("Me too", speaker="host:zoe")
     assert (
         thread.close({"text": "June", "votes": [{"by": "host:ada", "vote": "yes"}]}).open is False
     )
     minutes = client.threads.minutes(thread.id)
-    assert minutes.decision is not None and minutes.decision["text"] == "June"
+    assert minutes.decision is not None and minutes.decision.text == "June"
     assert b"June" in thread.export("md")
     with pytest.raises(Conflict):
         thread.refresh().close()

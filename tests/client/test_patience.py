@@ -10,12 +10,17 @@ import pytest
 
 from moot import AsyncClient, Client
 from moot.client import ApiError, BadAnswer, Options, RateLimited, Unavailable, Unreachable
-from moot.client.http import senders, sse
+from moot.client.http import async_sender, attempts, sender
 from moot.client.http.operation import OPERATIONS, Operation
 from real_server import ServerProcess
 
 Answer = httpx2.Response | Exception
-CREATED = {"runId": "run_a", "status": "running"}
+CREATED = {
+    "runId": "run_a",
+    "status": "running",
+    "eventsUrl": "/v1/runs/run_a/events",
+    "statusUrl": "/v1/runs/run_a",
+}
 SLOW = {
     "id": "slow", "name": "slow", "version": "1", "edges": [], "triggers": [], "variables": [],
     "metadata": {}, "settings": {},
@@ -52,12 +57,12 @@ def refused(status: int, code: str, **headers: str) -> httpx2.Response:
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Nobody really waits between two attempts; how long is written down."""
     found: list[float] = []
-    monkeypatch.setattr(senders.time, "sleep", found.append)
+    monkeypatch.setattr(sender.time, "sleep", found.append)
 
     async def sleep(seconds: float) -> None:
         found.append(seconds)
 
-    monkeypatch.setattr(senders, "asyncio", type("Loop", (), {"sleep": staticmethod(sleep)}))
+    monkeypatch.setattr(async_sender, "asyncio", type("Loop", (), {"sleep": staticmethod(sleep)}))
     return found
 
 
@@ -107,7 +112,8 @@ def test_what_shows_a_secret_once_is_sent_once_unless_nobody_got_it() -> None:
     with pytest.raises(Unreachable):
         server.client().keys.create("ci")
     assert server.used() == {None}
-    answer = {"id": "key_a", "name": "ci", "tenant": "t", "key": "hk_secret"}
+    key = {"id": "key_a", "name": "ci", "tenant": "t", "scopes": [], "as": []}
+    answer = {**key, "admin": False, "test": False, "createdAt": "now", "key": "hk_secret"}
     server = Server(httpx2.ConnectError("no"), httpx2.Response(201, json=answer))
     assert server.client().keys.create("ci").key == "hk_secret"
 
@@ -172,7 +178,8 @@ def test_a_broken_stream_goes_on_after_the_last_event() -> None:
 
 
 def test_a_stream_that_only_ends_is_over_and_one_that_never_opens_is_given_up() -> None:
-    end = {"runId": "r", "lastEventSeq": 7, "isComplete": True}
+    page = {"runId": "r", "lastEventSeq": 7, "events": [], "runStatus": "completed"}
+    end = {**page, "isTerminal": True, "isComplete": True}
     over = Server(stream(), stream(), httpx2.Response(200, json=end))
     assert list(over.client().runs.events("r", 7)) == []
     assert over.asked[-1].url.params["lastSequence"] == "7"
@@ -184,13 +191,13 @@ def test_a_stream_that_only_ends_is_over_and_one_that_never_opens_is_given_up() 
     lost = Server(*(httpx2.ConnectError("no") for _ in range(20)))
     with pytest.raises(Unreachable):
         list(lost.client().runs.events("r"))
-    assert len(lost.asked) == senders.MOST_EMPTY_CONNECTIONS + 1
+    assert len(lost.asked) == attempts.MOST_EMPTY_CONNECTIONS + 1
     with pytest.raises(ApiError):
         list(Server(refused(401, "unauthenticated")).client().runs.events("r"))
 
 
 def test_a_frame_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "LARGEST_FRAME", 100)
+    monkeypatch.setattr(attempts, "LARGEST_FRAME", 100)
     for pieces in ([b"data: " + b"x" * 200], [b"data: " + b"x" * 60 + b"\n"] * 3):
         with pytest.raises(BadAnswer, match="larger than"):
             list(Server(stream(*pieces)).client().runs.events("r"))

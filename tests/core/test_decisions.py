@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from gate_scenes import council, say
 
-from moot.core.conversations.decisions import (
+from moot.core.conversations.closing_decision import (
     LONGEST_TEXT,
     MOST_ENTRIES,
     Action,

@@ -4,6 +4,7 @@ import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx2
 import pytest
 from hosting import TENANT, Place, begun, ended, log, order, soon, sound, until
 from strange_peer import DONE, KEY, StrangePeer, above, hand, knowing, led, said, strange_peer
@@ -13,7 +14,7 @@ from moot.core.runs.start import RunLimits
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.peers import http, remote_runs, watch
+from moot.engine.peers import calls, remote_runs, watch
 from moot.engine.rebuild import rebuild_rows
 
 CREATE, RUN, EVENTS = ("POST", "/v1/runs"), ("GET", "/v1/runs/*"), ("GET", "/v1/runs/*/events")
@@ -60,7 +61,7 @@ NONSENSE = {
     "too deep": said(201, b"[" * 100_000),
     "elsewhere": said(302, b"", Location="http://127.0.0.1:1/"),
     "an endless head": b"HTTP/1.1 200 OK\r\n" + b"X-More: yes\r\n" * 8000,
-    "a flood": b"HTTP/1.1 201 X\r\n\r\n" + b"x" * (http.MOST_BODY_BYTES + 100_000),
+    "a flood": b"HTTP/1.1 201 X\r\n\r\n" + b"x" * (calls.MOST_BODY_BYTES + 100_000),
 }  # fmt: skip
 
 
@@ -118,7 +119,7 @@ async def test_a_host_that_is_away_is_waited_for_and_no_longer_than_that(
 async def test_what_is_broken_for_a_moment_is_asked_again_under_the_same_name(
     memory: Place, lab: StrangePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(calls, "ANSWER_SECONDS", 0.5)
     busy = said(409, {"error": "idempotency_in_flight", "message": "Wait."})
     lab.says(*CREATE, said(503, {}), None, lab.HANG, "create, then cut", busy, said(500, b"x"),
              "proper")  # fmt: skip
@@ -388,6 +389,8 @@ async def test_what_has_been_decided_meanwhile_is_not_begun(
     assert not len(host.peers) and len(lab.asked) == asked
 
 
-def test_certificates_and_names_are_checked() -> None:
-    trust = http._tls_context()
+async def test_certificates_and_names_are_checked(lab: StrangePeer) -> None:
+    trust = (
+        calls.Peer("lab", lab.url, KEY).outbound._open_client(httpx2)._transport._pool._ssl_context
+    )
     assert trust.verify_mode is ssl.CERT_REQUIRED and trust.check_hostname

@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from moot.store.sqlite import SqliteStore, memory_entries
-from moot.store.sqlite.read import deliveries, idempotency, queries, tallies
+from moot.store.sqlite.read import counts, deliveries, idempotency, queries
 from moot.store.sqlite.read.runs import LISTS
 from moot.store.sqlite.write import heads, statements
 from moot.store.sqlite.write.bulk import BulkStatement
@@ -40,7 +40,7 @@ MEMORY = {
     and not name.startswith("_")
 }  # fmt: skip
 LISTS_OF_MEMORY = ("CURRENT", "THEN", "CURRENT_TAGGED", "THEN_TAGGED", "VERSION")
-TALLIES = {name: getattr(tallies, name) for name in ("TALLY", "NEWEST_RUNS", "ASKED_BY")}
+TALLIES = {name: getattr(counts, name) for name in ("TALLY", "NEWEST_RUNS", "ASKED_BY")}
 HOT = (
     TALLIES
     | MEMORY

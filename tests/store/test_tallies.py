@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_samples import append, batch, listed, row
 
+from moot.store.counts import DAY_MS, Tally
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Batch, InboxRow, Store
 from moot.store.sqlite import SqliteStore
-from moot.store.tallies import DAY_MS, Tally
 
 SALLY = "host:sally"
 

@@ -16,7 +16,7 @@ import json
 import socket
 from types import SimpleNamespace
 
-from moot.net import lookups
+from moot.net import dns
 
 NAMES = json.loads({names!r})
 
@@ -25,7 +25,7 @@ def answered(name, port, **_):
     return [(0, 0, 0, "", (found, port)) for found in NAMES.get(name, [{public!r}])]
 
 
-lookups.socket = SimpleNamespace(getaddrinfo=answered, SOCK_STREAM=socket.SOCK_STREAM)
+dns.socket = SimpleNamespace(getaddrinfo=answered, SOCK_STREAM=socket.SOCK_STREAM)
 """
 
 

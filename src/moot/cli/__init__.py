@@ -10,60 +10,9 @@ from importlib import import_module
 import click
 
 from moot import __version__
+from moot.cli.command_table import COMMANDS
 from moot.cli.shared import output
 from moot.cli.shared.errors import CommandError, ExitCode
-
-COMMANDS = (
-    "demo", "init", "serve", "dev", "convene", "ask", "say", "wait", "join", "watch", "run",
-    "fork", "replay", "diff", "tree", "why", "inbox", "approve", "reject", "answer", "thread",
-    "search", "flow", "agent", "schedule", "check", "test", "memory", "models", "tools",
-    "queue", "item", "hook", "webhook", "key", "db", "doctor", "mcp", "api", "openapi",
-    "version",
-)  # fmt: skip
-#: the module of each command
-_MODULES = {
-    "demo": "cli.project.demo",
-    "init": "cli.project.init",
-    "serve": "cli.server.serve",
-    "dev": "cli.server.dev",
-    "convene": "cli.councils.convene",
-    "ask": "cli.runs.ask",
-    "say": "cli.threads.say",
-    "wait": "cli.threads.say",
-    "join": "cli.joining.join",
-    "watch": "cli.runs.watch",
-    "run": "cli.runs.run",
-    "fork": "cli.replay.fork",
-    "replay": "cli.replay.replay",
-    "diff": "cli.replay.diff",
-    "tree": "cli.runs.tree",
-    "why": "cli.runs.why",
-    "inbox": "cli.interrupts.inbox",
-    "approve": "cli.interrupts.answer",
-    "reject": "cli.interrupts.answer",
-    "answer": "cli.interrupts.answer",
-    "thread": "cli.threads.group",
-    "search": "cli.threads.search",
-    "flow": "cli.project.flow",
-    "agent": "cli.roster.agent",
-    "schedule": "cli.schedules.schedule",
-    "check": "cli.project.check",
-    "test": "cli.project.test",
-    "memory": "cli.roster.memory",
-    "models": "cli.project.models",
-    "tools": "cli.project.tools",
-    "queue": "cli.triggers.queue",
-    "item": "cli.triggers.item",
-    "hook": "cli.triggers.hook",
-    "webhook": "cli.triggers.webhook",
-    "key": "cli.server.key",
-    "db": "cli.server.db",
-    "doctor": "cli.server.doctor",
-    "mcp": "cli.joining.mcp",
-    "api": "cli.server.api",
-    "openapi": "cli.server.about",
-    "version": "cli.server.about",
-}
 
 
 class OrderedGroup(click.Group):
@@ -78,9 +27,19 @@ class OrderedGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"moot.{_MODULES[cmd_name]}")
+        module = import_module(COMMANDS[cmd_name].module)
         command: click.Command = getattr(module, cmd_name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        limit = formatter.width - 6 - max(map(len, COMMANDS))
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, click.Command(name, help=entry.summary).get_short_help_str(limit))
+                    for name, entry in COMMANDS.items()
+                ]
+            )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -1,10 +1,10 @@
 """The Agent Bridge thread API as a resource of the client."""
 
-from moot.client.http.methods import AsyncResource, Resource, async_client_method, client_method
+from moot.client.http.methods import Resource, S, client_method
 from moot.client.operations import agent_bridge
 
 
-class BridgeResource(Resource):
+class BridgeResource(Resource[S]):
     """Threads by their Agent Bridge ids."""
 
     threads = client_method(agent_bridge.list_bridge_threads)
@@ -15,16 +15,3 @@ class BridgeResource(Resource):
     presence = client_method(agent_bridge.get_bridge_presence)
     sign = client_method(agent_bridge.send_bridge_presence)
     ping = client_method(agent_bridge.ping_bridge)
-
-
-class AsyncBridgeResource(AsyncResource):
-    """Threads by their Agent Bridge ids, for asyncio."""
-
-    threads = async_client_method(agent_bridge.list_bridge_threads)
-    create = async_client_method(agent_bridge.create_bridge_thread)
-    events = async_client_method(agent_bridge.list_bridge_events)
-    post = async_client_method(agent_bridge.post_bridge_event)
-    state = async_client_method(agent_bridge.get_bridge_state)
-    presence = async_client_method(agent_bridge.get_bridge_presence)
-    sign = async_client_method(agent_bridge.send_bridge_presence)
-    ping = async_client_method(agent_bridge.ping_bridge)

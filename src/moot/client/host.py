@@ -4,14 +4,16 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from moot.client.http.methods import AsyncResource, Resource, async_client_method, client_method
+from moot.client.http.async_sender import AsyncSender
+from moot.client.http.methods import Resource, S, client_method
+from moot.client.http.sender import Sender
 from moot.client.operations import host, runs
-from moot.wire.host import WorkflowRegistration
-from moot.wire.runs import Inbox
+from moot.wire.interrupts import Inbox
+from moot.wire.workflows import WorkflowRegistration
 
 
-class InboxResource(Resource):
-    """All interrupts that wait for a person. Each item can be answered."""
+class InboxOperations(Resource[S]):
+    """The operations of the inbox."""
 
     list = client_method(runs.get_inbox)
     questions = client_method(runs.list_questions)
@@ -21,6 +23,10 @@ class InboxResource(Resource):
     answer = client_method(runs.answer_question)
     by_link = client_method(runs.get_question_by_link)
     answer_link = client_method(runs.answer_question_by_link)
+
+
+class InboxResource(InboxOperations[Sender]):
+    """All interrupts that wait for a person. Each item can be answered."""
 
     def watch(self, timeout: float | None = None) -> Iterator[Inbox]:
         """Yield the inbox now and after every change, for ``timeout`` seconds or forever."""
@@ -32,17 +38,8 @@ class InboxResource(Resource):
                 yield inbox
 
 
-class AsyncInboxResource(AsyncResource):
+class AsyncInboxResource(InboxOperations[AsyncSender]):
     """All interrupts that wait for a person, for asyncio."""
-
-    list = async_client_method(runs.get_inbox)
-    questions = async_client_method(runs.list_questions)
-    resolve = async_client_method(runs.resolve_question)
-    approve = async_client_method(runs.approve_question)
-    reject = async_client_method(runs.reject_question)
-    answer = async_client_method(runs.answer_question)
-    by_link = async_client_method(runs.get_question_by_link)
-    answer_link = async_client_method(runs.answer_question_by_link)
 
     async def watch(self, timeout: float | None = None) -> AsyncIterator[Inbox]:
         """Yield the inbox now and after every change, for ``timeout`` seconds or forever."""
@@ -76,33 +73,32 @@ def read_definition(file: str | Path) -> bytes:
     return msgspec.json.encode(compile_yaml(path.read_text(encoding="utf-8"), str(path)))
 
 
-class WorkflowsResource(Resource):
-    """All workflows."""
+class WorkflowsOperations(Resource[S]):
+    """The operations on workflows."""
 
     list = client_method(host.list_workflows)
     get = client_method(host.get_workflow)
     register = client_method(host.register_workflow)
     check = client_method(host.check_workflow)
 
+
+class WorkflowsResource(WorkflowsOperations[Sender]):
+    """All workflows."""
+
     def add(self, file: str | Path) -> WorkflowRegistration:
         """Register the workflow in a file."""
         return self.register(read_definition(file))
 
 
-class AsyncWorkflowsResource(AsyncResource):
+class AsyncWorkflowsResource(WorkflowsOperations[AsyncSender]):
     """All workflows, for asyncio."""
-
-    list = async_client_method(host.list_workflows)
-    get = async_client_method(host.get_workflow)
-    register = async_client_method(host.register_workflow)
-    check = async_client_method(host.check_workflow)
 
     async def add(self, file: str | Path) -> WorkflowRegistration:
         """Register the workflow in a file."""
         return await self.register(read_definition(file))
 
 
-class AgentsResource(Resource):
+class AgentsResource(Resource[S]):
     """All agents, their deployments and tools."""
 
     list = client_method(host.list_agents)
@@ -116,21 +112,7 @@ class AgentsResource(Resource):
     tools = client_method(host.list_tools)
 
 
-class AsyncAgentsResource(AsyncResource):
-    """All agents, their deployments and tools, for asyncio."""
-
-    list = async_client_method(host.list_agents)
-    get = async_client_method(host.get_agent)
-    put = async_client_method(host.put_agent)
-    remove = async_client_method(host.remove_agent)
-    inventory = async_client_method(host.get_inventory)
-    inventory_entry = async_client_method(host.get_inventory_entry)
-    deployments = async_client_method(host.list_deployments)
-    deploy = async_client_method(host.deploy_agent)
-    tools = async_client_method(host.list_tools)
-
-
-class MemoryResource(Resource):
+class MemoryResource(Resource[S]):
     """The memories of agents."""
 
     list = client_method(host.list_memories)
@@ -138,25 +120,9 @@ class MemoryResource(Resource):
     forget = client_method(host.forget_memory)
 
 
-class AsyncMemoryResource(AsyncResource):
-    """The memories of agents, for asyncio."""
-
-    list = async_client_method(host.list_memories)
-    entries = async_client_method(host.list_memory_entries)
-    forget = async_client_method(host.forget_memory)
-
-
-class KeysResource(Resource):
+class KeysResource(Resource[S]):
     """API keys."""
 
     list = client_method(host.list_keys)
     create = client_method(host.create_key)
     revoke = client_method(host.revoke_key)
-
-
-class AsyncKeysResource(AsyncResource):
-    """API keys, for asyncio."""
-
-    list = async_client_method(host.list_keys)
-    create = async_client_method(host.create_key)
-    revoke = async_client_method(host.revoke_key)

@@ -3,28 +3,22 @@
 import math
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, TypeVar, Unpack
+from typing import Any, Generic, TypeVar, Unpack
 
 from moot.client.errors import TimedOut
-from moot.client.http.methods import (
-    AsyncResource,
-    Resource,
-    async_client_method,
-    async_handle_method,
-    client_method,
-    handle_method,
-)
-from moot.client.http.senders import AsyncSender, EndCheck, Sender
-from moot.client.http.sse import Event
+from moot.client.http.async_sender import AsyncSender
+from moot.client.http.frames import Event
+from moot.client.http.methods import Resource, S, client_method, handle_method
+from moot.client.http.sender import EndCheck, Sender
 from moot.client.operations import runs
 from moot.client.operations.runs import Edit, Options, RunListFilter, StreamMode
-from moot.wire.runs import ForkedRun, Question, RunRow, Snapshot
+from moot.wire.interrupts import Question
+from moot.wire.replay import ForkedRun
+from moot.wire.runs import RunMetrics, RunOwner, RunRow, Snapshot, StartedRun
 
 #: seconds that ``wait`` waits by default
 DEFAULT_WAIT_S = 600.0
 LONGEST_POLL_S = 30
-
-S = TypeVar("S", Sender, AsyncSender)
 
 
 class RunWait:
@@ -45,11 +39,25 @@ class RunWait:
         return min(LONGEST_POLL_S, math.ceil(left))
 
 
-class RunHandle:
+class RunHandle(Generic[S]):
     """The last known snapshot of a run; ``refresh`` and ``wait`` update it."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
+    def __init__(self, sender: S, snapshot: Snapshot) -> None:
+        self.sender, self.snapshot = sender, snapshot
+
+    cancel = handle_method(runs.cancel_run)
+    pause = handle_method(runs.pause_run)
+    resume = handle_method(runs.resume_run)
+    diff = handle_method(runs.diff_runs)
+    verify = handle_method(runs.verify_run)
+    artifact = handle_method(runs.get_artifact)
+    debug_bundle = handle_method(runs.get_debug_bundle)
+    turn = handle_method(runs.get_supervisor_turn)
+    ancestry = handle_method(runs.get_ancestry)
+    resolve = handle_method(runs.resolve_question)
+    approve = handle_method(runs.approve_question)
+    reject = handle_method(runs.reject_question)
+    answer = handle_method(runs.answer_question)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id} {self.status}>"
@@ -79,26 +87,8 @@ class RunHandle:
         return self.snapshot.error
 
 
-class Run(RunHandle):
+class Run(RunHandle[Sender]):
     """One run. ``status`` and ``outputs`` are those of the last refresh."""
-
-    def __init__(self, sender: Sender, snapshot: Snapshot) -> None:
-        super().__init__(snapshot)
-        self.sender = sender
-
-    cancel = handle_method(runs.cancel_run)
-    pause = handle_method(runs.pause_run)
-    resume = handle_method(runs.resume_run)
-    diff = handle_method(runs.diff_runs)
-    verify = handle_method(runs.verify_run)
-    artifact = handle_method(runs.get_artifact)
-    debug_bundle = handle_method(runs.get_debug_bundle)
-    turn = handle_method(runs.get_supervisor_turn)
-    ancestry = handle_method(runs.get_ancestry)
-    resolve = handle_method(runs.resolve_question)
-    approve = handle_method(runs.approve_question)
-    reject = handle_method(runs.reject_question)
-    answer = handle_method(runs.answer_question)
 
     def refresh(self) -> "Run":
         self.snapshot = self.sender.send(runs.get_run(self.id))
@@ -127,7 +117,7 @@ class Run(RunHandle):
         return self.sender.send(runs.list_questions(self.id)).open
 
     def children(self) -> list["Run"]:
-        rows = self.refresh().snapshot.child_runs
+        rows = self.refresh().snapshot.child_runs or []
         return [Run(self.sender, self.sender.send(runs.get_run(row.run_id))) for row in rows]
 
     def fork(self, at: int, edit: Edit | None = None, *, note: str | None = None) -> "Run":
@@ -141,26 +131,8 @@ class Run(RunHandle):
         return _handle_of_fork(Run, self, forked)
 
 
-class AsyncRun(RunHandle):
+class AsyncRun(RunHandle[AsyncSender]):
     """One run, for asyncio."""
-
-    def __init__(self, sender: AsyncSender, snapshot: Snapshot) -> None:
-        super().__init__(snapshot)
-        self.sender = sender
-
-    cancel = async_handle_method(runs.cancel_run)
-    pause = async_handle_method(runs.pause_run)
-    resume = async_handle_method(runs.resume_run)
-    diff = async_handle_method(runs.diff_runs)
-    verify = async_handle_method(runs.verify_run)
-    artifact = async_handle_method(runs.get_artifact)
-    debug_bundle = async_handle_method(runs.get_debug_bundle)
-    turn = async_handle_method(runs.get_supervisor_turn)
-    ancestry = async_handle_method(runs.get_ancestry)
-    resolve = async_handle_method(runs.resolve_question)
-    approve = async_handle_method(runs.approve_question)
-    reject = async_handle_method(runs.reject_question)
-    answer = async_handle_method(runs.answer_question)
 
     async def refresh(self) -> "AsyncRun":
         self.snapshot = await self.sender.send(runs.get_run(self.id))
@@ -191,7 +163,7 @@ class AsyncRun(RunHandle):
         return (await self.sender.send(runs.list_questions(self.id))).open
 
     async def children(self) -> list["AsyncRun"]:
-        rows = (await self.refresh()).snapshot.child_runs
+        rows = (await self.refresh()).snapshot.child_runs or []
         snapshots = [await self.sender.send(runs.get_run(row.run_id)) for row in rows]
         return [AsyncRun(self.sender, snapshot) for snapshot in snapshots]
 
@@ -216,18 +188,33 @@ R = TypeVar("R", Run, AsyncRun)
 
 
 def _handle_of_fork(kind: type[R], source: Any, forked: ForkedRun) -> R:
-    snapshot = Snapshot(
-        run_id=forked.run_id, status=forked.status, workflow_id=source.snapshot.workflow_id
-    )
+    snapshot = _unread_snapshot(forked.run_id, forked.status, source.snapshot.workflow_id)
     return kind(source.sender, snapshot)
 
 
-def _first_snapshot(started: runs.StartedRun, workflow: str) -> Snapshot:
-    return Snapshot(run_id=started.run_id, status=started.status, workflow_id=workflow)
+def _first_snapshot(started: StartedRun, workflow: str) -> Snapshot:
+    return _unread_snapshot(started.run_id, started.status, workflow)
 
 
-class RunsResource(Resource):
-    """All runs."""
+def _unread_snapshot(run_id: str, status: str = "", workflow: str = "") -> Snapshot:
+    """Return the snapshot of a run that the client has not read yet."""
+    return Snapshot(
+        run_id=run_id,
+        workflow_id=workflow,
+        status=status,
+        owner=RunOwner(tenant="", principal=""),
+        started_at="",
+        inputs={},
+        variables={},
+        node_states={},
+        engine_version="",
+        event_log_schema_version=0,
+        metrics=RunMetrics(event_count=0, node_executions=0),
+    )
+
+
+class RunOperations(Resource[S]):
+    """The operations on all runs."""
 
     page = client_method(runs.list_runs)
     cancel = client_method(runs.cancel_run)
@@ -244,6 +231,10 @@ class RunsResource(Resource):
     branch = client_method(runs.branch_run)
     fork = client_method(runs.fork_run)
     replay = client_method(runs.replay_run)
+
+
+class RunsResource(RunOperations[Sender]):
+    """All runs."""
 
     def start(
         self,
@@ -292,28 +283,12 @@ class RunsResource(Resource):
         timeout: float | None = None,
     ) -> Iterator[Event]:
         """Yield the events of a run, like ``Run.events``."""
-        run = Run(self.sender, Snapshot(run_id=run_id, status=""))
+        run = Run(self.sender, _unread_snapshot(run_id))
         return run.events(after, mode=mode, timeout=timeout)
 
 
-class AsyncRunsResource(AsyncResource):
+class AsyncRunsResource(RunOperations[AsyncSender]):
     """All runs, for asyncio."""
-
-    page = async_client_method(runs.list_runs)
-    cancel = async_client_method(runs.cancel_run)
-    cancel_all = async_client_method(runs.cancel_runs)
-    pause = async_client_method(runs.pause_run)
-    resume = async_client_method(runs.resume_run)
-    diff = async_client_method(runs.diff_runs)
-    verify = async_client_method(runs.verify_run)
-    artifact = async_client_method(runs.get_artifact)
-    debug_bundle = async_client_method(runs.get_debug_bundle)
-    turn = async_client_method(runs.get_supervisor_turn)
-    ancestry = async_client_method(runs.get_ancestry)
-    poll = async_client_method(runs.poll_events)
-    branch = async_client_method(runs.branch_run)
-    fork = async_client_method(runs.fork_run)
-    replay = async_client_method(runs.replay_run)
 
     async def start(
         self,
@@ -366,5 +341,5 @@ class AsyncRunsResource(AsyncResource):
         timeout: float | None = None,
     ) -> AsyncIterator[Event]:
         """Yield the events of a run, like ``AsyncRun.events``."""
-        run = AsyncRun(self.sender, Snapshot(run_id=run_id, status=""))
+        run = AsyncRun(self.sender, _unread_snapshot(run_id))
         return run.events(after, mode=mode, timeout=timeout)

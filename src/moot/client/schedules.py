@@ -1,158 +1,22 @@
-"""Operations on schedules, and the resource that offers them."""
+"""The resource of schedules."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from moot.client.http.methods import AsyncResource, Resource, async_client_method, client_method
-from moot.client.http.operation import (
-    RequestParts,
-    Retry,
-    operation,
-    operation_without_answer,
-    without_none,
-)
-from moot.wire.schedules import (
-    FireList,
-    FireResultList,
-    ScheduleChangeList,
-    ScheduleList,
-    SchedulePreview,
-    ScheduleView,
-    SkipResult,
-)
+from moot.client.http.methods import Resource, S, client_method
+from moot.client.operations import schedules
 
 
-@operation("POST /v1/host/moot/schedules", ScheduleView, Retry.ONCE)
-def create_schedule(schedule: Mapping[str, Any]) -> RequestParts:
-    """Schedule a workflow: ``{"workflowId": …, "kind": "words", …}``."""
-    return RequestParts(body=dict(schedule))
-
-
-@operation("POST /v1/host/moot/schedules:check", SchedulePreview)
-def check_schedule(schedule: Mapping[str, Any]) -> RequestParts:
-    """Preview the times of a schedule without creating it."""
-    return RequestParts(body=dict(schedule))
-
-
-@operation("GET /v1/host/moot/schedules", ScheduleList)
-def list_schedules(
-    *, roster_id: str | None = None, workflow_id: str | None = None, limit: int = 100,
-    cursor: str | None = None,
-) -> RequestParts:  # fmt: skip
-    """List schedules and their next times."""
-    query = without_none(rosterId=roster_id, workflowId=workflow_id, limit=limit, cursor=cursor)
-    return RequestParts(query=query)
-
-
-@operation("GET /v1/host/moot/schedules/{schedule_id}", ScheduleView)
-def get_schedule(schedule_id: str) -> RequestParts:
-    """Get a schedule and the states of its fires."""
-    return RequestParts(schedule_id)
-
-
-@operation("PATCH /v1/host/moot/schedules/{schedule_id}", ScheduleView, Retry.ONCE)
-def change_schedule(schedule_id: str, changes: Mapping[str, Any]) -> RequestParts:
-    """Change the named fields; None resets a field to its default."""
-    return RequestParts(schedule_id, body=dict(changes))
-
-
-@operation_without_answer("DELETE /v1/host/moot/schedules/{schedule_id}")
-def remove_schedule(schedule_id: str) -> RequestParts:
-    """Remove a schedule. Runs that it has started continue."""
-    return RequestParts(schedule_id)
-
-
-@operation("POST /v1/host/moot/schedules/{schedule_id}/pause", ScheduleView)
-def pause_schedule(
-    schedule_id: str, *, reason: str | None = None, until: str | None = None
-) -> RequestParts:
-    """Start no runs for now. Slots during the pause are not caught up."""
-    return RequestParts(schedule_id, body=without_none(reason=reason, until=until))
-
-
-@operation("POST /v1/host/moot/schedules/{schedule_id}/resume", ScheduleView)
-def resume_schedule(schedule_id: str) -> RequestParts:
-    """End a pause."""
-    return RequestParts(schedule_id, body={})
-
-
-@operation("POST /v1/host/moot/schedules/{schedule_id}/run", FireResultList, Retry.ONCE)
-def run_schedule(
-    schedule_id: str, *, overlap: str | None = None, fire: str | None = None, dry_run: bool = False
-) -> RequestParts:
-    """Run now, or with ``fire`` run a missed slot."""
-    return RequestParts(
-        schedule_id, body=without_none(overlap=overlap, fire=fire, dryRun=dry_run or None)
-    )
-
-
-@operation("POST /v1/host/moot/schedules/{schedule_id}/skip", SkipResult, Retry.ONCE)
-def skip_slot(
-    schedule_id: str, *, fire: str | None = None, undo: bool = False, dry_run: bool = False
-) -> RequestParts:
-    """Skip the next slot.
-
-    With ``fire``, dismiss a missed slot; with ``undo``, restore the slot that was skipped last.
-    """
-    return RequestParts(
-        schedule_id, body=without_none(fire=fire, undo=undo or None, dryRun=dry_run or None)
-    )
-
-
-@operation("POST /v1/host/moot/schedules/{schedule_id}/backfill", FireResultList, Retry.ONCE)
-def backfill_schedule(
-    schedule_id: str, since: str, to: str, *, overlap: str | None = None, dry_run: bool = False
-) -> RequestParts:
-    """Run past slots that had no run, both ends included."""
-    more = without_none(overlap=overlap, dryRun=dry_run or None)
-    return RequestParts(schedule_id, body={"from": since, "to": to, **more})
-
-
-@operation("GET /v1/host/moot/schedules/{schedule_id}/fires", FireList)
-def list_fires(
-    schedule_id: str, *, state: str | None = None, limit: int = 50, cursor: str | None = None
-) -> RequestParts:
-    """List the fires of a schedule, newest first."""
-    return RequestParts(schedule_id, query=without_none(state=state, limit=limit, cursor=cursor))
-
-
-@operation("GET /v1/host/moot/schedules/{schedule_id}/history", ScheduleChangeList)
-def list_schedule_changes(schedule_id: str) -> RequestParts:
-    """List the changes of a schedule, newest first."""
-    return RequestParts(schedule_id)
-
-
-class SchedulesResource(Resource):
+class SchedulesResource(Resource[S]):
     """All schedules."""
 
-    make = client_method(create_schedule)
-    check = client_method(check_schedule)
-    list = client_method(list_schedules)
-    get = client_method(get_schedule)
-    change = client_method(change_schedule)
-    remove = client_method(remove_schedule)
-    pause = client_method(pause_schedule)
-    resume = client_method(resume_schedule)
-    run = client_method(run_schedule)
-    skip = client_method(skip_slot)
-    backfill = client_method(backfill_schedule)
-    fires = client_method(list_fires)
-    history = client_method(list_schedule_changes)
-
-
-class AsyncSchedulesResource(AsyncResource):
-    """All schedules, for asyncio."""
-
-    make = async_client_method(create_schedule)
-    check = async_client_method(check_schedule)
-    list = async_client_method(list_schedules)
-    get = async_client_method(get_schedule)
-    change = async_client_method(change_schedule)
-    remove = async_client_method(remove_schedule)
-    pause = async_client_method(pause_schedule)
-    resume = async_client_method(resume_schedule)
-    run = async_client_method(run_schedule)
-    skip = async_client_method(skip_slot)
-    backfill = async_client_method(backfill_schedule)
-    fires = async_client_method(list_fires)
-    history = async_client_method(list_schedule_changes)
+    make = client_method(schedules.create_schedule)
+    check = client_method(schedules.check_schedule)
+    list = client_method(schedules.list_schedules)
+    get = client_method(schedules.get_schedule)
+    change = client_method(schedules.change_schedule)
+    remove = client_method(schedules.remove_schedule)
+    pause = client_method(schedules.pause_schedule)
+    resume = client_method(schedules.resume_schedule)
+    run = client_method(schedules.run_schedule)
+    skip = client_method(schedules.skip_slot)
+    backfill = client_method(schedules.backfill_schedule)
+    fires = client_method(schedules.list_fires)
+    history = client_method(schedules.list_schedule_changes)

@@ -1,25 +1,20 @@
-"""Threads and councils: handles of single threads, and the resource of all threads."""
+"""Threads and councils: the handle of one thread, and the list of all."""
 
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, Generic, Unpack
 
 from moot.client.errors import TimedOut
-from moot.client.http.methods import (
-    AsyncResource,
-    Resource,
-    async_client_method,
-    async_handle_method,
-    client_method,
-    handle_method,
-)
-from moot.client.http.senders import AsyncSender, Sender
-from moot.client.http.sse import Event, Spoken
+from moot.client.http.async_sender import AsyncSender
+from moot.client.http.frames import Event, Spoken
+from moot.client.http.methods import Resource, S, client_method, handle_method
+from moot.client.http.sender import Sender
 from moot.client.operations import runs, search, threads
 from moot.client.operations.threads import CouncilOptions
 from moot.client.runs import DEFAULT_WAIT_S, LONGEST_POLL_S, end_check_for
-from moot.wire.runs import AnswerResult
-from moot.wire.threads import Line, ThreadView
+from moot.wire.interrupts import AnswerResult
+from moot.wire.minutes import Line
+from moot.wire.threads import ThreadView
 
 
 class QuietWait:
@@ -35,38 +30,11 @@ class QuietWait:
         return max(1, min(LONGEST_POLL_S, int(left)))
 
 
-class ThreadHandle:
+class ThreadHandle(Generic[S]):
     """The last known view of a thread; ``refresh`` updates it."""
 
-    def __init__(self, view: ThreadView) -> None:
-        self.view = view
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.id} {'open' if self.open else 'closed'}>"
-
-    @property
-    def id(self) -> str:
-        return self.view.thread_id
-
-    @property
-    def run_id(self) -> str:
-        return self.view.run_id
-
-    @property
-    def open(self) -> bool:
-        return self.view.open
-
-    @property
-    def turns(self) -> int:
-        return self.view.turns
-
-
-class Thread(ThreadHandle):
-    """One conversation."""
-
-    def __init__(self, sender: Sender, view: ThreadView) -> None:
-        super().__init__(view)
-        self.sender = sender
+    def __init__(self, sender: S, view: ThreadView) -> None:
+        self.sender, self.view = sender, view
 
     control = handle_method(threads.control_thread)
     mute = handle_method(threads.mute_participants)
@@ -97,6 +65,29 @@ class Thread(ThreadHandle):
     catch_up = handle_method(search.create_catch_up)
     catch_ups = handle_method(search.list_catch_ups)
     get_catch_up = handle_method(search.get_catch_up)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {'open' if self.open else 'closed'}>"
+
+    @property
+    def id(self) -> str:
+        return self.view.thread_id
+
+    @property
+    def run_id(self) -> str:
+        return self.view.run_id
+
+    @property
+    def open(self) -> bool:
+        return self.view.open
+
+    @property
+    def turns(self) -> int:
+        return self.view.turns
+
+
+class Thread(ThreadHandle[Sender]):
+    """One conversation."""
 
     def refresh(self) -> "Thread":
         self.view = self.sender.send(threads.get_thread(self.id))
@@ -130,42 +121,8 @@ class Thread(ThreadHandle):
         )
 
 
-class AsyncThread(ThreadHandle):
+class AsyncThread(ThreadHandle[AsyncSender]):
     """One conversation, for asyncio."""
-
-    def __init__(self, sender: AsyncSender, view: ThreadView) -> None:
-        super().__init__(view)
-        self.sender = sender
-
-    control = async_handle_method(threads.control_thread)
-    mute = async_handle_method(threads.mute_participants)
-    unmute = async_handle_method(threads.unmute_participants)
-    pause = async_handle_method(threads.pause_thread)
-    resume = async_handle_method(threads.resume_thread)
-    prod = async_handle_method(threads.prod_participants)
-    invite = async_handle_method(threads.invite_participant)
-    uninvite = async_handle_method(threads.uninvite_participant)
-    close = async_handle_method(threads.close_thread)
-    events = async_handle_method(threads.list_thread_events)
-    rename = async_handle_method(threads.rename_thread)
-    link = async_handle_method(threads.link_thread)
-    side = async_handle_method(threads.begin_side_thread)
-    archive = async_handle_method(threads.archive_thread)
-    unarchive = async_handle_method(threads.unarchive_thread)
-    join = async_handle_method(threads.create_join_key)
-    take_seat = async_handle_method(threads.take_seat)
-    leave_seat = async_handle_method(threads.leave_seat)
-    next = async_handle_method(threads.next_request)
-    export = async_handle_method(threads.export_thread)
-    minutes = async_handle_method(threads.get_minutes)
-    begin_speech = async_handle_method(threads.begin_speech)
-    say_words = async_handle_method(threads.say_words)
-    stop_speech = async_handle_method(threads.stop_speech)
-    mark_read = async_handle_method(search.mark_thread_read)
-    reading = async_handle_method(search.get_read_status)
-    catch_up = async_handle_method(search.create_catch_up)
-    catch_ups = async_handle_method(search.list_catch_ups)
-    get_catch_up = async_handle_method(search.get_catch_up)
 
     async def refresh(self) -> "AsyncThread":
         self.view = await self.sender.send(threads.get_thread(self.id))
@@ -201,12 +158,16 @@ class AsyncThread(ThreadHandle):
         )
 
 
-class ThreadsResource(Resource):
-    """All threads. A council is a thread that was convened with a question."""
+class ThreadOperations(Resource[S]):
+    """The operations on all threads."""
 
     list = client_method(threads.list_threads)
     minutes = client_method(threads.get_minutes)
     export = client_method(threads.export_thread)
+
+
+class ThreadsResource(ThreadOperations[Sender]):
+    """All threads. A council is a thread that was convened with a question."""
 
     def get(self, thread_id: str) -> Thread:
         return Thread(self.sender, self.sender.send(threads.get_thread(thread_id)))
@@ -242,12 +203,8 @@ class ThreadsResource(Resource):
         return self.get(self.sender.send(threads.import_thread(bundle)).thread_id)
 
 
-class AsyncThreadsResource(AsyncResource):
+class AsyncThreadsResource(ThreadOperations[AsyncSender]):
     """All threads, for asyncio."""
-
-    list = async_client_method(threads.list_threads)
-    minutes = async_client_method(threads.get_minutes)
-    export = async_client_method(threads.export_thread)
 
     async def get(self, thread_id: str) -> AsyncThread:
         return AsyncThread(self.sender, await self.sender.send(threads.get_thread(thread_id)))

@@ -30,9 +30,13 @@ from moot.core.runs.nodes import Emit
 from moot.core.runs.start import StartRun
 from moot.core.state.run import Run
 from moot.core.state.status import Status
-from moot.core.supervisors import decide as orchestration
 from moot.core.supervisors import peer_answers, workers
-from moot.core.supervisors.decide import WorkerRefused
+from moot.core.supervisors.decide import (
+    WorkerRefused,
+    dispatch_decision,
+    finish_supervisor,
+    refuse_worker,
+)
 from moot.core.supervisors.peer_answers import PeerFound, PeerRefused, PeerStopped
 from moot.core.threads import seats, side_threads
 from moot.core.threads.decide import Control, decide_control
@@ -82,7 +86,7 @@ class TimePassed(Struct, frozen=True):
 
 
 class Dispatch(Struct, frozen=True):
-    """Hand work to the next child of a node, or end the node when there is none."""
+    """Hand work to the next child of a node, or end the node when no child is left."""
 
     node_id: str
     at: int
@@ -153,9 +157,7 @@ def _pass_time(run: Run, flow: Flow, command: TimePassed) -> list[NewEvent]:
 
 def _dispatch(run: Run, flow: Flow, command: Dispatch) -> list[NewEvent]:
     if flow.nodes[command.node_id].type.dispatches:
-        return orchestration.dispatch_decision(
-            run, flow, command.node_id, command.at, command.sealed
-        )
+        return dispatch_decision(run, flow, command.node_id, command.at, command.sealed)
     if run.nodes[command.node_id].held is not None:
         return attestation.settle_attestation(
             run, flow, command.node_id, command.at, command.sealed
@@ -195,9 +197,7 @@ def _compute(run: Run, flow: Flow, command: Compute) -> list[NewEvent]:
 
 def _finish(run: Run, flow: Flow, done: FinishNode) -> list[NewEvent]:
     if isinstance(done.outcome, Decided):
-        return orchestration.finish_supervisor(
-            run, flow, done.node_id, done.attempt, done.outcome, done.at
-        )
+        return finish_supervisor(run, flow, done.node_id, done.attempt, done.outcome, done.at)
     return nodes.finish_attempt(run, flow, done.node_id, done.attempt, done.outcome, done.at)
 
 
@@ -270,7 +270,7 @@ DECIDERS: dict[type, Callable[[Run, Flow, Any], list[NewEvent]]] = {
     TimePassed: _pass_time,
     ChildEnded: _child_ended,
     ChildWaits: _child_waits,
-    WorkerRefused: orchestration.refuse_worker,
+    WorkerRefused: refuse_worker,
     CancelRun: _cancel,
     PauseRun: _pause,
     ResumeRun: _resume,

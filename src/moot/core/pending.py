@@ -9,7 +9,7 @@ from moot.core.state.mutes import put_off_until
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
-from moot.core.supervisors.join import can_dispatch_more
+from moot.core.supervisors.worker_join import can_dispatch_more
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import NodeKind
 
@@ -61,40 +61,45 @@ def pending(run: Run, flow: Flow) -> PendingWork:
             if run.abroad
             else NO_WORK
         )
-    work = PendingWork(
-        [], [], [], [], run_deadline(run), abroad=remote_children.pending_remote_children(run)
-    )
+    work = PendingWork([], [], [], [], run_deadline(run))
+    if run.abroad:
+        work.abroad = remote_children.pending_remote_children(run)
     for node_id in run.active:
-        state, node = run.nodes[node_id], flow.nodes[node_id]
+        state = run.nodes[node_id]
         is_held_back = run.pause is not None and state.status is NodeStatus.RETRYING
         if state.due is not None and not is_held_back:
             _add_due_time(work, state.due)
-        if state.status is NodeStatus.SUSPENDED and node_id in run.conversations:
+        if state.status is NodeStatus.RUNNING:
+            _add_running_node(work, run, flow.nodes[node_id], state)
+        elif state.status is NodeStatus.SUSPENDED and node_id in run.conversations:
             _add_conversation(work, run, node_id)
-        if state.status is not NodeStatus.RUNNING:
-            continue
-        if node.type.kind in IMMEDIATE_KINDS:
-            work.instant.append(node_id)
-        elif node.type.kind is NodeKind.ACTIVITY:
-            work.activities.append((node_id, state.attempt))
-        elif node.type.kind is NodeKind.CHILD:
-            _add_children(work, run, node, state)
-        limit = attempt_deadline(node, state)
-        if limit is not None and node.type.kind not in IMMEDIATE_KINDS:
-            _add_due_time(work, limit)
     return work
+
+
+def _add_running_node(work: PendingWork, run: Run, node: FlowNode, state: NodeState) -> None:
+    kind = node.type.kind
+    if kind in IMMEDIATE_KINDS:
+        work.instant.append(node.id)
+        return
+    if kind is NodeKind.ACTIVITY:
+        work.activities.append((node.id, state.attempt))
+    elif kind is NodeKind.CHILD:
+        _add_children(work, run, node, state)
+    limit = attempt_deadline(node, state)
+    if limit is not None:
+        _add_due_time(work, limit)
 
 
 def _add_conversation(work: PendingWork, run: Run, node_id: str) -> None:
     conversation = run.conversations[node_id]
-    if conversation.open and not run.replayed:
-        work.sides += [(node_id, name) for name, link in conversation.links.items() if link.open]
     if not conversation.open or run.replayed:
         return
+    if conversation.links:
+        work.sides += [(node_id, name) for name, link in conversation.links.items() if link.open]
     if conversation.floor is not None:
         _add_speakers(work, node_id, conversation.floor)
-    for until in put_off_until(conversation).values():
-        _add_due_time(work, until)
+        for until in put_off_until(conversation).values():
+            _add_due_time(work, until)
     if next_speaker.next_step(conversation, run.updated_at) is not None:
         work.talks.append(node_id)
 

@@ -396,4 +396,5 @@ class Host:
         await self.activities.aclose()
         await self.speakers.aclose()
         await self.tasks.aclose()
+        await self.peers.aclose()
         await self.store.aclose()

@@ -8,7 +8,7 @@ from moot.agents.roster.members import MemberVersion
 from moot.core.conversations.participants import check_roster
 from moot.core.errors.triggers import MemberOffDuty, NotInPortfolio
 from moot.core.events import ENGINE_VERSION
-from moot.core.runs import handles
+from moot.core.runs import standing_agents
 from moot.core.runs.start import StartRun, check_inputs
 from moot.core.state.initiation import Initiation, RunMember, TriggerDelivery
 from moot.core.state.run import Run
@@ -165,7 +165,7 @@ def _responsible_member(order: RunOrder, flow: Flow, pinned: PinnedAgents) -> Ru
     """
     if order.roster_id is not None:
         return pinned.members[order.roster_id]
-    candidates = [name for name in handles.node_handles(flow) if name in pinned.members]
+    candidates = [name for name in standing_agents.node_handles(flow) if name in pinned.members]
     only = candidates[0] if len(candidates) == 1 else None
     if only is None or order.workflow_id not in pinned.portfolios.get(only, ()):
         return None

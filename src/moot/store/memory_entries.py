@@ -1,4 +1,4 @@
-"""Memory entries: the versions of each entry, and the promises of a store for them."""
+"""Memory entries: their versions, and what a store promises for them."""
 
 from typing import Protocol
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from moot.store.tallies import TallyStore
+from moot.store.counts import TallyStore
 
 
 class Record(Struct, frozen=True, kw_only=True):

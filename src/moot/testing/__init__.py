@@ -1,4 +1,4 @@
-"""Test workflows, agents and councils on a real host, offline, with a virtual clock.
+"""Test workflows, agents and councils offline on a real host with a virtual clock.
 
 ``Bench`` sets up the host; ``BenchRun`` and ``BenchThread`` are its runs and threads.
 """

@@ -12,7 +12,7 @@ from moot.agents.models.registry import PRESETS, ModelRegistry, ModelSettings
 from moot.api.access.auth import DEFAULT_TENANT
 from moot.api.workflows.folder import SUFFIXES, read_flow
 from moot.client import Client, Options
-from moot.client.http.sse import Event
+from moot.client.http.frames import Event
 from moot.config.models import DemoFailure, ModelEntry, ScriptLine
 from moot.config.project import ProjectConfig, read_project
 from moot.config.settings import PROJECT_FILE, Settings, read_secret

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.client.http.sse import Event
+from moot.client.http.frames import Event
 
 #: phase of a handoff -> the state it leads to
 STATES = {

@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from moot.client import Edit, Run, Thread
+from moot.client.http.frames import Event
 from moot.client.http.operation import without_none
-from moot.client.http.sse import Event
 from moot.testing import log_reading
 from moot.testing.log_reading import Handoff, Said
-from moot.wire.runs import Question, RunDiff, RunVerification
+from moot.wire.interrupts import Question
+from moot.wire.replay import RunDiff, RunVerification
 
 if TYPE_CHECKING:
     from moot.testing.bench import Bench
@@ -216,7 +219,8 @@ class BenchThread:
     @property
     def floor(self) -> Mapping[str, Any]:
         """The floor of the council; empty if the host does not lead it."""
-        return self._thread.refresh().view.floor or {}
+        floor: Mapping[str, Any] = msgspec.to_builtins(self._thread.refresh().view.floor) or {}
+        return floor
 
     @property
     def run(self) -> BenchRun:

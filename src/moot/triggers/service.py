@@ -19,7 +19,7 @@ from moot.triggers.inbound.queues import QueueService
 from moot.triggers.inbound.subscriptions import SubscriptionService
 from moot.triggers.polling import PollingLoop
 from moot.triggers.schedules.declarations import DeclaredSchedules
-from moot.triggers.schedules.records import SCHEDULE_SOURCE as SCHEDULE
+from moot.triggers.schedules.records import SCHEDULE_SOURCE
 from moot.triggers.schedules.scheduler import Scheduler
 from moot.triggers.schedules.service import ScheduleService
 from moot.triggers.schedules.snapshot import ScheduleReader
@@ -53,8 +53,8 @@ class Triggers:
         reader = ScheduleReader(store, clock, roster, host.flows)
         self.scheduler = Scheduler(host, store, clock, self.run_starter, reader)
         self.scheduler.look_at_retries = self.courier.look
-        self.courier.carriers[SCHEDULE] = Carrier(self.scheduler.again, keep_open, "in")
-        self.sources.add(SCHEDULE)
+        self.courier.carriers[SCHEDULE_SOURCE] = Carrier(self.scheduler.again, keep_open, "in")
+        self.sources.add(SCHEDULE_SOURCE)
         self.schedules = ScheduleService(store, clock, host.flows, roster, self.scheduler)
         self.declared = DeclaredSchedules(store, clock, host.flows, self.schedules)
         self.subscriptions = SubscriptionService(store, clock, host.flows, roster)

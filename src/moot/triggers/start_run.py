@@ -9,7 +9,7 @@ from moot.agents.roster.members import MemberVersion, RosterService
 from moot.clock import Clock
 from moot.core.errors import NotProvided
 from moot.core.errors.triggers import MemberGone
-from moot.core.runs import handles
+from moot.core.runs import standing_agents
 from moot.core.state.initiation import RunMember
 from moot.core.state.run import Run
 from moot.core.workflows.flow import Flow
@@ -78,7 +78,7 @@ class RunStarter:
         if order.roster_id is None:
             return None
         source = order.source or ""
-        if source != handles.BY_HAND and source not in self._sources:
+        if source != standing_agents.BY_HAND and source not in self._sources:
             raise NotProvided(
                 f"{source[:64]} fires no portfolio on this host.",
                 capability="agents.roster.portfolioTriggerSources",

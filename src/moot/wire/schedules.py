@@ -2,7 +2,7 @@
 
 from msgspec import field
 
-from moot.wire.runs import JsonObject, WireStruct
+from moot.wire.json import JsonObject, WireStruct
 
 
 class SchedulePreview(WireStruct, frozen=True):

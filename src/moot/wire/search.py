@@ -1,28 +1,58 @@
-"""Answers about search, read marks and catch-ups."""
+"""Search, read marks and catch-ups: requests about them and answers."""
 
-from msgspec import field
+from typing import Annotated
 
-from moot.wire.runs import JsonObject, RunFailure, WireStruct
+from msgspec import Meta, field
+
+from moot.wire.json import JsonObject, WireStruct
+from moot.wire.request import Name, RequestStruct
+
+Index = Annotated[int, Meta(ge=0, le=2**53)]
+
+# -- requests ------------------------------------------------------------------------------------
+
+
+class MarkRead(RequestStruct, frozen=True):
+    """``upTo`` is the sequence of the last event that was read, ``turn`` the index of the last
+    turn.
+
+    Without both, everything counts as read.
+    """
+
+    up_to: Index | None = None
+    turn: Index | None = None
+
+
+class RequestCatchUp(RequestStruct, frozen=True):
+    """The turns to sum up, by index: by default from the first unread one to the newest."""
+
+    first: Index | None = field(default=None, name="from")
+    to: Index | None = None
+    #: An agent of this host. The default is the thread's moderator or another agent in it.
+    author: Name | None = None
+
+
+# -- answers -------------------------------------------------------------------------------------
 
 
 class SearchSnippet(WireStruct, frozen=True):
     """A part of a text from ``start`` on; ``matches`` are positions in this part."""
 
     text: str
-    start: int = 0
-    matches: list[tuple[int, int]] = []
+    start: int
+    matches: list[tuple[int, int]]
 
 
-class SearchResult(WireStruct, frozen=True):
+class SearchResult(WireStruct, frozen=True, omit_defaults=True):
     """A text that matches a search: a title, a turn, a decision or a run."""
 
     kind: str
     run_id: str
     sequence: int
+    event_id: str
+    at: str
+    title: str
     snippet: SearchSnippet
-    at: str = ""
-    title: str = ""
-    event_id: str = ""
     thread_id: str | None = None
     sender: str | None = field(default=None, name="from")
     to: str | None = None
@@ -31,7 +61,7 @@ class SearchResult(WireStruct, frozen=True):
     imported: bool = False
 
 
-class SearchResultList(WireStruct, frozen=True):
+class SearchResultList(WireStruct, frozen=True, omit_defaults=True):
     """One page of search results."""
 
     results: list[SearchResult]
@@ -48,29 +78,43 @@ class ReadStatus(WireStruct, frozen=True):
     unread: int
 
 
-class CatchUpView(WireStruct, frozen=True):
+class CatchUpTurn(WireStruct, frozen=True):
+    """The summary, in the form of a turn."""
+
+    role: str
+    sender: str = field(name="from")
+    to: str
+    content: str
+    agent: JsonObject
+    meta: JsonObject
+
+
+class CatchUpView(WireStruct, frozen=True, omit_defaults=True):
     """A summary of a part of a thread for one reader; ``turn`` is set when it is written."""
 
     catch_up_id: str
     thread_id: str
-    author: str
-    status: str
     first: int = field(name="from")
     to: int
-    hidden: int = 0
-    reader: str = ""
-    private: bool = True
-    asked_at: str = ""
-    turn: JsonObject | None = None
+    #: turns that did not fit
+    hidden: int
+    author: str
+    reader: str
+    private: bool
+    status: str
+    asked_at: str
+    turn: CatchUpTurn | None = None
     usage: JsonObject | None = None
-    error: RunFailure | None = None
+    error: JsonObject | None = None
+    #: of a new catch-up
+    url: str | None = None
 
     @property
     def text(self) -> str | None:
-        return None if self.turn is None else str(self.turn["content"])
+        return None if self.turn is None else self.turn.content
 
 
-class CatchUpList(WireStruct, frozen=True):
+class CatchUpList(WireStruct, frozen=True, omit_defaults=True):
     """One page of catch-ups."""
 
     catch_ups: list[CatchUpView]

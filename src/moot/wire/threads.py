@@ -1,130 +1,317 @@
-"""Answers about threads."""
+"""Threads: requests about them and answers."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
-from msgspec import field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from moot.wire.agent_bridge import BridgeEvent
-from moot.wire.runs import JsonObject, WireStruct
+from moot.core.state.council_policy import Policy
+from moot.wire.agent_bridge import BridgeEvent, InvitedMembers
+from moot.wire.councils import CouncilDecisionView, CouncilFloor
+from moot.wire.json import JsonObject, WireStruct
+from moot.wire.request import InvitedParticipant, Name, RequestStruct, Text, Title
+
+JOIN_SECONDS = 7 * 24 * 3600
+#: A random word that identifies the program.
+SeatToken = Annotated[str, Meta(min_length=8, max_length=64, pattern=r"^[A-Za-z0-9._~-]+$(?!\n)")]
+
+# -- requests ------------------------------------------------------------------------------------
 
 
-class ConvenedCouncil(WireStruct, frozen=True):
-    """A new council."""
+class BeginThread(RequestStruct, frozen=True):
+    """A new thread. Invited participants may take part from the beginning."""
 
-    run_id: str
+    title: Title
+    opening: Text | None = None
+    participants: list[InvitedParticipant] = []
+    policy: Policy | UnsetType = UNSET
+
+
+class RenameThread(RequestStruct, frozen=True):
+    """The new title of a thread."""
+
+    title: Title
+
+
+class LinkThread(RequestStruct, frozen=True):
+    """An existing thread by its id, or the title of a new one."""
+
+    thread: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
+    title: Title | None = None
+    opening: Text | None = None
+    participants: list[InvitedParticipant] = []
+
+
+class ReopenThread(RequestStruct, frozen=True):
+    """A note for the list of forks."""
+
+    note: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
+
+
+class CloseThread(RequestStruct, frozen=True):
+    """The end of a thread: its decision or outcome, and a last turn."""
+
+    decision: str | JsonObject | None = None
+    outcome: Any = None
+    turn: JsonObject | None = None
+    #: Members vote on the decision before the thread closes.
+    vote: bool = False
+
+
+class ControlThread(RequestStruct, frozen=True):
+    """A control, such as ``{"mute": ["ada"]}``. ``from`` names its giver."""
+
+    content: JsonObject
+    sender: Name | UnsetType = field(default=UNSET, name="from")
+
+
+class JoinThread(RequestStruct, frozen=True):
+    """The participant that gets a key, and how long the key is valid."""
+
+    speaks_as: Name | UnsetType = field(default=UNSET, name="as")
+    #: The same as ``as``.
+    name: Name | UnsetType = UNSET
+    #: The participant's profile, when this call invites it.
+    profile: JsonObject = {}
+    expires_in_seconds: Annotated[int, Meta(ge=1, le=31_536_000)] = JOIN_SECONDS
+    #: The seat that the key belongs to. A program that lost it gets no key.
+    seat: SeatToken | UnsetType = UNSET
+
+
+class ClaimSeat(RequestStruct, frozen=True):
+    """The name that a program claims, and its random word."""
+
+    speaks_as: Name = field(name="as")
+    seat: SeatToken
+    #: Take the seat from the program that has it.
+    replace: bool = False
+
+
+class BeginSpeech(RequestStruct, frozen=True):
+    """The coming speaker; by default the person behind the key."""
+
+    speaker_id: Name | None = None
+    to: Name | None = None
+
+
+class SpeechDelta(RequestStruct, frozen=True):
+    """The next words of a speech."""
+
+    delta: Annotated[str, Meta(min_length=1, max_length=65_536)]
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+class ThreadState(Struct, frozen=True):
+    """The controls of a thread that have an effect now."""
+
+    paused: bool
+    muted: list[str]
+    #: muted participant -> the end of the mute, when it has one
+    muted_until: dict[str, str] = field(name="mutedUntil")
+    prodded: list[str]
+    done: list[str]
+    ttl_until: str | None
+    discussion: bool
+    allow_agent_mentions: bool
+    invited_auto: bool
+    participants: InvitedMembers
+
+
+class ThreadParticipant(WireStruct, frozen=True):
+    """A member of a closed roster."""
+
+    agent_id: str
+
+
+class ThreadTaskView(WireStruct, frozen=True):
+    """A task without a result."""
+
+    id: str
+    to: str
+    sender: str = field(name="from")
+    turn: int
+    since: str
+
+
+class AskedPerson(WireStruct, frozen=True):
+    """A person whose answer the thread waits for, and the turn that asks."""
+
+    person: str
+    turn: int
+
+
+class ThreadFork(WireStruct, frozen=True):
+    """A thread that continues another one."""
+
     thread_id: str
-    url: str = ""
+    note: str | None
 
 
-class ThreadView(WireStruct, frozen=True):
+class ThreadLinkView(WireStruct, frozen=True, omit_defaults=True):
+    """A side thread, and the threads that continue it."""
+
+    thread_id: str
+    title: str
+    open: bool
+    goes_on_in: list[ThreadFork] = []
+
+
+class LinkSource(WireStruct, frozen=True):
+    """A thread that links to this one."""
+
+    thread_id: str
+    title: str
+
+
+class ImportMark(WireStruct, frozen=True):
+    """When and by which key a thread was imported."""
+
+    at: str
+    by: str
+
+
+class ThreadView(WireStruct, frozen=True, omit_defaults=True):
     """A conversation in its current state. ``floor`` is set if the host leads it."""
 
     thread_id: str
     run_id: str
     node_id: str
+    title: str
     open: bool
-    title: str | None = None
     #: index of the newest turn, and the number of turns
-    turns: int = 0
-    turn_count: int = 0
-    last_sequence: int = -1
-    created_at: str = ""
-    #: the creator of the thread, and the caller
-    created_by: str = ""
-    you: str = ""
-    updated_at: str = ""
-    participants: list[JsonObject] = []
-    state: JsonObject = {}
-    floor: JsonObject | None = None
+    turns: int
+    turn_count: int
+    last_sequence: int
+    created_at: str
+    #: the creator of the thread
+    created_by: str
+    updated_at: str
+    state: ThreadState
+    #: the caller
+    you: str | None = None
+    #: the closed roster
+    participants: Sequence[ThreadParticipant] = ()
+    floor: CouncilFloor | None = None
     #: the decision that closed the thread
-    decision: JsonObject | None = None
-    #: the thread it was forked from, and the threads that continue it
+    decision: CouncilDecisionView | None = None
+    tasks: list[ThreadTaskView] = []
+    asked: list[AskedPerson] = []
+    #: side threads, the threads that link here, and the thread that this one is a side thread of
+    links: list[ThreadLinkView] = []
+    linked_from: list[LinkSource] = []
+    side_of: str | None = None
+    #: the thread it was forked from or that it reopens, and the threads that continue it
     forked_from: str | None = None
-    fork_note: str | None = None
-    goes_on_in: list[JsonObject] = []
+    fork_note: str | UnsetType | None = UNSET
+    reopened_from: str | None = None
+    goes_on_in: list[ThreadFork] = []
     #: the limit that stopped the agents of a thread without a policy
     stopped: str | None = None
-    #: when and by whom the thread was imported
-    imported: JsonObject | None = None
+    imported: ImportMark | None = None
+    #: after archiving or unarchiving
+    archived: bool | None = None
+    #: after a control: the parts of it that have no effect
+    warnings: list[str] = []
+    #: of a new thread
+    url: str | None = None
 
     @property
     def quiet(self) -> bool:
         """True if no agent will speak before a person does."""
         if not self.open or self.floor is None:
             return True
-        over = self.floor.get("phase") == "over" or bool(self.floor.get("stopped"))
-        return over and not self.floor.get("speaking")
+        over = self.floor.phase == "over" or bool(self.floor.stopped)
+        return over and not self.floor.speaking
 
 
-class ThreadSummary(WireStruct, frozen=True):
+class LastTurn(WireStruct, frozen=True):
+    """The beginning of a thread's newest turn."""
+
+    speaker: str = field(name="from")
+    content: str
+
+
+class ThreadSummary(WireStruct, frozen=True, omit_defaults=True):
     """A thread in a list."""
 
     thread_id: str
-    title: str = ""
-    open: bool = True
-    archived: bool = False
-    turns: int = 0
-    last_sequence: int = -1
-    created_at: str = ""
-    updated_at: str = ""
-    forked_from: str | None = None
-    fork_note: str | None = None
+    run_id: str
+    title: str
+    open: bool
+    archived: bool
+    turns: int
+    last_sequence: int
+    created_at: str
+    updated_at: str
     #: unread turns of others
-    unread: int = 0
+    unread: int
+    forked_from: str | None = None
+    fork_note: str | UnsetType | None = UNSET
     #: set on request only
     paused: bool | None = None
     turn_count: int | None = None
-    created_by: str = ""
-    participants: list[str] = []
-    last: JsonObject | None = None
+    created_by: str | None = None
+    participants: Sequence[str] = ()
+    last: LastTurn | None = None
     decision: str | None = None
+    #: false when the vote did not carry the decision
+    adopted: bool | None = None
     #: the thread was imported from another host
     imported: bool = False
 
 
-class ThreadList(WireStruct, frozen=True):
+class ThreadList(WireStruct, frozen=True, omit_defaults=True):
     """One page of threads."""
 
-    threads: list[ThreadSummary] = []
+    threads: list[ThreadSummary]
     #: the caller
-    you: str = ""
+    you: str
     next_cursor: str | None = None
+
+
+class ThreadEvent(BridgeEvent, frozen=True):
+    """An event of a thread, with a sentence about a control and the control that undoes it."""
+
+    says: str | None = None
+    undo: JsonObject | None = None
 
 
 class ThreadEventList(WireStruct, frozen=True):
     """Events of a thread."""
 
-    events: list[JsonObject] = []
-    count: int = 0
-    more: bool = False
+    events: list[ThreadEvent]
+    count: int
+    more: bool
 
 
 class LinkedThread(WireStruct, frozen=True):
     """A thread that another thread links to."""
 
     thread_id: str
-    title: str = ""
-    linked_from: str = ""
-    url: str = ""
+    title: str
+    linked_from: str
+    url: str
 
 
-class JoinToken(WireStruct, frozen=True):
-    """A key for one participant in one thread."""
+class JoinToken(WireStruct, frozen=True, omit_defaults=True):
+    """A key for one participant in one thread. A repeated answer has no token."""
 
     key_id: str
     thread_id: str
-    token: str
     speaks_as: str = field(name="as")
-    expires_at: str = ""
+    expires_at: str
+    token: str | None = None
 
 
 class SeatView(WireStruct, frozen=True):
     """The claim of one program to a participant's name."""
 
     thread_id: str
-    seat: str
     speaks_as: str = field(name="as")
-    since: str = ""
+    seat: str
+    since: str
 
 
 class DueRequest(WireStruct, frozen=True):
@@ -133,51 +320,20 @@ class DueRequest(WireStruct, frozen=True):
     thread_id: str
     speaks_as: str = field(name="as")
     seq: int
-    reason: str = ""
-    task: bool = False
-    event: BridgeEvent | None = None
+    reason: str
+    task: bool
+    event: BridgeEvent | None
 
 
-class StartedSpeech(WireStruct, frozen=True):
+class StartedSpeech(WireStruct, frozen=True, omit_defaults=True):
     """A speech that has begun."""
 
     speech_id: str
     thread_id: str
-    role: str = ""
-    speaker: str | None = field(default=None, name="from")
+    role: str
+    speaker: str = field(name="from")
+    speaker_id: str | None = None
     to: str | None = None
-
-
-class Line(WireStruct, frozen=True):
-    """A turn of a transcript, or with ``note`` an action between turns."""
-
-    at: str
-    by: str
-    index: int | None = None
-    role: str | None = None
-    to: str | None = None
-    content: Any = None
-    model: str | None = None
-    kind: str | None = None
-    via: str | None = None
-    spoken_by: str | None = None
-    edited_by: str | None = None
-    note: str | None = None
-
-
-class MinutesView(WireStruct, frozen=True):
-    """The minutes of a conversation as data."""
-
-    thread_id: str
-    run_id: str
-    title: str = ""
-    question: Any = None
-    opened_at: str = ""
-    closed_at: str | None = None
-    participants: list[JsonObject] = []
-    decision: JsonObject | None = None
-    outcome: Any = None
-    transcript: list[Line] = []
 
 
 class ImportedThread(WireStruct, frozen=True):
@@ -186,4 +342,4 @@ class ImportedThread(WireStruct, frozen=True):
     run_id: str
     thread_id: str
     status: str
-    url: str = ""
+    url: str

@@ -7,8 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from moot.agents.invocation.context import Assignment, InvocationUsage
-from moot.agents.models.protocol import ModelAnswer, ModelMessage, ModelRequest
-from moot.agents.models.protocol import TokenUsage as Tokens
+from moot.agents.models.protocol import ModelAnswer, ModelMessage, ModelRequest, TokenUsage
 from moot.agents.models.registry import ChosenModel
 from moot.agents.prompts.fencing import content_text
 from moot.core.errors.models import BudgetUsedUp
@@ -17,7 +16,7 @@ from moot.core.errors.models import BudgetUsedUp
 CHARACTERS_PER_TOKEN = 4
 
 
-def estimate_tokens(request: ModelRequest, answer: ModelAnswer) -> Tokens:
+def estimate_tokens(request: ModelRequest, answer: ModelAnswer) -> TokenUsage:
     """Estimate tokens from the length of the texts, so that limits hold when a provider does not
     count."""
     input_length = sum(map(_length, request.messages)) + sum(
@@ -26,7 +25,7 @@ def estimate_tokens(request: ModelRequest, answer: ModelAnswer) -> Tokens:
     texts = [answer.text, answer.reasoning, answer.refusal or ""]
     texts += [part for call in answer.tool_calls for part in (call.name, call.arguments)]
     output_length = sum(map(len, texts))
-    return Tokens(
+    return TokenUsage(
         input_tokens=-(-input_length // CHARACTERS_PER_TOKEN),
         output_tokens=-(-output_length // CHARACTERS_PER_TOKEN),
         estimated=True,
@@ -82,11 +81,11 @@ class Spending:
         )
         return {**recorded, **self._priced(usage)}
 
-    def cancelled_record(self, usage: Tokens) -> dict[str, Any]:
+    def cancelled_record(self, usage: TokenUsage) -> dict[str, Any]:
         """Return the record of a cancelled call."""
         return {"usage": msgspec.to_builtins(usage), "estimated": True, **self._priced(usage)}
 
-    def _priced(self, usage: Tokens | None) -> dict[str, Any]:
+    def _priced(self, usage: TokenUsage | None) -> dict[str, Any]:
         cost = self._model.cost(usage)
         if cost is None:
             return {}

@@ -4,20 +4,20 @@ The key decides who speaks. The host believes a local program that sends no key.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from moot.api.access import trust_local
 from moot.api.access.auth import speaker_from_request
 from moot.api.access.trust_local import is_local
-from moot.api.agent_bridge.thread_log import ThreadLog, event_translator
+from moot.api.agent_bridge.thread_log import ThreadLog, event_fields, event_translator
 from moot.api.http.error_codes import bridge_conflict
 from moot.api.http.request import Reply, Request
 from moot.api.threads.controls import control_command, control_digest, end_uninvited_streams
-from moot.api.threads.inputs import LONGEST_TEXT, agent_profiles
+from moot.api.threads.inputs import agent_profiles
 from moot.api.threads.lookup import find_thread_to_write
 from moot.core.commands import Command
 from moot.core.conversations import addressing, joining, turns
@@ -37,7 +37,6 @@ from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.text.names import full_name, is_person
 from moot.core.threads import control_checks, presence
-from moot.core.threads.agent_bridge import BridgeEvent
 from moot.core.threads.decide import (
     ALL_CONTROLS,
     HUMAN_CONTROLS,
@@ -45,35 +44,14 @@ from moot.core.threads.decide import (
     target_warnings,
 )
 from moot.engine.streams.hub import Published
+from moot.wire.agent_bridge import BridgeEvent, BridgePostResult, PostBridgeEvent
+from moot.wire.request import LONGEST_TEXT
 
 #: One command causes fewer events than this.
 MOST_AT_ONCE = 1000
 #: Types of events that answer a turn and a control.
 TURN_TYPES = ("message", "task", "result")
 CONTROL_TYPES = ("control", "thread.renamed", "thread.linked", "presence")
-
-Name = Annotated[str, Meta(min_length=1, max_length=256)]
-
-
-class PostEventBody(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
-):
-    """One event as a program sends it.
-
-    ``id`` is the sender's own id: when it sends the event again, it gets the first answer. The
-    answer has the host's id and time, whatever the program sent.
-    """
-
-    type: Literal["message", "control", "presence", "task", "result", "thread.renamed"] = "message"
-    from_: Name | UnsetType = UNSET
-    to: Name | None = None
-    content: Any = UNSET
-    meta: dict[str, Any] | None = None
-    id: Name | UnsetType = UNSET
-    ts: Any = UNSET
-    thread: str | UnsetType = UNSET
-    seq: Any = UNSET
-    turn: Any = UNSET
 
 
 def speaker_and_name(request: Request, name: str | UnsetType) -> tuple[Speaker, str]:
@@ -108,10 +86,10 @@ async def with_bridge_conflicts(request: Request, call: Callable[[], Awaitable[R
 
 
 async def _handle_post(request: Request, run: Run, conversation: Conversation) -> Reply:
-    body = await trust_local.read_lenient_body(request, PostEventBody)
+    body = await trust_local.read_lenient_body(request, PostBridgeEvent)
     if body.thread is not UNSET and body.thread not in (thread_id(run, conversation), run.run_id):
         raise BadRequest("The event names another thread.", field="thread")
-    who, name = speaker_and_name(request, body.from_)
+    who, name = speaker_and_name(request, body.sender)
     if body.id is UNSET:
         return await _post_new(request, run, conversation, body, who, name)
     async with request.services.request_locks.lock((run.tenant, f"POSTED {run.run_id}", body.id)):
@@ -125,7 +103,7 @@ async def _post_new(
     request: Request,
     run: Run,
     conversation: Conversation,
-    body: PostEventBody,
+    body: PostBridgeEvent,
     who: Speaker,
     name: str,
 ) -> Reply:
@@ -144,10 +122,11 @@ async def _post_new(
     )
     # before the turn changes the roster
     wrong = addressing.recipient_warning(conversation, body.to, body.content)
-    return _add_warning(await _send_and_reply(request, run, conversation, command), wrong)
+    event = await _send_command(request, run, conversation, command)
+    return Reply(BridgePostResult(received=True, event=event, warning=wrong))
 
 
-def _turn_from_post(run: Run, body: PostEventBody, name: str) -> dict[str, Any]:
+def _turn_from_post(run: Run, body: PostBridgeEvent, name: str) -> dict[str, Any]:
     content = body.content
     if content is UNSET:
         raise BadRequest(f"A {body.type} has content.", field="content")
@@ -171,7 +150,7 @@ def _turn_from_post(run: Run, body: PostEventBody, name: str) -> dict[str, Any]:
     return turn
 
 
-def _meta_from_post(run: Run, body: PostEventBody) -> dict[str, Any]:
+def _meta_from_post(run: Run, body: PostBridgeEvent) -> dict[str, Any]:
     """Return the meta of the turn.
 
     A reply to an event of this thread is stored by sequence, because forks keep sequences.
@@ -202,7 +181,7 @@ async def _answer_repeat(
     request: Request,
     run: Run,
     conversation: Conversation,
-    body: PostEventBody,
+    body: PostBridgeEvent,
     name: str,
     sequence: int,
 ) -> Reply:
@@ -221,17 +200,18 @@ async def _answer_repeat(
         same = payload.get("digest") == control_digest(name, _control_content(body))
     if not same or not page.events:
         raise MessageIdConflict("This id belongs to another event.", messageId=body.id)
-    reply = Reply(b'{"received":true,"event":%b}' % page.events[0])
+    event = BridgeEvent(**event_fields(msgspec.json.decode(page.events[0])))
+    warning = _repeat_warning(conversation, body, name)
+    return Reply(BridgePostResult(received=True, event=event, warning=warning))
+
+
+def _repeat_warning(conversation: Conversation, body: PostBridgeEvent, name: str) -> str | None:
     if body.type in TURN_TYPES:
-        return _add_warning(
-            reply, addressing.recipient_warning(conversation, body.to, body.content)
-        )
+        return addressing.recipient_warning(conversation, body.to, body.content)
     if body.type != "control":
-        return reply
+        return None
     refused = frozenset() if is_person(name) else HUMAN_CONTROLS
-    return _add_warning(
-        reply, control_checks.control_warning(_control_content(body), ALL_CONTROLS, refused)
-    )
+    return control_checks.control_warning(_control_content(body), ALL_CONTROLS, refused)
 
 
 def _is_same_turn(
@@ -257,7 +237,7 @@ def _is_same_address(
     return recorded["to"] in (full_name(turn["to"]), *could)
 
 
-def _control_content(body: PostEventBody) -> Any:
+def _control_content(body: PostBridgeEvent) -> Any:
     """Return the content of a control as an object."""
     if body.type == "thread.renamed":
         return {"rename": None if body.content is UNSET else body.content}
@@ -266,7 +246,7 @@ def _control_content(body: PostEventBody) -> Any:
     return {} if body.content is UNSET else parse_control(body.content)
 
 
-def _presence_state(body: PostEventBody) -> presence.PresenceState:
+def _presence_state(body: PostBridgeEvent) -> presence.PresenceState:
     """Return the state that a recorded presence event starts or ends.
 
     Raise BadRequest when there is none.
@@ -285,7 +265,7 @@ async def _send_control(
     request: Request,
     run: Run,
     conversation: Conversation,
-    body: PostEventBody,
+    body: PostBridgeEvent,
     who: Speaker,
     name: str,
 ) -> Reply:
@@ -298,26 +278,19 @@ async def _send_control(
     head = await request.services.host.runs.head(run.tenant, run.run_id)
     wrong = ignored_control_reasons(head.run, head.flow, command)
     vain = target_warnings(head.run.conversations[conversation.node_id], content, command.at)
-    reply = await _send_and_reply(request, run, conversation, command)
+    event = await _send_command(request, run, conversation, command)
     await end_uninvited_streams(request, run, conversation, content)
     if body.type == "presence":
         place = (run.run_id, conversation.conversation_id)
         request.services.host.presence.set(place, name, _presence_state(body))
-    return _add_warning(
-        reply, " ".join([*filter(None, [control_checks.problems_text(wrong)]), *vain]) or None
-    )
+    warning = " ".join([*filter(None, [control_checks.problems_text(wrong)]), *vain]) or None
+    return Reply(BridgePostResult(received=True, event=event, warning=warning))
 
 
-def _add_warning(reply: Reply, wrong: str | None) -> Reply:
-    if wrong is None:
-        return reply
-    return Reply({**msgspec.json.decode(reply.body), "warning": wrong}, reply.status)
-
-
-async def _send_and_reply(
+async def _send_command(
     request: Request, run: Run, conversation: Conversation, command: Command
-) -> Reply:
-    """Send the command and answer with the event as the log has it."""
+) -> BridgeEvent | None:
+    """Send the command and return its event as the log has it."""
     host = request.services.host
     types = TURN_TYPES if isinstance(command, GateAnswer) else CONTROL_TYPES
     end, caused = 0, list[Published]()
@@ -331,8 +304,8 @@ async def _send_and_reply(
         request, run, conversation, end, types
     )
     if types is TURN_TYPES and event is not None:
-        host.presence.spoke((run.run_id, conversation.conversation_id), full_name(event["from"]))
-    return Reply({"received": True, "event": event})
+        host.presence.spoke((run.run_id, conversation.conversation_id), full_name(event.sender))
+    return event
 
 
 def _first_event(
@@ -343,7 +316,7 @@ def _first_event(
     for event in events:
         for translated in translator.tell(decode(event.body)):
             if translated["type"] in types:
-                return translated
+                return BridgeEvent(**event_fields(translated))
     return None
 
 
@@ -358,4 +331,4 @@ async def _newest_event(
     page = await ThreadLog(request.services.store, run, conversation).after(end - MOST_AT_ONCE)
     events = map(msgspec.json.decode, page.events)
     matching = [each for each in events if each["seq"] < end and each["type"] in types]
-    return matching[-1] if matching else None
+    return BridgeEvent(**event_fields(matching[-1])) if matching else None

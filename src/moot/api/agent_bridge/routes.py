@@ -4,10 +4,10 @@ The key decides who speaks, the host writes ids and times, and every type is che
 ``--trust-local`` the host believes local programs without a key.
 """
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET
 
 from moot import __version__
 from moot.api.access import trust_local
@@ -18,38 +18,32 @@ from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog, ThreadLogPa
 from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream
 from moot.api.runs.events import parse_cursor
 from moot.api.threads import routes
-from moot.api.threads.inputs import Text, check_title, thread_inputs
+from moot.api.threads.inputs import check_title, thread_inputs
 from moot.api.threads.lookup import find_thread
 from moot.api.threads.view import bridge_state
 from moot.core.conversations import joining
 from moot.core.errors import BadRequest, NotYourName
 from moot.core.events import iso
 from moot.core.state.conversation import THREAD, thread_id
-from moot.core.state.council_policy import Policy
 from moot.core.state.run import Run
 from moot.core.text.names import is_person
 from moot.engine.start import RunOrder, start_run
 from moot.store.protocol import RunFilter
+from moot.wire.agent_bridge import (
+    BridgeEventList,
+    BridgePing,
+    BridgePostResult,
+    BridgeThread,
+    BridgeThreadList,
+    BridgeThreadState,
+    CreateBridgeThread,
+    CreatedBridgeThread,
+    PostBridgeEvent,
+)
 
 #: A list holds the newest threads.
 MOST_THREADS = 1000
 UNTITLED = "Untitled"
-
-Name = Annotated[str, Meta(min_length=1, max_length=256)]
-Title = Annotated[str, Meta(max_length=256)]
-
-
-class NewThread(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
-):
-    name: Title | UnsetType = UNSET
-    from_: Name | UnsetType = UNSET
-    #: The same as ``name``. This and the following fields are the host's own.
-    title: Title | UnsetType = UNSET
-    opening: Text | None = None
-    participants: list[Name | dict[str, Any]] = []
-    policy: Policy | UnsetType = UNSET
-
 
 # -- threads -----------------------------------------------------------------------------------
 
@@ -60,20 +54,20 @@ async def list_bridge_threads(request: Request) -> Reply:
         request.caller.tenant, where, None, MOST_THREADS
     )
     threads = [
-        {
-            "id": row.run_id,
-            "name": row.title or UNTITLED,
-            "created_at": iso(row.created_at * 1000),
-            "updated_at": iso(row.updated_at * 1000),
-        }
+        BridgeThread(
+            id=row.run_id,
+            name=row.title or UNTITLED,
+            created_at=iso(row.created_at * 1000),
+            updated_at=iso(row.updated_at * 1000),
+        )
         for row in rows
     ]
-    return Reply({"threads": threads}, 200, {"Cache-Control": "no-store"})
+    return Reply(BridgeThreadList(threads), 200, {"Cache-Control": "no-store"})
 
 
 async def create_bridge_thread(request: Request) -> Reply:
-    body = await trust_local.read_lenient_body(request, NewThread)
-    name = "user" if is_local(request.caller) and body.from_ is UNSET else body.from_
+    body = await trust_local.read_lenient_body(request, CreateBridgeThread)
+    name = "user" if is_local(request.caller) and body.sender is UNSET else body.sender
     who, founder = posts.speaker_and_name(request, name)
     if not who.admin and founder != who.person and founder not in who.names:
         raise NotYourName(founder, list(who.names))
@@ -90,13 +84,15 @@ async def create_bridge_thread(request: Request) -> Reply:
 
     def created_reply(run: Run) -> Reply:
         url = f"/threads/{run.run_id}"
-        return Reply({"id": run.run_id, "name": title}, 200, {"Location": url})
+        return Reply(CreatedBridgeThread(id=run.run_id, name=title), 200, {"Location": url})
 
     await start_run(request.services.host, order, receipt=request.record_reply(created_reply))
     return request.reply
 
 
-async def _bridge_inputs(request: Request, body: NewThread, founder: str) -> dict[str, Any]:
+async def _bridge_inputs(
+    request: Request, body: CreateBridgeThread, founder: str
+) -> dict[str, Any]:
     if body.name is not UNSET and body.title is not UNSET:
         raise BadRequest("name and title are the same; give one.", field="title")
     field, title_text = ("name", body.name) if body.title is UNSET else ("title", body.title)
@@ -112,11 +108,9 @@ async def _bridge_inputs(request: Request, body: NewThread, founder: str) -> dic
 
 async def read_bridge_state(request: Request) -> Reply:
     run, conversation = await find_thread(request)
-    body = {
-        "thread": thread_id(run, conversation),
-        "state": bridge_state(run, conversation, request.services.clock.millis()),
-    }
-    return Reply(body, 200, {"Cache-Control": "no-store"})
+    state = bridge_state(run, conversation, request.services.clock.millis())
+    answer = BridgeThreadState(thread=thread_id(run, conversation), state=state)
+    return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
 # -- reading -----------------------------------------------------------------------------------
@@ -162,8 +156,8 @@ async def stream_bridge_events(request: Request) -> Reply | Stream:
 
 async def ping(request: Request) -> Reply:
     now = iso(request.services.clock.micros())
-    body = {"status": "ok", "server": "moot", "version": __version__, "timestamp": now}
-    return Reply(body, 200, {"Cache-Control": "no-store"})
+    answer = BridgePing(status="ok", server="moot", version=__version__, timestamp=now)
+    return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
 SINCE = ({"type": "string", "format": "date-time"}, "the ts of the newest event already seen")
@@ -172,11 +166,16 @@ BRIDGE_ENDPOINTS = (
     Endpoint(
         method="GET", path="/threads", call=list_bridge_threads, scope="runs:read", local=True,
         summary="List the threads, newest first",
+        tag="Agent Bridge", operation_id="listBridgeThreads", answer=BridgeThreadList,
+        description="Lists the newest threads with their names, without archived ones.",
     ),
     Endpoint(
         method="POST", path="/threads", call=create_bridge_thread, scope="runs:create",
-        body=NewThread,
+        body=CreateBridgeThread,
         local=True, summary="Begin a thread",
+        tag="Agent Bridge", operation_id="createBridgeThread", answer=CreatedBridgeThread,
+        description="Begins a thread. `name` is its title; `from` names its founder, who must "
+        "belong to the key.",
     ),
     Endpoint(
         method="GET", path="/threads/{thread_id}/events", call=read_bridge_events,
@@ -187,24 +186,38 @@ BRIDGE_ENDPOINTS = (
             "since": SINCE, "after": AFTER,
             "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_EVENTS}, "events at most"),
         },
+        tag="Agent Bridge", operation_id="listBridgeEvents", answer=BridgeEventList,
+        description="Returns the events of a thread, oldest first, after a sequence or a time. "
+        "Without a cursor it returns the newest ones.",
     ),
     Endpoint(
         method="POST", path="/threads/{thread_id}/events", call=posts.post_event,
-        scope="approvals:respond", body=posts.PostEventBody, local=True, joined=True,
+        scope="approvals:respond", body=PostBridgeEvent, local=True, joined=True,
         errors=(404, 409, 422), summary="Say something in a thread, or steer it",
+        tag="Agent Bridge", operation_id="postBridgeEvent", answer=BridgePostResult,
+        description="Posts a message, a control, a task or its result. The key decides who may "
+        "speak as whom. An event with the same `id` is posted once. A control without an effect "
+        "is stored and answered with a warning.",
     ),
     Endpoint(
         method="GET", path="/threads/{thread_id}/events/stream", call=stream_bridge_events,
         scope="runs:read",
         media=SSE, local=True, joined=True, errors=(404,), query={"since": SINCE, "after": AFTER},
         summary="The events of a thread as they happen, from the end on or from a cursor",
+        tag="Agent Bridge", operation_id="streamBridgeEvents",
+        description="Streams the events of a thread as server-sent events, from a cursor or from "
+        "the end. At the end of a closed thread it returns 204.",
     ),
     Endpoint(
         method="GET", path="/threads/{thread_id}/state", call=read_bridge_state, scope="runs:read",
         local=True, joined=True, errors=(404,),
         summary="How a thread is steered, and who is invited",
+        tag="Agent Bridge", operation_id="readBridgeState", answer=BridgeThreadState,
+        description="Returns the controls of a thread that have an effect now, by short handles.",
     ),
     Endpoint(
         method="GET", path="/ping", call=ping, public=True, summary="Whether the host is there",
+        tag="Agent Bridge", operation_id="ping", answer=BridgePing,
+        description="Answers without a key, with the version and the time of the host.",
     ),
 )  # fmt: skip

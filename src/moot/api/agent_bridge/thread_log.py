@@ -38,6 +38,11 @@ def event_translator(run: Run, conversation: Conversation) -> BridgeRenderer:
     )
 
 
+def event_fields(event: BridgeEvent) -> BridgeEvent:
+    """Return the fields of an event by their Python names."""
+    return {"sender" if name == "from" else name: value for name, value in event.items()}
+
+
 class ThreadLog:
     """One conversation, frozen at the length of its log."""
 

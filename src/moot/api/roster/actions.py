@@ -13,7 +13,7 @@ from moot.api.schedules.pauses import parse_pause_end
 from moot.core.commands import CancelRun
 from moot.core.errors import MootError
 from moot.core.errors.triggers import Overtaken
-from moot.core.runs.handles import BY_HAND
+from moot.core.runs.standing_agents import BY_HAND
 from moot.core.state.status import GOING
 from moot.engine.start import RunOrder
 from moot.store.protocol import RunFilter

@@ -13,8 +13,8 @@ from moot.api.roster.views import check_roster_offered, member_model, member_vie
 from moot.api.schedules.views import schedule_view
 from moot.core.errors import NotFound
 from moot.core.events import iso
+from moot.store.counts import DAY_MS, Tally
 from moot.store.protocol import RunIndexRow
-from moot.store.tallies import DAY_MS, Tally
 from moot.triggers.inbound.overview import Trigger
 
 #: Days in the counts, including today.

@@ -5,10 +5,9 @@ records and bills its model call like any other.
 """
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from moot.agents.invocation.context import TranscriptTurn
@@ -30,6 +29,8 @@ from moot.engine.start import RunOrder, start_run
 from moot.engine.threads.transcript import StoredConversation, read_turns
 from moot.engine.workflows.built_in import CATCH_UP
 from moot.store.protocol import RunFilter
+from moot.wire.json import JsonObject
+from moot.wire.search import CatchUpList, CatchUpTurn, CatchUpView, RequestCatchUp
 
 #: Limits of one catch-up: turns, characters of all turns, characters of each.
 MOST_TURNS, MOST_TEXT, LONGEST_TURN = 200, 100_000, 4000
@@ -38,25 +39,12 @@ LONGEST_WAIT = 60
 USUAL_WAIT = 30
 NODE = "sum-up"
 
-Index = Annotated[int, Meta(ge=0, le=2**53)]
-
-
-class CatchUpBody(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"first": "from"}
-):
-    """The turns to sum up, by index: by default from the first unread one to the newest."""
-
-    first: Index | None = None
-    to: Index | None = None
-    #: An agent of this host. The default is the thread's moderator or another agent in it.
-    author: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
-
 
 async def request_catch_up(request: Request) -> Reply:
     run, conversation = await find_thread(request)
     if is_agent_key(request.caller):
         raise Forbidden("A catch-up is for people; an agent is told what it needs.")
-    body = await request.read(CatchUpBody)
+    body = await request.read(RequestCatchUp)
     material = await _catch_up_material(request, run, conversation, body)
     wait = request.integer("wait", USUAL_WAIT, 0, LONGEST_WAIT)
     async with request.services.request_locks.lock(
@@ -97,7 +85,7 @@ async def _start_catch_up(request: Request, material: CatchUpInput) -> str:
 
 
 async def _catch_up_material(
-    request: Request, run: Run, conversation: Conversation, body: CatchUpBody
+    request: Request, run: Run, conversation: Conversation, body: RequestCatchUp
 ) -> CatchUpInput:
     name = thread_id(run, conversation)
     author = await _choose_author(request, conversation, body.author)
@@ -145,7 +133,7 @@ def _member_profiles(conversation: Conversation) -> dict[str, dict[str, Any]]:
 
 
 async def _turn_range(
-    request: Request, name: str, conversation: Conversation, body: CatchUpBody
+    request: Request, name: str, conversation: Conversation, body: RequestCatchUp
 ) -> tuple[int, int]:
     last = conversation.turns if body.to is None else min(body.to, conversation.turns)
     first = body.first
@@ -198,40 +186,41 @@ async def _wait_for_end(request: Request, run_id: str, wait: int) -> Run:
 
 
 def _created_reply(run: Run) -> Reply:
-    body = catch_up_view(run)
-    url = f"/v1/host/moot/threads/{body['threadId']}/catch-ups/{run.run_id}"
-    return Reply({**body, "url": url}, 201, {"Location": url, "Cache-Control": "no-store"})
+    view = catch_up_view(run)
+    url = f"/v1/host/moot/threads/{view.thread_id}/catch-ups/{run.run_id}"
+    return Reply(replace(view, url=url), 201, {"Location": url, "Cache-Control": "no-store"})
 
 
-def catch_up_view(run: Run) -> dict[str, Any]:
+def catch_up_view(run: Run) -> CatchUpView:
     """Return a catch-up with its summary, which is private to its reader."""
     inputs = run.inputs[CATCH_UP_INPUT]
-    body: dict[str, Any] = {
-        "catchUpId": run.run_id,
-        "threadId": inputs["threadId"],
-        "from": inputs["first"],
-        "to": inputs["last"],
-        "hidden": inputs["hidden"],
-        "author": inputs["author"],
-        "reader": inputs["reader"],
-        "private": True,
-        "status": run.status.value,
-        "askedAt": iso(run.started_at * 1000),
-    }
     done = run.nodes[NODE].outputs if NODE in run.nodes else None
-    if done is not None:
-        body["turn"] = {
-            "role": "system",
-            "from": inputs["author"],
-            "to": inputs["reader"],
-            "content": done["text"],
-            "agent": done["agent"],
-            "meta": done["meta"],
-        }
-        body["usage"] = done["usage"]
-    if run.error is not None:
-        body["error"] = run.error
-    return body
+    return CatchUpView(
+        catch_up_id=run.run_id,
+        thread_id=inputs["threadId"],
+        first=inputs["first"],
+        to=inputs["last"],
+        hidden=inputs["hidden"],
+        author=inputs["author"],
+        reader=inputs["reader"],
+        private=True,
+        status=run.status.value,
+        asked_at=iso(run.started_at * 1000),
+        turn=None if done is None else _summary_turn(inputs, done),
+        usage=None if done is None else done["usage"],
+        error=run.error,
+    )
+
+
+def _summary_turn(inputs: JsonObject, done: JsonObject) -> CatchUpTurn:
+    return CatchUpTurn(
+        role="system",
+        sender=inputs["author"],
+        to=inputs["reader"],
+        content=done["text"],
+        agent=done["agent"],
+        meta=done["meta"],
+    )
 
 
 async def read_catch_up(request: Request) -> Reply:
@@ -255,10 +244,8 @@ async def list_catch_ups(request: Request) -> Reply:
     limit = request.integer("limit", MOST_LISTED, 1, MOST_LISTED)
     rows, cursor = await services.store.list_runs(owner, where, before, limit)
     views = [catch_up_view((await services.host.view(owner, row.run_id)).run) for row in rows]
-    body: dict[str, Any] = {"catchUps": views}
-    if cursor is not None:
-        body["nextCursor"] = cursor
-    return Reply(body, 200, {"Cache-Control": "no-store"})
+    answer = CatchUpList(catch_ups=views, next_cursor=cursor)
+    return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
 WAIT = {
@@ -270,8 +257,13 @@ WAIT = {
 CATCH_UP_ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}:catch-up", call=request_catch_up,
-        scope="runs:create", body=CatchUpBody, status=201, query=WAIT, errors=(404,), personal=True,
+        scope="runs:create", body=RequestCatchUp, status=201, query=WAIT, errors=(404,),
+        personal=True,
         summary="Have a part of a thread summed up, for yourself alone",
+        tag="Threads", operation_id="requestCatchUp", answer=CatchUpView,
+        description="Lets an agent of this host sum up turns of a thread for you alone. Nothing "
+        "of it reaches the thread. Waits for the summary up to `wait` seconds. Refuses agents' "
+        "keys with 403.",
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/threads/{thread_id}/catch-ups", call=list_catch_ups,
@@ -280,10 +272,15 @@ CATCH_UP_ENDPOINTS = (
             "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "rows at most"),
             "cursor": ({"type": "string"}, "nextCursor of the page before"),
         },
+        tag="Threads", operation_id="listCatchUps", answer=CatchUpList,
+        description="Lists your own catch-ups of a thread, newest first.",
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/threads/{thread_id}/catch-ups/{catch_up_id}",
         call=read_catch_up,
         scope="runs:read", query=WAIT, summary="One of your own catch-ups", errors=(404,),
+        tag="Threads", operation_id="readCatchUp", answer=CatchUpView,
+        description="Returns one of your own catch-ups, after a wait for its end if you ask for "
+        "one.",
     ),
 )  # fmt: skip

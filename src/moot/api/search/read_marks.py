@@ -3,10 +3,6 @@
 The store keeps marks beside the logs, never in one.
 """
 
-from typing import Annotated, Any
-
-from msgspec import Meta, Struct
-
 from moot.api.access.auth import speaker_from_request
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.threads.lookup import find_thread
@@ -15,23 +11,13 @@ from moot.core.state.run import Run
 from moot.engine.threads import transcript
 from moot.engine.threads.transcript import ConversationExtent, StoredConversation
 from moot.store.search import ReadMark
-
-
-class ReadMarkBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """``upTo`` is the sequence of the last event that was read, ``turn`` the index of the last
-    turn.
-
-    Without both, everything counts as read.
-    """
-
-    up_to: Annotated[int, Meta(ge=0, le=2**53)] | None = None
-    turn: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+from moot.wire.search import MarkRead, ReadStatus
 
 
 async def mark_read(request: Request) -> Reply:
     """Move the mark forward. It never moves back, so the device that has read further counts."""
     run, conversation = await find_thread(request)
-    body = await request.read(ReadMarkBody)
+    body = await request.read(MarkRead)
     services, name = request.services, thread_id(run, conversation)
     thread, newest = StoredConversation(services.store, run, conversation), run.next_sequence - 1
     up_to = newest if body.up_to is None else min(body.up_to, newest)
@@ -61,15 +47,15 @@ async def read_own_mark(request: Request) -> Reply:
 
 async def _mark_view(
     request: Request, run: Run, conversation: Conversation, mark: ReadMark | None
-) -> dict[str, Any]:
+) -> ReadStatus:
     name, extent = thread_id(run, conversation), transcript.conversation_extent(run, conversation)
-    return {
-        "threadId": name,
-        "reader": reader_name(request),
-        "upTo": mark.sequence if mark else -1,
-        "turnIndex": mark.turn if mark else -1,
-        "unread": (await count_unread(request, {name: extent}))[name],
-    }
+    return ReadStatus(
+        thread_id=name,
+        reader=reader_name(request),
+        up_to=mark.sequence if mark else -1,
+        turn_index=mark.turn if mark else -1,
+        unread=(await count_unread(request, {name: extent}))[name],
+    )
 
 
 def reader_name(request: Request) -> str:
@@ -98,13 +84,19 @@ READ_MARK_ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/read", call=mark_read,
         scope="runs:read",
-        body=ReadMarkBody, summary="Say how far you have read a thread", errors=(404,), joined=True,
+        body=MarkRead, summary="Say how far you have read a thread", errors=(404,), joined=True,
         personal=True,
+        tag="Threads", operation_id="markRead", answer=ReadStatus,
+        description="Moves your read mark forward, to an event, a turn or the end. It never moves "
+        "back.",
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/threads/{thread_id}/read", call=read_own_mark,
         scope="runs:read",
         summary="How far you have read a thread, and how much is unread", errors=(404,),
         joined=True,
+        tag="Threads", operation_id="readReadMark", answer=ReadStatus,
+        description="Returns how far you have read a thread, and the number of unread turns of "
+        "others.",
     ),
 )  # fmt: skip

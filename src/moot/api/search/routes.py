@@ -1,6 +1,6 @@
 """Search threads, turns, decisions and runs by their words."""
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from moot.core.search.query import (
 )
 from moot.engine.replay.import_log import IMPORT_RECORD
 from moot.engine.search import ORDERS, WINDOW, SearchHit, thread_titles
+from moot.wire.search import SearchResult, SearchResultList, SearchSnippet
 
 LONGEST_TITLE = 200
 Word = TypeVar("Word")
@@ -32,14 +33,11 @@ async def search_tenant(request: Request) -> Reply:
     run_titles = await thread_titles(store, tenant, page.found)
     marks = {run_id: await store.record(tenant, IMPORT_RECORD, run_id) for run_id in run_titles}
     results = [
-        _result_view(each, run_titles[each.run_id])
-        | ({"imported": True} if marks[each.run_id] else {})
+        _result_view(each, run_titles[each.run_id], marks[each.run_id] is not None)
         for each in page.found
     ]
-    body: dict[str, Any] = {"results": results}
-    if page.following is not None:
-        body["nextCursor"] = page.following
-    return Reply(body, 200, {"Cache-Control": "no-store"})
+    answer = SearchResultList(results=results, next_cursor=page.following)
+    return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
 def _parse_query(request: Request) -> Query:
@@ -83,24 +81,22 @@ def _intersect(field: str, allowed: tuple[Word, ...], wanted: tuple[Word, ...]) 
     return both
 
 
-def _result_view(finding: SearchHit, title: str) -> dict[str, Any]:
+def _result_view(finding: SearchHit, title: str, imported: bool) -> SearchResult:
     text, event, part = finding.text, finding.event, finding.snippet
-    body: dict[str, Any] = {
-        "kind": text.kind,
-        "runId": finding.run_id,
-        "sequence": event.sequence,
-        "eventId": event.event_id,
-        "at": event.timestamp,
-        "title": title[:LONGEST_TITLE],
-        "snippet": {"text": part.text, "start": part.start, "matches": part.matches},
-    }
-    more = {
-        "threadId": finding.thread_id,
-        "from": text.by or None,
-        "to": text.to,
-        "turnIndex": text.turn,
-    }
-    return body | {name: value for name, value in more.items() if value is not None}
+    return SearchResult(
+        kind=text.kind,
+        run_id=finding.run_id,
+        sequence=event.sequence,
+        event_id=event.event_id,
+        at=event.timestamp,
+        title=title[:LONGEST_TITLE],
+        snippet=SearchSnippet(text=part.text, start=part.start, matches=part.matches),
+        thread_id=finding.thread_id,
+        sender=text.by or None,
+        to=text.to,
+        turn_index=text.turn,
+        imported=imported,
+    )
 
 
 TEXT = {"type": "string", "maxLength": LONGEST_QUERY}
@@ -118,5 +114,9 @@ SEARCH_ENDPOINTS = (
             "limit": ({"type": "integer", "minimum": 1, "maximum": 100}, "results per page"),
             "cursor": (TEXT, "the nextCursor of the page before"),
         },
+        tag="Search", operation_id="search", answer=SearchResultList,
+        description="Finds titles, turns, decisions and runs of the tenant by their words. "
+        "Filters may stand in the words, such as `from:ada`, or in parameters. Refuses an "
+        "unknown kind or order.",
     ),
 )  # fmt: skip

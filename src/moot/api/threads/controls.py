@@ -2,10 +2,11 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from moot.api.access.auth import (
     check_linked_thread,
@@ -27,21 +28,16 @@ from moot.core.state.run import Run
 from moot.core.state.titles import current_title
 from moot.core.text.names import full_name
 from moot.core.threads.decide import Control, control_warnings
-
-Name = Annotated[str, Meta(min_length=1, max_length=256)]
-
-
-class ControlBody(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
-):
-    content: dict[str, Any]
-    from_: Name | UnsetType = UNSET
+from moot.wire.threads import (
+    ControlThread,
+    ThreadView,
+)
 
 
 async def post_control(request: Request) -> Reply:
     run, conversation = await find_thread(request)
-    body = await request.read(ControlBody)
-    sender = None if body.from_ is UNSET else full_name(body.from_)
+    body = await request.read(ControlThread)
+    sender = None if body.sender is UNSET else full_name(body.sender)
     content = parse_control(body.content)
     command = await control_command(request, conversation, content, sender=sender)
     warning_texts = control_warnings(conversation, content, command.at)
@@ -146,8 +142,8 @@ async def send_command(
     """
 
     def thread_reply(after: Run) -> Reply:
-        body = thread_view(after, after.conversations[conversation.node_id])
-        return Reply({**body, "warnings": list(warnings)} if warnings else body)
+        view = thread_view(after, after.conversations[conversation.node_id])
+        return Reply(replace(view, warnings=list(warnings)))
 
     host = request.services.host
     try:
@@ -165,7 +161,11 @@ async def send_command(
 CONTROL_ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/controls", call=post_control,
-        scope="approvals:respond", body=ControlBody,
+        scope="approvals:respond", body=ControlThread,
         summary="Steer a thread: mute, pause, prod, invite", errors=(404, 409), joined=True,
+        tag="Threads", operation_id="controlThread", answer=ThreadView,
+        description="Mutes, pauses, prods or invites, and more: each field of `content` is one "
+        "control. The answer lists controls without an effect as warnings. Refuses unknown "
+        "controls and closed threads.",
     ),
 )  # fmt: skip

@@ -1,9 +1,8 @@
 """Convene councils, and read and close threads."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from moot.api.access.auth import speaker_from_request
@@ -11,7 +10,6 @@ from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.interrupts import answers
 from moot.api.threads.controls import send_command
 from moot.api.threads.inputs import (
-    Text,
     agent_profiles,
     check_members_known,
     check_title,
@@ -20,9 +18,7 @@ from moot.api.threads.inputs import (
 from moot.api.threads.lookup import find_thread
 from moot.api.threads.view import add_forks, thread_view
 from moot.core.conversations.participants import check_invited, check_roster
-from moot.core.errors import (
-    BadRequest,
-)
+from moot.core.errors import BadRequest
 from moot.core.events import iso
 from moot.core.runs.answers import GateAnswer
 from moot.core.state.conversation import THREAD, Conversation, thread_id
@@ -33,42 +29,16 @@ from moot.core.threads.decide import Control
 from moot.engine.replay.import_log import IMPORT_RECORD
 from moot.engine.start import RunOrder, start_run
 from moot.engine.workflows.built_in import TALK
-
-Name = Annotated[str, Meta(min_length=1, max_length=256)]
-
-
-class CouncilBudget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The limits at which a council stops."""
-
-    turns: Annotated[int, Meta(ge=1, le=1000)] | None = None
-    tokens: Annotated[int, Meta(ge=1, le=1_000_000_000)] | None = None
-    money: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
-    minutes: Annotated[int, Meta(ge=1, le=100_000)] | None = None
-
-
-class Convene(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A council: a question to a closed roster, or with ``open`` to invited participants."""
-
-    question: Text
-    participants: list[Name | dict[str, Any]] = []
-    title: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
-    open: bool = False
-    #: With any of the following fields the host leads the council.
-    moderator: Name | None = None
-    policy: Policy | None = None
-    budget: CouncilBudget | None = None
-
-
-class CloseThreadBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    decision: str | dict[str, Any] | None = None
-    outcome: Any = None
-    turn: dict[str, Any] | None = None
-    #: Members vote on the decision before the thread closes.
-    vote: bool = False
+from moot.wire.councils import ConveneCouncil, ConvenedCouncil, CouncilBudget
+from moot.wire.threads import (
+    CloseThread,
+    ImportMark,
+    ThreadView,
+)
 
 
 async def convene_council(request: Request) -> Reply:
-    body = await request.read(Convene)
+    body = await request.read(ConveneCouncil)
     members = _council_participants(body)
     if len(members) == 1 and _has_policy(body) and isinstance(members[0].get("agentId"), str):
         # report a wrong name before a roster of one
@@ -94,7 +64,7 @@ async def convene_council(request: Request) -> Reply:
     return request.reply
 
 
-def _council_participants(body: Convene) -> list[dict[str, Any]]:
+def _council_participants(body: ConveneCouncil) -> list[dict[str, Any]]:
     """Return the participants, with the moderator once."""
     members = [participant_from_item(each) for each in body.participants]
     moderator = body.moderator or (body.policy.moderator if body.policy else None)
@@ -111,12 +81,15 @@ async def _policy_in_body(request: Request) -> dict[str, Any]:
     return policy if moderator is None else {**policy, "moderator": moderator}
 
 
-def _has_policy(body: Convene) -> bool:
+def _has_policy(body: ConveneCouncil) -> bool:
     return any(field is not None for field in (body.policy, body.moderator, body.budget))
 
 
 async def _policy_inputs(
-    request: Request, body: Convene, members: list[dict[str, Any]], sent_policy: dict[str, Any]
+    request: Request,
+    body: ConveneCouncil,
+    members: list[dict[str, Any]],
+    sent_policy: dict[str, Any],
 ) -> dict[str, Any]:
     """Return the policy and the members' profiles, or nothing when the host does not lead the
     council."""
@@ -162,23 +135,23 @@ def _convened_reply(run: Run) -> Reply:
     conversation = run.conversations[TALK]
     name = thread_id(run, conversation)
     url = f"/v1/host/moot/threads/{name}"
-    body = {"runId": run.run_id, "threadId": name, "url": url}
-    return Reply(body, 201, {"Location": url})
+    council = ConvenedCouncil(run_id=run.run_id, thread_id=name, url=url)
+    return Reply(council, 201, {"Location": url})
 
 
 async def read_thread(request: Request) -> Reply:
     run, conversation = await find_thread(request)
     view = thread_view(run, conversation, request.services.clock.millis())
-    view["you"] = speaker_from_request(request).person
+    view = replace(view, you=speaker_from_request(request).person)
     mark = await request.services.store.record(run.tenant, IMPORT_RECORD, run.run_id)
     if mark is not None:  # the turns were written on another host
-        view["imported"] = {"at": iso(mark.created_at * 1000), "by": mark.by}
+        view = replace(view, imported=ImportMark(at=iso(mark.created_at * 1000), by=mark.by))
     return Reply(await add_forks(request, run, view))
 
 
 async def close_thread(request: Request) -> Reply:
     run, conversation = await find_thread(request)
-    body = await request.read(CloseThreadBody)
+    body = await request.read(CloseThread)
     if body.vote:
         return await send_command(
             request, run, conversation, _vote_command(request, conversation, body)
@@ -198,7 +171,7 @@ async def close_thread(request: Request) -> Reply:
     return await send_command(request, run, conversation, command)
 
 
-def _vote_command(request: Request, conversation: Conversation, body: CloseThreadBody) -> Control:
+def _vote_command(request: Request, conversation: Conversation, body: CloseThread) -> Control:
     if isinstance(body.decision, dict) or body.outcome is not None or body.turn is not None:
         raise BadRequest("With vote a close has a decision of text and nothing else.", field="vote")
     vote: dict[str, Any] = {"close": True}
@@ -215,17 +188,29 @@ def _vote_command(request: Request, conversation: Conversation, body: CloseThrea
 COUNCIL_ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/host/moot/councils", call=convene_council, scope="runs:create",
-        body=Convene, status=201, summary="Convene a council on a question", errors=(422,),
+        body=ConveneCouncil, status=201, summary="Convene a council on a question", errors=(422,),
+        tag="Councils", operation_id="conveneCouncil", answer=ConvenedCouncil,
+        description="Asks a question of a closed roster of at least two participants, or with "
+        "`open` of invited ones. With a moderator, a policy or a budget the host leads the "
+        "council and gives members the floor in turn. Refuses an unknown agent of this host "
+        "with 422.",
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/threads/{thread_id}", call=read_thread, scope="runs:read",
         summary="Read a thread: who takes part, and how it is steered", errors=(404,),
         joined=True,
+        tag="Threads", operation_id="readThread", answer=ThreadView,
+        description="Returns the participants, the controls and the floor of a thread, its "
+        "decision when it is closed, and the threads that continue it.",
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}:close", call=close_thread,
-        scope="approvals:respond", body=CloseThreadBody,
+        scope="approvals:respond", body=CloseThread,
         summary="Close a thread, with a decision or without",
         errors=(404, 409),
+        tag="Threads", operation_id="closeThread", answer=ThreadView,
+        description="Closes a thread, with a decision, another outcome, or neither. With `vote` "
+        "the members vote on the decision first. Refuses a thread that is closed already with "
+        "409.",
     ),
 )  # fmt: skip

@@ -20,7 +20,7 @@ from moot.api.access.trust_local import is_local
 from moot.api.http.request import Endpoint, Receive, Reply, Request, Send, Stream, encode
 from moot.api.runs.event_stream import MOST_HELD, fit_rows, watch_disconnect
 from moot.api.threads.lookup import find_thread
-from moot.api.threads.minutes import MinutesFacts, MinutesLine, MinutesTranscript
+from moot.api.threads.minutes import MinutesFacts, MinutesTranscript
 from moot.api.threads.minutes_format import FORMATTERS, HtmlMinutes, JsonMinutes, MarkdownMinutes
 from moot.core import events
 from moot.core.errors import BadRequest, Forbidden, Unauthenticated
@@ -30,6 +30,8 @@ from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.state.titles import is_opened_by_title
 from moot.engine.replay.import_log import ImportedLog, import_run
+from moot.wire.minutes import Line
+from moot.wire.threads import ImportedThread
 
 #: Events read at once. Their size decides how many.
 FIRST_PAGE, PAGE = 16, 200
@@ -180,11 +182,11 @@ def _add_facts(facts: MinutesFacts, rows: list[bytes]) -> None:
         facts.add(events.decode(row))
 
 
-def _transcript_lines(transcript: MinutesTranscript, rows: list[bytes]) -> list[MinutesLine]:
+def _transcript_lines(transcript: MinutesTranscript, rows: list[bytes]) -> list[Line]:
     return [line for row in rows for line in transcript.lines(events.decode(row))]
 
 
-def _encode_lines(page: MinutesFormat, lines: list[MinutesLine]) -> list[bytes]:
+def _encode_lines(page: MinutesFormat, lines: list[Line]) -> list[bytes]:
     """Return the lines in as few pieces as a moderate size allows."""
     pieces, parts, size = list[bytes](), list[str](), 0
     for line in lines:
@@ -243,13 +245,10 @@ async def import_thread(request: Request) -> Reply:
         brought = replace(brought, rights=frozenset(request.caller.scopes))
     run = await import_run(request.services.host, request.caller.tenant, brought)
     url = f"/v1/host/moot/threads/{quote(brought.thread_id)}"
-    body = {
-        "runId": run.run_id,
-        "threadId": brought.thread_id,
-        "status": run.status,
-        "url": url,
-    }
-    return Reply(body, 201, {"Location": url})
+    imported = ImportedThread(
+        run_id=run.run_id, thread_id=brought.thread_id, status=run.status, url=url
+    )
+    return Reply(imported, 201, {"Location": url})
 
 
 def _parse_bundle(body: bytes) -> ImportedLog:
@@ -277,10 +276,18 @@ EXPORT_ENDPOINTS = (
         scope="runs:read", summary="The minutes of a thread, or all of it as one file",
         query={"format": ({"type": "string", "enum": list(FORMATS)}, "md unless told otherwise")},
         errors=(404,), media="text/markdown", joined=True,
+        tag="Threads", operation_id="exportThread",
+        description="Returns the minutes of a thread as Markdown, HTML or JSON, or with `bundle` "
+        "the whole run as one file that another host can import. A key for one thread gets no "
+        "bundle.",
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/threads:import", call=import_thread, scope="runs:import",
         status=201, summary="Take in a thread that was exported elsewhere",
         errors=(409, 422), largest=LARGEST_BUNDLE,
+        tag="Threads", operation_id="importThread", answer=ImportedThread,
+        description="Imports a thread from a bundle, after a check of every line. The body is the "
+        "bundle as exported. Refuses a bundle that was changed or cut off, and a thread that "
+        "exists already.",
     ),
 )  # fmt: skip

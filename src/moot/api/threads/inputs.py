@@ -1,8 +1,6 @@
 """Inputs of a new thread: title, opening, participants and profiles."""
 
-from typing import Annotated, Any
-
-from msgspec import Meta
+from typing import Any
 
 from moot.api.http.request import Request
 from moot.core.conversations.participants import check_invited
@@ -13,9 +11,6 @@ from moot.core.text.names import full_name
 from moot.core.text.nearest import nearest_word
 
 HOST = "host:"
-
-LONGEST_TEXT = 100_000
-Text = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)]
 
 
 async def check_members_known(request: Request, names: list[str]) -> None:

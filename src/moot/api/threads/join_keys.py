@@ -1,8 +1,6 @@
 """Create keys for one participant of one thread."""
 
-from typing import Annotated, Any
-
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from moot.api.access.auth import LIVE_PREFIX, new_key
@@ -14,28 +12,9 @@ from moot.core.errors import BadRequest, ConversationClosed, Forbidden
 from moot.core.events import iso
 from moot.core.state.conversation import thread_id
 from moot.core.text.names import full_name, is_person
+from moot.wire.threads import JoinThread, JoinToken
 
 JOIN_SCOPES = ["runs:read", "approvals:respond"]
-JOIN_SECONDS = 7 * 24 * 3600
-
-Name = Annotated[str, Meta(min_length=1, max_length=256)]
-
-
-class JoinBody(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    rename={"as_": "as", "expires_in": "expiresInSeconds"},
-):
-    as_: Name | UnsetType = UNSET
-    #: The same as ``as``.
-    name: Name | UnsetType = UNSET
-    #: The participant's profile, when this call invites it.
-    profile: dict[str, Any] = {}
-    expires_in: Annotated[int, Meta(ge=1, le=31_536_000)] = JOIN_SECONDS
-    #: The seat that the key belongs to. A program that lost it gets no key.
-    seat: seats.SeatToken | UnsetType = UNSET
 
 
 async def create_join_key(request: Request) -> Reply:
@@ -44,7 +23,7 @@ async def create_join_key(request: Request) -> Reply:
     Where participants need an invitation, this call also invites the participant.
     """
     run, conversation = await find_thread(request)
-    body = await request.read(JoinBody)
+    body = await request.read(JoinThread)
     if not conversation.open:
         raise ConversationClosed("The conversation is closed; nobody can join it any more.")
     caller, services, name = request.caller, request.services, _joining_name(body)
@@ -61,7 +40,7 @@ async def create_join_key(request: Request) -> Reply:
     secret = services.clock.new_secret(LIVE_PREFIX)
     scopes = [scope for scope in JOIN_SCOPES if caller.admin or scope in caller.scopes]
     key = new_key(services.clock, secret, f"join {name}"[:128], run.tenant, scopes, [])
-    expires_at = key.created_at + body.expires_in * 1000
+    expires_at = key.created_at + body.expires_in_seconds * 1000
     if caller.expires_at is not None:
         expires_at = min(expires_at, caller.expires_at)
     place = f"{run.run_id}/{conversation.node_id}"
@@ -69,27 +48,32 @@ async def create_join_key(request: Request) -> Reply:
     await services.store.put_key(key)
     if body.seat is not UNSET:  # another program may have taken the seat meanwhile
         await seats.revoke_unless_seated(request, run, conversation, key, str(body.seat))
-    answer = {
-        "keyId": key.id,
-        "threadId": thread_id(run, conversation),
-        "as": name,
-        "expiresAt": iso(expires_at * 1000),
-    }
-    reply = Reply({**answer, "token": secret}, 201, {"Cache-Control": "no-store"})
+    answer = JoinToken(
+        key_id=key.id,
+        thread_id=thread_id(run, conversation),
+        speaks_as=name,
+        expires_at=iso(expires_at * 1000),
+    )
+    reply = Reply(replace(answer, token=secret), 201, {"Cache-Control": "no-store"})
     reply.remembered = encode(answer)  # the secret is never written down
     return reply
 
 
-def _joining_name(body: JoinBody) -> str:
-    if (body.as_ is UNSET) == (body.name is UNSET):
+def _joining_name(body: JoinThread) -> str:
+    if (body.speaks_as is UNSET) == (body.name is UNSET):
         raise BadRequest("Say once who joins: as.", field="as")
-    return full_name(str(body.name if body.as_ is UNSET else body.as_))
+    return full_name(str(body.name if body.speaks_as is UNSET else body.speaks_as))
 
 
 JOIN_ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/join", call=create_join_key,
-        scope="approvals:respond", body=JoinBody, status=201,
+        scope="approvals:respond", body=JoinThread, status=201,
         summary="Make a key for one participant of one thread", errors=(404, 409, 422),
+        tag="Threads", operation_id="createJoinKey", answer=JoinToken,
+        description="Creates a key that speaks as one participant of one thread and can do "
+        "nothing else. Invites the participant where that is needed. Only the first answer "
+        "contains the token. Only an administrator's key may name any participant; others name "
+        "themselves.",
     ),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.core.conversations.decisions import CouncilDecision, read_decision
+from moot.core.conversations.closing_decision import CouncilDecision, read_decision
 from moot.core.events import Event
 from moot.core.state.conversation import Conversation
 from moot.core.state.tasks import turn_kind
@@ -22,6 +22,7 @@ from moot.core.threads.agent_bridge import (
     name_from_handle,
 )
 from moot.core.threads.control_text import DisplayNames, event_sentence
+from moot.wire.minutes import Line
 
 #: Fields of a member's profile in minutes, and the value that means unknown.
 PROFILE_FIELDS = ("name", "role", "model")
@@ -31,6 +32,7 @@ NOTED_EVENTS = frozenset(
     {"moot.vote.called", "moot.participation.continued", "moot.participant.joined"}
     | {"moot.participant.left", "moot.thread.control", "moot.thread.renamed", "moot.thread.linked"}
 )
+
 #: Event type -> the field that holds its turn.
 TURN_FIELDS = {
     "conversation.opened": "initialTurn",
@@ -45,28 +47,6 @@ LONGEST_INPUTS = 200
 People = dict[str, dict[str, str]]
 #: A function from display names to a sentence.
 Sentence = Callable[[DisplayNames], str | None]
-
-
-class MinutesLine(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """One turn of the transcript, or one sentence about an action."""
-
-    at: str
-    by: str
-    index: int | None = None
-    role: str | None = None
-    to: str | None = None
-    content: Any = None
-    model: str | None = None
-    #: ``task`` or ``result``, if it is one.
-    kind: str | None = None
-    #: The key's holder, if that differs from the name.
-    via: str | None = None
-    #: The caller that used the name of an agent of this host.
-    spoken_by: str | None = None
-    #: The person who edited the turn.
-    edited_by: str | None = None
-    #: The sentence, if the line is not a turn.
-    note: str | None = None
 
 
 class MinutesHead(Struct, kw_only=True, rename="camel", omit_defaults=True):
@@ -117,8 +97,8 @@ class MinutesTranscript:
         self._count = 0
         self._last_change: tuple[int, Any] | None = None
 
-    def lines(self, event: Event) -> list[MinutesLine]:
-        payload, lines = event.payload, list[MinutesLine]()
+    def lines(self, event: Event) -> list[Line]:
+        payload, lines = event.payload, list[Line]()
         if (
             payload.get("conversationId") == self._conversation.conversation_id
             and event.type in TURN_FIELDS
@@ -132,7 +112,7 @@ class MinutesTranscript:
             change = _profile_change(payload)
             if change is None or (self._count, change) != self._last_change:
                 note = sentence(lambda name: self._names.get(name_from_handle(name), name))
-                lines.append(MinutesLine(at=event.timestamp, by=_actor(payload), note=note))
+                lines.append(Line(at=event.timestamp, by=_actor(payload), note=note))
                 self._count += 1
             self._last_change = (self._count, change)
         return lines
@@ -234,11 +214,11 @@ def _speaker(turn: dict[str, Any]) -> str:
     return str(turn.get("speakerId") or turn.get("from"))
 
 
-def _turn_line(event: Event, value: Any) -> MinutesLine:
+def _turn_line(event: Event, value: Any) -> Line:
     """Return a line for a turn. An imported log may hold odd values; they become text."""
     turn = _object(value)
     model = _object(_object(turn.get("agent")).get("model"))
-    return MinutesLine(
+    return Line(
         at=event.timestamp,
         by=_speaker(turn),
         index=turn.get("turnIndex"),

@@ -13,12 +13,12 @@ import msgspec
 from moot.api.threads.minutes import (
     PROFILE_FIELDS,
     MinutesHead,
-    MinutesLine,
     content_text,
     display_names,
 )
-from moot.core.conversations.decisions import CouncilDecision
+from moot.core.conversations.closing_decision import CouncilDecision
 from moot.core.threads.agent_bridge import handle_from_name
+from moot.wire.minutes import Line
 
 #: Participant's id -> display name.
 DisplayNames = dict[str, str]
@@ -58,7 +58,7 @@ class MarkdownMinutes:
             lines += ["## Outcome", "", *_quote(content_text(minutes.outcome)), ""]
         return self._hold_back_blanks("\n".join([*lines, "## Transcript", ""]))
 
-    def line(self, line: MinutesLine) -> str:
+    def line(self, line: Line) -> str:
         return self._hold_back_blanks("".join(f"\n{row}" for row in _md_line(line, self._names)))
 
     def _hold_back_blanks(self, text: str) -> str:
@@ -135,7 +135,7 @@ def _display_name(name: str, names: DisplayNames) -> str:
     return names.get(name, name)
 
 
-def _speaker_details(line: MinutesLine, names: DisplayNames) -> str:
+def _speaker_details(line: Line, names: DisplayNames) -> str:
     """Return the text after the speaker's name: addressee, time, kind, model."""
     to = f" to {_display_name(line.to, names)}" if line.to else ""
     more = [line.kind, line.model]
@@ -144,7 +144,7 @@ def _speaker_details(line: MinutesLine, names: DisplayNames) -> str:
     return " · ".join([f"{to} · {_time(line.at)}", *filter(None, more)])
 
 
-def _md_line(line: MinutesLine, names: DisplayNames) -> list[str]:
+def _md_line(line: Line, names: DisplayNames) -> list[str]:
     if line.note is not None:
         return [f"*{_escape_md(line.note)}*", ""]
     speaker = _escape_md(_display_name(line.by, names))
@@ -204,7 +204,7 @@ class HtmlMinutes:
             parts.append(f"<h2>Outcome</h2><blockquote>{outcome}</blockquote>")
         return "\n".join([*parts, "<h2>Transcript</h2>"])
 
-    def line(self, line: MinutesLine) -> str:
+    def line(self, line: Line) -> str:
         return f"\n{_html_line(line, self._names)}"
 
 
@@ -238,7 +238,7 @@ def _html_decision(decision: CouncilDecision, names: DisplayNames) -> list[str]:
     return parts
 
 
-def _html_line(line: MinutesLine, names: DisplayNames) -> str:
+def _html_line(line: Line, names: DisplayNames) -> str:
     if line.note is not None:
         return f'<p class="note">{_escape_html(line.note)}</p>'
     speaker = f"<b>[{line.index}] {_escape_html(_display_name(line.by, names))}</b>"
@@ -261,7 +261,7 @@ class JsonMinutes:
     def head(self) -> str:
         return msgspec.json.encode(self._minutes).decode()[:-1]
 
-    def line(self, line: MinutesLine) -> str:
+    def line(self, line: Line) -> str:
         self._lines += 1
         before = "," if self._lines > 1 else ',"transcript":['
         return before + msgspec.json.encode(line).decode()

@@ -1,12 +1,11 @@
 """Long poll for the next request to a participant outside the host."""
 
 import asyncio
-from typing import Any
 
 import msgspec
 
 from moot.api.agent_bridge import posts
-from moot.api.agent_bridge.thread_log import PAGE, ThreadLog
+from moot.api.agent_bridge.thread_log import PAGE, ThreadLog, event_fields
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.runs.event_stream import seconds_until_expiry
 from moot.api.threads import presence
@@ -20,6 +19,8 @@ from moot.core.state.run import Run
 from moot.core.text.names import is_person
 from moot.core.threads.pending_requests import PendingRequest, PendingRequests, RequestReader
 from moot.engine.streams.hub import StreamSubscription
+from moot.wire.agent_bridge import BridgeEvent
+from moot.wire.threads import DueRequest
 
 USUAL_WAIT, LONGEST_WAIT = 30, 60
 #: Events searched for open requests without a cursor.
@@ -120,15 +121,15 @@ class _NextRequest:
         turns = [
             event for event in events if event["seq"] == due.turn and event["type"] in TURN_TYPES
         ]
-        body: dict[str, Any] = {
-            "threadId": thread_id(run, conversation),
-            "as": self._name,
-            "seq": due.seq,
-            "reason": due.reason,
-            "task": due.task,
-            "event": turns[-1] if turns else None,
-        }
-        return Reply(body, 200, {"Cache-Control": "no-store"})
+        answer = DueRequest(
+            thread_id=thread_id(run, conversation),
+            speaks_as=self._name,
+            seq=due.seq,
+            reason=due.reason,
+            task=due.task,
+            event=BridgeEvent(**event_fields(turns[-1])) if turns else None,
+        )
+        return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
 NEXT_REQUEST_ENDPOINTS = (
@@ -142,5 +143,9 @@ NEXT_REQUEST_ENDPOINTS = (
                       "seq of the last answer of this route; without it, what is not answered yet"),
             "as": ({"type": "string"}, "which participant, where the key has several"),
         },
+        tag="Threads", operation_id="waitForRequest", answer=DueRequest,
+        description="Waits for the next request to a participant outside the host, and returns it "
+        "with the turn to answer. Returns 204 when no request comes in time, and refuses a "
+        "closed thread with 409.",
     ),
 )  # fmt: skip

@@ -1,8 +1,6 @@
 """Presence in a thread: report it and read it. It is never stored."""
 
-from typing import Annotated, Any
-
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import asdict
 
 from moot.api.access import trust_local
 from moot.api.access.trust_local import is_local
@@ -17,25 +15,18 @@ from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.mutes import is_muted
 from moot.core.text.names import is_person
 from moot.core.threads.agent_bridge import handle_from_name
-from moot.core.threads.presence import PresenceRecord, PresenceState
+from moot.core.threads.presence import PresenceRecord
+from moot.wire.agent_bridge import (
+    BridgeParticipant,
+    BridgePresence,
+    BridgePresenceList,
+    BridgePresenceResult,
+    ReportedPresence,
+    ReportPresence,
+)
 
 #: Largest body of a presence report in bytes.
 MOST_DETAILS = 8192
-
-Name = Annotated[str, Meta(min_length=1, max_length=256)]
-
-
-class PresenceBody(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
-):
-    """A report of presence.
-
-    The default state is listening. Without details the earlier details stay.
-    """
-
-    state: PresenceState = "listening"
-    from_: Name | UnsetType = UNSET
-    details: Any = None
 
 
 async def read_presence(request: Request) -> Reply:
@@ -46,23 +37,23 @@ async def read_presence(request: Request) -> Reply:
         handle_from_name(name): presence_view(here, now, presence.ttl_ms)
         for name, here in presence.snapshot(run.run_id, conversation).items()
     }
-    present = sorted(views.items(), key=lambda each: (each[1]["stale"], each[0]))
-    body = {
-        "thread": thread_id(run, conversation),
-        "ttl_seconds": presence.ttl_ms // 1000,
-        "participants": [{"id": name, **here} for name, here in present],
-        "presence": dict(present),
-    }
-    return Reply(body, 200, {"Cache-Control": "no-store"})
+    present = sorted(views.items(), key=lambda each: (each[1].stale, each[0]))
+    answer = BridgePresenceList(
+        thread=thread_id(run, conversation),
+        ttl_seconds=presence.ttl_ms // 1000,
+        participants=[BridgeParticipant(**asdict(here), id=name) for name, here in present],
+        presence=dict(present),
+    )
+    return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
-def presence_view(here: PresenceRecord, now: int, ttl_ms: int) -> dict[str, Any]:
-    return {
-        "state": here.shown(now, ttl_ms),
-        "updated_at": iso(here.at),
-        "details": here.details,
-        "stale": here.stale(now, ttl_ms),
-    }
+def presence_view(here: PresenceRecord, now: int, ttl_ms: int) -> BridgePresence:
+    return BridgePresence(
+        state=here.shown(now, ttl_ms),
+        updated_at=iso(here.at),
+        details=here.details,
+        stale=here.stale(now, ttl_ms),
+    )
 
 
 async def post_presence(request: Request) -> Reply:
@@ -75,10 +66,10 @@ async def post_presence(request: Request) -> Reply:
 async def _set_presence(request: Request, run_id: str, conversation: Conversation) -> Reply:
     if not conversation.open:
         raise ConversationClosed("The conversation is closed.")
-    body = await trust_local.read_lenient_body(request, PresenceBody)
+    body = await trust_local.read_lenient_body(request, ReportPresence)
     if len(await request.body()) > MOST_DETAILS:
         raise BodyTooLarge(f"A sign of life has at most {MOST_DETAILS} bytes.", field="details")
-    who, name = posts.speaker_and_name(request, body.from_)
+    who, name = posts.speaker_and_name(request, body.sender)
     check_takes_part(request, conversation, who, name)
     presence = request.services.host.presence
     # the details of a muted participant are dropped
@@ -86,8 +77,9 @@ async def _set_presence(request: Request, run_id: str, conversation: Conversatio
     details = None if muted else body.details
     here = presence.set((run_id, conversation.conversation_id), name, body.state, details)
     view = presence_view(here, presence.now(), presence.ttl_ms)
-    fields = {"thread": request.params["thread_id"], "participant": handle_from_name(name), **view}
-    return Reply({"received": True, "presence": fields})
+    thread, participant = request.params["thread_id"], handle_from_name(name)
+    reported = ReportedPresence(**asdict(view), thread=thread, participant=participant)
+    return Reply(BridgePresenceResult(received=True, presence=reported))
 
 
 def check_takes_part(request: Request, conversation: Conversation, who: Speaker, name: str) -> None:
@@ -110,10 +102,16 @@ PRESENCE_ENDPOINTS = (
     Endpoint(
         method="GET", path="/threads/{thread_id}/presence", call=read_presence, scope="runs:read",
         local=True, joined=True, errors=(404,), summary="Who is here in a thread just now",
+        tag="Agent Bridge", operation_id="readPresence", answer=BridgePresenceList,
+        description="Returns who is present in a thread. Presence is never stored; a participant "
+        "without a report for a while is stale.",
     ),
     Endpoint(
         method="POST", path="/threads/{thread_id}/presence", call=post_presence,
-        scope="approvals:respond", body=PresenceBody, local=True, joined=True,
+        scope="approvals:respond", body=ReportPresence, local=True, joined=True,
         errors=(404, 409, 422), summary="Say that you are here, and what you are doing",
+        tag="Agent Bridge", operation_id="reportPresence", answer=BridgePresenceResult,
+        description="Reports that a participant is present, and its state. Refuses a participant "
+        "without an invitation and a closed thread.",
     ),
 )  # fmt: skip

@@ -1,22 +1,18 @@
 """Begin, list, rename, link, archive and reopen threads."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from moot.api.access.auth import speaker_from_request
-from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog
-from moot.api.http.request import Endpoint, Reply, Request, encode
+from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog, event_fields
+from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.search import read_marks
 from moot.api.threads import controls
 from moot.api.threads.controls import send_command
-from moot.api.threads.inputs import (
-    Text,
-    check_title,
-    thread_inputs,
-)
+from moot.api.threads.inputs import check_title, thread_inputs
 from moot.api.threads.list import thread_rows
 from moot.api.threads.lookup import check_open, find_thread, find_thread_by_id
 from moot.api.threads.view import thread_view
@@ -24,9 +20,10 @@ from moot.core.errors import BadRequest, Conflict
 from moot.core.events import Event, decode
 from moot.core.runs.start import LinkedStart
 from moot.core.state.conversation import THREAD, Conversation, thread_id
-from moot.core.state.council_policy import Policy, describe_unused_settings
+from moot.core.state.council_policy import describe_unused_settings
 from moot.core.state.run import Run
 from moot.core.state.titles import current_title
+from moot.core.threads.agent_bridge import BridgeEvent
 from moot.core.threads.control_text import event_sentence
 from moot.core.threads.undo import undo_control
 from moot.engine.replay.fork import ForkRequest, fork_run
@@ -34,47 +31,28 @@ from moot.engine.start import RunOrder, prepare_run, start_command, start_run
 from moot.store.cursor import bind_cursor, unbind_cursor
 from moot.store.protocol import RunFilter
 from moot.store.records import Record
+from moot.wire.threads import (
+    BeginThread,
+    LinkedThread,
+    LinkThread,
+    RenameThread,
+    ReopenThread,
+    ThreadEvent,
+    ThreadEventList,
+    ThreadList,
+    ThreadView,
+)
 
 #: The kind of records that mark archived threads.
 ARCHIVED = "archived-thread"
 MOST_LISTED = 500
 ORDERS = ("newest", "active")
 
-Name = Annotated[str, Meta(min_length=1, max_length=256)]
-Title = Annotated[str, Meta(min_length=1, max_length=256)]
-
-
-class BeginThreadBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A new thread. Invited participants may take part from the beginning."""
-
-    title: Title
-    opening: Text | None = None
-    participants: list[Name | dict[str, Any]] = []
-    policy: Policy | UnsetType = UNSET
-
-
-class Rename(Struct, frozen=True, forbid_unknown_fields=True):
-    title: Title
-
-
-class LinkTo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An existing thread by its id, or the title of a new one."""
-
-    thread: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
-    title: Title | None = None
-    opening: Text | None = None
-    participants: list[Name | dict[str, Any]] = []
-
-
-class Reopen(Struct, frozen=True, forbid_unknown_fields=True):
-    note: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
-
-
 # -- beginning -----------------------------------------------------------------------------------
 
 
 async def begin_thread(request: Request) -> Reply:
-    body = await request.read(BeginThreadBody)
+    body = await request.read(BeginThread)
     inputs = await thread_inputs(request, body.title, body.opening, body.participants)
     if body.policy is not UNSET:
         inputs["participation"] = policy = msgspec.to_builtins(body.policy)
@@ -99,7 +77,7 @@ def _thread_order(request: Request, inputs: dict[str, Any]) -> RunOrder:
 def begun_reply(run: Run) -> Reply:
     [conversation] = run.conversations.values()
     url = f"/v1/host/moot/threads/{run.run_id}"
-    return Reply({**thread_view(run, conversation), "url": url}, 201, {"Location": url})
+    return Reply(replace(thread_view(run, conversation), url=url), 201, {"Location": url})
 
 
 # -- the list ------------------------------------------------------------------------------------
@@ -118,10 +96,10 @@ async def list_threads(request: Request) -> Reply:
     cursor = _store_cursor(request.query.get("cursor"), order)
     rows, cursor = await store.list_runs(tenant, where, cursor, limit)
     views = await thread_rows(request, rows, archived)
-    body: dict[str, Any] = {"threads": views, "you": read_marks.reader_name(request)}
-    if cursor is not None:
-        body["nextCursor"] = cursor if order is None else bind_cursor(cursor, order)
-    return Reply(body, 200, {"Cache-Control": "no-store"})
+    if cursor is not None and order is not None:
+        cursor = bind_cursor(cursor, order)
+    page = ThreadList(threads=views, you=read_marks.reader_name(request), next_cursor=cursor)
+    return Reply(page, 200, {"Cache-Control": "no-store"})
 
 
 def _parse_order(request: Request) -> str | None:
@@ -157,7 +135,7 @@ async def _set_archived(request: Request, gone: bool) -> Reply:
         created_at=now, by=request.caller.id, gone=gone,
     )  # fmt: skip
     await request.services.store.put_record(record)
-    return Reply({**thread_view(run, conversation), "archived": not gone})
+    return Reply(replace(thread_view(run, conversation), archived=not gone))
 
 
 # -- names and links -----------------------------------------------------------------------------
@@ -165,7 +143,7 @@ async def _set_archived(request: Request, gone: bool) -> Reply:
 
 async def rename_thread(request: Request) -> Reply:
     run, conversation = await find_thread(request)
-    body = await request.read(Rename)
+    body = await request.read(RenameThread)
     command = await controls.control_command(request, conversation, {"rename": body.title})
     return await send_command(request, run, conversation, command)
 
@@ -173,7 +151,7 @@ async def rename_thread(request: Request) -> Reply:
 async def link_thread(request: Request) -> Reply:
     """Begin and link a side thread in one commit, or link an existing thread."""
     run, conversation = await find_thread(request)
-    body = await request.read(LinkTo)
+    body = await request.read(LinkThread)
     check_open(conversation, request.params["thread_id"])
     own, begins = thread_id(run, conversation), None
     if body.thread is None:
@@ -189,12 +167,12 @@ async def link_thread(request: Request) -> Reply:
     )
     command = replace(command, content=command.content or content, begins=begins)
     url = f"/v1/host/moot/threads/{name}"
-    answer = {"threadId": name, "title": title, "linkedFrom": own, "url": url}
+    answer = LinkedThread(thread_id=name, title=title, linked_from=own, url=url)
     reply = Reply(answer, 200 if begins is None else 201, {"Location": url})
     return await send_command(request, run, conversation, command, answer=lambda _: reply)
 
 
-async def _side_thread(request: Request, body: LinkTo, own: str) -> LinkedStart:
+async def _side_thread(request: Request, body: LinkThread, own: str) -> LinkedStart:
     """Return the new side thread that the link's commit begins."""
     if body.title is None:
         raise BadRequest("Name a thread, or give the title of a new one.", field="title")
@@ -215,7 +193,7 @@ async def reopen_thread(request: Request) -> Reply:
     The closed one stays closed.
     """
     run, conversation = await find_thread(request)
-    body = await request.read(Reopen)
+    body = await request.read(ReopenThread)
     if conversation.open:
         raise Conflict("The thread is open; there is nothing to take up again.")
     first = await _closing_sequence(request, run, conversation)
@@ -226,11 +204,8 @@ async def reopen_thread(request: Request) -> Reply:
     def answer(fork: Run) -> Reply:
         again = fork.conversations[conversation.node_id]
         url = f"/v1/host/moot/threads/{thread_id(fork, again)}"
-        view = {
-            **thread_view(fork, again),
-            "reopenedFrom": thread_id(run, conversation),
-            "url": url,
-        }
+        source = thread_id(run, conversation)
+        view = replace(thread_view(fork, again), reopened_from=source, url=url)
         return Reply(view, 201, {"Location": url})
 
     host = request.services.host
@@ -265,18 +240,18 @@ async def read_thread_events(request: Request) -> Reply:
     else:
         page = await thread.after(request.integer("after", -1, -1, 2**53), limit)
     now = request.services.clock.millis()
-    events = [_add_sentences(msgspec.json.decode(row), conversation, now) for row in page.events]
-    body = {"events": events, "count": len(events), "more": page.more}
-    return Reply(encode(body), 200, {"Cache-Control": "no-store"})
+    events = [_thread_event(msgspec.json.decode(row), conversation, now) for row in page.events]
+    answer = ThreadEventList(events=events, count=len(events), more=page.more)
+    return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
-def _add_sentences(event: dict[str, Any], conversation: Conversation, at: int) -> dict[str, Any]:
-    sentence, undo = event_sentence(event), undo_control(event, conversation, at)
-    if sentence is not None:
-        event["says"] = sentence
-    if undo is not None:
-        event["undo"] = undo
-    return event
+def _thread_event(event: BridgeEvent, conversation: Conversation, at: int) -> ThreadEvent:
+    """Return the event with a sentence about it and the control that undoes it."""
+    return ThreadEvent(
+        **event_fields(event),
+        says=event_sentence(event),
+        undo=undo_control(event, conversation, at),
+    )
 
 
 THREADS = "/v1/host/moot/threads"
@@ -294,11 +269,18 @@ THREAD_ENDPOINTS = (
             "order": ({"type": "string", "enum": list(ORDERS)},
                       "newest unless told otherwise; active has what was used last first"),
         },
+        tag="Threads", operation_id="listThreads", answer=ThreadList,
+        description="Lists the threads of the tenant in pages, each with the number of unread "
+        "turns. Archived threads appear only with `archived`.",
     ),
     Endpoint(
-        method="POST", path=THREADS, call=begin_thread, scope="runs:create", body=BeginThreadBody,
+        method="POST", path=THREADS, call=begin_thread, scope="runs:create", body=BeginThread,
         status=201,
         summary="Begin a thread",
+        tag="Threads", operation_id="beginThread", answer=ThreadView,
+        description="Begins a thread with a title, an opening turn if there is one, and invited "
+        "participants. Agents of this host answer when they are addressed. Refuses a title "
+        "without readable characters and settings that the policy's mode does not use.",
     ),
     Endpoint(
         method="GET", path=f"{THREADS}/{{thread_id}}/events", call=read_thread_events,
@@ -311,29 +293,46 @@ THREAD_ENDPOINTS = (
                        "instead of after: the newest that are lower than this"),
             "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_EVENTS}, "events at most"),
         },
+        tag="Threads", operation_id="listThreadEvents", answer=ThreadEventList,
+        description="Returns the events of a thread, oldest first. Controls come with a sentence "
+        "about them and, while they have an effect, with the control that undoes them.",
     ),
     Endpoint(
         method="POST", path=f"{THREADS}/{{thread_id}}:rename", call=rename_thread,
-        scope="approvals:respond", body=Rename, summary="Give a thread another name",
+        scope="approvals:respond", body=RenameThread, summary="Give a thread another name",
         errors=(404, 409),
+        tag="Threads", operation_id="renameThread", answer=ThreadView,
+        description="Changes the title of a thread. Refuses a closed thread with 409.",
     ),
     Endpoint(
         method="POST", path=f"{THREADS}/{{thread_id}}/links", call=link_thread, scope="runs:create",
-        body=LinkTo, status=201, summary="Begin a side thread, or link one that is there",
+        body=LinkThread, status=201, summary="Begin a side thread, or link one that is there",
         errors=(404, 409),
+        tag="Threads", operation_id="linkThread", answer=LinkedThread,
+        description="Links an existing thread, or begins a side thread and links it in one step. "
+        "The side thread's decision is posted here when it closes. Refuses a closed thread with "
+        "409.",
     ),
     Endpoint(
         method="POST", path=f"{THREADS}/{{thread_id}}:archive", call=archive_thread,
         scope="approvals:respond", summary="Put a thread away: lists leave it out", errors=(404,),
+        tag="Threads", operation_id="archiveThread", answer=ThreadView,
+        description="Takes a thread out of the list. The thread itself does not change. Refuses a "
+        "conversation that is a part of another run.",
     ),
     Endpoint(
         method="POST", path=f"{THREADS}/{{thread_id}}:unarchive", call=unarchive_thread,
         scope="approvals:respond", summary="Take a thread out again", errors=(404,),
+        tag="Threads", operation_id="unarchiveThread", answer=ThreadView,
+        description="Puts an archived thread back into the list.",
     ),
     Endpoint(
         method="POST", path=f"{THREADS}/{{thread_id}}:reopen", call=reopen_thread,
         scope="runs:create",
-        body=Reopen, status=201, errors=(404, 409, 422),
+        body=ReopenThread, status=201, errors=(404, 409, 422),
         summary="Go on with a closed thread in a new one that has its history",
+        tag="Threads", operation_id="reopenThread", answer=ThreadView,
+        description="Continues a closed thread in a new one that begins with its history. The "
+        "closed one stays closed. Refuses an open thread with 409.",
     ),
 )  # fmt: skip

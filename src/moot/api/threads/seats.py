@@ -1,9 +1,5 @@
 """Seats: the claim of one outside program to a participant's name."""
 
-from typing import Annotated
-
-from msgspec import Meta, Struct
-
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.threads.lookup import find_thread
 from moot.core.conversations import joining
@@ -16,19 +12,7 @@ from moot.core.state.seats import has_seat
 from moot.core.text.names import full_name, is_person
 from moot.core.threads import seats
 from moot.store.protocol import Key
-
-Name = Annotated[str, Meta(min_length=1, max_length=256)]
-#: A random word that identifies the program.
-SeatToken = Annotated[str, Meta(min_length=8, max_length=64, pattern=r"^[A-Za-z0-9._~-]+$(?!\n)")]
-
-
-class TakeSeatBody(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"as_": "as"}
-):
-    as_: Name
-    seat: SeatToken
-    #: Take the seat from the program that has it.
-    replace: bool = False
+from moot.wire.threads import ClaimSeat, SeatView
 
 
 async def take_seat(request: Request) -> Reply:
@@ -37,8 +21,8 @@ async def take_seat(request: Request) -> Reply:
     The command carries the seat state that was read, so of two programs at once one is refused.
     """
     run, conversation = await find_thread(request)
-    body = await request.read(TakeSeatBody)
-    name, services = full_name(body.as_), request.services
+    body = await request.read(ClaimSeat)
+    name, services = full_name(body.speaks_as), request.services
     if not conversation.open:
         raise ConversationClosed("The conversation is closed; nobody can join it any more.")
     _check_may_take(request, name)
@@ -54,8 +38,8 @@ async def take_seat(request: Request) -> Reply:
 
     def answer(after: Run) -> Reply:
         since = after.conversations[conversation.node_id].state.seats[name].at
-        view = {"threadId": thread_id(run, conversation), "as": name, "seat": body.seat}
-        return Reply({**view, "since": iso(since * 1000)})
+        thread, at = thread_id(run, conversation), iso(since * 1000)
+        return Reply(SeatView(thread_id=thread, speaks_as=name, seat=body.seat, since=at))
 
     await services.host.handle(run.tenant, run.run_id, command, request.record_reply(answer))
     return request.reply
@@ -105,12 +89,19 @@ def _check_may_take(request: Request, name: str) -> None:
 SEAT_ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/seats", call=take_seat,
-        scope="approvals:respond", body=TakeSeatBody, joined=True, errors=(404, 409, 422),
+        scope="approvals:respond", body=ClaimSeat, joined=True, errors=(404, 409, 422),
         summary="Be the one program that has a name in a thread",
+        tag="Threads", operation_id="takeSeat", answer=SeatView,
+        description="Claims a participant's name for one program, so that two programs never "
+        "answer for it at once. Refuses with 409 while another program holds the name, unless "
+        "`replace` is set.",
     ),
     Endpoint(
         method="DELETE", path="/v1/host/moot/threads/{thread_id}/seats/{seat}", call=leave_seat,
         scope="approvals:respond", joined=True, status=204, errors=(404,),
         summary="Have it no longer",
+        tag="Threads", operation_id="leaveSeat",
+        description="Gives up the claim of a program to a participant's name. Refuses a seat that "
+        "nobody has with 404.",
     ),
 )  # fmt: skip

@@ -3,10 +3,6 @@
 Spoken words travel beside the log and are not stored.
 """
 
-from typing import Annotated
-
-from msgspec import Meta, Struct
-
 from moot.api.access.auth import speaker_from_request
 from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream
 from moot.api.runs.event_stream import RunEventStream
@@ -17,28 +13,14 @@ from moot.core.errors import ConversationClosed, MootError, NotFound
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.text.names import full_name
 from moot.engine.streams.speech import OpenSpeech
+from moot.wire.threads import BeginSpeech, SpeechDelta, StartedSpeech
 
 UPDATES = frozenset({"updates"})
-
-Name = Annotated[str, Meta(min_length=1, max_length=256)]
-
-
-class BeginSpeechBody(
-    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
-):
-    """The coming speaker; by default the person behind the key."""
-
-    speaker_id: Name | None = None
-    to: Name | None = None
-
-
-class SpeechDelta(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    delta: Annotated[str, Meta(min_length=1, max_length=65_536)]
 
 
 async def begin_speech(request: Request) -> Reply:
     run, conversation = await find_thread(request)
-    body = await request.read(BeginSpeechBody)
+    body = await request.read(BeginSpeech)
     turn = {"role": "user"}
     if body.speaker_id is not None:
         turn = {"role": "agent", "speakerId": body.speaker_id}
@@ -50,8 +32,15 @@ async def begin_speech(request: Request) -> Reply:
         fields["to"] = full_name(body.to)
     speeches = request.services.host.speeches
     speech = speeches.begin(run.run_id, conversation.conversation_id, request.caller.id, fields)
-    answer = {"speechId": speech.speech_id, "threadId": thread_id(run, conversation), **fields}
-    return Reply(answer, 201)
+    started = StartedSpeech(
+        speech_id=speech.speech_id,
+        thread_id=thread_id(run, conversation),
+        role=role,
+        speaker=speaker,
+        speaker_id=fields.get("speakerId"),
+        to=fields.get("to"),
+    )
+    return Reply(started, 201)
 
 
 def _check_may_speak(
@@ -108,24 +97,37 @@ async def stream_thread(request: Request) -> Stream:
 SPEECH_ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/speech", call=begin_speech,
-        scope="approvals:respond", body=BeginSpeechBody, status=201,
+        scope="approvals:respond", body=BeginSpeech, status=201,
         summary="Begin to speak: listeners see who", errors=(404, 409, 422), joined=True,
+        tag="Threads", operation_id="beginSpeech", answer=StartedSpeech,
+        description="Announces that a participant begins to speak. Listeners of the stream see "
+        "the words as they come. The turn itself is posted afterwards. Refuses a participant "
+        "that may not speak now.",
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/speech/{speech_id}", call=add_words,
         scope="approvals:respond", body=SpeechDelta, status=204,
         summary="Words of a turn under way; they are not kept", errors=(404, 409),
         joined=True,
+        tag="Threads", operation_id="addWords",
+        description="Passes words of a speech on to listeners. They are not stored. Refuses a "
+        "speech of another key with 404.",
     ),
     Endpoint(
         method="DELETE", path="/v1/host/moot/threads/{thread_id}/speech/{speech_id}",
         call=stop_speech,
         scope="approvals:respond", status=204, summary="Stop speaking without taking a turn",
         errors=(404,), joined=True,
+        tag="Threads", operation_id="stopSpeech",
+        description="Ends a speech without a turn. Listeners drop its words.",
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/threads/{thread_id}/stream", call=stream_thread,
         scope="runs:read", media=SSE, errors=(404,), joined=True,
         summary="The thread as it happens, with the words being spoken",
+        tag="Threads", operation_id="streamThread",
+        description="Streams the events of a thread as server-sent events, with the words that "
+        "are being spoken. Logged events have ids; a reader that reconnects sends the last one "
+        "as Last-Event-ID.",
     ),
 )  # fmt: skip

@@ -7,10 +7,10 @@ import click
 
 from moot.cli.runs.follow import is_plain_thread
 from moot.cli.shared import output, quantities
-from moot.cli.shared.client import Api, HttpClient, api_for_writing
+from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import ExitCode
-from moot.cli.shared.options import CommandOptions, resolve_place, server_options
+from moot.cli.shared.options import CommandOptions, server_options
 
 MODES = ("round-robin", "declared", "addressed", "raise-hand", "moderated", "small", "large")
 
@@ -77,7 +77,7 @@ def convene(options: CommandOptions, question: str, **settings: Any) -> ExitCode
     moot convene "Do we raise prices in Q1?" --with ada,bo,cy --moderator mo \\
         --rounds 2 --budget 20k-tokens --vote
     """
-    api, client = api_for_writing(options), HttpClient(resolve_place(options))
+    api = api_for_writing(options)
     if not question.strip():
         raise click.UsageError("say what the council is to talk about: moot convene QUESTION.")
     thread_id = str(
@@ -87,7 +87,7 @@ def convene(options: CommandOptions, question: str, **settings: Any) -> ExitCode
         _print_id(options, thread_id)
         return ExitCode.OK
     attend_options = AttendOptions(prompt=not settings["no_prompt"], as_json=options.json)
-    return attend_thread(api, client, thread_id, attend_options)
+    return attend_thread(api, thread_id, attend_options)
 
 
 def council_request(question: str, **settings: Any) -> dict[str, Any]:
@@ -131,15 +131,13 @@ class AttendOptions(NamedTuple):
     stay: bool = False
 
 
-def attend_thread(api: Api, client: HttpClient, thread_id: str, options: AttendOptions) -> ExitCode:
+def attend_thread(api: Api, thread_id: str, options: AttendOptions) -> ExitCode:
     """Follow a thread until it ends or the user leaves, and say how to come back."""
     from moot.cli.councils.session import CouncilSession, SessionLeft, waiting_reason
     from moot.cli.shared.client import thread_path
 
     thread = api.get(thread_path(thread_id))
-    session = CouncilSession(
-        api, client, thread, options.prompt and sys.stdin.isatty(), options.as_json
-    )
+    session = CouncilSession(api, thread, options.prompt and sys.stdin.isatty(), options.as_json)
     session.tell(thread_header(thread))
     try:
         end = session.follow(options.after, options.stay)

@@ -32,7 +32,7 @@ from moot.cli.councils.screen import (
     open_screen,
     terminal_columns,
 )
-from moot.cli.councils.stream import StreamFeed, StreamFrame
+from moot.cli.councils.stream import StreamFeed
 from moot.cli.councils.transcript_lines import (
     TranscriptLine,
     TranscriptRenderer,
@@ -41,9 +41,10 @@ from moot.cli.councils.transcript_lines import (
 )
 from moot.cli.runs.follow import WAITING_STATUSES
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, HttpClient, api_path, thread_path
+from moot.cli.shared.client import Api, api_path, thread_path
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.streams import StreamFrame
 from moot.cli.threads.new import missing_agent_message, unknown_agent_warning
 
 ENDS = {
@@ -71,12 +72,11 @@ class CouncilSession:
     def __init__(
         self,
         api: Api,
-        client: HttpClient,
         thread: dict[str, Any],
         prompt: bool,
         as_json: bool = False,
     ) -> None:
-        self._api, self._client, self._as_json = api, client, as_json
+        self._api, self._as_json = api, as_json
         self.thread_id = str(thread["threadId"])
         self._thread = thread
         self._conversation: str | None = None
@@ -115,7 +115,7 @@ class CouncilSession:
         self._stay, self._last_sequence = stay, after
         self._live.read(self._thread, time.monotonic())
         self._read_presence()
-        feed = StreamFeed(self._client, self.thread_id, after)
+        feed = StreamFeed(self._api, self.thread_id, after)
         with self._screen:
             if self.interactive:
                 self._print_note("type to take part; @NAME addresses one, /help lists the rest")
@@ -189,7 +189,7 @@ class CouncilSession:
                 self._print_note("the server is away; waiting for it")
             case "back":
                 self._print_note("the server is back")
-            case "open":
+            case "open" | "quiet" | "ended":
                 pass
             case kind:
                 self._live.heard(kind, frame.data)

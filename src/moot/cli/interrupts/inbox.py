@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from moot.cli.interrupts.questions import ACTION_NAMES, INBOX, MAX_ITEMS
-from moot.cli.runs.follow import PATIENCE_SECONDS, RETRY_SECONDS
+from moot.cli.runs.follow import PATIENCE_SECONDS
 from moot.cli.schedules.wording import localize_times, missed_fire_hint
 from moot.cli.shared import output
 from moot.cli.shared.client import ServerUnreachable, api_for_reading, api_for_writing
 from moot.cli.shared.options import CommandOptions, server_options
+from moot.cli.shared.streams import RETRY_SECONDS
 from moot.cli.triggers.item import notice_hint
 
 #: terminal width from which the asker and the actions are shown, too

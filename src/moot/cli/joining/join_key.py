@@ -6,7 +6,7 @@ from typing import Any
 
 from moot.cli.joining.participant import Participant
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, HttpAnswer, HttpClient, api_path, error_from_answer
+from moot.cli.shared.client import Api, HttpAnswer, api_path, error_from_answer
 from moot.cli.shared.errors import CommandError, ExitCode
 
 KEYS = "/v1/host/moot/keys"
@@ -147,4 +147,4 @@ class GuestParticipant(Participant):
         key = answer.data()
         self.name, self._key_id = str(key["as"]), str(key["keyId"])
         self._since = since
-        return Api(HttpClient(backend.place._replace(key=key["token"])))
+        return Api(backend.place._replace(key=key["token"]))

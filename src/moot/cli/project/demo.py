@@ -15,7 +15,7 @@ from moot.cli.server import child_process
 from moot.cli.shared import output, quantities
 from moot.cli.shared.command_hint import command_hint, program_name
 from moot.cli.shared.errors import CommandError, ExitCode
-from moot.cli.shared.options import CommandOptions, resolve_place
+from moot.cli.shared.options import CommandOptions
 
 if TYPE_CHECKING:
     from moot.cli.councils.session import CouncilSession
@@ -72,7 +72,7 @@ def _run_demo(database: Path, minutes: Path | None, prompt: bool) -> ExitCode:
 
 def _start_council(api: "Api", options: CommandOptions, prompt: bool) -> "CouncilSession":
     from moot.cli.councils.session import CouncilSession
-    from moot.cli.shared.client import HttpClient, thread_path
+    from moot.cli.shared.client import thread_path
 
     body = {"question": QUESTION, "participants": [*MEMBERS, MODERATOR], "moderator": MODERATOR,
             "policy": {"rounds": 2, "vote": True, "close": "moderator"}}  # fmt: skip
@@ -80,7 +80,7 @@ def _start_council(api: "Api", options: CommandOptions, prompt: bool) -> "Counci
     thread = api.get(thread_path(thread_id))
     _print_members(thread["floor"])
     interactive = prompt and sys.stdin.isatty()
-    return CouncilSession(api, HttpClient(resolve_place(options)), thread, interactive)
+    return CouncilSession(api, thread, interactive)
 
 
 def _print_members(floor: dict[str, Any]) -> None:

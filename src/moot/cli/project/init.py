@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.command_hint import PROGRAM_NAME as NAME_OF_PROGRAM
-from moot.cli.shared.command_hint import program_name
+from moot.cli.shared.command_hint import PROGRAM_NAME, program_name
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, json_option
 
@@ -52,8 +51,8 @@ def init(options: CommandOptions, name: str | None, here: bool) -> None:
     cd = "" if name is None else f"cd {folder} && "
     moot = program_name(elsewhere=name is not None)
     click.echo(f"\nIt runs as it is: {cd}{moot} check && {moot} test && {moot} dev")
-    if moot != NAME_OF_PROGRAM:
-        click.echo(f"To type only {NAME_OF_PROGRAM}: source {Path(moot).parent / 'activate'}")
+    if moot != PROGRAM_NAME:
+        click.echo(f"To type only {PROGRAM_NAME}: source {Path(moot).parent / 'activate'}")
 
 
 def _write_project(folder: Path, project_name: str) -> tuple[list[str], list[str]]:

@@ -7,11 +7,13 @@ from typing import Any
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, HttpClient, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_writing, api_path
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import read_bytes
-from moot.cli.shared.options import CommandOptions, resolve_place, server_options
+from moot.cli.shared.options import CommandOptions, server_options
+from moot.cli.shared.streams import follow_stream
+from moot.client.operations import threads
 
 
 @click.command()
@@ -23,13 +25,13 @@ def ask(options: CommandOptions, agent: str, text: str) -> ExitCode:
 
     The question and the answer are kept as a thread: moot thread export @last.
     """
-    from moot.cli.councils.stream import read_frames
+    from moot.cli.councils.stream import PATIENCE
     from moot.cli.shared.client import thread_path
 
     question = read_bytes("-").decode(errors="replace").strip() if text == "-" else text.strip()
     if not question:
         raise click.UsageError("Say what to ask: moot ask AGENT TEXT.")
-    api, client = api_for_writing(options), HttpClient(resolve_place(options))
+    api = api_for_writing(options)
     agent_record = api.get(f"/v1/host/moot/agents{api_path(agent.removeprefix('host:'))}")
     body = {"question": question, "participants": [agent_record["agentId"]], "open": True,
             "policy": {"mode": "declared"}}  # fmt: skip
@@ -38,7 +40,8 @@ def ask(options: CommandOptions, agent: str, text: str) -> ExitCode:
     def decide(request: dict[str, Any]) -> None:
         _ask_tool_approval(api, request, thread_id, at_hand=not options.json)
 
-    turn = _read_answer(read_frames(client, thread_id, -1, 60.0), decide, aloud=not options.json)
+    stream = follow_stream(api, threads.stream_thread(thread_id), -1, PATIENCE)
+    turn = _read_answer(stream, decide, aloud=not options.json)
     outcome = turn["content"] if turn["role"] == "agent" else None
     api.post(f"{thread_path(thread_id)}:close", {"outcome": outcome})
     if turn["role"] != "agent":

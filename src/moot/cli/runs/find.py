@@ -15,7 +15,7 @@ from moot.cli.runs.follow import (
     status_line,
 )
 from moot.cli.shared import output, quantities
-from moot.cli.shared.client import Api, HttpClient, api_path
+from moot.cli.shared.client import Api, api_path
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 
@@ -144,9 +144,9 @@ def _node_about(state: dict[str, Any]) -> str:
     )
 
 
-def print_events(api: Api, client: HttpClient, run_id: str, after: int, as_json: bool) -> None:
+def print_events(api: Api, run_id: str, after: int, as_json: bool) -> None:
     """Print the events that are in the log now."""
-    follower = Follower(api, client, run_id, as_json)
+    follower = Follower(api, run_id, as_json)
     path = api_path("v1", "runs", run_id, "events", "poll")
     while True:
         page = api.get(path, lastSequence=after, timeout=0)

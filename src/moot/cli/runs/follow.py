@@ -1,6 +1,5 @@
 """Follow a run: print its events as they happen, as lines or as JSON lines."""
 
-import json
 import math
 import time
 from collections.abc import Iterator
@@ -10,17 +9,11 @@ import click
 
 from moot.cli.runs.event_lines import event_line
 from moot.cli.shared import output
-from moot.cli.shared.client import (
-    TIMEOUT_SECONDS,
-    Api,
-    HttpAnswer,
-    HttpClient,
-    ServerUnreachable,
-    api_path,
-    error_from_answer,
-)
+from moot.cli.shared.client import Api, ServerUnreachable, api_path
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.streams import follow_stream
+from moot.client.operations import runs
 
 TERMINAL = {
     "run.completed": ExitCode.OK,
@@ -31,7 +24,6 @@ TERMINAL = {
 WAITING_STATUSES = ("waiting-approval", "waiting-input")
 #: seconds that a lost server may take to come back
 PATIENCE_SECONDS = 15.0
-RETRY_SECONDS = 0.2
 #: events after which no node may be at work any more
 NODE_STOP_EVENTS = (
     "node.suspended", "node.dispatched", "node.completed", "node.failed", "node.skipped",
@@ -62,42 +54,17 @@ class FollowTimedOut(CommandError):
         )
 
 
-def follow_events(client: HttpClient, run_id: str, after: int, deadline: float) -> Iterator[Any]:
+def follow_events(api: Api, run_id: str, after: int, deadline: float) -> Iterator[Any]:
     """Yield the run's events after a sequence to its end, across restarts of the server.
 
     None means that nothing happened for a while.
     """
-    lost_at: float | None = None
-    while True:
-        try:
-            for event in _read_stream(client, run_id, after, deadline):
-                lost_at = None
-                after = event["sequence"] if event is not None else after
-                yield event
-        except ServerUnreachable:
-            now = time.monotonic()
-            lost_at = lost_at or now
-            if now - lost_at > PATIENCE_SECONDS and now < deadline:
-                raise
-        yield None
-        time.sleep(RETRY_SECONDS)
-
-
-def _read_stream(client: HttpClient, run_id: str, after: int, deadline: float) -> Iterator[Any]:
-    path = api_path("v1", "runs", run_id, "events") + "?streamMode=debug"
-    headers = {"Accept": "text/event-stream"}
-    if after >= 0:
-        headers["Last-Event-ID"] = str(after)
-    patience = max(0.001, min(TIMEOUT_SECONDS, deadline - time.monotonic()))
-    with client.open_response("GET", path, None, headers, patience) as answer:
-        if answer.status != 200:
-            refused = HttpAnswer(answer.status, dict(answer.headers), answer.read())
-            raise error_from_answer(refused, client.place)
-        for line in answer:
-            if line.startswith(b"data:"):
-                yield json.loads(line[5:])
-            elif line.startswith(b":"):
-                yield None
+    call = runs.stream_run(run_id)
+    for frame in follow_stream(api, call, after, PATIENCE_SECONDS, deadline):
+        if frame.kind == "event":
+            yield frame.data
+        elif frame.kind in ("quiet", "ended"):
+            yield None
 
 
 class Standstill:
@@ -142,8 +109,8 @@ class Standstill:
 class Follower:
     """Prints one run. ``follow`` returns an exit code for its end."""
 
-    def __init__(self, api: Api, client: HttpClient, run_id: str, as_json: bool) -> None:
-        self._api, self._client, self.run_id, self._as_json = api, client, run_id, as_json
+    def __init__(self, api: Api, run_id: str, as_json: bool) -> None:
+        self._api, self.run_id, self._as_json = api, run_id, as_json
         self._started: dict[str, str] = {}
         self._ended: set[str] = set()
         self._nodes = 0
@@ -158,7 +125,7 @@ class Follower:
         self._standstill.seen = after
         if not stay and after >= 0 and self._standstill.at(None):
             return ExitCode.WAITING
-        for event in follow_events(self._client, self.run_id, after, deadline):
+        for event in follow_events(self._api, self.run_id, after, deadline):
             if event is not None and not quiet:
                 self.show(event)
             if event is not None and event["type"] in TERMINAL:

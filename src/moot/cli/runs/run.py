@@ -1,4 +1,4 @@
-"""``moot run FLOW`` starts a run; ``moot run list``, ``show``, ``tail`` manage runs."""
+"""``moot run FLOW`` starts a run; ``moot run list|show|tail`` manage runs."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ from moot.cli.runs.follow import (
     print_end,
 )
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, HttpClient, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing, api_path
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import parse_inputs
-from moot.cli.shared.options import CommandOptions, resolve_place, server_options
+from moot.cli.shared.options import CommandOptions, server_options
 
 EPILOG = "A workflow that is called like one of these commands: moot run start FLOW."
 
@@ -148,7 +148,7 @@ def follow_events_and_end(
     options: CommandOptions, api: Api, run_id: str, quiet: bool = False, **follow_options: Any
 ) -> ExitCode:
     """Do the same without the heading."""
-    follower = Follower(api, HttpClient(resolve_place(options)), run_id, options.json)
+    follower = Follower(api, run_id, options.json)
     try:
         end = follower.follow(quiet=quiet, **follow_options)
     except KeyboardInterrupt:
@@ -263,9 +263,9 @@ def tail(options: CommandOptions, run_id: str, after: int, no_follow: bool, **ho
     run_id = resolve_run_id(api, run_id)
     api.get(api_path("v1", "runs", run_id))  # an unknown run is an error, not silence
     if no_follow or api.offline:
-        print_events(api, HttpClient(resolve_place(options)), run_id, after, options.json)
+        print_events(api, run_id, after, options.json)
         return ExitCode.OK
-    return follow_run(options, api, run_id, after=after, **how)
+    return follow_run(options, api_for_writing(options), run_id, after=after, **how)
 
 
 @run.command()

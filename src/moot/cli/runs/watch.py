@@ -6,10 +6,10 @@ import click
 
 from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, HttpClient, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_writing, api_path
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
-from moot.cli.shared.options import CommandOptions, resolve_place, server_options
+from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.quantities import format_count
 
 #: missed turns that a returning reader sees; for more there is a catch-up
@@ -32,19 +32,19 @@ def watch(
 
     A conversation has the prompt of `moot convene`, on a terminal.
     """
-    api, client = api_for_writing(options), HttpClient(resolve_place(options))
+    api = api_for_writing(options)
     thread = _find_thread(api, name)
     if thread is not None:
         from moot.cli.councils.convene import AttendOptions
 
         attend_options = AttendOptions(prompt=not no_prompt, as_json=options.json, stay=wait)
-        return _watch_thread(api, client, thread, attend_options, from_start)
+        return _watch_thread(api, thread, attend_options, from_start)
     from moot.cli.runs.follow import Follower, print_end
 
     run_id = resolve_run_id(api, name)
     run = api.get(api_path("v1", "runs", run_id))
     after = -1 if from_start or run.get("completedAt") else run["metrics"]["eventCount"] - 1
-    end = Follower(api, client, run_id, options.json).follow(after, stay=wait)
+    end = Follower(api, run_id, options.json).follow(after, stay=wait)
     if not options.json:
         print_end(api.get(api_path("v1", "runs", run_id)))
     return end
@@ -68,7 +68,6 @@ def _find_thread(api: Api, name: str) -> dict[str, Any] | None:
 
 def _watch_thread(
     api: Api,
-    client: HttpClient,
     thread: dict[str, Any],
     attend_options: "AttendOptions",
     from_start: bool,
@@ -77,7 +76,7 @@ def _watch_thread(
 
     name = str(thread["threadId"])
     if from_start:
-        return attend_thread(api, client, name, attend_options)
+        return attend_thread(api, name, attend_options)
     if not thread["open"]:
         short = output.short_id(name)
         click.echo(
@@ -87,7 +86,7 @@ def _watch_thread(
     if not attend_options.as_json:
         turns = format_count(thread["turnCount"], "turn")
         click.echo(f"{turns} so far; --from-start shows them.", err=True)
-    return attend_thread(api, client, name, attend_options._replace(after=_read_up_to(api, thread)))
+    return attend_thread(api, name, attend_options._replace(after=_read_up_to(api, thread)))
 
 
 def _read_up_to(api: Api, thread: dict[str, Any]) -> int:

@@ -1,14 +1,17 @@
 """``moot api``: call any route of the server with the usual key."""
 
 import json
+from collections.abc import Iterator
 
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.client import TIMEOUT_SECONDS, HttpClient
+from moot.cli.shared.client import ServerTransport, ServerUnreachable, raw_request
 from moot.cli.shared.errors import ExitCode
 from moot.cli.shared.inputs import read_text
 from moot.cli.shared.options import CommandOptions, resolve_place, server_options
+from moot.client.http.attempts import ConnectionLost
+from moot.client.http.stdlib_transport import StdlibAnswer
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 
@@ -35,24 +38,41 @@ def api(
     moot api POST /v1/runs -d '{"workflowId": "hello"}'
     """
     body = None if data is None else _read_body(data).encode()
-    client = HttpClient(resolve_place(options))
+    place = resolve_place(options)
     path = path if path.startswith("/") else f"/{path}"
     request_headers = {"Accept": "*/*", **dict(_parse_header(text) for text in headers)}
-    with client.open_response(
-        method.upper(), path, body, request_headers, TIMEOUT_SECONDS
-    ) as answer:
-        if include:
-            head = f"HTTP/1.1 {answer.status} {answer.reason}\n{answer.headers}"
-            click.echo(output.safe_lines(head), nl=False)
-        json_body = "json" in answer.headers.get("Content-Type", "")
-        if json_body and output.on_terminal():
-            _print_json_body(answer.read())
-        else:
-            for line in answer:
-                output.write_bytes(line)
-            if json_body:
-                click.echo()
-        return _exit_code_from_status(answer.status)
+    request = raw_request(place, method.upper(), path, body, request_headers)
+    try:
+        with ServerTransport(place).open(request) as answer:
+            if include:
+                click.echo(output.safe_lines(answer.head), nl=False)
+            _print_body(answer)
+            return _exit_code_from_status(answer.status)
+    except ConnectionLost as lost:
+        raise ServerUnreachable(place, str(lost).lower()) from lost
+
+
+def _print_body(answer: StdlibAnswer) -> None:
+    is_json = "json" in answer.headers.get("content-type", "")
+    if is_json and output.on_terminal():
+        _print_json_body(b"".join(answer.pieces()))
+        return
+    for line in _split_lines(answer.pieces()):
+        output.write_bytes(line)
+    if is_json:
+        click.echo()
+
+
+def _split_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield whole lines, so that no character is cut."""
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).splitlines(keepends=True) or [b""]
+        if rest.endswith(b"\n"):
+            lines, rest = [*lines, rest], b""
+        yield from lines
+    if rest:
+        yield rest
 
 
 def _read_body(data: str) -> str:

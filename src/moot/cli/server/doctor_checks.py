@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from moot.cli.shared.client import HttpClient, ServerUnreachable
+from moot.cli.shared.client import Api, ServerUnreachable
 from moot.config.server_location import ServerLocation, key_file
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def port(place: ServerLocation, settings: "Settings") -> Finding:
     from moot.cli.shared.errors import CommandError
 
     try:
-        answer = HttpClient(place).call("GET", "/healthz")
+        answer = Api(place).call("GET", "/healthz")
     except ServerUnreachable:
         try:
             refuse_taken_port(settings)
@@ -157,7 +157,7 @@ def port(place: ServerLocation, settings: "Settings") -> Finding:
 
 def discovery(place: ServerLocation, settings: "Settings") -> Finding:
     try:
-        answer = HttpClient(place).call("GET", "/.well-known/openwop")
+        answer = Api(place).call("GET", "/.well-known/openwop")
     except ServerUnreachable:
         return "ok", "not checked: no server runs"
     document = answer.data()
@@ -292,7 +292,7 @@ def peers(place: ServerLocation, settings: "Settings") -> Finding:
 def _check_peer(name: str, url: str, key: str | None) -> Finding:
     from moot.config.settings import ENV_PREFIX
 
-    client = HttpClient(ServerLocation(url, key, Path(), True))
+    client = Api(ServerLocation(url, key, Path(), True))
     try:
         answer = client.call("GET", "/.well-known/openwop")
         key_answer = client.call("GET", "/v1/runs/nobody") if key else None

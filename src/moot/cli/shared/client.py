@@ -1,25 +1,27 @@
-"""Calls to the server over plain HTTP.
-
-The standard library's client costs a quarter of the import time of a richer one, and a stream of
-events needs no more than reading lines.
-"""
+"""Send calls for a command, with refusals in the words of a command's errors."""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Any, NamedTuple, Protocol, TypeVar
+from urllib.parse import quote, urlencode
 
 from moot.cli.shared.command_hint import program_name
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, resolve_place
+from moot.client.errors import ApiError, BadAnswer, Unreachable, error_from_response
+from moot.client.http.attempts import CallSettings, ConnectionLost, HttpRequest, ServerAccess
+from moot.client.http.operation import PreparedCall
+from moot.client.http.sender import Sender, Transport
+from moot.client.http.stdlib_transport import StdlibTransport
 from moot.config.server_location import ServerLocation
 
-if TYPE_CHECKING:
-    from http.client import HTTPConnection, HTTPResponse
-
 #: longer than the server waits before it sends a comment on a quiet stream
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 60.0
+#: a person repeats a command
+SETTINGS = CallSettings(timeout=TIMEOUT_SECONDS, connect=TIMEOUT_SECONDS, retries=0)
+
+T = TypeVar("T")
 
 
 class ServerUnreachable(CommandError):
@@ -36,113 +38,69 @@ class ServerUnreachable(CommandError):
         )
 
 
-class HttpAnswer(NamedTuple):
-    """A whole HTTP answer."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    def data(self) -> Any:
-        try:
-            return json.loads(self.body) if self.body else None
-        except ValueError:
-            raise CommandError("the server did not answer with JSON; is it Moot?") from None
-
-
-class Backend(Protocol):
-    """Answers requests: a server, or a database file that is read in its place."""
-
-    place: ServerLocation
-    #: a file is read, so nothing in it changes any more
-    offline: bool
-
-    def call(
-        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] = ...
-    ) -> HttpAnswer: ...
-
-
-class HttpClient:
-    """One server and one key, with a connection per call."""
-
-    offline = False
-
-    def __init__(self, place: ServerLocation) -> None:
-        self.place = place
-        parts = urlsplit(place.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise CommandError(f"'{place.url}' is not an http address.", ExitCode.USAGE)
-        self._parts = parts
-
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        headers: dict[str, str] = {},  # noqa: B006 - only read
-    ) -> HttpAnswer:
-        with self.open_response(method, path, body, headers) as answer:
-            return HttpAnswer(answer.status, dict(answer.headers), answer.read())
-
-    @contextmanager
-    def open_response(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: dict[str, str],
-        seconds: float = TIMEOUT_SECONDS,
-    ) -> "Iterator[HTTPResponse]":
-        """Yield the answer while it still arrives.
-
-        Raise ServerUnreachable after a silence of ``seconds``.
-        """
-        from http.client import HTTPException
-
-        if self.place.alone:
-            raise ServerUnreachable(self.place, "it has left no address")
-        connection, answered = self._connection(seconds), False
-        try:
-            connection.request(
-                method, self._parts.path.rstrip("/") + path, body, self._headers(body, headers)
-            )
-            answer = connection.getresponse()
-            answered = True
-            yield answer
-        except (OSError, HTTPException) as error:
-            if answered and isinstance(error, BrokenPipeError):
-                raise  # reading breaks no pipe: the reader of our stdout has closed it
-            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise ServerUnreachable(self.place, str(why).lower()) from error
-        finally:
-            connection.close()
-
-    def _connection(self, seconds: float) -> "HTTPConnection":
-        from http.client import HTTPConnection, HTTPSConnection
-
-        host, port = str(self._parts.hostname), self._parts.port
-        if self._parts.scheme == "https":
-            return HTTPSConnection(host, port, timeout=seconds)
-        return HTTPConnection(host, port, timeout=seconds)
-
-    def _headers(self, body: bytes | None, headers: dict[str, str]) -> dict[str, str]:
-        defaults = {"Accept": "application/json"}
-        if self.place.key is not None:
-            defaults["Authorization"] = f"Bearer {self.place.key}"
-        if body is not None:
-            defaults["Content-Type"] = "application/json"
-        return {**defaults, **headers}
-
-
-class Api:
-    """Calls that return data. A refusal becomes a CommandError with the server's sentence."""
-
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
+class CommandTransport(Transport, Protocol):
+    """Carries requests to a server, or to a database file that is read in its place."""
 
     @property
     def offline(self) -> bool:
-        return self.backend.offline
+        """True if a file is read, so nothing in it changes any more."""
+
+
+class ServerTransport(StdlibTransport):
+    """Carries requests to the server itself."""
+
+    offline = False
+
+
+class Api:
+    """Sends calls. A refusal becomes a CommandError with the server's sentence."""
+
+    def __init__(self, place: ServerLocation, transport: CommandTransport | None = None) -> None:
+        self.place = place
+        self._transport = transport or ServerTransport(place)
+        try:
+            self._server = ServerAccess(place, SETTINGS)
+        except ValueError:
+            message = f"'{place.url}' is not an http address."
+            raise CommandError(message, ExitCode.USAGE) from None
+        self._sender = Sender(self._server, self._transport)
+
+    @property
+    def offline(self) -> bool:
+        return self._transport.offline
+
+    def send(self, call: PreparedCall[T]) -> T:
+        body = self.fetch(call)
+        try:
+            return call.read(body)
+        except BadAnswer as error:
+            _parse_json(body)
+            raise CommandError(str(error)) from error
+
+    def send_json(self, call: PreparedCall[Any]) -> Any:
+        """Return the answer with all of its fields, as ``--json`` prints it."""
+        return _parse_json(self.fetch(call))
+
+    def fetch(self, call: PreparedCall[Any]) -> bytes:
+        with _command_errors(self.place):
+            return self._sender.fetch(call)
+
+    @contextmanager
+    def open_stream(
+        self, call: PreparedCall[Any], after: int, seconds: float = TIMEOUT_SECONDS
+    ) -> Iterator[Iterator[bytes]]:
+        """Yield the pieces of one connection of a stream."""
+        with (
+            _command_errors(self.place),
+            self._sender.open_stream(call, after, seconds) as pieces,
+        ):
+            yield pieces
+
+    # -- calls by path -----------------------------------------------------------------------------
+
+    @property
+    def backend(self) -> "Api":
+        return self
 
     def get(self, path: str, **query: Any) -> Any:
         parameters = {name: value for name, value in query.items() if value is not None}
@@ -155,44 +113,57 @@ class Api:
         return self.ask("DELETE", path)
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> Any:
-        answer = self.backend.call(method, path, body)
+        answer = self.call(method, path, body)
         if answer.status >= 400:
-            raise error_from_answer(answer, self.backend.place)
+            raise error_from_answer(answer, self.place)
         return answer.data()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: dict[str, str] = {},  # noqa: B006 - only read
+    ) -> "HttpAnswer":
+        try:
+            with self._transport.open(raw_request(self.place, method, path, body, headers)) as a:
+                return HttpAnswer(a.status, dict(a.headers), b"".join(a.pieces()))
+        except ConnectionLost as lost:
+            raise ServerUnreachable(self.place, str(lost).lower()) from lost
+
+
+class HttpAnswer(NamedTuple):
+    """A whole HTTP answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def data(self) -> Any:
+        return _parse_json(self.body)
+
+
+def raw_request(
+    place: ServerLocation, method: str, path: str, body: bytes | None, headers: dict[str, str]
+) -> HttpRequest:
+    """Return a request of any route."""
+    defaults = {"Accept": "application/json"}
+    if place.key is not None:
+        defaults["Authorization"] = f"Bearer {place.key}"
+    if body is not None:
+        defaults["Content-Type"] = "application/json"
+    return HttpRequest(
+        method=method,
+        target=path,
+        headers={**defaults, **headers},
+        body=body,
+        seconds=TIMEOUT_SECONDS,
+        connect_seconds=TIMEOUT_SECONDS,
+    )
 
 
 def error_from_answer(answer: HttpAnswer, place: ServerLocation) -> CommandError:
-    """Return the server's refusal in its own words, with a hint where one helps."""
-    details, code = {}, ""
-    try:
-        body = json.loads(answer.body)
-        fields = (
-            body["error"] if isinstance(body.get("error"), dict) else body
-        )  # nested in answers of /threads
-        message, details = str(fields["message"]), dict(body.get("details") or {})
-        code = str(fields.get("code") or fields.get("error") or "")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        message = f"the server answered with status {answer.status}."
-    if answer.status == 401:
-        message += (
-            f" The key comes from --token, MOOT_KEY or {place.database}.key;"
-            f" the server is {place.url}."
-        )
-    error = CommandError(message, ExitCode.NOT_FOUND if answer.status == 404 else ExitCode.FAILED)
-    error.status, error.code, error.details = answer.status, code, details
-    return error
-
-
-def api_for_writing(options: CommandOptions) -> Api:
-    """Return an API on the server itself, because only a server may change anything."""
-    return Api(HttpClient(resolve_place(options)))
-
-
-def api_for_reading(options: CommandOptions) -> Api:
-    """Return an API on the server, or on its file while no server runs."""
-    from moot.cli.shared.offline import ServerOrFile
-
-    return Api(ServerOrFile(resolve_place(options)))
+    return command_error(error_from_response(answer.status, answer.body), place)
 
 
 def api_path(*words: str) -> str:
@@ -202,3 +173,50 @@ def api_path(*words: str) -> str:
 
 def thread_path(thread_id: str, *more: str) -> str:
     return api_path("v1", "host", "moot", "threads", thread_id, *more)
+
+
+@contextmanager
+def _command_errors(place: ServerLocation) -> Iterator[None]:
+    try:
+        yield
+    except ApiError as error:
+        raise command_error(error, place) from error
+    except Unreachable as error:
+        raise ServerUnreachable(place, str(error.__cause__).lower()) from error
+    except BadAnswer as error:
+        raise CommandError(str(error)) from error
+
+
+def _parse_json(body: bytes) -> Any:
+    try:
+        return json.loads(body) if body else None
+    except ValueError:
+        raise CommandError("the server did not answer with JSON; is it Moot?") from None
+
+
+def command_error(refusal: ApiError, place: ServerLocation) -> CommandError:
+    """Return the server's refusal in its own words, with a hint where one helps."""
+    message, code = refusal.message, refusal.code
+    if code == "unknown":
+        message, code = f"the server answered with status {refusal.status}.", ""
+    if refusal.status == 401:
+        message += (
+            f" The key comes from --token, MOOT_KEY or {place.database}.key;"
+            f" the server is {place.url}."
+        )
+    error = CommandError(message, ExitCode.NOT_FOUND if refusal.status == 404 else ExitCode.FAILED)
+    error.status, error.code, error.details = refusal.status, code, refusal.details
+    return error
+
+
+def api_for_writing(options: CommandOptions) -> Api:
+    """Return an API on the server itself, because only a server may change anything."""
+    return Api(resolve_place(options))
+
+
+def api_for_reading(options: CommandOptions) -> Api:
+    """Return an API on the server, or on its file while no server runs."""
+    from moot.cli.shared.file import ServerOrFile
+
+    place = resolve_place(options)
+    return Api(place, ServerOrFile(place))

@@ -18,14 +18,13 @@ from moot.cli.joining.briefing import read_newest_turns
 from moot.cli.shared import output
 from moot.cli.shared.client import (
     Api,
-    HttpClient,
     api_for_reading,
     api_for_writing,
     api_path,
     thread_path,
 )
 from moot.cli.shared.errors import ExitCode
-from moot.cli.shared.options import CommandOptions, resolve_place, server_options
+from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.quantities import format_count
 from moot.cli.threads.list import thread_state_mark
 from moot.cli.threads.thread import find_thread
@@ -171,4 +170,4 @@ def tail(options: CommandOptions, name: str, turns: int) -> ExitCode:
         attend_options = attend_options._replace(
             after=min(after, last - 1)
         )  # show its end, and then stop
-    return attend_thread(api, HttpClient(resolve_place(options)), thread_id, attend_options)
+    return attend_thread(api, thread_id, attend_options)

@@ -14,7 +14,7 @@ def list_bridge_threads() -> RequestParts:
     return RequestParts()
 
 
-@operation("POST /threads", agent_bridge.BridgeThread)
+@operation("POST /threads", agent_bridge.CreatedBridgeThread)
 def create_bridge_thread(name: str, *, sender: str | None = None) -> RequestParts:
     """Begin a thread."""
     return RequestParts(body={"name": name, **without_none(**{"from": sender})})

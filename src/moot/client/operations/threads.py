@@ -13,7 +13,9 @@ from moot.client.http.operation import (
 )
 from moot.client.operations.runs import SSE
 from moot.wire import threads
-from moot.wire.runs import JsonObject
+from moot.wire.councils import ConvenedCouncil
+from moot.wire.json import JsonObject
+from moot.wire.minutes import MinutesView
 
 ExportFormat = Literal["md", "html", "json", "bundle"]
 CONTROLS = "POST /v1/host/moot/threads/{thread_id}/controls"
@@ -29,7 +31,7 @@ class CouncilOptions(TypedDict, total=False):
     open: bool
 
 
-@operation("POST /v1/host/moot/councils", threads.ConvenedCouncil)
+@operation("POST /v1/host/moot/councils", ConvenedCouncil)
 def convene_council(
     question: str,
     participants: Sequence[str | Mapping[str, Any]] = (),
@@ -266,7 +268,7 @@ def export_thread(thread_id: str, form: ExportFormat = "md") -> RequestParts:
     return RequestParts(thread_id, query={"format": form}, accept="*/*", seconds=60.0)
 
 
-@operation("GET /v1/host/moot/threads/{thread_id}/export", threads.MinutesView)
+@operation("GET /v1/host/moot/threads/{thread_id}/export", MinutesView)
 def get_minutes(thread_id: str) -> RequestParts:
     """Get the minutes as data: question, roster, decision and all turns."""
     return RequestParts(thread_id, query={"format": "json"})

@@ -12,8 +12,8 @@ from moot.core.events import NewEvent
 from moot.core.ids import derived_id
 from moot.core.interrupts import decide, escalations
 from moot.core.runs import nodes
-from moot.core.runs.handles import node_agent
 from moot.core.runs.nodes import Emit
+from moot.core.runs.standing_agents import node_agent
 from moot.core.state.agents import (
     AGENT_DECIDED,
     HANDLERS,

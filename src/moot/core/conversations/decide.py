@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core.conversations import addressing, decisions, joining, opening, turns
+from moot.core.conversations import addressing, closing_decision, joining, opening, turns
 from moot.core.errors import BadRequest, Forbidden, MootError, NotFound
 from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
@@ -39,15 +39,16 @@ def answer_conversation(run: Run, flow: Flow, node: FlowNode, answer: GateAnswer
         _check_closer(conversation, answer)
         _check_outcome(run, node, parsed.outcome)
         names = () if answer.who.speaks_for_people else answer.who.names
-        decisions.check_decision(parsed.outcome, conversation, parsed.decided, names)
+        closing_decision.check_decision(parsed.outcome, conversation, parsed.decided, names)
         final_turn = _final_turn(conversation, parsed.turn, answer)
         closed_event = turns.closed_event(conversation, node, final_turn, parsed.outcome)
         return close_conversation(run, flow, node, conversation, closed_event, answer)
     turn = turns.build_turn(conversation, parsed.turn, answer.who, answer.at)
-    profiles = turns.participant_profiles(conversation)
-    turn = addressing.resolve_recipient(
-        tasks.check_task_turn(conversation.tasks, profiles, turn), profiles
-    )
+    if "to" in turn or "meta" in turn:
+        profiles = turns.participant_profiles(conversation)
+        turn = addressing.resolve_recipient(
+            tasks.check_task_turn(conversation.tasks, profiles, turn), profiles
+        )
     return [
         *_join_by_speaking(conversation, turn, answer),
         *record_turn(run, flow, node, conversation, turn, answer),

@@ -1,5 +1,6 @@
 """Let participants join a conversation, by invitation or by speaking."""
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -41,10 +42,13 @@ def check_participant_name(name: Any, field: str) -> None:
 
 
 def is_participant_name(name: Any) -> bool:
-    if not isinstance(name, str) or not name:
-        return False
+    return isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and _is_valid_name(name)
+
+
+@lru_cache(maxsize=4096)
+def _is_valid_name(name: str) -> bool:
     if is_person(name):
-        return len(name) <= LONGEST_NAME and is_name(name) and name != "user:"
+        return is_name(name) and name != "user:"
     return is_agent_name(full_name(name))
 
 

@@ -9,7 +9,7 @@ ModelError                      502  model_error
 ├── BudgetUsedUp                429  budget_used_up (nothing more is called before a person agrees)
 │   ├── DailyBudgetUsedUp            daily_budget_used_up (the tenant's, until midnight)
 │   └── MemberBudgetUsedUp           member_budget_used_up (a standing agent's, by day or month)
-├── ModelNotRecorded                 model_not_recorded (replaying, and nobody asked this before)
+├── ModelNotRecorded                 model_not_recorded (the recording has no such call)
 ├── ModelRateLimited            503  model_rate_limited
 ├── ModelUnavailable            503  model_unavailable
 ├── ModelDisconnected                model_disconnected (in the middle of an answer)

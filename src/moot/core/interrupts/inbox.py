@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from moot.core.ids import derived_id
 from moot.core.state import awaited_people
+from moot.core.state.conversation import Conversation
+from moot.core.state.floor import Floor
 from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
 
@@ -43,39 +45,43 @@ def inbox_items(run: Run) -> list[InboxItem]:
     for node_id, interrupt in run.interrupts.items():
         if interrupt.kind == "external-event":
             continue
-        item = (
-            _conversation_item(run, node_id, interrupt)
-            if _is_conversation(interrupt)
-            else question_item(run, node_id, interrupt)
-        )
-        if item is not None:
-            items.append(item)
-        if _is_conversation(interrupt):
-            items += _floor_items(run, node_id, interrupt)
+        if interrupt.kind.startswith("conversation."):
+            items += _conversation_items(run, node_id, interrupt)
+        else:
+            items.append(question_item(run, node_id, interrupt))
     return items
 
 
-def _floor_items(run: Run, node_id: str, interrupt: Interrupt) -> list[InboxItem]:
-    """Return held turns and tool requests that wait for a person."""
+def _conversation_items(run: Run, node_id: str, interrupt: Interrupt) -> list[InboxItem]:
     conversation = run.conversations.get(node_id)
-    if conversation is None or conversation.floor is None or not conversation.open:
+    if conversation is None or not conversation.open:
         return []
+    items = [_awaited_item(run, interrupt, conversation)] if conversation.asked else []
+    if conversation.floor is not None:
+        items += _floor_items(run, interrupt, conversation, conversation.floor)
+    return items
+
+
+def _floor_items(
+    run: Run, interrupt: Interrupt, conversation: Conversation, floor: Floor
+) -> list[InboxItem]:
+    """Return held turns and tool requests that wait for a person."""
     held_turns = [
         (f"held:{name}", "held-turn", f"{turn.get('speakerId', 'Somebody')} has a turn held back",
          ["admit", "drop"], interrupt.requested_at)
-        for name, turn in conversation.floor.held.items()
+        for name, turn in floor.held.items()
     ]  # fmt: skip
     tool_requests = [
         (f"tool:{name}", "tool", f"Let {request.agent} use {request.tool}?: {request.given}",
          ["allow", "deny"], request.since)
-        for name, request in conversation.floor.asks.items()
+        for name, request in floor.asks.items()
         if request.allowed is None
     ]  # fmt: skip
     return [
         InboxItem(
             id=f"{interrupt.interrupt_id}:{name}",
             run_id=run.run_id,
-            node_id=node_id,
+            node_id=conversation.node_id,
             kind=kind,
             question=text,
             actions=actions,
@@ -84,10 +90,6 @@ def _floor_items(run: Run, node_id: str, interrupt: Interrupt) -> list[InboxItem
         )
         for name, kind, text, actions, since in [*held_turns, *tool_requests]
     ]
-
-
-def _is_conversation(interrupt: Interrupt) -> bool:
-    return interrupt.kind.startswith("conversation.")
 
 
 def _item_id(run: Run, interrupt: Interrupt) -> str:
@@ -111,15 +113,13 @@ def question_item(run: Run, node_id: str, interrupt: Interrupt) -> InboxItem:
     )
 
 
-def _conversation_item(run: Run, node_id: str, interrupt: Interrupt) -> InboxItem | None:
-    conversation = run.conversations.get(node_id)
-    if conversation is None or not conversation.open or not conversation.asked:
-        return None
+def _awaited_item(run: Run, interrupt: Interrupt, conversation: Conversation) -> InboxItem:
+    """Return the item of a conversation in which people are asked."""
     turn, since = awaited_people.longest_awaited(conversation.asked)
     return InboxItem(
         id=_item_id(run, interrupt),
         run_id=run.run_id,
-        node_id=node_id,
+        node_id=conversation.node_id,
         kind="conversation",
         question=f"{', '.join(conversation.asked)}: asked in turn {turn}",
         actions=["answer"],

@@ -3,6 +3,9 @@
 They are read from the state, not from the answers in the log: an imported log may omit those.
 """
 
+from collections.abc import Iterable
+
+from moot.core.errors import Forbidden
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
@@ -11,6 +14,19 @@ from moot.core.workflows.node_types import NodeKind
 
 CONVERSATION_GATE = "core.conversationGate"
 OPEN_STATUSES = frozenset({NodeStatus.RUNNING, NodeStatus.SUSPENDED})
+
+
+def check_inherited_approvals(runs: Iterable[tuple[Run, Flow]], may_approve: bool) -> None:
+    """Raise Forbidden unless the caller could have given the approvals that a fork inherits.
+
+    ``runs`` are the forked run and the children that are forked with it.
+    """
+    if not may_approve and any(has_approvals(run, flow) for run, flow in runs):
+        raise Forbidden(
+            "Somebody was asked in this run, and what comes next rests on the answer: to take it up"
+            " from here a person's key with approvals:respond is needed.",
+            scopeRequired="approvals:respond",
+        )
 
 
 def approved_nodes(run: Run, flow: Flow) -> list[str]:

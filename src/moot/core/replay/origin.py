@@ -17,6 +17,8 @@ class ForkOrigin(Struct, frozen=True, rename="camel"):
 
 def fork_origin(forked_from: Any) -> ForkOrigin | None:
     """Return None for a run that is not a fork, and for a malformed origin. Never raise."""
+    if forked_from is None:
+        return None
     try:
         return msgspec.convert(forked_from, ForkOrigin)
     except msgspec.ValidationError:

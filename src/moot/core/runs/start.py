@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct
 
 from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
-from moot.core.runs.handles import run_initiation
+from moot.core.runs.standing_agents import run_initiation
 from moot.core.secrets import mask_value
 from moot.core.state.initiation import Initiation, RunMember, initiation_events
 from moot.core.state.memory import default_scope

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import msgspec
 from msgspec import UNSET, Struct
 
-from moot.core.conversations import decisions
+from moot.core.conversations import closing_decision
 from moot.core.events import Event, decode
 from moot.core.state.conversation import THREAD
 from moot.core.text.names import is_person
@@ -99,7 +99,7 @@ def _on_exchanged(event: Event) -> Iterator[IndexedText]:
 def _on_closed(event: Event) -> Iterator[IndexedText]:
     payload = event.payload
     final = payload.get("finalTurn", {})
-    decision = decisions.read_decision(payload.get("outcome"))
+    decision = closing_decision.read_decision(payload.get("outcome"))
     if decision is not None:
         by = str(final.get("from", ""))
         yield IndexedText(
@@ -112,7 +112,7 @@ def _on_closed(event: Event) -> Iterator[IndexedText]:
         yield from _turn(event, final)
 
 
-def _decision_join_texts(decision: decisions.CouncilDecision) -> list[Any]:
+def _decision_join_texts(decision: closing_decision.CouncilDecision) -> list[Any]:
     """Return the words of a decision: its text, votes, dissent and action items."""
     return [
         decision.text,

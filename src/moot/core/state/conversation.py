@@ -45,6 +45,7 @@ from moot.core.state.tool_requests import (
     apply_tool_asked_at_node,
     apply_tool_reopened,
 )
+from moot.core.text import mentions
 from moot.core.text.names import full_name, is_person
 
 if TYPE_CHECKING:
@@ -143,15 +144,21 @@ def _apply_turn(conversation: Conversation, turn: dict[str, Any], sequence: int,
     if to is not None and is_person(to):
         awaited_people.add_question(conversation.asked, to, speaker, (conversation.turns, at))
     thread_controls.apply_speaker(controls, speaker)
-    tasks.apply_task_turn(conversation.tasks, turn, sequence, at)
+    if "meta" in turn:
+        tasks.apply_task_turn(conversation.tasks, turn, sequence, at)
     if conversation.floor is not None:
         turn_addressees.apply_turn_to_floor(conversation.floor, turn, controls, sequence, at)
     else:
-        profiles = {name: member.profile for name, member in controls.members.items()}
-        profiles |= {name: {} for name in (*(conversation.roster or ()), *controls.people)}
+        profiles = _mentionable_profiles(conversation) if mentions.has_mention(turn) else {}
         conversation.chain = agent_chain.apply_turn_to_chain(
             conversation.chain, turn, profiles, sequence
         )
+
+
+def _mentionable_profiles(conversation: Conversation) -> dict[str, dict[str, Any]]:
+    controls = conversation.state
+    profiles = {name: member.profile for name, member in controls.members.items()}
+    return profiles | {name: {} for name in (*(conversation.roster or ()), *controls.people)}
 
 
 def _apply_conversation_closed(run: "Run", event: Event, at: int) -> None:

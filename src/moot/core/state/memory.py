@@ -1,4 +1,4 @@
-"""The memory that a run sees: its scope, its revision, and later writes that count.
+"""The memory that a run sees: its scope, its revision and its own writes.
 
 The state of a run holds no entries. A run sees memory as of its start, plus its own writes and
 those of its completed children. In the loop of a supervisor, and after it, a run sees memory as of

@@ -15,7 +15,12 @@ from moot.core.runs.nodes import variable_events
 from moot.core.state import remote_children
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
-from moot.core.supervisors.join import EndedWorker, is_join_settled, join_outcome, join_policy
+from moot.core.supervisors.worker_join import (
+    EndedWorker,
+    is_join_settled,
+    join_outcome,
+    join_policy,
+)
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import NodeError
 

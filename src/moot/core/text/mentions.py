@@ -35,6 +35,12 @@ class Mentions(Struct, frozen=True):
         return {**self.ambiguous, **{word: [] for word in self.everybody}}
 
 
+def has_mention(turn: dict[str, Any]) -> bool:
+    """Return whether the text of a turn may mention a member."""
+    content = turn.get("content")
+    return isinstance(content, str) and "@" in content
+
+
 def find_mentions(content: Any, profiles: dict[str, dict[str, Any]]) -> Mentions:
     """``profiles``: member -> its profile. A word that matches no member is ignored."""
     if not isinstance(content, str) or "@" not in content:

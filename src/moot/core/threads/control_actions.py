@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core.conversations import decisions, turns
+from moot.core.conversations import closing_decision, turns
 from moot.core.councils.answer_loops import chain_limit
 from moot.core.councils.invitations import withdraw_other_tasks
 from moot.core.errors import BadRequest, NotFound, ThreadPaused
@@ -114,9 +114,9 @@ def call_vote(
     value = control.content["vote"]
     value = value if isinstance(value, dict) else {}
     text = value.get("decision", conversation.floor.proposal)
-    if not isinstance(text, str) or not 1 <= len(text.strip()) <= decisions.LONGEST_TEXT:
+    if not isinstance(text, str) or not 1 <= len(text.strip()) <= closing_decision.LONGEST_TEXT:
         raise BadRequest(
-            f"Say what is put to the vote, in 1 to {decisions.LONGEST_TEXT} characters.",
+            f"Say what is put to the vote, in 1 to {closing_decision.LONGEST_TEXT} characters.",
             field="vote.decision",
         )
     payload: dict[str, Any] = {"decision": text, "close": value.get("close") is True}

@@ -7,7 +7,7 @@ from typing import Any
 
 from moot.core.events import Event, NewEvent, event_id
 from moot.core.ids import logical_invocation_id
-from moot.core.runs import handles
+from moot.core.runs import standing_agents
 from moot.core.state import agents, usage
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Invitation
@@ -36,7 +36,7 @@ def decide_member_report(step: VerificationStep) -> list[NewEvent]:
         if event.causation_id == event_id(step.run.run_id, _cause_sequence(event, invitation))
         and payload.get("agentId", invitation.agent) == invitation.agent
         and payload.get(usage.CHARGED_TO)
-        in (None, *handles.budget_owners(step.run, invitation.agent))
+        in (None, *standing_agents.budget_owners(step.run, invitation.agent))
     ]
     check = _REPORT_CHECKS.get(
         event.type, _is_from_member if event.type in agents.HANDLERS else None

@@ -19,9 +19,9 @@ from moot.core.ids import logical_invocation_id
 from moot.core.pending import run_deadline
 from moot.core.replay.compare import CLOCK_FIELDS, is_alike
 from moot.core.replay.masks import MaskRules
-from moot.core.runs import handles
-from moot.core.runs.handles import node_agent
+from moot.core.runs import standing_agents
 from moot.core.runs.nodes import Emit
+from moot.core.runs.standing_agents import node_agent
 from moot.core.state import agents
 from moot.core.state.node import CHILD_FORKED, NodeState
 from moot.core.state.remote_children import ASKED_ANEW
@@ -206,7 +206,7 @@ def _check_effect(step: VerificationStep, node: FlowNode, event: Event) -> None:
         raise ImpossibleEvent("payload", {"attempt": run.nodes[node.id].attempt}, payload)
     if payload.get(CHARGED_TO) not in (
         None,
-        *handles.budget_owners(run, handles.node_handle(node)),
+        *standing_agents.budget_owners(run, standing_agents.node_handle(node)),
     ):
         raise ImpossibleEvent("impossible", "whoever's work it is", payload)
     effect = (node.id, payload["ordinal"])

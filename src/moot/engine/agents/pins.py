@@ -10,7 +10,7 @@ from moot.agents.roster.resolve import MemberResolver
 from moot.clock import Clock
 from moot.core.errors import BadRequest, MootError, NoActiveDeployment, NotFound, Unprocessable
 from moot.core.errors.triggers import MemberOffDuty
-from moot.core.runs import handles
+from moot.core.runs import standing_agents
 from moot.core.state.agents import version_key
 from moot.core.state.initiation import RunMember
 from moot.core.workflows.definition import SUPERVISOR
@@ -64,7 +64,7 @@ class AgentPins:
         await self._add_workers(tenant, flow, flows, pinned)
         for node in flow.nodes.values():
             ref = _agent_reference(node)
-            if ref is None or handles.node_handle(node) in pinned.members:
+            if ref is None or standing_agents.node_handle(node) in pinned.members:
                 continue
             name, channel = str(ref["agentId"]), ref.get("channel")
             agent = await self._find_agent(tenant, node, name)
@@ -77,7 +77,7 @@ class AgentPins:
 
     async def _add_members(self, tenant: str, flow: Flow, pinned: PinnedAgents) -> None:
         """Add the standing agents of the flow's own nodes. The run cannot start without them."""
-        for handle in handles.node_handles(flow)[:MOST_MEMBERS]:
+        for handle in standing_agents.node_handles(flow)[:MOST_MEMBERS]:
             if handle in pinned.members:
                 continue
             seat = await self._instances.seat(tenant, handle)
@@ -141,7 +141,7 @@ def _reachable_handles(tenant: str, flow: Flow, flows: WorkflowRegistry) -> list
     waiting = [flow]
     while waiting:
         each = waiting.pop()
-        reachable |= dict.fromkeys(handles.all_handles(each))
+        reachable |= dict.fromkeys(standing_agents.all_handles(each))
         for name in each.references:
             child = flows.known(tenant, name) if name not in visited else None
             visited.add(name)

@@ -11,7 +11,7 @@ from moot.core.councils.decide import InvitationReport
 from moot.core.errors import Conflict, MootError, NotFound
 from moot.core.events import NewEvent
 from moot.core.json import canonical
-from moot.core.runs import handles
+from moot.core.runs import standing_agents
 from moot.core.state.agents import AGENT_DECIDED
 from moot.core.state.floor import SPOKEN_TASKS, Invitation
 from moot.core.state.tool_requests import TOOL_ASKED
@@ -20,7 +20,7 @@ from moot.core.trace import Trace, call_trace, run_trace
 from moot.core.workflows.node_types import copy_json
 from moot.engine.agents.node_agent import restore_model_error
 from moot.engine.agents.voice import AgentVoice, ReportContext
-from moot.engine.councils.work_permits import WorkPermit
+from moot.engine.councils.work_limits import WorkPermit
 from moot.engine.effects.ledger import Effect, EffectFailed, effect_id, effect_payload
 from moot.engine.head import BasisEvent, Head
 from moot.engine.streams.speech import OpenSpeech
@@ -70,7 +70,7 @@ class MemberContext(ReportContext, AgentContext):
 
     @property
     def charged(self) -> tuple[str, ...]:
-        return handles.budget_owners(self._head.run, self._wake.agent)
+        return standing_agents.budget_owners(self._head.run, self._wake.agent)
 
     async def warn(self, message: str) -> None:
         """Do nothing: a conversation has no place for warnings."""

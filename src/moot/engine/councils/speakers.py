@@ -17,7 +17,7 @@ from moot.core.state.conversation import Conversation
 from moot.core.workflows.node_types import copy_json, error_from_exception
 from moot.engine.councils.context import TurnCache
 from moot.engine.councils.member_context import MOST_CALLS, MemberContext
-from moot.engine.councils.work_permits import WorkPermit, WorkPermits
+from moot.engine.councils.work_limits import WorkPermit, WorkPermits
 from moot.engine.head import BasisEvent, Head
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from moot.core.commands import Command
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, decode
-from moot.core.runs import handles, nodes
+from moot.core.runs import nodes, standing_agents
 from moot.core.runs.nodes import Emit
 from moot.core.state.initiation import RunMember
 from moot.core.trace import Trace, run_trace
@@ -70,7 +70,9 @@ class ActivityContext(ReportContext):
 
     @property
     def charged(self) -> tuple[str, ...]:
-        return handles.budget_owners(self._head.run, handles.node_handle(self._node))
+        return standing_agents.budget_owners(
+            self._head.run, standing_agents.node_handle(self._node)
+        )
 
     async def warn(self, message: str) -> None:
         await self.log("warn", message)

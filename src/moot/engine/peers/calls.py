@@ -12,8 +12,16 @@ from moot.core.trace import Trace
 from moot.core.workflows import peer_ids
 from moot.core.workflows.node_types import NodeError
 from moot.core.workflows.peer_ids import RUN_ID, PeerOrigin
-from moot.engine.peers import http
-from moot.engine.peers.http import InvalidAnswer, NoAnswer, PeerAnswer, PeerCall
+from moot.net.outbound import (
+    CallFailed,
+    CallTimedOut,
+    ConnectFailed,
+    Outbound,
+    OutboundRequest,
+    OutboundResponse,
+    ResponseRefused,
+    TargetRefused,
+)
 
 #: statuses after which the same request may be sent again
 RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -22,6 +30,9 @@ NOT_BEGUN_STATUSES = frozenset({425, 429})
 GONE_STATUSES = frozenset({404, 410})
 IN_FLIGHT = "idempotency_in_flight"
 MOST_ERROR_CHARS = 500
+#: for a whole answer, and for the head of a stream
+ANSWER_SECONDS = 40.0
+MOST_BODY_BYTES = 4 * 1_048_576
 
 
 class PeerError(Exception):
@@ -46,37 +57,53 @@ class Peer:
 
     def __init__(self, name: str, url: str, key: str | None) -> None:
         self.name, self.url, self._key = name, url.rstrip("/"), key
+        # the operator of this host has chosen the address, so it may be a private one
+        self.outbound = Outbound(private=True)
 
     def __repr__(self) -> str:
         return f"Peer({self.name!r}, {self.url!r})"
 
-    def call(
+    def request(
         self, method: str, path: str, trace: Trace, headers: dict[str, str], body: bytes = b""
-    ) -> PeerCall:
-        request_headers = {"Accept": "application/json", "traceparent": trace.traceparent}
+    ) -> OutboundRequest:
+        sent_headers = {"Accept": "application/json", "traceparent": trace.traceparent}
         if trace.state:
-            request_headers["tracestate"] = trace.state
+            sent_headers["tracestate"] = trace.state
         if self._key:
-            request_headers["Authorization"] = f"Bearer {self._key}"
-        return PeerCall(self.url, method, path, request_headers | headers, body)
+            sent_headers["Authorization"] = f"Bearer {self._key}"
+        if body:
+            sent_headers["Content-Type"] = "application/json"
+        return OutboundRequest(
+            method=method,
+            url=self.url + path,
+            headers={"User-Agent": "moot"} | sent_headers | headers,
+            body=body,
+            seconds=ANSWER_SECONDS,
+            most_bytes=MOST_BODY_BYTES,
+        )
 
-    async def ask(self, call: PeerCall) -> PeerAnswer:
+    async def ask(self, request: OutboundRequest) -> OutboundResponse:
         try:
-            return await http.send_call(call)
-        except NoAnswer as nothing:
-            raise self.unreachable_error(nothing) from nothing
-        except InvalidAnswer as nonsense:
-            raise self.invalid_answer_error(str(nonsense)) from nonsense
+            return await self.outbound.send(request)
+        except (CallFailed, TargetRefused) as failure:
+            raise self.call_error(failure) from failure
 
-    def unreachable_error(self, nothing: NoAnswer) -> PeerError:
-        message = f"Host '{self.name}' cannot be reached: {nothing}."
-        return PeerError(self.error("peer_unreachable", message), passing=True, sent=nothing.sent)
+    async def aclose(self) -> None:
+        await self.outbound.aclose()
+
+    def call_error(self, failure: CallFailed | TargetRefused) -> PeerError:
+        """Return the error for a call without a usable answer."""
+        if isinstance(failure, ResponseRefused):
+            return self.invalid_answer_error(str(failure).rstrip("."))
+        message = f"Host '{self.name}' cannot be reached: {_failure_reason(failure)}."
+        sent = isinstance(failure, CallFailed) and failure.sent
+        return PeerError(self.error("peer_unreachable", message), passing=True, sent=sent)
 
     def invalid_answer_error(self, what: str) -> PeerError:
         problem_text = f"Host '{self.name}' gives answers that cannot be used: {what}."
         return PeerError(self.error("peer_answer_invalid", problem_text), sent=True)
 
-    def refusal_error(self, answer: PeerAnswer) -> PeerError:
+    def refusal_error(self, answer: OutboundResponse) -> PeerError:
         """Return the error for a status that is not a success."""
         status = answer.status
         if 300 <= status < 400:
@@ -106,7 +133,7 @@ async def discover_peer(peer: Peer, trace: Trace) -> PeerInfo:
 
     Raise PeerError when the host cannot be reached.
     """
-    answer = await peer.ask(peer.call("GET", peer_ids.WELL_KNOWN, trace, {}))
+    answer = await peer.ask(peer.request("GET", peer_ids.WELL_KNOWN, trace, {}))
     if answer.status in RETRYABLE_STATUSES:
         raise peer.refusal_error(answer)
     try:
@@ -128,8 +155,8 @@ async def create_remote_run(
     PeerError."""
     body = msgspec.json.encode({"workflowId": entry.workflow_id, "inputs": entry.inputs})
     headers = {"Idempotency-Key": name, peer_ids.HEADER: peer_ids.format_origin(origin)}
-    call = peer.call("POST", "/v1/runs", trace, headers, body)
-    answer = await peer.ask(call)
+    request = peer.request("POST", "/v1/runs", trace, headers, body)
+    answer = await peer.ask(request)
     if not 200 <= answer.status < 300:
         raise peer.refusal_error(answer)
     try:
@@ -170,7 +197,7 @@ _remote_run_decoder = msgspec.json.Decoder(RemoteRun)
 
 async def read_remote_run(peer: Peer, child: str, trace: Trace) -> RemoteRun:
     """Return the child's current snapshot. Raise PeerError."""
-    answer = await peer.ask(peer.call("GET", f"/v1/runs/{child}", trace, {}))
+    answer = await peer.ask(peer.request("GET", f"/v1/runs/{child}", trace, {}))
     if answer.status != 200:
         raise peer.refusal_error(answer)
     if is_too_deep(answer.body):
@@ -188,13 +215,13 @@ async def cancel_remote_run(peer: Peer, child: str, name: str, reason: str, trac
     """Cancel the child. Raise PeerError; an ended child counts as cancelled."""
     body = msgspec.json.encode({"reason": reason})
     headers = {"Idempotency-Key": f"{name}-stop"}
-    call = peer.call("POST", f"/v1/runs/{child}/cancel", trace, headers, body)
-    answer = await peer.ask(call)
+    request = peer.request("POST", f"/v1/runs/{child}/cancel", trace, headers, body)
+    answer = await peer.ask(request)
     if not 200 <= answer.status < 300:
         raise peer.refusal_error(answer)
 
 
-def _parse_object(answer: PeerAnswer) -> dict[str, Any]:
+def _parse_object(answer: OutboundResponse) -> dict[str, Any]:
     """Return the JSON object of the answer. Raise ValueError when it has none."""
     if is_too_deep(answer.body):
         raise ValueError("it is nested too deeply")
@@ -207,7 +234,7 @@ def _parse_object(answer: PeerAnswer) -> dict[str, Any]:
     return value
 
 
-def _refusal_text(answer: PeerAnswer) -> tuple[str, str]:
+def _refusal_text(answer: OutboundResponse) -> tuple[str, str]:
     """Return the code and message of a refusal, cut to the length that a log may hold."""
     try:
         body = _parse_object(answer)
@@ -217,3 +244,15 @@ def _refusal_text(answer: PeerAnswer) -> tuple[str, str]:
     if not isinstance(code, str) or not isinstance(message, str):
         return "", "it does not say why"
     return code[:100], message[:MOST_ERROR_CHARS]
+
+
+def _failure_reason(failure: CallFailed | TargetRefused) -> str:
+    match failure:
+        case CallTimedOut():
+            return "it did not answer in time"
+        case ConnectFailed():
+            return f"the connection failed ({failure.reason[:200]})"
+        case CallFailed() if failure.sent:
+            return "the connection was cut"
+        case _:
+            return str(failure).rstrip(".")

@@ -98,6 +98,10 @@ class RemoteRuns:
         self._peers = {peer.name: peer for peer in peers}
         self._host.flows.peers = frozenset(self._peers)
 
+    async def aclose(self) -> None:
+        for peer in self._peers.values():
+            await peer.aclose()
+
     def tend(self, head: Head, owed: list[tuple[str, str]]) -> None:
         """Start steps that are owed and not under way, and cancel those that are no longer owed.
 

@@ -10,10 +10,10 @@ from msgspec import Struct
 from moot.core.events import TERMINAL_TYPES
 from moot.core.state.status import TERMINAL, Status
 from moot.core.trace import Trace
-from moot.engine.peers import calls, http
+from moot.engine.peers import calls
 from moot.engine.peers.calls import Peer, RemoteRun
-from moot.engine.peers.http import InvalidAnswer, NoAnswer
-from moot.engine.peers.sse import PeerFrame, PeerFrameParser
+from moot.net.outbound import CallFailed, IncomingResponse, TargetRefused
+from moot.wire.sse import FrameTooLarge, SseFrame, SseParser
 
 #: events that may change the status of a run
 STATUS_EVENTS = TERMINAL_TYPES | {
@@ -23,6 +23,9 @@ STATUS_EVENTS = TERMINAL_TYPES | {
     "conversation.closed",
 }  # fmt: skip
 POLL_SECONDS = 2.0
+#: between two pieces of a stream; hosts send a comment every 30 s
+SILENCE_SECONDS = 75.0
+MOST_FRAME_BYTES = 4 * 1_048_576
 #: statuses that count as running
 AS_RUNNING = frozenset({Status.PENDING, Status.CANCELLING})
 
@@ -90,29 +93,29 @@ class RemoteRunWatch:
         headers = {"Accept": "text/event-stream"}
         if self._last:
             headers["Last-Event-ID"] = self._last
-        call = self._peer.call("GET", path, self._trace, headers)
+        request = self._peer.request("GET", path, self._trace, headers)
         try:
-            async with http.open_answer(call) as answer:
-                if answer.status != 200 or "event-stream" not in answer.headers.get(
+            async with self._peer.outbound.open(request) as response:
+                if response.status != 200 or "event-stream" not in response.headers.get(
                     "content-type", ""
                 ):
                     return None
-                return await self._read(answer, PeerFrameParser())
-        except NoAnswer as nothing:
-            raise self._peer.unreachable_error(nothing) from nothing
-        except (InvalidAnswer, ValueError) as nonsense:
-            raise self._peer.invalid_answer_error(str(nonsense)) from nonsense
+                return await self._read(response, SseParser(MOST_FRAME_BYTES))
+        except (CallFailed, TargetRefused) as failure:
+            raise self._peer.call_error(failure) from failure
+        except FrameTooLarge as flood:
+            raise self._peer.invalid_answer_error("a frame of its stream does not end") from flood
 
-    async def _read(self, answer: http.IncomingAnswer, frames: PeerFrameParser) -> RemoteRun | bool:
-        async for piece in answer.body():
-            status_changes = [self._note(frame) for frame in frames.feed(piece)]
+    async def _read(self, response: IncomingResponse, parser: SseParser) -> RemoteRun | bool:
+        async for piece in response.pieces(SILENCE_SECONDS):
+            status_changes = [self._note(frame) for frame in parser.take(piece)]
             if True in status_changes:
                 remote_run = await self._look()
                 if remote_run is not None:
                     return remote_run
         return await self._look() or True
 
-    def _note(self, frame: PeerFrame) -> bool:
+    def _note(self, frame: SseFrame) -> bool:
         """Return whether the run may have another status after this frame."""
         self.moved = True
         if _is_printable(frame.id):

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from moot.clock import Clock
 from moot.core.children import peer_requests
 from moot.core.commands import Advance, decide
-from moot.core.errors import Forbidden, SecretGone, Unprocessable
+from moot.core.errors import SecretGone, Unprocessable
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, millis
 from moot.core.replay import carried_approvals, edits
 from moot.core.replay.carried_secrets import CarriedSecrets, carry_secrets
@@ -97,7 +97,10 @@ async def fork_run(
             f"A branch takes over at most {MOST_EVENTS} events; fork at an earlier one.",
             fromSeq=request.from_seq,
         )
-    _check_approvals(plan, request)
+    if plan.source.run.workflow_id in HOST_ONLY:
+        raise Unprocessable("This run is the host's own; nobody leads it elsewhere.")
+    family = ((each.run, each.source.flow) for each in plan.family())
+    carried_approvals.check_inherited_approvals(family, request.answers or request.by.admin)
     prefix = run_id.partition("_")[0]
     head = Head(Run(host.clock.new_id(f"{prefix}_"), tenant=tenant), plan.source.flow)
     transaction = ForkTransaction(host, request, plan)
@@ -108,24 +111,6 @@ async def fork_run(
     transaction.batch.guards += request.guards
     await host.commit(transaction, owed)
     return head.run
-
-
-def _check_approvals(plan: ForkPlan, request: ForkRequest) -> None:
-    """Raise Forbidden unless the caller could have given the approvals that the fork inherits.
-
-    Raise Unprocessable for runs that the host manages itself.
-    """
-    if plan.source.run.workflow_id in HOST_ONLY:
-        raise Unprocessable("This run is the host's own; nobody leads it elsewhere.")
-    inherits_approvals = any(
-        carried_approvals.has_approvals(each.run, each.source.flow) for each in plan.family()
-    )
-    if inherits_approvals and not (request.answers or request.by.admin):
-        raise Forbidden(
-            "Somebody was asked in this run, and what comes next rests on the answer: to take it up"
-            " from here a person's key with approvals:respond is needed.",
-            scopeRequired="approvals:respond",
-        )
 
 
 async def _plan_fork(host: Host, tenant: str, run_id: str, until: ForkRequest | str) -> ForkPlan:

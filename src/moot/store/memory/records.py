@@ -1,4 +1,4 @@
-"""Records, ledgers and deliveries in memory; every other store must return the same."""
+"""Records, ledgers and deliveries in memory. Other stores must return the same."""
 
 from msgspec.structs import replace
 

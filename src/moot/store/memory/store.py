@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from moot.core.errors import Conflict, NotProvided, RunNotFound, SequenceConflict
 from moot.core.tenants import parent_tenant
 from moot.store import cursor
+from moot.store.counts import Tally
 from moot.store.hash_chain import check_definition_digest, check_event_place, check_memory_event
-from moot.store.memory import tallies
+from moot.store.memory import counts
 from moot.store.memory.memory_entries import InMemoryEntries
 from moot.store.memory.records import InMemoryRecords
 from moot.store.memory.search import InMemorySearch
@@ -30,7 +31,6 @@ from moot.store.protocol import (
     Store,
     WorkRow,
 )
-from moot.store.tallies import Tally
 
 
 class InMemoryLog(Struct):
@@ -331,13 +331,13 @@ class MemoryStore(InMemoryEntries, InMemoryRecords, InMemorySearch):
         return rows[:limit], self._inbox_revisions.get(tenant, 0)
 
     async def tally(self, tenant: str, member: str, since: int, most: int) -> list[Tally]:
-        return await tallies.count_member_runs(self, tenant, member, since, most)
+        return await counts.count_member_runs(self, tenant, member, since, most)
 
     async def newest_runs(self, tenant: str, member: str, most: int) -> list[RunIndexRow]:
-        return await tallies.list_newest_runs(self, tenant, member, most)
+        return await counts.list_newest_runs(self, tenant, member, most)
 
     async def asked_by(self, tenant: str, member: str, most: int) -> list[tuple[int, InboxRow]]:
-        return await tallies.list_member_questions(self, tenant, member, most)
+        return await counts.list_member_questions(self, tenant, member, most)
 
     # the whole store
 

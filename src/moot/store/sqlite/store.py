@@ -12,6 +12,7 @@ from msgspec.structs import astuple
 from moot.core.errors import Conflict
 from moot.core.search.query import Query
 from moot.store import cursor
+from moot.store.counts import Tally
 from moot.store.memory_entries import MemoryRow
 from moot.store.protocol import (
     Append,
@@ -33,7 +34,7 @@ from moot.store.search import ReadMark, SearchPage
 from moot.store.sqlite import maintenance, memory_entries
 from moot.store.sqlite.errors import StoreReadOnly
 from moot.store.sqlite.open import check_driver, open_to_read, open_to_write
-from moot.store.sqlite.read import deliveries, idempotency, queries, records, tallies
+from moot.store.sqlite.read import counts, deliveries, idempotency, queries, records
 from moot.store.sqlite.read.batching import BatchedLookup
 from moot.store.sqlite.read.readers import Readers
 from moot.store.sqlite.read.runs import list_runs
@@ -44,7 +45,6 @@ from moot.store.sqlite.write.group_commit import Writer
 from moot.store.sqlite.write.heads import LogHeads
 from moot.store.sqlite.write.records import put_record
 from moot.store.sqlite.write.transaction import transaction
-from moot.store.tallies import Tally
 
 T = TypeVar("T")
 
@@ -162,13 +162,13 @@ class SqliteStore:
         return await self._readers.run(queries.read_inbox, tenant, limit)
 
     async def tally(self, tenant: str, member: str, since: int, most: int) -> list[Tally]:
-        return await self._readers.run(tallies.count_member_runs, tenant, member, since, most)
+        return await self._readers.run(counts.count_member_runs, tenant, member, since, most)
 
     async def newest_runs(self, tenant: str, member: str, most: int) -> list[RunIndexRow]:
-        return await self._readers.run(tallies.list_newest_runs, tenant, member, most)
+        return await self._readers.run(counts.list_newest_runs, tenant, member, most)
 
     async def asked_by(self, tenant: str, member: str, most: int) -> list[tuple[int, InboxRow]]:
-        return await self._readers.run(tallies.list_member_questions, tenant, member, most)
+        return await self._readers.run(counts.list_member_questions, tenant, member, most)
 
     async def work(self, until: int, limit: int) -> list[WorkRow]:
         return await self._readers.run(queries.list_work, until, limit)

@@ -14,12 +14,7 @@ from moot.agents.roster.members import RosterService
 from moot.clock import Clock
 from moot.core.backoff import retry_jitter
 from moot.core.errors import BadRequest, Conflict, MootError, NotFound, Unavailable
-from moot.core.errors.triggers import (
-    MemberOffDuty,
-    NotInPortfolio,
-    Overtaken,
-    QueueFull,
-)
+from moot.core.errors.triggers import MemberOffDuty, NotInPortfolio, Overtaken, QueueFull
 from moot.core.runs.start import check_inputs
 from moot.core.state.initiation import TriggerDelivery
 from moot.core.triggers.subscriptions import (

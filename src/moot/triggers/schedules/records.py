@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from moot.agents.roster.members import PausePeriod
 from moot.core.errors.schedules import ScheduleRefused
-from moot.core.schedules.model import Fire, Schedule
-from moot.core.schedules.model import SlotLedger as Decided
+from moot.core.schedules.model import Fire, Schedule, SlotLedger
 from moot.core.schedules.parse import has_new_times
 from moot.core.triggers.subscriptions import TriggerSubscription
 from moot.store.records import Guard, LedgerRow, Record
@@ -51,7 +50,7 @@ class LastSkip(Struct, frozen=True, rename="camel"):
 class ScheduleLedger(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The ledger: the decisions, and the runs that had not ended at the last look."""
 
-    decided: Decided
+    decided: SlotLedger
     going: tuple[str, ...] = ()
     tail: LastSkip | None = None
     last_run: str | None = None

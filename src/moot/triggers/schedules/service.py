@@ -13,8 +13,13 @@ from moot.core.errors.triggers import MemberGone, Overtaken
 from moot.core.runs.start import check_inputs
 from moot.core.schedules.decide import new_ledger, retime_ledger
 from moot.core.schedules.manual import backfill, run_now, skip_next_slot, unskip_last_slot
-from moot.core.schedules.model import DEFAULT_HORIZON, FireDecision, OverlapPolicy, Schedule
-from moot.core.schedules.model import SlotLedger as Decided
+from moot.core.schedules.model import (
+    DEFAULT_HORIZON,
+    FireDecision,
+    OverlapPolicy,
+    Schedule,
+    SlotLedger,
+)
 from moot.core.schedules.parse import edit_schedule, parse_schedule
 from moot.core.schedules.pauses import block_starts, unblock_starts
 from moot.core.schedules.slots import iterate_due_slots
@@ -48,7 +53,7 @@ MOST_PAGES = 1000
 OWED = ("waiting", "retrying", "missed", "dead")
 
 #: returns the next version of a schedule and its decisions
-ScheduleChange = Callable[[ScheduleSnapshot], tuple[ScheduleRecord, Decided]]
+ScheduleChange = Callable[[ScheduleSnapshot], tuple[ScheduleRecord, SlotLedger]]
 
 
 class ScheduleService:
@@ -56,13 +61,9 @@ class ScheduleService:
     stops the schedule."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        flows: WorkflowRegistry,
-        roster: RosterService,
+        self, store: Store, clock: Clock, flows: WorkflowRegistry, roster: RosterService,
         scheduler: Scheduler,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._store, self._clock, self._flows, self._roster = store, clock, flows, roster
         self._scheduler = scheduler
         #: tenant -> the number of its schedules
@@ -138,7 +139,7 @@ class ScheduleService:
     ) -> ScheduleSnapshot:
         """Change times, policies or inputs. Slots that were due before follow the old ones."""
 
-        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, Decided]:
+        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, SlotLedger]:
             old, now, decided = snapshot.plan.spec, snapshot.seen.now, snapshot.book.decided
             spec = edit_schedule(old, patch, now, DEFAULT_HORIZON)
             if changes_times(old, spec):
@@ -155,7 +156,7 @@ class ScheduleService:
     async def pause(
         self, tenant: str, schedule_id: str, by: str, reason: str, until: int | None
     ) -> ScheduleSnapshot:
-        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, Decided]:
+        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, SlotLedger]:
             now = snapshot.seen.now
             if until is not None and until <= now:
                 raise BadRequest("until has passed; name a time to come.", field="until")
@@ -166,7 +167,7 @@ class ScheduleService:
         return await self._step(tenant, schedule_id, by, step, settle=False)
 
     async def resume(self, tenant: str, schedule_id: str, by: str) -> ScheduleSnapshot:
-        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, Decided]:
+        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, SlotLedger]:
             decided = unblock_starts(snapshot.book.decided, snapshot.seen.now, "paused")
             return replace(snapshot.plan, pause=None, stopped=None, did="resumed"), decided
 
@@ -278,7 +279,7 @@ class ScheduleService:
         """Skip the next slot, or undo the last skip, and return the slot. Raise ScheduleRefused
         when there is none."""
 
-        def choose(snapshot: ScheduleSnapshot) -> tuple[int, Decided]:
+        def choose(snapshot: ScheduleSnapshot) -> tuple[int, SlotLedger]:
             decided = snapshot.book.decided
             return (
                 unskip_last_slot(decided) if undo else skip_next_slot(snapshot.plan.spec, decided)
@@ -288,7 +289,7 @@ class ScheduleService:
             return choose(await self.find(tenant, schedule_id))[0]
         slot = 0
 
-        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, Decided]:
+        def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, SlotLedger]:
             nonlocal slot
             slot, decided = choose(snapshot)
             return replace(snapshot.plan, did="unskipped" if undo else "skipped"), decided
@@ -336,16 +337,9 @@ class ScheduleService:
             row = await self._row(snapshot, delivery_id)
             if row.state not in ("missed", "dead"):
                 return row
-            now = self._clock.millis()
-            dismissed = closed_row(row, now)
-            schedule_ledger = replace(snapshot.book, tail=None)
-            ledger = ledger_row(
-                tenant,
-                schedule_id,
-                schedule_ledger,
-                snapshot.ledger.revision,
-                snapshot.ledger.due_at,
-            )
+            dismissed = closed_row(row, self._clock.millis())
+            book, before = replace(snapshot.book, tail=None), snapshot.ledger
+            ledger = ledger_row(tenant, schedule_id, book, before.revision, before.due_at)
             batch = Batch(deliveries=[dismissed], ledgers=[ledger])
             if await self._try_commit(tenant, schedule_id, batch, [row]):
                 return dismissed
@@ -401,6 +395,6 @@ class ScheduleService:
         if spec.roster_id is None:
             return []
         member = await self._roster.find(tenant, spec.roster_id)
-        if member is None:
-            raise MemberGone(spec.roster_id)
-        return [member.guard]
+        if member is not None:
+            return [member.guard]
+        raise MemberGone(spec.roster_id)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from moot.agents.roster.members import RosterService
 from moot.clock import Clock
 from moot.core.errors import MootError, NotFound
-from moot.core.runs import handles
+from moot.core.runs import standing_agents
 from moot.core.schedules.model import BlockedPeriod, ScheduleFacts
 from moot.engine.agents.pins import MOST_MEMBERS
 from moot.engine.workflows.registry import WorkflowRegistry
@@ -149,7 +149,7 @@ class ScheduleReader:
             flow = await self._flows.newest(tenant, workflow_id)
         except MootError:
             return []
-        return handles.node_handles(flow)[:MOST_MEMBERS]
+        return standing_agents.node_handles(flow)[:MOST_MEMBERS]
 
     async def _unfinished_runs(
         self, tenant: str, schedule_ledger: ScheduleLedger

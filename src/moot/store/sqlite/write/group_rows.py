@@ -1,4 +1,4 @@
-"""Collect the rows of many batches for one transaction, only the last for each run."""
+"""Collect the rows of many batches for one transaction, the last of each run."""
 
 from typing import Any
 

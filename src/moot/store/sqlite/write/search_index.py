@@ -1,4 +1,4 @@
-"""Update the search index in chunks. It trails the log: a commit only queues texts.
+"""Update the search index in chunks, after the commits that queued its texts.
 
 Indexing within each commit would make a lone turn three times as slow; chunks cost a fraction of
 that (bench/README.md). A search waits until the index has caught up.

@@ -3,20 +3,34 @@
 Nothing is written. A user who can read the file may see everything in it, so no key is needed.
 """
 
-import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 import click
 
-from moot.cli.shared.client import HttpAnswer, HttpClient, ServerUnreachable
+from moot.cli.shared.client import ServerTransport
 from moot.cli.shared.command_hint import program_name
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.client.http.attempts import ConnectionLost, HttpRequest
+from moot.client.http.sender import IncomingAnswer
 from moot.config.server_location import ServerLocation
 
 if TYPE_CHECKING:
     from moot.api.app import App
     from moot.store.protocol import Store
+
+
+class FileAnswer(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def pieces(self) -> Iterator[bytes]:
+        yield self.body
 
 
 class ServerOrFile:
@@ -25,36 +39,40 @@ class ServerOrFile:
     def __init__(self, place: ServerLocation) -> None:
         self.place = place
         self.offline = False
-        self._client = HttpClient(place)
-        self._file = DatabaseFile(place)
+        self._server, self._file = ServerTransport(place), DatabaseFile(place)
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        headers: dict[str, str] = {},  # noqa: B006 - only read
-    ) -> HttpAnswer:
-        if self.offline:
-            return self._file.call(method, path)
-        try:
-            return self._client.call(method, path, body, headers)
-        except ServerUnreachable as unreachable:
-            if self.place.named:
-                raise
-            if self.place.chosen and not self.place.database.is_file():
-                raise CommandError(
-                    f"there is no file {self.place.database}.", ExitCode.NOT_FOUND
-                ) from None
-            if not self.place.database.is_file():
-                raise CommandError(
-                    f"no server answers at {self.place.url}, and there is no file"
-                    f" {self.place.database} to read. Start one with: {program_name()} serve",
-                    ExitCode.UNREACHABLE,
-                ) from unreachable
-        click.echo(f"No server runs; reading {self.place.database} itself.", err=True)
-        self.offline = True
-        return self._file.call(method, path)
+    @contextmanager
+    def open(self, request: HttpRequest) -> Iterator[IncomingAnswer]:
+        with ExitStack() as stack:
+            yield self._answer(stack, request)
+
+    def _answer(self, stack: ExitStack, request: HttpRequest) -> IncomingAnswer:
+        if not self.offline:
+            try:
+                return stack.enter_context(self._server.open(request))
+            except ConnectionLost as lost:
+                self._check_file(lost)
+            click.echo(f"No server runs; reading {self.place.database} itself.", err=True)
+            self.offline = True
+        return self._file.answer(request)
+
+    def _check_file(self, lost: ConnectionLost) -> None:
+        """Raise an error unless the file may be read in place of the server."""
+        if self.place.named:
+            raise lost
+        if self.place.chosen and not self.place.database.is_file():
+            raise CommandError(
+                f"there is no file {self.place.database}.", ExitCode.NOT_FOUND
+            ) from None
+        if not self.place.database.is_file():
+            raise CommandError(
+                f"no server answers at {self.place.url}, and there is no file"
+                f" {self.place.database} to read. Start one with: {program_name()} serve",
+                ExitCode.UNREACHABLE,
+            ) from lost
+
+    def close(self) -> None:
+        self._server.close()
 
 
 class DatabaseFile:
@@ -63,20 +81,22 @@ class DatabaseFile:
     def __init__(self, place: ServerLocation) -> None:
         self.place = place
 
-    def call(self, method: str, path: str) -> HttpAnswer:
+    def answer(self, request: HttpRequest) -> FileAnswer:
+        import asyncio
+
         from moot.store.sqlite.errors import StoreRefused
 
         try:
-            return asyncio.run(self._call(method, path))
+            return asyncio.run(self._answer(request))
         except StoreRefused as refusal:
             raise CommandError(str(refusal)) from refusal
 
-    async def _call(self, method: str, path: str) -> HttpAnswer:
+    async def _answer(self, request: HttpRequest) -> FileAnswer:
         from moot.store.sqlite import SqliteStore
 
         store = await SqliteStore.open(self.place.database, readonly=True)
         try:
-            return await _call_app(_build_app(store, self.place), method, path)
+            return await _call_app(_build_app(store, self.place), request)
         finally:
             await store.aclose()
 
@@ -116,8 +136,10 @@ def _build_app(store: "Store", place: ServerLocation) -> "App":
     return App(services)
 
 
-async def _call_app(app: "App", method: str, path: str) -> HttpAnswer:
-    path, _, query = path.partition("?")
+async def _call_app(app: "App", request: HttpRequest) -> FileAnswer:
+    import asyncio
+
+    path, _, query = request.target.partition("?")
     status, headers, pieces, received = 0, {}, [], False
 
     async def receive() -> dict[str, Any]:
@@ -137,10 +159,10 @@ async def _call_app(app: "App", method: str, path: str) -> HttpAnswer:
 
     scope = {
         "type": "http",
-        "method": method,
+        "method": request.method,
         "path": unquote(path),
         "query_string": query.encode(),
         "headers": [(b"accept", b"application/json")],
     }
     await app(scope, receive, send)
-    return HttpAnswer(status, headers, b"".join(pieces))
+    return FileAnswer(status, headers, b"".join(pieces))

@@ -4,9 +4,9 @@ from typing import Any
 
 import apsw
 
+from moot.store.counts import Tally
 from moot.store.protocol import InboxRow, RunIndexRow
 from moot.store.sqlite.read.queries import inbox_row_from_columns, run_index_row_from_columns
-from moot.store.tallies import Tally
 
 #: a standing agent's newest runs; child runs are left out later, but count towards ``:most``
 _NEWEST = f"""

@@ -1,7 +1,7 @@
 """Tallies of standing agents in memory; every other store must return the same."""
 
+from moot.store.counts import DAY_MS, Tally
 from moot.store.protocol import InboxRow, IndexStore, RunFilter, RunIndexRow
-from moot.store.tallies import DAY_MS, Tally
 
 
 async def count_member_runs(
