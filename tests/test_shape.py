@@ -1,6 +1,7 @@
 """The code keeps its shape: no long files, no long functions."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +51,14 @@ def test_no_function_is_too_long() -> None:
         for function, length in bodies(ast.parse(file.read_text()))
         if length > LONGEST_BODY
     ] == []
+
+
+def test_the_command_that_starts_a_run_is_built_in_two_places() -> None:
+    """One for orders of callers and triggers, and one for child runs."""
+    files = [file for file in SOURCES if re.search(r"\bStartRun\(\n", file.read_text())]
+    assert [file.relative_to(ROOT / "src" / "moot").as_posix() for file in files] == [
+        "core/children/decide.py", "engine/start.py",
+    ]  # fmt: skip
 
 
 def name_of(file: Path) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from moot.agents.roster.members import MemberVersion
+from moot.core.conversations.participants import check_roster
 from moot.core.errors.triggers import MemberOffDuty, NotInPortfolio
 from moot.core.events import ENGINE_VERSION
 from moot.core.runs import standing_agents
@@ -16,6 +17,7 @@ from moot.core.workflows.flow import Flow
 from moot.core.workflows.peer_ids import PeerOrigin
 from moot.engine.agents.pins import AgentPins, PinnedAgents
 from moot.engine.host import Host
+from moot.engine.nodes import conversation_gate
 from moot.engine.transaction import BatchHook, ReceiptFor
 from moot.store.protocol import Batch
 
@@ -31,6 +33,8 @@ class RunOrder(Struct, frozen=True, kw_only=True):
     #: the person that the key names, if any
     person: str = "user"
     inputs: dict[str, Any] = {}
+    #: refuse a conversation whose roster cannot work before the run exists
+    checks_rosters: bool = False
     configurable: dict[str, Any] = {}
     tags: list[str] = []
     metadata: dict[str, Any] = {}
@@ -90,6 +94,8 @@ async def prepare_run(
     """
     flow = order.flow or await host.flows.newest(order.tenant, order.workflow_id)
     check_inputs(flow, order.inputs)
+    if order.checks_rosters:
+        check_rosters(flow, order.inputs)
     if pins is None:
         return flow, PinnedAgents()
     return flow, await pins.drawn(order.tenant, flow, host.flows, member)
@@ -119,6 +125,15 @@ def start_command(host: Host, order: RunOrder, flow: Flow, pinned: PinnedAgents)
         members=pinned.members,
         initiation=_initiation(order, flow, pinned),
     )
+
+
+def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:
+    """Raise when a conversation's roster cannot work, before a run exists."""
+    for node in flow.nodes.values():
+        if node.type.type_id == conversation_gate.TYPE.type_id:
+            roster = node.definition.config.get("participants", inputs.get("participants"))
+            if roster is not None:
+                check_roster(roster)
 
 
 def check_member(member: MemberVersion, workflow_id: str | None, now: int) -> None:

@@ -17,6 +17,7 @@ from moot.core.state.run import Run
 from moot.engine.head import Head
 from moot.engine.replay.fork import ForkRequest, fork_run, past_end_error
 from moot.engine.replay.replay import replay_run
+from moot.engine.start import check_rosters
 from moot.store.records import Guard
 from moot.wire.replay import ForkEdit, ForkedRun, ForkRun, ForkRunEdited, RunOptionsOverlay
 from moot.wire.runs import CreateRun
@@ -58,7 +59,7 @@ async def create_edited_fork(request: Request) -> Reply:
     wanted = await _branch_options(request, source, body.from_seq, RunOptionsOverlay())
     wanted.edit, wanted.note = edit, body.note
     if edit.inputs is not UNSET:
-        create_options.check_participants(source.flow, edit.inputs)
+        check_rosters(source.flow, edit.inputs)
     answer = _fork_reply(source.run, body.from_seq, "branch", body.note)
     await fork_run(host, tenant, source.run.run_id, wanted, request.record_reply(answer))
     return request.reply

@@ -75,7 +75,6 @@ async def _create_once(request: Request, body: CreateRun) -> Reply:
     member = await find_initiating_member(request, body)
     flow = await find_run_flow(request, body, member)
     create_options.check_run_options(services, request, body, flow)
-    create_options.check_participants(flow, body.inputs)
     order = RunOrder(
         tenant=tenant,
         principal=request.caller.id,
@@ -83,6 +82,7 @@ async def _create_once(request: Request, body: CreateRun) -> Reply:
         flow=flow,
         person=speaker_from_request(request).person,
         inputs=body.inputs,
+        checks_rosters=True,
         tags=body.tags,
         metadata=body.metadata,
         configurable=body.configurable,

@@ -10,7 +10,6 @@ from msgspec import UNSET
 from moot.api.http.request import Request
 from moot.api.services import Services
 from moot.core.agents.events import VERBOSITIES
-from moot.core.conversations import participants
 from moot.core.errors import (
     BadRequest,
     ForceEngineForbidden,
@@ -90,15 +89,6 @@ def check_run_options(
         _check_schema(schema, {**(before or {}), **body.configurable})
     if body.configurable:
         _check_configurable(services, body.configurable, free=schema is not UNSET)
-
-
-def check_participants(flow: Flow, inputs: JsonObject) -> None:
-    """Raise when a conversation's roster cannot work, before a run exists."""
-    for node in flow.nodes.values():
-        if node.type.type_id == "core.conversationGate":
-            roster = node.definition.config.get("participants", inputs.get("participants"))
-            if roster is not None:
-                participants.check_roster(roster)
 
 
 def _check_shape(body: CreateRun) -> None:

@@ -19,7 +19,7 @@ from moot.core.workflows.turn_inputs import TurnInputs, build_turn_inputs
 from moot.engine.agents.voice import AgentVoice, ReportContext
 from moot.engine.effects.ledger import Effect, EffectLedger
 from moot.engine.head import Head
-from moot.engine.memory.node_memory import AttemptMemory
+from moot.engine.memory.node_memory import NodeMemory
 
 if TYPE_CHECKING:
     from moot.engine.host import Host
@@ -41,7 +41,7 @@ class ActivityContext(ReportContext):
         self._variables = dict(call.variables)  # the run's own variables change meanwhile
         self._unconfirmed: deque[asyncio.Task[Any]] = deque()
         self._ordinals = 0
-        self.memory = AttemptMemory(host, self, head, node)
+        self.memory = NodeMemory(host, self, head, node)
 
     @property
     def workflow_id(self) -> str:

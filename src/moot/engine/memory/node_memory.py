@@ -19,8 +19,15 @@ if TYPE_CHECKING:
     from moot.engine.host import Host
 
 
-class AttemptMemory:
-    """The memory of one attempt of a node; see ``NodeMemory`` for the promises."""
+class NodeMemory:
+    """Memory beyond the run, for one attempt of a node. ``ref`` names a memory; the default is the
+    node's own.
+
+    The node's own memory is that of its agent's ``memoryRef``, of ``config.agentSharing``, else of
+    the run's scope. A node sees memory as of the start of its run (in the loop of a supervisor: of
+    the turn), and the later writes of the run and its completed children. An invalid ``ref`` has
+    no entries.
+    """
 
     def __init__(
         self, host: "Host", context: "ActivityContext", head: "Head", node: FlowNode
@@ -34,6 +41,7 @@ class AttemptMemory:
     async def list(
         self, ref: str | None = None, *, tag: str | None = None, limit: int | None = None
     ) -> "list[MemoryEntry]":
+        """Return entries, newest first: a hundred by default, or ``limit``."""
         ref = await self._record_read(ref)
         if tag is not None:
             tag = self._redact(tag)
@@ -56,6 +64,12 @@ class AttemptMemory:
         expires_at: str | None = None,
         ref: str | None = None,
     ) -> MemoryEntry:
+        """Store a text and return when it is on disk. A later attempt returns the first one's
+        entry.
+
+        The entry ends ``ttl`` seconds after the write, or at ``expires_at`` (ISO 8601). With the
+        id of an existing entry this writes a new version. Values of secrets are removed.
+        """
         self._writes += 1
         name = self._name(self._context.run_id)
         if (written := await self._written()) is not None:
@@ -79,6 +93,7 @@ class AttemptMemory:
         return self._entry_of(note)
 
     async def delete(self, memory_id: str, *, ref: str | None = None) -> bool:
+        """Delete the entry and return whether it existed."""
         self._writes += 1
         write_id = self._name(self._context.run_id)
         if await self._written() is not None:

@@ -1,51 +1,13 @@
-"""Protocols of the context that a node with side effects gets."""
+"""The context that a node with side effects gets."""
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 from moot.agents.invocation.context import EffectContext
-from moot.core.memory import MemoryEntry
 from moot.core.state.initiation import RunMember
 from moot.core.trace import Trace
 from moot.core.workflows.turn_inputs import TurnInputs
 from moot.engine.agents.voice import AgentVoice
-
-
-class NodeMemory(Protocol):
-    """Memory beyond the run. ``ref`` names a memory; the default is the node's own.
-
-    The node's own memory is that of its agent's ``memoryRef``, of ``config.agentSharing``, else of
-    the run's scope. A node sees memory as of the start of its run (in the loop of a supervisor: of
-    the turn), and the later writes of the run and its completed children. An invalid ``ref`` has
-    no entries.
-    """
-
-    async def list(
-        self, ref: str | None = None, *, tag: str | None = None, limit: int | None = None
-    ) -> "list[MemoryEntry]":
-        """Return entries, newest first: a hundred by default, or ``limit``."""
-
-    async def get(self, memory_id: str, *, ref: str | None = None) -> MemoryEntry | None: ...
-
-    async def put(
-        self,
-        content: str,
-        *,
-        tags: Sequence[str] = (),
-        memory_id: str | None = None,
-        ttl: float | None = None,
-        expires_at: str | None = None,
-        ref: str | None = None,
-    ) -> MemoryEntry:
-        """Store a text and return when it is on disk. A later attempt returns the first one's
-        entry.
-
-        The entry ends ``ttl`` seconds after the write, or at ``expires_at`` (ISO 8601). With the
-        id of an existing entry this writes a new version. Values of secrets are removed.
-        """
-
-    async def delete(self, memory_id: str, *, ref: str | None = None) -> bool:
-        """Delete the entry and return whether it existed."""
+from moot.engine.memory.node_memory import NodeMemory
 
 
 class NodeContext(EffectContext, Protocol):
