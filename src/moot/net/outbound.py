@@ -8,7 +8,6 @@ import asyncio
 import importlib
 import ipaddress
 from collections.abc import Awaitable, Callable, Mapping
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 from msgspec import Struct
@@ -123,6 +122,8 @@ class Outbound:
         """Return a client that keeps no connection and no cookie, because the next call may be of
         another tenant and for another name at the same address."""
         if self._client is None:
+            from http.cookiejar import CookieJar, DefaultCookiePolicy
+
             self._client = http.AsyncClient(
                 verify=self._verify,
                 trust_env=False,
