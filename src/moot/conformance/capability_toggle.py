@@ -43,6 +43,8 @@ def check_nodes(overlay: dict[str, bool], nodes: Iterable[NodeRow]) -> None:
 
 
 def check_flow(overlay: dict[str, bool], flow: Flow) -> None:
+    if not overlay:
+        return
     nodes = flow.nodes.values()
     check_nodes(overlay, ((node.id, node.type.type_id, node.definition.config) for node in nodes))
 

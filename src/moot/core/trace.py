@@ -37,7 +37,9 @@ class Trace(Struct, frozen=True):
 
 def parse_trace(traceparent: str | None, tracestate: str | None = None) -> Trace | None:
     """Return the caller's trace; None when there is none or it is malformed."""
-    match = TRACEPARENT.fullmatch((traceparent or "").strip(" \t"))
+    if not traceparent:
+        return None
+    match = TRACEPARENT.fullmatch(traceparent.strip(" \t"))
     if match is None:
         return None
     version, trace_id, span_id, flags, rest = match.groups()

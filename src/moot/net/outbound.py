@@ -9,7 +9,6 @@ import importlib
 import ipaddress
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 from msgspec import Struct
@@ -179,6 +178,8 @@ class Outbound:
         """Return a client that keeps no connection and no cookie, because the next call may be of
         another tenant and for another name at the same address."""
         if self._client is None:
+            from http.cookiejar import CookieJar, DefaultCookiePolicy
+
             self._client = http.AsyncClient(
                 verify=self._verify,
                 trust_env=False,

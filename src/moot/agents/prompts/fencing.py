@@ -20,7 +20,9 @@ _UNSEEN = re.compile(
 #: joiners are ordinary in other scripts and in emoji, but not beside plain letters
 _JOINERS = re.compile("[\u200c\u200d]++")
 #: variation selectors are ordinary after a symbol, and after digits in a keycap
-_SELECTORS = re.compile("(?<=[^0-9#*\x80-\U0010ffff])[\ufe00-\ufe0f\U000e0100-\U000e01ef]++")
+_SELECTORS = re.compile(
+    "(?<=[\x00-\x22\x24-\x29\x2b-\x2f\x3a-\x7f])[\ufe00-\ufe0f\U000e0100-\U000e01ef]++"
+)
 #: unusual line breaks
 _BREAKS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")

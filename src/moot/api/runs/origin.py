@@ -53,6 +53,8 @@ def _trace_from_headers(request: Request) -> trace.Trace | None:
 
     Two ``traceparent`` headers count as none; ``tracestate`` may come in parts.
     """
+    if request.header("traceparent") is None:
+        return None
     headers = request.scope["headers"]
     places = [value for name, value in headers if name == TRACEPARENT]
     states = [value for name, value in headers if name == TRACESTATE]

@@ -6,6 +6,7 @@ one it is; this module uses only that record.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from moot.core.state.initiation import Initiation, RunMember
@@ -23,6 +24,8 @@ AGENT_NODE = "moot.agent"
 BY_HAND, DISPATCHED = "run-api", "dispatch"
 #: how many levels of a node's config are searched for handles
 MAX_CONFIG_DEPTH = 8
+#: flows whose handles are cached
+CACHED_FLOWS = 512
 
 
 def full_handle(name: str) -> str:
@@ -42,18 +45,20 @@ def node_handle(node: FlowNode) -> str | None:
     return agent_id if isinstance(agent_id, str) else None
 
 
-def node_handles(flow: Flow) -> list[str]:
+@lru_cache(maxsize=CACHED_FLOWS)
+def node_handles(flow: Flow) -> tuple[str, ...]:
     """Return the handles that carry out nodes of the flow, each once."""
     handles = {name: None for node in flow.nodes.values() if (name := node_handle(node))}
-    return [name for name in handles if HANDLE.fullmatch(name)]
+    return tuple(name for name in handles if HANDLE.fullmatch(name))
 
 
-def all_handles(flow: Flow) -> list[str]:
+@lru_cache(maxsize=CACHED_FLOWS)
+def all_handles(flow: Flow) -> tuple[str, ...]:
     """Return every handle in the flow, including workers in configs."""
     handles = dict.fromkeys(node_handles(flow))
     for node in flow.nodes.values():
         handles |= dict.fromkeys(_find_handles(node.definition.config, MAX_CONFIG_DEPTH))
-    return list(handles)
+    return tuple(handles)
 
 
 def _find_handles(value: Any, levels: int) -> Iterator[str]:

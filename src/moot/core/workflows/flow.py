@@ -49,8 +49,8 @@ class FlowNode(Struct, frozen=True, kw_only=True):
         return int(min(self.retry_delay_ms * 2 ** max(0, attempt - 2), RETRY_DELAY_MAX_MS))
 
 
-class Flow(Struct, frozen=True, kw_only=True):
-    """A workflow compiled for running."""
+class Flow(Struct, frozen=True, kw_only=True, eq=False):
+    """A workflow compiled for running. Its identity is its hash, so that results can be cached."""
 
     digest: str
     definition: WorkflowDef

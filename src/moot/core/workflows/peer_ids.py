@@ -83,7 +83,9 @@ def format_origin(origin: PeerOrigin) -> str:
 
 def parse_origin(header: str | None) -> PeerOrigin | None:
     """Return the origin in the header; None when it is missing or malformed."""
-    run_id, *parts = (header or "").split(";")
+    if not header:
+        return None
+    run_id, *parts = header.split(";")
     run_id = run_id.strip(" ")
     if not RUN_ID.fullmatch(run_id) or len(parts) > MOST_PARTS:
         return None

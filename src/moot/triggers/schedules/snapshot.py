@@ -149,7 +149,7 @@ class ScheduleReader:
             flow = await self._flows.newest(tenant, workflow_id)
         except MootError:
             return []
-        return standing_agents.node_handles(flow)[:MOST_MEMBERS]
+        return list(standing_agents.node_handles(flow)[:MOST_MEMBERS])
 
     async def _unfinished_runs(
         self, tenant: str, schedule_ledger: ScheduleLedger
