@@ -6,8 +6,10 @@ nor who may see it. A parent's depth and tree size can only lower the run's limi
 
 from typing import Any
 
+import msgspec
+
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.schedules.views import times_view
+from moot.api.schedules.views import checked_schedule
 from moot.core import trace
 from moot.core.errors import MootError, NotFound, Unavailable
 from moot.core.errors.schedules import ScheduleRefused
@@ -122,7 +124,8 @@ async def _describe_trigger(request: Request, trigger: dict[str, Any]) -> dict[s
     name = str(trigger["schedule"]["scheduleId"])
     schedule = {"scheduleId": name, "slot": trigger["schedule"]["slot"]}
     try:
-        view = times_view((await triggers.schedules.find(tenant, name)).plan.spec, [])
+        spec = (await triggers.schedules.find(tenant, name)).plan.spec
+        view = msgspec.to_builtins(checked_schedule(spec, []))
     except (NotFound, ScheduleRefused):
         return schedule  # removed since, or in an unknown zone
     return {**schedule, "times": {key: view[key] for key in SCHEDULE_TIMES if key in view}}
