@@ -57,7 +57,7 @@ def test_a_finished_run_is_replayed_forked_compared_and_verified(client: Client)
     branched = client.runs.branch(run.id, 2, tags=["tried"])
     assert (branched.mode, branched.from_seq) == ("branch", 2)
     assert run.ancestry().parent is None
-    assert len(run.debug_bundle(most_events=2)["events"]) == 2
+    assert len(run.debug_bundle(most_events=2).events) == 2
     rows = list(client.runs.list(fork_of=run.id))
     assert {row.run_id for row in rows} == {again.id, other.id, branched.run_id}
 

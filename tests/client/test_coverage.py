@@ -35,7 +35,7 @@ from moot.client.operations import (
 from moot.client.operations.runs import Edit, Options
 
 #: routes that are pages for a browser
-FOR_BROWSERS = {"GET /docs", "GET /docs.js", "GET /docs.css"}
+FOR_BROWSERS = {"GET /docs", "GET /docs/{guide}", "GET /docs.js", "GET /docs.css"}
 
 PARTS = (
     "runs",

@@ -15,7 +15,12 @@ from moot.client.http.operation import OPERATIONS, Operation
 from real_server import ServerProcess
 
 Answer = httpx2.Response | Exception
-CREATED = {"runId": "run_a", "status": "running"}
+CREATED = {
+    "runId": "run_a",
+    "status": "running",
+    "eventsUrl": "/v1/runs/run_a/events",
+    "statusUrl": "/v1/runs/run_a",
+}
 SLOW = {
     "id": "slow", "name": "slow", "version": "1", "edges": [], "triggers": [], "variables": [],
     "metadata": {}, "settings": {},
@@ -107,7 +112,8 @@ def test_what_shows_a_secret_once_is_sent_once_unless_nobody_got_it() -> None:
     with pytest.raises(Unreachable):
         server.client().keys.create("ci")
     assert server.used() == {None}
-    answer = {"id": "key_a", "name": "ci", "tenant": "t", "key": "hk_secret"}
+    key = {"id": "key_a", "name": "ci", "tenant": "t", "scopes": [], "as": []}
+    answer = {**key, "admin": False, "test": False, "createdAt": "now", "key": "hk_secret"}
     server = Server(httpx2.ConnectError("no"), httpx2.Response(201, json=answer))
     assert server.client().keys.create("ci").key == "hk_secret"
 
@@ -172,7 +178,8 @@ def test_a_broken_stream_goes_on_after_the_last_event() -> None:
 
 
 def test_a_stream_that_only_ends_is_over_and_one_that_never_opens_is_given_up() -> None:
-    end = {"runId": "r", "lastEventSeq": 7, "isComplete": True}
+    page = {"runId": "r", "lastEventSeq": 7, "events": [], "runStatus": "completed"}
+    end = {**page, "isTerminal": True, "isComplete": True}
     over = Server(stream(), stream(), httpx2.Response(200, json=end))
     assert list(over.client().runs.events("r", 7)) == []
     assert over.asked[-1].url.params["lastSequence"] == "7"

@@ -1,16 +1,20 @@
 """Show the memory of agents, and forget entries of it."""
 
 import logging
-from typing import Any
-
-from msgspec import to_builtins
 
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.core.errors import BadRequest, NotFound
+from moot.core.events import iso
 from moot.core.memory import LARGEST_LIMIT, LONGEST_ID, LONGEST_REF, LONGEST_TAG
 from moot.core.state.run import Run
-from moot.engine.memory.journal import entry_from_note
 from moot.store.memory_entries import MemoryRow
+from moot.wire.memory import (
+    MemoryEntryList,
+    MemoryErasure,
+    MemoryList,
+    MemorySummary,
+    RememberedEntry,
+)
 
 log = logging.getLogger("moot.server")
 
@@ -23,17 +27,19 @@ async def read_memory(request: Request) -> Reply:
     ref = request.query.get("ref")
     if ref is None:
         counts = await services.store.memory_refs(tenant, services.clock.millis(), MOST_REFS)
-        return Reply({"memories": [{"ref": name, "entries": count} for name, count in counts]})
+        memories = [MemorySummary(ref=name, entries=count) for name, count in counts]
+        return Reply(MemoryList(memories=memories))
     run, memory = await _run_at(request), services.host.memory
     name, tag = request.query.get("id"), request.query.get("tag")
     if name is not None:
         entry = await memory.get(tenant, ref, run, name)
-        return Reply({"ref": ref, "entries": [] if entry is None else [_entry_view(entry)]})
+        entries = [] if entry is None else [_entry_view(entry)]
+        return Reply(MemoryEntryList(ref=ref, entries=entries))
     if tag is not None and not 1 <= len(tag) <= LONGEST_TAG:
         raise BadRequest(f"tag has 1 to {LONGEST_TAG} characters.", field="tag")
     limit = request.integer("limit", 0, 0, LARGEST_LIMIT)
     notes = await memory.list(tenant, ref, run, tag, limit)
-    return Reply({"ref": ref, "entries": [_entry_view(note) for note in notes]})
+    return Reply(MemoryEntryList(ref=ref, entries=[_entry_view(note) for note in notes]))
 
 
 async def _run_at(request: Request) -> Run | None:
@@ -48,12 +54,18 @@ async def _run_at(request: Request) -> Run | None:
     return (await host.at(run.tenant, run_id, at - 1)).run
 
 
-def _entry_view(note: MemoryRow) -> dict[str, Any]:
+def _entry_view(note: MemoryRow) -> RememberedEntry:
     """Return an entry with the run that wrote it. The protocol's entry has no field for that."""
-    view: dict[str, Any] = {**to_builtins(entry_from_note(note)), "runId": note.run_id}
-    if note.agent_id is not None:
-        view["agentId"] = note.agent_id
-    return view
+    assert note.content is not None
+    return RememberedEntry(
+        id=note.memory_id,
+        content=note.content,
+        tags=note.tags,
+        created_at=iso(note.created_at * 1000),
+        expires_at=None if note.expires_at is None else iso(note.expires_at * 1000),
+        run_id=note.run_id,
+        agent_id=note.agent_id,
+    )
 
 
 async def forget_memory(request: Request) -> Reply:
@@ -64,7 +76,7 @@ async def forget_memory(request: Request) -> Reply:
     if not gone:
         raise NotFound("There is nothing to forget.", memoryRef=ref[:LONGEST_REF])
     log.info("Memory was erased", extra={"action": "memory.forgotten", "key_id": request.caller.id})
-    return Reply({"ref": ref, "forgotten": gone})
+    return Reply(MemoryErasure(ref=ref, forgotten=gone))
 
 
 REF = ({"type": "string", "minLength": 1, "maxLength": LONGEST_REF}, "which memory")
@@ -85,10 +97,16 @@ MEMORY_ENDPOINTS = (
             "runId": ({"type": "string"}, "as this run sees it"),
             "at": ({"type": "integer", "minimum": 1}, "as the run saw it before this event"),
         },
+        tag="Memory", operation_id="readMemory", answer=(MemoryList, MemoryEntryList),
+        description="Without `ref` lists the memories. With `ref` lists the entries of one "
+        "memory: now, as a run sees them, or as the run saw them before an event.",
     ),
     Endpoint(
         method="DELETE", path="/v1/host/moot/memory", call=forget_memory, scope="memory:write",
         summary="Forget an entry, or all of a memory, for good", errors=(404,),
         query={"ref": REF, "id": ID},
+        tag="Memory", operation_id="forgetMemory", answer=MemoryErasure,
+        description="Erases one entry, or all entries of a memory, for good. Refuses a memory "
+        "without entries with 404.",
     ),
 )  # fmt: skip

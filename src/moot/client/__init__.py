@@ -50,8 +50,9 @@ from moot.client.operations.threads import CouncilOptions
 from moot.client.runs import AsyncRun, AsyncRunsResource, Run, RunsResource
 from moot.client.threads import AsyncThread, AsyncThreadsResource, Thread, ThreadsResource
 from moot.config.server_location import locate_server
+from moot.wire.interrupts import Question
 from moot.wire.minutes import Line
-from moot.wire.runs import Question, RunRow, Snapshot
+from moot.wire.runs import RunRow, Snapshot
 
 if TYPE_CHECKING:
     import httpx2

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from moot.client.http.methods import AsyncResource, Resource, async_client_method, client_method
 from moot.client.operations import host, runs
-from moot.wire.host import WorkflowRegistration
-from moot.wire.runs import Inbox
+from moot.wire.interrupts import Inbox
+from moot.wire.workflows import WorkflowRegistration
 
 
 class InboxResource(Resource):

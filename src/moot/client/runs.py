@@ -18,7 +18,9 @@ from moot.client.http.senders import AsyncSender, EndCheck, Sender
 from moot.client.http.sse import Event
 from moot.client.operations import runs
 from moot.client.operations.runs import Edit, Options, RunListFilter, StreamMode
-from moot.wire.runs import ForkedRun, Question, RunRow, Snapshot
+from moot.wire.interrupts import Question
+from moot.wire.replay import ForkedRun
+from moot.wire.runs import RunMetrics, RunOwner, RunRow, Snapshot, StartedRun
 
 #: seconds that ``wait`` waits by default
 DEFAULT_WAIT_S = 600.0
@@ -127,7 +129,7 @@ class Run(RunHandle):
         return self.sender.send(runs.list_questions(self.id)).open
 
     def children(self) -> list["Run"]:
-        rows = self.refresh().snapshot.child_runs
+        rows = self.refresh().snapshot.child_runs or []
         return [Run(self.sender, self.sender.send(runs.get_run(row.run_id))) for row in rows]
 
     def fork(self, at: int, edit: Edit | None = None, *, note: str | None = None) -> "Run":
@@ -191,7 +193,7 @@ class AsyncRun(RunHandle):
         return (await self.sender.send(runs.list_questions(self.id))).open
 
     async def children(self) -> list["AsyncRun"]:
-        rows = (await self.refresh()).snapshot.child_runs
+        rows = (await self.refresh()).snapshot.child_runs or []
         snapshots = [await self.sender.send(runs.get_run(row.run_id)) for row in rows]
         return [AsyncRun(self.sender, snapshot) for snapshot in snapshots]
 
@@ -216,14 +218,29 @@ R = TypeVar("R", Run, AsyncRun)
 
 
 def _handle_of_fork(kind: type[R], source: Any, forked: ForkedRun) -> R:
-    snapshot = Snapshot(
-        run_id=forked.run_id, status=forked.status, workflow_id=source.snapshot.workflow_id
-    )
+    snapshot = _unread_snapshot(forked.run_id, forked.status, source.snapshot.workflow_id)
     return kind(source.sender, snapshot)
 
 
-def _first_snapshot(started: runs.StartedRun, workflow: str) -> Snapshot:
-    return Snapshot(run_id=started.run_id, status=started.status, workflow_id=workflow)
+def _first_snapshot(started: StartedRun, workflow: str) -> Snapshot:
+    return _unread_snapshot(started.run_id, started.status, workflow)
+
+
+def _unread_snapshot(run_id: str, status: str = "", workflow: str = "") -> Snapshot:
+    """Return the snapshot of a run that the client has not read yet."""
+    return Snapshot(
+        run_id=run_id,
+        workflow_id=workflow,
+        status=status,
+        owner=RunOwner(tenant="", principal=""),
+        started_at="",
+        inputs={},
+        variables={},
+        node_states={},
+        engine_version="",
+        event_log_schema_version=0,
+        metrics=RunMetrics(event_count=0, node_executions=0),
+    )
 
 
 class RunsResource(Resource):
@@ -292,7 +309,7 @@ class RunsResource(Resource):
         timeout: float | None = None,
     ) -> Iterator[Event]:
         """Yield the events of a run, like ``Run.events``."""
-        run = Run(self.sender, Snapshot(run_id=run_id, status=""))
+        run = Run(self.sender, _unread_snapshot(run_id))
         return run.events(after, mode=mode, timeout=timeout)
 
 
@@ -366,5 +383,5 @@ class AsyncRunsResource(AsyncResource):
         timeout: float | None = None,
     ) -> AsyncIterator[Event]:
         """Yield the events of a run, like ``AsyncRun.events``."""
-        run = AsyncRun(self.sender, Snapshot(run_id=run_id, status=""))
+        run = AsyncRun(self.sender, _unread_snapshot(run_id))
         return run.events(after, mode=mode, timeout=timeout)

@@ -18,8 +18,8 @@ from moot.client.http.sse import Event, Spoken
 from moot.client.operations import runs, search, threads
 from moot.client.operations.threads import CouncilOptions
 from moot.client.runs import DEFAULT_WAIT_S, LONGEST_POLL_S, end_check_for
+from moot.wire.interrupts import AnswerResult
 from moot.wire.minutes import Line
-from moot.wire.runs import AnswerResult
 from moot.wire.threads import ThreadView
 
 

@@ -10,7 +10,8 @@ from moot.client.http.operation import without_none
 from moot.client.http.sse import Event
 from moot.testing import log_reading
 from moot.testing.log_reading import Handoff, Said
-from moot.wire.runs import Question, RunDiff, RunVerification
+from moot.wire.interrupts import Question
+from moot.wire.replay import RunDiff, RunVerification
 
 if TYPE_CHECKING:
     from moot.testing.bench import Bench

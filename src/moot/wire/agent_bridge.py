@@ -6,8 +6,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from moot.core.state.council_policy import Policy
 from moot.core.threads.presence import PresenceState
+from moot.wire.json import JsonObject
 from moot.wire.request import InvitedParticipant, Name, RequestStruct, Text
-from moot.wire.runs import JsonObject
 
 BridgeTitle = Annotated[str, Meta(max_length=256)]
 

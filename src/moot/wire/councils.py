@@ -5,8 +5,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from moot.core.state.council_policy import Policy
+from moot.wire.json import JsonObject, WireStruct
 from moot.wire.request import InvitedParticipant, Name, RequestStruct, Text, Title
-from moot.wire.runs import JsonObject, WireStruct
 
 # -- requests ------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from moot.wire.councils import CouncilDecisionView
-from moot.wire.runs import JsonObject, WireStruct
+from moot.wire.json import JsonObject, WireStruct
 
 
 class Line(WireStruct, frozen=True, omit_defaults=True):

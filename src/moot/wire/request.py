@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from moot.wire.runs import JsonObject
+from moot.wire.json import JsonObject
 
 LONGEST_TEXT = 100_000
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from moot.wire.json import JsonObject, WireStruct
 from moot.wire.request import Note, RequestStruct
-from moot.wire.runs import JsonObject, WireStruct
 from moot.wire.schedules import Owner, PauseCost
 
 #: the form of a member id; agents of this host have the same form

@@ -1,32 +1,103 @@
-"""Answers about runs, events, interrupts and the inbox."""
+"""Requests and answers about runs and their events."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-JsonObject = dict[str, Any]
+from moot.wire.interrupts import OpenQuestion
+from moot.wire.json import JsonObject, WireStruct
+from moot.wire.request import RequestStruct
+
+ENDED_STATUSES = ("completed", "failed", "cancelled")
+
+RunId = Annotated[str, Meta(min_length=1, max_length=128)]
+Reason = Annotated[str, Meta(max_length=512, description="The reason, for the log.")]
+
+Artifact = Annotated[
+    Any, Meta(title="Artifact", description="The content of an artifact, any JSON value.")
+]
+
+# -- requests ------------------------------------------------------------------------------------
 
 
-class WireStruct(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The base of API answers. JSON names are camelCase, unknown fields are ignored."""
+class CreateRun(RequestStruct, frozen=True, kw_only=True):
+    """A run of a workflow, or of one agent."""
+
+    workflow_id: Annotated[str, Meta(description="The workflow to run.", examples=["hello"])] | (
+        UnsetType
+    ) = UNSET
+    inputs: Annotated[
+        JsonObject, Meta(description="The inputs of the workflow.", examples=[{"name": "Ada"}])
+    ] = {}
+    tenant_id: str | UnsetType = UNSET
+    scope_id: (
+        Annotated[str, Meta(description="A name for runs that belong together.")] | UnsetType
+    ) = UNSET
+    callback_url: str | UnsetType = UNSET
+    configurable: Annotated[
+        JsonObject, Meta(description="Options of the run; the discovery document lists the keys.")
+    ] = {}
+    tags: Annotated[list[str], Meta(description="Up to 100 tags.")] = []
+    metadata: Annotated[JsonObject, Meta(description="Up to 8192 bytes of your own data.")] = {}
+    residency: JsonObject | UnsetType = UNSET
+    mode: str | UnsetType = UNSET
+    eval_suite_ref: Any = UNSET
+    agent_id: (
+        Annotated[str, Meta(description="The agent to ask in place of a workflow.")] | UnsetType
+    ) = UNSET
 
 
-# -- runs ----------------------------------------------------------------------------------------
+class CancelRunBody(RequestStruct, frozen=True, kw_only=True):
+    """The reason of a cancellation."""
+
+    reason: Reason | None = None
+
+
+class BulkCancel(RequestStruct, frozen=True, kw_only=True):
+    """The runs to cancel."""
+
+    run_ids: Annotated[list[RunId], Meta(min_length=1)]
+    reason: Reason | None = None
+
+
+class PauseRunBody(RequestStruct, frozen=True, kw_only=True):
+    """The manner of a pause: at once, or after the current node."""
+
+    reason: Reason | None = None
+    drain_policy: Literal["immediate", "drain-current-node"] | UnsetType = UNSET
+
+
+class ResumeRunBody(RequestStruct, frozen=True, kw_only=True):
+    """The reason of a resume."""
+
+    reason: Reason | None = None
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+class StartedRun(WireStruct, frozen=True):
+    """A new run."""
+
+    run_id: str
+    status: str
+    events_url: str
+    status_url: str
 
 
 class RunFailure(WireStruct, frozen=True):
-    """The error of a failed run or node."""
+    """The error of a failed run or of one item of a bulk operation."""
 
     code: str
-    message: str = ""
-    details: JsonObject = {}
+    message: str | None = None
+    details: JsonObject | None = None
 
 
 class NodeView(WireStruct, frozen=True):
     """The state of one node."""
 
     status: str
-    attempt: int = 1
+    attempt: int
     started_at: str | None = None
     due_at: str | None = None
     outputs: Any = None
@@ -40,54 +111,79 @@ class ChildRun(WireStruct, frozen=True):
 
     run_id: str
     status: str
+    #: the host of the child, when it is another one
+    peer: str | None = None
 
 
-class OpenQuestion(WireStruct, frozen=True):
-    """The question that a run waits for, with a link that answers it without a key."""
+class RunOwner(WireStruct, frozen=True):
+    """The tenant of a run and the key that started it."""
 
-    node_id: str
-    interrupt_id: str
-    kind: str
-    data: JsonObject = {}
-    requested_at: str = ""
-    intent: str = "inspect"
-    interrupt_token: str = ""
-    callback_url: str = ""
+    tenant: str
+    principal: str
+
+
+class TokenCount(WireStruct, frozen=True):
+    """Tokens of model calls."""
+
+    input: int
+    output: int
+
+
+class ModelCost(WireStruct, frozen=True):
+    """The cost of model calls in the form of the protocol."""
+
+    tokens: TokenCount
+    usd: float | None = None
 
 
 class RunMetrics(WireStruct, frozen=True):
     """Counts of a run."""
 
-    event_count: int = 0
-    node_executions: int = 0
+    event_count: int
+    node_executions: int
+    openwop_cost: ModelCost | None = None
+    model_calls: int | None = None
+    cost: float | None = None
+    currency: str | None = None
 
 
 class Snapshot(WireStruct, frozen=True):
     """A run as it is now."""
 
     run_id: str
+    workflow_id: str
     status: str
-    workflow_id: str = ""
-    inputs: JsonObject = {}
-    variables: JsonObject = {}
+    owner: RunOwner
+    started_at: str
+    inputs: JsonObject
+    variables: JsonObject
+    node_states: dict[str, NodeView]
+    engine_version: str
+    event_log_schema_version: int
+    metrics: RunMetrics
+    completed_at: str | None = None
     outputs: Any = None
     error: RunFailure | None = None
-    node_states: dict[str, NodeView] = {}
-    child_runs: list[ChildRun] = []
-    interrupt: OpenQuestion | None = None
-    channels: JsonObject = {}
+    channels: JsonObject | None = None
     tags: list[str] = []
     metadata: JsonObject = {}
     configurable: JsonObject = {}
     scope_id: str | None = None
     parent_run_id: str | None = None
     parent_node_id: str | None = None
-    started_at: str = ""
-    completed_at: str | None = None
     paused_at: str | None = None
+    #: the run pauses after the current node
     draining: bool = False
+    run_orchestrator: JsonObject | None = None
     definition_version: str | None = None
-    metrics: RunMetrics = RunMetrics()
+    #: the agent that does the work
+    agent: JsonObject | None = None
+    #: runs of the whole tree, when a run of another host started it
+    tree_runs: int | None = None
+    #: the question that the run waits for, and its node
+    interrupt: OpenQuestion | None = None
+    current_node_id: str | None = None
+    child_runs: list[ChildRun] | None = None
 
     @property
     def ended(self) -> bool:
@@ -99,33 +195,52 @@ class Snapshot(WireStruct, frozen=True):
         return self.status.startswith("waiting-")
 
 
-ENDED_STATUSES = ("completed", "failed", "cancelled")
+class ForkOrigin(WireStruct, frozen=True):
+    """The run and the event that a fork continues."""
+
+    source_run_id: str
+    from_seq: int | None
+    mode: str | None
+    note: str | None = None
+
+
+class RunStart(WireStruct, frozen=True):
+    """The cause of a run, and its standing agent under the name it had then."""
+
+    source: str | None
+    roster_id: str | None = None
+    persona: str | None = None
+    item_id: str | None = None
+    queue: str | None = None
+    schedule_id: str | None = None
+    slot: str | None = None
+    times: JsonObject | None = None
 
 
 class RunRow(WireStruct, frozen=True):
     """A run in a list."""
 
     run_id: str
+    workflow_id: str
     status: str
-    workflow_id: str = ""
-    started_at: str = ""
-    updated_at: str = ""
+    started_at: str
+    updated_at: str
+    event_count: int
     completed_at: str | None = None
-    event_count: int = 0
     parent_run_id: str | None = None
     scope_id: str | None = None
     error_code: str | None = None
-    #: attempts after which the host gave the run up
-    dead_lettered_after: int | None = None
-    forked_from: JsonObject | None = None
+    forked_from: ForkOrigin | None = None
     #: the standing agent that the run works for
     roster_id: str | None = None
-    #: on request: the cause of the run, and the name of its standing agent at that time
-    begun: JsonObject | None = None
+    #: attempts after which the host gave the run up
+    dead_lettered_after: int | None = None
+    #: on request
+    begun: RunStart | None = None
 
 
 class RunList(WireStruct, frozen=True):
-    """One page of runs."""
+    """One page of runs, the newest first."""
 
     runs: list[RunRow]
     next_cursor: str | None = None
@@ -159,7 +274,7 @@ class PausedRun(WireStruct, frozen=True):
 
     run_id: str
     status: str
-    paused_at: str = ""
+    paused_at: str
     draining: bool = False
 
 
@@ -168,63 +283,27 @@ class ResumedRun(WireStruct, frozen=True):
 
     run_id: str
     status: str
-    resumed_at: str = ""
-
-
-class ForkedRun(WireStruct, frozen=True):
-    """A new run that continues or replays another one."""
-
-    run_id: str
-    source_run_id: str
-    from_seq: int
-    mode: str
-    status: str = "pending"
-    note: str | None = None
-
-
-class EventDiff(WireStruct, frozen=True):
-    """One difference between two logs."""
-
-    seq: int
-    op: str
-    a_event: JsonObject | None = None
-    b_event: JsonObject | None = None
-
-
-class RunDiff(WireStruct, frozen=True):
-    """The differences between two runs, by sequence."""
-
-    a: str
-    b: str
-    diverged_at_seq: int | None = None
-    event_diffs: list[EventDiff] = []
-    state_diff: Any = None
-    truncated: bool = False
-
-    @property
-    def same(self) -> bool:
-        return self.diverged_at_seq is None
-
-
-class RunVerification(WireStruct, frozen=True):
-    """The result of verifying a log against its workflow."""
-
-    run_id: str
-    events: int
-    identical: bool
-    model_calls: int = 0
-    first: JsonObject | None = None
+    resumed_at: str
 
 
 class RunEventPage(WireStruct, frozen=True):
     """Events of a run, and the status of the run."""
 
+    events: list[JsonObject]
+    is_complete: bool
     run_id: str
-    events: list[JsonObject] = []
-    last_event_seq: int = -1
-    run_status: str = ""
-    is_terminal: bool = False
-    is_complete: bool = False
+    last_event_seq: int
+    run_status: str
+    is_terminal: bool
+
+
+class ParentRun(WireStruct, frozen=True):
+    """The run that started another one, on this or another host."""
+
+    run_id: str
+    host_id: str
+    cause: str
+    well_known_url: str | None = None
 
 
 class RunAncestry(WireStruct, frozen=True):
@@ -232,105 +311,46 @@ class RunAncestry(WireStruct, frozen=True):
 
     run_id: str
     host_id: str
-    parent: JsonObject | None = None
+    parent: ParentRun | None
 
 
-# -- questions -----------------------------------------------------------------------------------
+# -- the debug bundle ----------------------------------------------------------------------------
 
 
-class InboxItem(WireStruct, frozen=True):
-    """An interrupt that waits for a person."""
+class BundleHost(WireStruct, frozen=True):
+    """The program that wrote a bundle."""
 
-    id: str
-    run_id: str
-    node_id: str
-    kind: str
-    question: str
-    actions: list[str] = []
-    asked_by: str = ""
-    since: str = ""
-    deadline: str | None = None
-    #: of a conversation: its title, and the turn that asks
-    title: str | None = None
-    turn_index: int | None = None
-    #: the standing agent of the run: ``rosterId``, ``persona``
-    member: JsonObject | None = None
+    name: str
+    version: str
 
 
-class InboxNotice(WireStruct, frozen=True):
-    """A notice: missed slots, a run that could not begin, or a budget near its limit."""
+class BundleMetrics(WireStruct, frozen=True):
+    """Counts of the events in a bundle."""
 
-    id: str
-    kind: str
-    text: str
-    actions: list[str] = []
-    since: str = ""
-    schedule_id: str | None = None
-    workflow_id: str | None = None
-    roster_id: str | None = None
-    at: str | None = None
-    count: int = 1
-    #: of a failed delivery: its source and the reason
-    source: str | None = None
-    subscription_id: str | None = None
-    queue: str | None = None
-    reason: str | None = None
-    #: of a standing agent: the limit, such as tokensPerDay
-    limit: str | None = None
+    event_count: int
+    node_count: int
 
 
-class Inbox(WireStruct, frozen=True):
-    """All items and notices for a person."""
+class NodeSpan(Struct, kw_only=True, rename="camel"):
+    """One attempt of a node, from its start to its end in the log."""
 
-    items: list[InboxItem]
-    revision: int = 0
-    #: lines without a question, such as dead letters
-    notices: list[InboxNotice] = []
-
-
-class Question(WireStruct, frozen=True):
-    """An open question of a run."""
-
-    run_id: str
-    node_id: str
-    interrupt_id: str
-    kind: str
-    key: str = ""
-    question: str = ""
-    actions: list[str] = []
-    asked_by: str = ""
-    data: JsonObject = {}
-    votes: JsonObject = {}
-    requested_at: str = ""
-    deadline: str | None = None
-    resume_schema: JsonObject | None = None
-    #: only for a question requested by its link
-    expires_at: str | None = None
-    intent: str | None = None
+    name: str
+    started_at: str
+    ended_at: str | None
+    attributes: JsonObject
 
 
-class AnsweredQuestion(WireStruct, frozen=True):
-    """An answered question of a run."""
+class DebugBundle(WireStruct, frozen=True):
+    """A run as one document for diagnosis."""
 
-    node_id: str
-    by: str | None = None
-    at: str = ""
-    action: str | None = None
-
-
-class QuestionList(WireStruct, frozen=True):
-    """The open and answered questions of a run."""
-
-    run_id: str
-    status: str
-    open: list[Question] = []
-    answered: list[AnsweredQuestion] = []
-
-
-class AnswerResult(WireStruct, frozen=True):
-    """The result of an answer or of a turn."""
-
-    run_id: str
-    node_id: str
-    status: str
-    conversation: JsonObject | None = None
+    bundle_version: str
+    generated_at: str
+    host: BundleHost
+    run: JsonObject
+    events: list[JsonObject]
+    spans: list[NodeSpan]
+    metrics: BundleMetrics
+    redaction_applied: bool
+    redaction_mode: str
+    truncated: bool = False
+    truncated_reason: str | None = None

@@ -12,8 +12,8 @@ from moot.core.schedules.model import (
     ScheduleKind,
     Seconds,
 )
+from moot.wire.json import JsonObject, WireStruct
 from moot.wire.request import Name, Note, RequestStruct
-from moot.wire.runs import JsonObject, WireStruct
 
 Instant = Annotated[str, Meta(min_length=1, max_length=64)]
 FireId = Annotated[str, Meta(min_length=1, max_length=128)]

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from moot.wire.json import JsonObject, WireStruct
 from moot.wire.request import Name, RequestStruct
-from moot.wire.runs import JsonObject, WireStruct
 
 Index = Annotated[int, Meta(ge=0, le=2**53)]
 

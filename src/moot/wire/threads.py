@@ -8,8 +8,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from moot.core.state.council_policy import Policy
 from moot.wire.agent_bridge import BridgeEvent, InvitedMembers
 from moot.wire.councils import CouncilDecisionView, CouncilFloor
+from moot.wire.json import JsonObject, WireStruct
 from moot.wire.request import InvitedParticipant, Name, RequestStruct, Text, Title
-from moot.wire.runs import JsonObject, WireStruct
 
 JOIN_SECONDS = 7 * 24 * 3600
 #: A random word that identifies the program.

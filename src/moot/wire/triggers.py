@@ -1,6 +1,6 @@
 """Answers about queues, items and subscriptions."""
 
-from moot.wire.runs import JsonObject, WireStruct
+from moot.wire.json import JsonObject, WireStruct
 
 
 class QueueView(WireStruct, frozen=True):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from moot.wire.runs import WireStruct
+from moot.wire.json import WireStruct
 
 
 class WebhookView(WireStruct, frozen=True):

@@ -3,10 +3,8 @@
 The answer shows the secret once; the store keeps only its hash.
 """
 
-from typing import Annotated, Any
-
 import msgspec
-from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from moot.api.access.auth import (
     LIVE_PREFIX,
@@ -22,22 +20,7 @@ from moot.core.errors import BadRequest, Forbidden, NotFound
 from moot.core.events import iso
 from moot.core.text.nearest import nearest_word
 from moot.store.protocol import Key
-
-Name = Annotated[
-    str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._@:-]*$(?!\n)")
-]
-
-
-class CreateKey(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"as_": "as"}
-):
-    name: Name
-    tenant: Name | None = None
-    scopes: list[str] | None = None
-    as_: list[Annotated[str, Meta(min_length=1, max_length=256)]] = []
-    admin: bool = False
-    test: bool = False
-    expires_in_s: Annotated[int, Meta(ge=1, le=3_153_600_000)] | None = None
+from moot.wire.keys import CreateKey, KeyList, KeyView, NewKey
 
 
 async def create_key(request: Request) -> Reply:
@@ -61,8 +44,9 @@ async def create_key(request: Request) -> Reply:
         expires_at = min(caller.expires_at, key.expires_at or caller.expires_at)
         key = msgspec.structs.replace(key, expires_at=expires_at)
     await services.store.put_key(key)
-    reply = Reply({**key_view(key), "key": secret}, 201, {"Cache-Control": "no-store"})
-    reply.remembered = encode(key_view(key))  # the secret is never written down
+    view = key_view(key)
+    reply = Reply(NewKey(**asdict(view), key=secret), 201, {"Cache-Control": "no-store"})
+    reply.remembered = encode(view)  # the secret is never written down
     return reply
 
 
@@ -98,7 +82,8 @@ def _check_scopes(scopes: list[str], caller: Key) -> None:
 
 async def list_keys(request: Request) -> Reply:
     tenant = None if request.caller.admin else request.caller.tenant
-    return Reply({"keys": [key_view(key) for key in await request.services.store.keys(tenant)]})
+    keys = await request.services.store.keys(tenant)
+    return Reply(KeyList(keys=[key_view(key) for key in keys]))
 
 
 async def revoke_key(request: Request) -> Reply:
@@ -133,37 +118,42 @@ async def _check_may_revoke(request: Request) -> None:
             raise Forbidden("An agent's key revokes keys of its own names only.")
 
 
-def key_view(key: Key) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "id": key.id,
-        "name": key.name,
-        "tenant": key.tenant,
-        "scopes": key.scopes,
-        "as": key.speaks_as,
-        "admin": key.admin,
-        "test": key.test,
-        "createdAt": iso(key.created_at * 1000),
-    }
-    if key.revoked_at is not None:
-        body["revokedAt"] = iso(key.revoked_at * 1000)
-    if key.expires_at is not None:
-        body["expiresAt"] = iso(key.expires_at * 1000)
-    if key.thread is not None:
-        body["thread"] = key.thread
-    return body
+def key_view(key: Key) -> KeyView:
+    return KeyView(
+        id=key.id,
+        name=key.name,
+        tenant=key.tenant,
+        scopes=key.scopes,
+        speaks_as=key.speaks_as,
+        admin=key.admin,
+        test=key.test,
+        created_at=iso(key.created_at * 1000),
+        revoked_at=None if key.revoked_at is None else iso(key.revoked_at * 1000),
+        expires_at=None if key.expires_at is None else iso(key.expires_at * 1000),
+        thread=key.thread,
+    )
 
 
 KEY_ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/host/moot/keys", call=create_key, scope="keys:manage",
         body=CreateKey, status=201, summary="Make a key; its secret is shown once",
+        tag="Keys", operation_id="createKey", answer=NewKey,
+        description="Creates a key. Only this answer contains the secret. Refuses a scope or a "
+        "name that the caller does not have with 403.",
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/keys", call=list_keys, scope="keys:manage",
         summary="List keys",
+        tag="Keys", operation_id="listKeys", answer=KeyList,
+        description="Lists the keys of the tenant without their secrets; an administrator sees "
+        "those of all tenants.",
     ),
     Endpoint(
         method="DELETE", path="/v1/host/moot/keys/{key_id}", call=revoke_key, scope="keys:manage",
         status=204, summary="Revoke a key", errors=(404,),
+        tag="Keys", operation_id="revokeKey",
+        description="Revokes a key at once and ends its open streams. Refuses the key of an "
+        "administrator with 403 unless the caller is one.",
     ),
 )  # fmt: skip

@@ -1,15 +1,15 @@
 """Change and list deployments: which version of an agent serves a channel."""
 
-from typing import Any
-
-import msgspec
-
 from moot.api.access.auth import is_agent_key, require_scope
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.core.agents.deployments import AgentDeployment, DeploymentChange
 from moot.core.errors import Forbidden
 from moot.core.runs.start import StartRun
 from moot.engine.workflows.built_in import DEPLOYMENT
+from moot.wire.agents import DeploymentList, DeploymentView
+
+#: Percent of the runs that a version serves alone.
+WHOLE_SHARE = 100
 
 #: Transition -> the scope it needs.
 TRANSITION_SCOPES = {
@@ -52,21 +52,27 @@ async def apply_change(
     return deployment, run.run_id
 
 
-def deployment_view(deployment: AgentDeployment, version: str) -> dict[str, Any]:
+def deployment_view(deployment: AgentDeployment, version: str) -> DeploymentView:
     """Return one version in the protocol's form."""
-    state = deployment.of(version)
-    fields: dict[str, Any] = msgspec.to_builtins(state)
-    share = {"canaryPercent": state.canary_percent} if state.channels else {}
-    return {"agentId": deployment.agent_id, "state": state.state, **fields, **share}
+    deployed = deployment.of(version)
+    has_share = bool(deployed.channels) or deployed.canary_percent != WHOLE_SHARE
+    return DeploymentView(
+        agent_id=deployment.agent_id,
+        version=deployed.version,
+        state=deployed.state,
+        channels=list(deployed.channels),
+        canary_percent=deployed.canary_percent if has_share else None,
+        rollback_pointer=deployed.rollback_pointer,
+        eval_run_id=deployed.eval_run_id,
+    )
 
 
 async def list_deployments(request: Request) -> Reply:
     services, tenant = request.services, request.caller.tenant
     agent = await services.agents.must_find_by_id(tenant, request.params["agent_id"])
     deployment = await services.deployments.of(tenant, agent)
-    return Reply(
-        {"deployments": [deployment_view(deployment, version) for version in deployment.versions]}
-    )
+    views = [deployment_view(deployment, version) for version in deployment.versions]
+    return Reply(DeploymentList(deployments=views))
 
 
 DEPLOYMENT_ENDPOINTS = (
@@ -75,10 +81,17 @@ DEPLOYMENT_ENDPOINTS = (
         body=DeploymentChange,
         scope="manifest:read", summary="Change which version of an agent serves whom",
         published="agent-deployment", errors=(404, 409),
+        tag="Agents", operation_id="changeDeployment", answer=DeploymentView,
+        description="Promotes, pauses, deprecates or rolls back a version of an agent, or changes "
+        "its share of the runs. Each transition needs its own scope. Refuses a "
+        "transition that the state of the version does not allow with 409.",
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/agents/{agent_id}/deployments", call=list_deployments,
         scope="manifest:read", summary="The versions of an agent that were promoted",
         errors=(404,),
+        tag="Agents", operation_id="listDeployments", answer=DeploymentList,
+        description="Lists the versions of an agent that were promoted, and the channels they "
+        "serve.",
     ),
 )  # fmt: skip

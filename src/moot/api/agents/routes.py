@@ -1,9 +1,9 @@
 """The agent inventory of the protocol, and the host's own agent routes."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from moot.agents.definitions.manifest import Agent, agent_from_json
 from moot.agents.definitions.packs import agent_from_manifest
@@ -11,83 +11,98 @@ from moot.api.access.auth import is_agent_key
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.core.errors import Forbidden, NotFound
 from moot.core.events import iso
+from moot.wire.agents import (
+    AgentDetails,
+    AgentInventory,
+    AgentInventoryEntry,
+    AgentList,
+    AgentMemoryShape,
+    AgentVersion,
+    AgentView,
+    StandingInstance,
+)
+from moot.wire.json import JsonObject
 
 PACK = "local"
+#: Versions in the history of one agent.
+MOST_VERSIONS = 100
 
 
-def inventory_view(agent: Agent) -> dict[str, Any]:
+def inventory_view(agent: Agent, roster: list[StandingInstance] | None) -> AgentInventoryEntry:
     """Return an agent as the inventory lists it, without prompt and secrets."""
-    view: dict[str, Any] = {
-        "agentId": agent.manifest_id,
-        "persona": agent.called,
-        "label": agent.called[:100],
-        "modelClass": agent.model_class,
-        "packName": PACK,
-        "packVersion": agent.version,
-        "toolAllowlist": [name if ":" in name else f"openwop:{name}" for name in agent.tools],
-        "hasHandoffSchemas": False,
-        "confidenceThreshold": agent.confidence,
-    }
-    if agent.description:
-        view["description"] = agent.description
-    if agent.memory != "none":
-        view["memoryShape"] = {"longTerm": agent.memory != "run", "scratchpad": True}
-    return view
+    memory = AgentMemoryShape(long_term=agent.memory != "run", scratchpad=True)
+    return AgentInventoryEntry(
+        agent_id=agent.manifest_id,
+        persona=agent.called,
+        label=agent.called[:100],
+        model_class=agent.model_class,
+        pack_name=PACK,
+        pack_version=agent.version,
+        tool_allowlist=[name if ":" in name else f"openwop:{name}" for name in agent.tools],
+        has_handoff_schemas=False,
+        confidence_threshold=agent.confidence,
+        description=agent.description or None,
+        memory_shape=memory if agent.memory != "none" else None,
+        roster=roster,
+    )
 
 
 async def list_inventory(request: Request) -> Reply:
-    instances = await _roster_fields(request)
+    instances_of = await _instance_finder(request)
     agents = [
-        {**inventory_view(agent), **instances(agent)}
+        inventory_view(agent, instances_of(agent))
         for agent in await request.services.agents.all(request.caller.tenant)
     ]
-    agents.sort(key=lambda each: str(each["agentId"]))
-    return Reply({"agents": agents, "total": len(agents)})
+    agents.sort(key=lambda entry: entry.agent_id)
+    return Reply(AgentInventory(agents=agents, total=len(agents)))
 
 
-async def _roster_fields(request: Request) -> Callable[[Agent], dict[str, Any]]:
-    """Return a function that gives an agent's standing instances, if the host has a roster."""
+async def _instance_finder(
+    request: Request,
+) -> Callable[[Agent], list[StandingInstance] | None]:
+    """Return a function that lists an agent's standing instances, or None without a roster."""
     if not request.services.has_roster:
-        return lambda agent: {}
+        return lambda agent: None
     members = await request.services.roster.all(request.caller.tenant)
 
-    def roster_fields(agent: Agent) -> dict[str, Any]:
+    def find_instances(agent: Agent) -> list[StandingInstance]:
         names = (agent.manifest_id, agent.agent_id, agent.name)
-        mine = [member.entry for member in members if member.entry.agent_ref.agent_id in names]
-        return {
-            "roster": [
-                {"rosterId": e.roster_id, "persona": e.persona, "workflows": list(e.workflows)}
-                for e in mine
-            ]
-        }
+        entries = [member.entry for member in members if member.entry.agent_ref.agent_id in names]
+        return [
+            StandingInstance(
+                roster_id=entry.roster_id, persona=entry.persona, workflows=list(entry.workflows)
+            )
+            for entry in entries
+        ]
 
-    return roster_fields
+    return find_instances
 
 
 async def read_inventory_agent(request: Request) -> Reply:
     wanted = request.params["agent_id"]
     for agent in await request.services.agents.all(request.caller.tenant):
         if wanted in (agent.manifest_id, agent.agent_id, agent.name):
-            return Reply({**inventory_view(agent), **(await _roster_fields(request))(agent)})
+            instances_of = await _instance_finder(request)
+            return Reply(inventory_view(agent, instances_of(agent)))
     raise NotFound("There is no such agent.", agentId=wanted)
 
 
-def agent_view(agent: Agent) -> dict[str, Any]:
-    return {
-        "name": agent.name,
-        "agentId": agent.agent_id,
-        "persona": agent.called,
-        "role": agent.role,
-        "description": agent.description,
-        "model": agent.model,
-        "tools": agent.tools,
-        "version": agent.version,
-    }
+def agent_view(agent: Agent) -> AgentView:
+    return AgentView(
+        name=agent.name,
+        agent_id=agent.agent_id,
+        persona=agent.called,
+        role=agent.role,
+        description=agent.description,
+        model=agent.model,
+        tools=agent.tools,
+        version=agent.version,
+    )
 
 
 async def list_agents(request: Request) -> Reply:
     agents = await request.services.agents.all(request.caller.tenant)
-    return Reply({"agents": [agent_view(agent) for agent in agents]})
+    return Reply(AgentList(agents=[agent_view(agent) for agent in agents]))
 
 
 async def read_agent(request: Request) -> Reply:
@@ -95,25 +110,26 @@ async def read_agent(request: Request) -> Reply:
     name = request.params["name"].removeprefix("host:")
     agent = await agents.must_find(tenant, name)
     history = [
-        {
-            "version": record.version,
-            "at": iso(record.created_at * 1000),
-            "by": record.by,
-            **({"removed": True} if record.gone else {}),
-        }
+        AgentVersion(
+            version=record.version,
+            at=iso(record.created_at * 1000),
+            by=record.by,
+            removed=record.gone,
+        )
         for record in await agents.history(tenant, name)
     ]
-    whole = {
-        "prompt": agent.prompt,
-        "definition": msgspec.to_builtins(agent),
-        "history": history[:100],
-    }
-    return Reply({**agent_view(agent), **whole})
+    details = AgentDetails(
+        **asdict(agent_view(agent)),
+        prompt=agent.prompt,
+        definition=msgspec.to_builtins(agent),
+        history=history[:MOST_VERSIONS],
+    )
+    return Reply(details)
 
 
 async def put_agent(request: Request) -> Reply:
     """Store an agent, in the host's own form or as a manifest with an ``agentId``."""
-    body = await request.read(dict[str, Any])
+    body = await request.read(JsonObject)
     agent = agent_from_manifest(body) if "agentId" in body else agent_from_json(body)
     refuse_agent_keys(request)
     await check_name_free(request, agent.agent_id)
@@ -157,27 +173,42 @@ AGENT_ENDPOINTS = (
     Endpoint(
         method="GET", path="/v1/agents", call=list_inventory, scope="manifest:read",
         summary="The agents of this host", published="agent-inventory-response",
+        tag="Agents", operation_id="listAgentInventory", answer=AgentInventory,
+        description="Lists the agents of this host in the form of the protocol, without prompts.",
     ),
     Endpoint(
         method="GET", path="/v1/agents/{agent_id}", call=read_inventory_agent,
         scope="manifest:read",
         summary="One agent of this host", errors=(404,),
+        tag="Agents", operation_id="readInventoryAgent", answer=AgentInventoryEntry,
+        description="Returns one agent in the form of the protocol.",
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/agents", call=list_agents, scope="manifest:read",
         summary="The agents, with their models and tools",
+        tag="Agents", operation_id="listAgents", answer=AgentList,
+        description="Lists the agents with their models and tools.",
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/agents", call=put_agent, scope="manifest:write",
         body=Agent, status=201, summary="Take in an agent, or a new version of it", errors=(409,),
+        tag="Agents", operation_id="putAgent", answer=AgentView,
+        description="Stores an agent or a new version of it. The body is the definition of an "
+        "agent, or a manifest with an `agentId`. Refuses the key of an agent with "
+        "403.",
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/agents/{name}", call=read_agent, scope="manifest:read",
         summary="One agent, with its prompt and who changed it", errors=(404,),
+        tag="Agents", operation_id="readAgent", answer=AgentDetails,
+        description="Returns an agent with its prompt, its complete definition and its last 100 "
+        "versions.",
     ),
     Endpoint(
         method="DELETE", path="/v1/host/moot/agents/{name}", call=remove_agent,
         scope="manifest:write",
         status=204, summary="Let an agent go; what it has said stays", errors=(404,),
+        tag="Agents", operation_id="removeAgent",
+        description="Removes an agent. Its past turns stay. Refuses the key of an agent with 403.",
     ),
 )  # fmt: skip

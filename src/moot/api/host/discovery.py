@@ -24,6 +24,7 @@ from moot.core.workflows import turn_inputs
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.schedules import records
+from moot.wire.host import Discovery
 
 PROTOCOL_VERSION = "1.1"
 #: The level covers loop, handoff, confidence, memory, causes across hosts, determinism and turns.
@@ -287,5 +288,8 @@ DISCOVERY_ENDPOINTS = (
     Endpoint(
         method="GET", path="/.well-known/openwop", call=read_discovery, public=True,
         summary="What this host can do", published="capabilities",
+        tag="Host", operation_id="readDiscovery", answer=Discovery,
+        description="Returns the capabilities of this host in the form of the protocol: versions, "
+        "limits, and each optional part that it supports.",
     ),
 )  # fmt: skip

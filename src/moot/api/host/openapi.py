@@ -2,12 +2,15 @@
 
 import functools
 import re
+from importlib.resources import files
 from typing import Any
 
 import msgspec
 
 from moot import __version__
+from moot.api.host.openapi_tags import PATH_PARAMETERS, TAGS, tag_from_path
 from moot.api.http.request import BODILESS, Endpoint, encode
+from moot.wire.json import JsonObject
 
 #: Errors that every route with a key may return.
 COMMON_ERRORS = {
@@ -29,25 +32,37 @@ STATUS_TEXTS = {
     501: "This host does not offer that.",
 }
 
+JSON = "application/json"
+BEARER = {"type": "http", "scheme": "bearer", "description": "A key: `moot key create`."}
+IDEMPOTENCY_KEY: JsonObject = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "A repeated request with the same key gets the first answer.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
+
+Schemas = dict[int, JsonObject]
+
 
 @functools.cache
 def encoded_openapi() -> bytes:
     return encode(openapi_document())
 
 
-def openapi_document() -> dict[str, Any]:
+def openapi_document() -> JsonObject:
     from moot.api.routes import ENDPOINTS
 
     endpoints = [endpoint for endpoint in ENDPOINTS if not endpoint.hidden]
-    types = [endpoint.body for endpoint in endpoints if endpoint.body is not None]
-    types += [endpoint.answer for endpoint in endpoints if endpoint.answer is not None]
+    types = [each for endpoint in endpoints for each in _types_of(endpoint)]
     schemas, components = msgspec.json.schema_components(
         types, ref_template="#/components/schemas/{name}"
     )
     by_type = dict(zip(map(id, types), schemas, strict=True))
-    paths: dict[str, dict[str, Any]] = {}
+    examples = read_examples()
+    paths: dict[str, JsonObject] = {}
     for endpoint in endpoints:
-        operation = _operation(endpoint, by_type)
+        example = endpoint.example or examples.get(endpoint.operation, (None, None))
+        operation = _operation(endpoint, by_type, example)
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     return {
         "openapi": "3.1.0",
@@ -56,16 +71,46 @@ def openapi_document() -> dict[str, Any]:
             "version": __version__,
             "description": "A host of the OpenWOP v1 protocol, and what the protocol leaves to it.",
         },
+        "tags": [
+            {"name": name, "description": text, "externalDocs": {"url": f"/docs/{guide}"}}
+            for name, (text, guide) in TAGS.items()
+        ],
         "paths": paths,
         "components": {
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-            "schemas": {**components, "Error": ERROR_SCHEMA},
+            "securitySchemes": {"key": BEARER},
+            "schemas": {**_readable(components), "Error": ERROR_SCHEMA},
         },
     }
 
 
-ERROR_SCHEMA = {
+def _readable(schema: Any) -> Any:
+    """Return a schema without ``items: false``, which generators of clients cannot read.
+
+    Lists of a fixed length have a largest length beside it.
+    """
+    if isinstance(schema, dict):
+        kept = {key: each for key, each in schema.items() if (key, each) != ("items", False)}
+        return {key: _readable(each) for key, each in kept.items()}
+    return [_readable(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def read_examples() -> dict[str, tuple[Any, Any]]:
+    """Return operation -> example of the body and of the answer."""
+    stored = files("moot.api.host").joinpath("assets", "examples.json").read_bytes()
+    return msgspec.json.decode(stored, type=dict[str, tuple[Any, Any]])
+
+
+def _types_of(endpoint: Endpoint) -> list[Any]:
+    return [each for each in (endpoint.body, *_answers_of(endpoint)) if each is not None]
+
+
+def _answers_of(endpoint: Endpoint) -> tuple[Any, ...]:
+    return endpoint.answer if isinstance(endpoint.answer, tuple) else (endpoint.answer,)
+
+
+ERROR_SCHEMA: JsonObject = {
     "type": "object",
+    "description": "A refusal: its code, a sentence for people, and details for programs.",
     "required": ["error", "message"],
     "additionalProperties": False,
     "properties": {
@@ -77,7 +122,7 @@ ERROR_SCHEMA = {
 
 
 #: The shape that Agent Bridge programs expect.
-BRIDGE_CONFLICT_SCHEMA = {
+BRIDGE_CONFLICT_SCHEMA: JsonObject = {
     "type": "object",
     "required": ["error"],
     "additionalProperties": False,
@@ -96,12 +141,15 @@ BRIDGE_CONFLICT_SCHEMA = {
 }
 
 
-def _operation(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
-    operation: dict[str, Any] = {
-        "operationId": _operation_id(endpoint),
+def _operation(endpoint: Endpoint, schemas: Schemas, example: tuple[Any, Any]) -> JsonObject:
+    sent, answered = example
+    operation: JsonObject = {
+        "operationId": operation_id(endpoint),
+        "tags": [endpoint.tag or tag_from_path(endpoint.path)],
         "summary": endpoint.summary,
+        "description": endpoint.description or f"{endpoint.summary}.",
         "parameters": _parameters(endpoint),
-        "responses": _responses(endpoint, schemas),
+        "responses": _responses(endpoint, schemas, answered),
         "security": [] if endpoint.public else [{"key": []}],
     }
     if endpoint.scope is not None:
@@ -109,42 +157,53 @@ def _operation(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
     if endpoint.beside is not None:
         operation["x-scope-beside"] = endpoint.beside
     if endpoint.body is not None:
-        schema = schemas[id(endpoint.body)]
-        content = {"application/json": {"schema": schema}}
-        operation["requestBody"] = {"required": False, "content": content}
+        content = _content(JSON, schemas[id(endpoint.body)], sent)
+        operation["requestBody"] = {"required": _needs_body(endpoint), "content": content}
     return operation
 
 
-def _operation_id(endpoint: Endpoint) -> str:
+def operation_id(endpoint: Endpoint) -> str:
+    if endpoint.operation_id is not None:
+        return endpoint.operation_id
     words: list[str] = re.findall(r"[A-Za-z0-9]+", f"{endpoint.method.lower()} {endpoint.path}")
     return words[0] + "".join(word[0].upper() + word[1:] for word in words[1:])
 
 
-def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
-    parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+def _needs_body(endpoint: Endpoint) -> bool:
+    """Return whether the route refuses an empty body."""
+    if endpoint.needs_body or not issubclass(endpoint.body, msgspec.Struct):
+        return endpoint.needs_body
+    return any(field.required for field in msgspec.structs.fields(endpoint.body))
+
+
+def _parameters(endpoint: Endpoint) -> list[JsonObject]:
+    parameters: list[JsonObject] = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": PATH_PARAMETERS[name],
+            "schema": {"type": "string"},
+        }
         for name in re.findall(r"\{(\w+)\}", endpoint.path)
     ]
     parameters += [
         {"name": name, "in": "query", "schema": schema, "description": description}
         for name, (schema, description) in endpoint.query.items()
     ]
-    if endpoint.keyed:
-        schema = {"type": "string", "minLength": 1, "maxLength": 255}
-        parameters.append({"name": "Idempotency-Key", "in": "header", "schema": schema})
-    return parameters
+    return [*parameters, IDEMPOTENCY_KEY] if endpoint.keyed else parameters
 
 
-def _responses(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
-    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    good: dict[str, Any] = {"description": endpoint.summary}
+def _responses(endpoint: Endpoint, schemas: Schemas, example: Any) -> JsonObject:
+    error = {JSON: {"schema": {"$ref": "#/components/schemas/Error"}}}
+    good: JsonObject = {"description": endpoint.summary}
     if endpoint.status != 204:
-        good["content"] = {endpoint.media: {"schema": _answer_schema(endpoint, schemas)}}
-    responses: dict[str, Any] = {str(endpoint.status): good}
+        good["content"] = _answer_content(endpoint, schemas, example)
+    responses: JsonObject = {str(endpoint.status): good}
     for status in endpoint.errors:
         responses[str(status)] = {"description": STATUS_TEXTS[status]}
         if status == 409 and endpoint.local:
-            responses["409"]["content"] = {"application/json": {"schema": BRIDGE_CONFLICT_SCHEMA}}
+            responses["409"]["content"] = {JSON: {"schema": BRIDGE_CONFLICT_SCHEMA}}
         elif status not in BODILESS:
             responses[str(status)]["content"] = error
     if not endpoint.public:
@@ -153,12 +212,24 @@ def _responses(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
     return responses
 
 
-def _answer_schema(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
-    if endpoint.media != "application/json":
-        return {"type": "string"}
-    schema: dict[str, Any] = {"type": "object"}
+def _answer_content(endpoint: Endpoint, schemas: Schemas, example: Any) -> JsonObject:
+    content: JsonObject = {}
+    if endpoint.media != JSON:
+        content[endpoint.media] = {"schema": {"type": "string"}}
     if endpoint.answer is not None:
-        schema = dict(schemas[id(endpoint.answer)])
+        content |= _content(JSON, _answer_schema(endpoint, schemas), example)
+    return content
+
+
+def _answer_schema(endpoint: Endpoint, schemas: Schemas) -> JsonObject:
+    options = [schemas[id(each)] for each in _answers_of(endpoint)]
+    schema: JsonObject = {"oneOf": options} if len(options) > 1 else dict(options[0])
     if endpoint.published is not None:
         schema["description"] = f"As the protocol's {endpoint.published} schema has it."
     return schema
+
+
+def _content(media: str, schema: JsonObject, example: Any) -> JsonObject:
+    return {
+        media: {"schema": schema} if example is None else {"schema": schema, "example": example}
+    }

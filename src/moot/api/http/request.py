@@ -224,20 +224,22 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     beside: str | None = None
     public: bool = False
     body: Any = None
+    #: The route refuses an empty body, though each field of it has a default.
+    needs_body: bool = False
     #: Query parameter -> (JSON schema, description).
     query: dict[str, tuple[dict[str, Any], str]] = {}
     status: int = 200
-    #: the Struct that a JSON answer is, or a list of it
+    #: The type of a JSON answer, or a tuple of types.
     answer: Any = None
-    #: the name of the protocol's schema that the answer fits, where there is one
+    #: The name of the protocol's schema that the answer fits, where there is one.
     published: str | None = None
-    #: the group of the operation in the reference; left out, the first noun of its path
+    #: The group of the operation in the reference. The default is the first noun of its path.
     tag: str | None = None
-    #: sentences for the reference: what it does and what it refuses
+    #: Sentences for the reference: the effect of the operation and its refusals.
     description: str = ""
-    #: a readable name for generated clients, such as ``createRun``
+    #: A readable name for generated clients, such as ``createRun``.
     operation_id: str | None = None
-    #: an example of the body and of the answer, as JSON values
+    #: Examples of the body and of the answer. The default is in ``examples.json``.
     example: tuple[Any, Any] | None = None
     #: Other statuses that this route returns.
     errors: tuple[int, ...] = ()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec.structs import asdict
 
 from moot.api.access import signed_links
 from moot.api.access.auth import check_may_close, is_agent_key, speaker_from_request
@@ -22,20 +22,27 @@ from moot.core.events import decode, iso
 from moot.core.interrupts.decide import too_late_error
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
+from moot.core.state.conversation import Conversation
 from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
 from moot.engine.streams.hub import Published
 from moot.store.protocol import Key, Receipt
-
-
-class Resolve(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    resume_value: Any
+from moot.wire.interrupts import (
+    AnswerBody,
+    AnswerResult,
+    AskedQuestion,
+    ConversationPosition,
+    LinkedQuestion,
+    OpenQuestion,
+    RunAnswerBody,
+)
+from moot.wire.json import JsonObject
 
 
 async def answer_node(request: Request) -> Reply:
     run_id, node_id = request.params["run_id"], request.params["node_id"]
     await request.services.host.runs.head(request.caller.tenant, run_id)  # 404 comes before 400
-    body = await request.read(Resolve)
+    body = await request.read(AnswerBody)
     command = _answer_command(request, node_id, body.resume_value)
     return await _handle_answer(request, request.caller.tenant, run_id, command)
 
@@ -86,27 +93,34 @@ async def _handle_answer(request: Request, tenant: str, run_id: str, command: Ga
 
 def _answer_reply(node_id: str) -> Callable[[Run], Reply]:
     def reply(run: Run) -> Reply:
-        body: dict[str, Any] = {"runId": run.run_id, "nodeId": node_id, "status": run.status.value}
         conversation = run.conversations.get(node_id)
-        if conversation is not None:
-            body["conversation"] = {
-                "conversationId": conversation.conversation_id,
-                "operation": "exchange" if conversation.open else "close",
-                "turnIndex": conversation.turns,
-                "turns": conversation.turns + 1,
-                "sequence": conversation.last_seq,
-            }
-        return Reply(body)
+        result = AnswerResult(
+            run_id=run.run_id,
+            node_id=node_id,
+            status=run.status.value,
+            conversation=None if conversation is None else _position(conversation),
+        )
+        return Reply(result)
 
     return reply
 
 
-def _turn_in(value: Any) -> dict[str, Any]:
+def _position(conversation: Conversation) -> ConversationPosition:
+    return ConversationPosition(
+        conversation_id=conversation.conversation_id,
+        operation="exchange" if conversation.open else "close",
+        turn_index=conversation.turns,
+        turns=conversation.turns + 1,
+        sequence=conversation.last_seq,
+    )
+
+
+def _turn_in(value: Any) -> JsonObject:
     turn = value.get("turn", value) if isinstance(value, dict) else None
     return turn if isinstance(turn, dict) else {}
 
 
-def _meta(value: Any) -> dict[str, Any]:
+def _meta(value: Any) -> JsonObject:
     meta = _turn_in(value).get("meta")
     return meta if isinstance(meta, dict) else {}
 
@@ -156,7 +170,7 @@ async def _repeat_answer(
     tenant, run_id, name = place
     [row] = await request.services.store.read(tenant, run_id, sequence - 1, 1)
     event = decode(row)
-    turn: dict[str, Any] = event.payload.get("turn") or event.payload.get("finalTurn") or {}
+    turn: JsonObject = event.payload.get("turn") or event.payload.get("finalTurn") or {}
     sent_turn = _turn_in(command.value)
     sent = {
         key: sent_turn[key] for key in ("content", "role", "speakerId", "from") if key in sent_turn
@@ -164,19 +178,21 @@ async def _repeat_answer(
     if any(turn.get(key) != value for key, value in sent.items()):
         raise MessageIdConflict("This messageId belongs to another turn.", messageId=name)
     run = (await request.services.host.view(tenant, run_id)).run
-    body = {
-        "runId": run_id,
-        "nodeId": command.node_id,
-        "status": run.status.value,
-        "conversation": {
-            "conversationId": event.payload.get("conversationId"),
-            "operation": "close" if event.type == "conversation.closed" else "exchange",
-            "turnIndex": turn.get("turnIndex"),
-            "turns": turn.get("turnIndex", 0) + 1,
-            "sequence": sequence,
-        },
-    }
-    return Reply(body)
+    position = ConversationPosition(
+        conversation_id=event.payload.get("conversationId"),
+        operation="close" if event.type == "conversation.closed" else "exchange",
+        turn_index=turn.get("turnIndex"),
+        turns=turn.get("turnIndex", 0) + 1,
+        sequence=sequence,
+    )
+    return Reply(
+        AnswerResult(
+            run_id=run_id,
+            node_id=command.node_id,
+            status=run.status.value,
+            conversation=position,
+        )
+    )
 
 
 async def check_new_message_id(request: Request, run_id: str, value: Any) -> None:
@@ -197,34 +213,32 @@ async def read_by_link(request: Request) -> Reply:
     interrupt = run.interrupts.get(ticket.node_id)
     if interrupt is None or interrupt.interrupt_id != ticket.interrupt_id:
         raise too_late_error(run, ticket.node_id)
-    body = {
-        **question_view(ticket.run_id, ticket.node_id, interrupt),
-        "expiresAt": iso(ticket.expires_at * 1000),
-        "intent": ticket.intent,
-    }
-    return Reply(body, 200, {"Cache-Control": "no-store"})
+    question = LinkedQuestion(
+        **asdict(asked_question(ticket.run_id, ticket.node_id, interrupt)),
+        expires_at=iso(ticket.expires_at * 1000),
+        intent=ticket.intent,
+    )
+    return Reply(question, 200, {"Cache-Control": "no-store"})
 
 
-def question_view(run_id: str, node_id: str, interrupt: Interrupt) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "kind": interrupt.kind,
-        "key": interrupt.key,
-        "data": interrupt.data,
-        "runId": run_id,
-        "nodeId": node_id,
-        "interruptId": interrupt.interrupt_id,
-        "requestedAt": iso(interrupt.requested_at * 1000),
-    }
-    if interrupt.resume_schema is not None:
-        body["resumeSchema"] = interrupt.resume_schema
-    return body
+def asked_question(run_id: str, node_id: str, interrupt: Interrupt) -> AskedQuestion:
+    return AskedQuestion(
+        kind=interrupt.kind,
+        key=interrupt.key,
+        data=interrupt.data,
+        run_id=run_id,
+        node_id=node_id,
+        interrupt_id=interrupt.interrupt_id,
+        requested_at=iso(interrupt.requested_at * 1000),
+        resume_schema=interrupt.resume_schema,
+    )
 
 
 async def answer_by_link(request: Request) -> Reply:
     ticket = await _read_ticket(request)
     if ticket.intent != "resolve":
         raise Forbidden("This link only shows the question; it cannot answer it.")
-    body = await request.read(Resolve)
+    body = await request.read(AnswerBody)
     command = GateAnswer(
         node_id=ticket.node_id,
         value=body.resume_value,
@@ -246,21 +260,21 @@ async def _read_ticket(request: Request) -> signed_links.Ticket:
     return ticket
 
 
-def open_question_view(services: Services, run: Run, caller: Key) -> dict[str, Any] | None:
+def open_question_view(services: Services, run: Run, caller: Key) -> OpenQuestion | None:
     """Return the question a run waits for, with a fresh link, for the run's snapshot."""
     for node_id, interrupt in run.interrupts.items():
         intent = _link_intent(caller)
         token = _link_token(services, run, (node_id, interrupt), (intent, caller.hash))
-        return {
-            "nodeId": node_id,
-            "interruptId": interrupt.interrupt_id,
-            "kind": interrupt.kind,
-            "data": interrupt.data,
-            "requestedAt": iso(interrupt.requested_at * 1000),
-            "intent": intent,
-            "interruptToken": token,
-            "callbackUrl": f"/v1/interrupts/{token}",
-        }
+        return OpenQuestion(
+            node_id=node_id,
+            interrupt_id=interrupt.interrupt_id,
+            kind=interrupt.kind,
+            data=interrupt.data,
+            requested_at=iso(interrupt.requested_at * 1000),
+            intent=intent,
+            interrupt_token=token,
+            callback_url=f"/v1/interrupts/{token}",
+        )
     return None
 
 
@@ -294,27 +308,39 @@ def _link_token(
     return signed_links.sign_link(services.token_secret, ticket)
 
 
-# -- what waits --------------------------------------------------------------------------------
-
-
 INTERRUPT_ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/runs/{run_id}/interrupts/{node_id}", call=answer_node,
-        scope="approvals:respond", body=Resolve, summary="Answer what a node waits for",
+        scope="approvals:respond", body=AnswerBody, summary="Answer what a node waits for",
         errors=(404, 409, 410, 422),
+        tag="Inbox", operation_id="answerNode", answer=AnswerResult,
+        description="Answers the question that a node waits for, or speaks in its conversation. "
+        "Refuses a second answer with 409, a late one with 410, and a value that the "
+        "question does not allow with 400 or 422.",
     ),
     Endpoint(
         method="POST", path="/v1/runs/{run_id}:resolveInterrupt", call=answer_run,
         scope="approvals:respond", summary="Answer the one question of a run",
         errors=(404, 409, 410, 422),
+        tag="Inbox", operation_id="answerRun", answer=AnswerResult, body=RunAnswerBody,
+        description="Answers a question of the run: the one of `nodeId`, or its only one. The "
+        "body may also be the answer itself. Refuses a run with several open "
+        "questions with 400 unless `nodeId` names one.",
     ),
     Endpoint(
         method="GET", path="/v1/interrupts/{token}", call=read_by_link, public=True,
         summary="Read a question by its link", errors=(404, 409, 410),
+        tag="Inbox", operation_id="readQuestionByLink", answer=LinkedQuestion,
+        description="Returns the question of a signed link. The link is the only credential. "
+        "Refuses an unknown link with 404, an answered question with 409, and an "
+        "expired link with 410.",
     ),
     Endpoint(
         method="POST", path="/v1/interrupts/{token}", call=answer_by_link, public=True,
-        body=Resolve,
+        body=AnswerBody,
         summary="Answer a question by its link", errors=(404, 409, 410, 422),
+        tag="Inbox", operation_id="answerQuestionByLink", answer=AnswerResult,
+        description="Answers the question of a signed link. The link is the only credential. "
+        "Refuses a link that only shows the question with 403.",
     ),
 )  # fmt: skip

@@ -1,7 +1,8 @@
 """Notices of the inbox: failures and skipped slots a person may act on."""
 
 from collections.abc import Callable
-from typing import Any
+
+from msgspec.structs import replace
 
 from moot.api.http.request import Request
 from moot.api.interrupts import trigger_notices, webhook_notices
@@ -18,12 +19,13 @@ from moot.engine.streams.hub import inbox_channel
 from moot.store.protocol import Batch
 from moot.store.records import Delivery, DeliveryFilter
 from moot.triggers.schedules.fire_rows import fire_from_row, schedule_id_from_key
+from moot.wire.interrupts import InboxNotice
 
 #: Notices of one kind in the inbox. Other lists show all of them.
 MOST_NOTICES = 100
 
 
-async def list_notices(request: Request) -> dict[str, Any]:
+async def list_notices(request: Request) -> list[InboxNotice]:
     """Return all notices, the newest first.
 
     The inbox gets a new revision when one comes or goes.
@@ -33,13 +35,10 @@ async def list_notices(request: Request) -> dict[str, Any]:
     rows = trigger_notices.without_removed_sources(rows, subscriptions)
     rows += await _current_limits(request, await _deliveries_in(request, "notice"))
     rows.sort(key=lambda row: row.updated_at, reverse=True)
-    notices = [_notice_view(row) for row in rows]
-    for notice in notices:
-        if notice.get("source") == "queue":
-            await _add_queue_name(request, notice)
+    notices = [await _add_queue_name(request, _notice_view(row)) for row in rows]
     notices += await trigger_notices.list_stopped_notices(request, subscriptions)
     notices += await webhook_notices.list_webhook_notices(request)
-    return {"notices": notices} if notices else {}
+    return notices
 
 
 async def announce_inbox_change(request: Request) -> None:
@@ -82,77 +81,78 @@ async def _current_limits(request: Request, rows: list[Delivery]) -> list[Delive
     return current
 
 
-def _notice_view(row: Delivery) -> dict[str, Any]:
+def _notice_view(row: Delivery) -> InboxNotice:
     return _budget_notice(row) if row.source == BUDGET else NOTICES[row.state][row.source](row)
 
 
-def _budget_notice(row: Delivery) -> dict[str, Any]:
-    stopped = row.subject == STOPPED
-    return {
-        "id": row.delivery_id,
-        "kind": "budget-stop" if stopped else "budget-warning",
-        "text": row.reason,
-        "limit": row.key.partition(":")[0],
-        "actions": ["change"],
-        "since": iso(row.updated_at * 1000),
-        "rosterId": row.subscription,
-    }
+def _budget_notice(row: Delivery) -> InboxNotice:
+    return InboxNotice(
+        id=row.delivery_id,
+        kind="budget-stop" if row.subject == STOPPED else "budget-warning",
+        text=row.reason,
+        limit=row.key.partition(":")[0],
+        actions=["change"],
+        since=iso(row.updated_at * 1000),
+        roster_id=row.subscription,
+    )
 
 
-async def _add_queue_name(request: Request, notice: dict[str, Any]) -> None:
+async def _add_queue_name(request: Request, notice: InboxNotice) -> InboxNotice:
+    if notice.source != "queue" or notice.subscription_id is None:
+        return notice
     subscriptions = request.services.triggers.subscriptions
-    subscription = await subscriptions.find(request.caller.tenant, notice["subscriptionId"])
-    if subscription is not None and subscription.it.queue:
-        notice["queue"] = subscription.it.queue
+    subscription = await subscriptions.find(request.caller.tenant, notice.subscription_id)
+    queue = subscription.it.queue if subscription is not None else None
+    return replace(notice, queue=queue or None)
 
 
-def _missed_fire_notice(row: Delivery) -> dict[str, Any]:
+def _missed_fire_notice(row: Delivery) -> InboxNotice:
     fire = fire_from_row(row)
     last = iso((fire.slot if fire.until is None else fire.until) * 1000)
     fires = "1 missed fire" if fire.count == 1 else f"{fire.count} missed fires, the last"
-    return {
-        **_schedule_fields(row),
-        "kind": "missed-fire",
-        "text": f"{fires} at {last}",
-        "at": last,
-        "count": fire.count,
-    }
+    return replace(
+        _schedule_notice(row), kind="missed-fire", text=f"{fires} at {last}", at=last,
+        count=fire.count,
+    )  # fmt: skip
 
 
-def _failed_fire_notice(row: Delivery) -> dict[str, Any]:
+def _failed_fire_notice(row: Delivery) -> InboxNotice:
     at = iso(fire_from_row(row).slot * 1000)
     text = f"The run for {at} could not begin: {row.reason}"
-    return {**_schedule_fields(row), "kind": "failed-fire", "text": text, "at": at, "count": 1}
+    return replace(_schedule_notice(row), text=text, at=at)
 
 
-def _schedule_fields(row: Delivery) -> dict[str, Any]:
-    return {
-        "id": row.delivery_id,
-        "scheduleId": schedule_id_from_key(row.key),
-        "workflowId": row.subject,
-        "actions": ["run", "skip"],
-        "since": iso(row.updated_at * 1000),
-        **({} if row.member is None else {"rosterId": row.member}),
-    }
+def _schedule_notice(row: Delivery) -> InboxNotice:
+    """Return the notice of one fire of a schedule that did not begin a run."""
+    return InboxNotice(
+        id=row.delivery_id,
+        kind="failed-fire",
+        text="",
+        schedule_id=schedule_id_from_key(row.key),
+        workflow_id=row.subject,
+        actions=["run", "skip"],
+        since=iso(row.updated_at * 1000),
+        roster_id=row.member,
+        count=1,
+    )
 
 
-def _dead_letter_notice(row: Delivery) -> dict[str, Any]:
-    member = {} if row.member is None else {"rosterId": row.member}
-    return {
-        "id": row.delivery_id,
-        "kind": "dead-letter",
-        "text": f"Not delivered: {row.delivery_id}: {row.reason}",
-        "source": row.source,
-        "subscriptionId": row.subscription,
-        "reason": row.reason,
-        "actions": ["redeliver", "drop"],
-        "since": iso(row.updated_at * 1000),
-        **member,
-    }
+def _dead_letter_notice(row: Delivery) -> InboxNotice:
+    return InboxNotice(
+        id=row.delivery_id,
+        kind="dead-letter",
+        text=f"Not delivered: {row.delivery_id}: {row.reason}",
+        source=row.source,
+        subscription_id=row.subscription,
+        reason=row.reason,
+        actions=["redeliver", "drop"],
+        since=iso(row.updated_at * 1000),
+        roster_id=row.member,
+    )
 
 
 #: State of a delivery -> source -> function that builds the notice.
-NOTICES: dict[str, dict[str, Callable[[Delivery], dict[str, Any]]]] = {
+NOTICES: dict[str, dict[str, Callable[[Delivery], InboxNotice]]] = {
     "missed": {"schedule": _missed_fire_notice},
     "dead": {
         "schedule": _failed_fire_notice,

@@ -1,13 +1,12 @@
 """Notices about queues and webhooks that stay stopped until a person acts."""
 
-from typing import Any
-
 from moot.api.http.request import Request
 from moot.core.events import iso
 from moot.store.records import Delivery
 from moot.triggers.inbound.deliveries import OPEN_STATES
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.inbound.versions import SUBSCRIPTION_KIND, SubscriptionVersion
+from moot.wire.interrupts import InboxNotice
 
 #: States of a subscription that only a person can end.
 STOPPED = ("failed", "dead-lettered")
@@ -23,7 +22,7 @@ def without_removed_sources(
 
 async def list_stopped_notices(
     request: Request, subscriptions: list[SubscriptionVersion]
-) -> list[dict[str, Any]]:
+) -> list[InboxNotice]:
     return [
         await _stopped_notice(request, subscription)
         for subscription in subscriptions
@@ -31,22 +30,23 @@ async def list_stopped_notices(
     ]
 
 
-async def _stopped_notice(request: Request, subscription: SubscriptionVersion) -> dict[str, Any]:
+async def _stopped_notice(request: Request, subscription: SubscriptionVersion) -> InboxNotice:
     it, store = subscription.it, request.services.store
     record = await store.record(subscription.tenant, SUBSCRIPTION_KIND, it.subscription_id)
     counts = await store.delivery_counts(subscription.tenant, it.subscription_id)
     waiting = sum(counts.get(state, 0) for state in OPEN_STATES)
     source = f"The queue {it.queue}" if it.queue else f"The webhook {it.subscription_id}"
     text = f"{source} stands still: it is {it.state}, as no run could be begun"
-    notice = {
-        "id": it.subscription_id,
-        "kind": "stopped",
-        "text": f"{text}; {waiting} wait" if waiting else text,
-        "source": it.source,
-        "subscriptionId": it.subscription_id,
-        "count": waiting,
-        "actions": ["resume"],
-        "since": iso((it.created_at if record is None else record.created_at) * 1000),
-    }
-    more = {"queue": it.queue, "workflowId": it.workflow_id, "rosterId": it.roster_id}
-    return {**notice, **{name: value for name, value in more.items() if value is not None}}
+    return InboxNotice(
+        id=it.subscription_id,
+        kind="stopped",
+        text=f"{text}; {waiting} wait" if waiting else text,
+        source=it.source,
+        subscription_id=it.subscription_id,
+        count=waiting,
+        actions=["resume"],
+        since=iso((it.created_at if record is None else record.created_at) * 1000),
+        queue=it.queue,
+        workflow_id=it.workflow_id,
+        roster_id=it.roster_id,
+    )

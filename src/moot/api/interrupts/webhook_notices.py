@@ -4,14 +4,13 @@ One notice for each dead letter would hide everything else: a receiver that is a
 thousands.
 """
 
-from typing import Any
-
 from moot.api.http.request import Request
 from moot.core.events import iso
 from moot.core.triggers.webhooks import Circuit, WebhookRegistration
+from moot.wire.interrupts import InboxNotice
 
 
-async def list_webhook_notices(request: Request) -> list[dict[str, Any]]:
+async def list_webhook_notices(request: Request) -> list[InboxNotice]:
     triggers, tenant = request.services.triggers, request.caller.tenant
     notices = []
     for hook in triggers.webhooks.all(tenant):
@@ -25,7 +24,7 @@ async def list_webhook_notices(request: Request) -> list[dict[str, Any]]:
 
 def _webhook_notice(
     hook: WebhookRegistration, circuit: Circuit, waiting: int, dead: int
-) -> dict[str, Any]:
+) -> InboxNotice:
     failing = circuit.failing and hook.state != "failed"
     parts = [
         *(["was given up; register it again"] if hook.state == "failed" else []),
@@ -35,21 +34,21 @@ def _webhook_notice(
     ]
     since = circuit.failures[-1] if circuit.failures else hook.created_at
     active = hook.state == "active"
-    return {
-        "id": hook.webhook_id,
-        "kind": "webhook",
-        "text": f"The webhook {hook.webhook_id} to {_public_url(hook.url)} {'; '.join(parts)}",
-        "source": "outbound",
-        "subscriptionId": hook.webhook_id,
-        "reason": circuit.error,
-        "count": waiting + dead,
-        "actions": [
+    return InboxNotice(
+        id=hook.webhook_id,
+        kind="webhook",
+        text=f"The webhook {hook.webhook_id} to {_public_url(hook.url)} {'; '.join(parts)}",
+        source="outbound",
+        subscription_id=hook.webhook_id,
+        reason=circuit.error,
+        count=waiting + dead,
+        actions=[
             *(["resume"] if failing else []),
             *(["redeliver"] if dead and active else []),
             *(["drop"] if dead else []),
         ],
-        "since": iso(since * 1000),
-    }
+        since=iso(since * 1000),
+    )
 
 
 def _public_url(url: str) -> str:

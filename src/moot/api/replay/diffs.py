@@ -2,15 +2,14 @@
 
 from collections.abc import AsyncIterator
 from itertools import zip_longest
-from typing import Any
 
-import msgspec
-
-from moot.api.http.request import Endpoint, Reply, Request, encode
+from moot.api.http.request import Endpoint, Reply, Request
 from moot.core import events
 from moot.core.errors import BadRequest
 from moot.core.replay.compare import diff_states, is_same_event
 from moot.engine.head import Head
+from moot.wire.json import stored_object
+from moot.wire.replay import EventDiff, RunDiff
 
 #: Limits of the answer: differences, and bytes of both logs.
 MOST_LISTED = 1000
@@ -28,23 +27,20 @@ async def diff_runs(request: Request) -> Reply:
         raise BadRequest("Say which run to compare with: ?against=<runId>.", field="against")
     b = await host.whole(tenant, against)
     differences, cut = await _list_differences(request, a, b)
-    body: dict[str, Any] = {
-        "a": a.run.run_id,
-        "b": b.run.run_id,
-        "divergedAtSeq": differences[0]["seq"] if differences else None,
-        "eventDiffs": differences,
-        "stateDiff": diff_states(a.run, b.run),
-    }
-    if cut or not (a.run.terminal and b.run.terminal):
-        body["truncated"] = True
-    return Reply(encode(body))
+    diff = RunDiff(
+        a=a.run.run_id,
+        b=b.run.run_id,
+        diverged_at_seq=differences[0].seq if differences else None,
+        event_diffs=differences,
+        state_diff=diff_states(a.run, b.run),
+        truncated=cut or not (a.run.terminal and b.run.terminal),
+    )
+    return Reply(diff)
 
 
-async def _list_differences(
-    request: Request, a: Head, b: Head
-) -> tuple[list[dict[str, Any]], bool]:
+async def _list_differences(request: Request, a: Head, b: Head) -> tuple[list[EventDiff], bool]:
     """Return the differences, and whether the list was cut."""
-    differences: list[dict[str, Any]] = []
+    differences: list[EventDiff] = []
     size, sequence = 0, 0
     async for ours, theirs in _event_pairs(request, a, b):
         difference = _difference(sequence, ours, theirs)
@@ -57,19 +53,16 @@ async def _list_differences(
     return differences, False
 
 
-def _difference(sequence: int, ours: bytes | None, theirs: bytes | None) -> dict[str, Any] | None:
-    if ours is None or theirs is None:
-        side = "bEvent" if ours is None else "aEvent"
-        op = "added" if ours is None else "removed"
-        return {"seq": sequence, "op": op, side: msgspec.Raw(ours or theirs or b"")}
-    if is_same_event(events.decode(ours), events.decode(theirs)):
+def _difference(sequence: int, ours: bytes | None, theirs: bytes | None) -> EventDiff | None:
+    is_in_both = ours is not None and theirs is not None
+    if ours and theirs and is_same_event(events.decode(ours), events.decode(theirs)):
         return None
-    return {
-        "seq": sequence,
-        "op": "changed",
-        "aEvent": msgspec.Raw(ours),
-        "bEvent": msgspec.Raw(theirs),
-    }
+    return EventDiff(
+        seq=sequence,
+        op="changed" if is_in_both else "added" if ours is None else "removed",
+        a_event=None if ours is None else stored_object(ours),
+        b_event=None if theirs is None else stored_object(theirs),
+    )
 
 
 async def _event_pairs(request: Request, a: Head, b: Head) -> AsyncIterator[Pair]:
@@ -101,5 +94,9 @@ DIFF_ENDPOINTS = (
         method="GET", path="/v1/runs/{run_id}:diff", call=diff_runs, scope="runs:read",
         summary="Where two runs part ways, event by event", published="run-diff-response",
         query={"against": ({"type": "string"}, "the run to compare with")}, errors=(404,),
+        tag="Replay", operation_id="diffRuns", answer=RunDiff,
+        description="Compares the logs of two runs event by event, and their states. Events that "
+        "a living run has not reached are no difference. Refuses a request without "
+        "`against` with 400.",
     ),
 )  # fmt: skip

@@ -1,58 +1,34 @@
 """Fork a run: replay its record, or branch off at an event."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET
 
 from moot.api.access.auth import speaker_from_request
 from moot.api.http.idempotency import reply_from_refusal
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.runs import create_options
-from moot.api.runs.create_options import CreateRun
 from moot.core.errors import BadRequest, Forbidden, ReplayDivergedAtRefusal
 from moot.core.errors.triggers import MemberOffDuty
 from moot.core.events import decode
-from moot.core.replay.edits import TURN_EVENTS, ForkEdit
+from moot.core.replay import edits
+from moot.core.replay.edits import TURN_EVENTS
 from moot.core.state.run import Run
 from moot.engine.head import Head
 from moot.engine.replay.fork import ForkRequest, fork_run, past_end_error
 from moot.engine.replay.replay import replay_run
 from moot.store.records import Guard
+from moot.wire.replay import ForkEdit, ForkedRun, ForkRun, ForkRunEdited, RunOptionsOverlay
+from moot.wire.runs import CreateRun
 
 MODES = ("replay", "branch")
 ANSWER_SCOPE = "approvals:respond"
-Note = Annotated[str, Meta(min_length=1, max_length=500)]
-
-
-class Overlay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Options of a run, each replacing the source's."""
-
-    configurable: dict[str, Any] = {}
-    tags: list[str] | UnsetType = UNSET
-    metadata: dict[str, Any] = {}
-
-    @property
-    def empty(self) -> bool:
-        return not self.configurable and self.tags is UNSET and not self.metadata
-
-
-class Fork(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    mode: str
-    from_seq: int | None = None
-    run_options_overlay: Overlay | None = None
-
-
-class EditedFork(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    from_seq: int
-    edit: ForkEdit = ForkEdit()
-    note: Note | None = None
 
 
 async def create_fork(request: Request) -> Reply:
     host, tenant = request.services.host, request.caller.tenant
     source = await host.view(tenant, request.params["run_id"])
-    body = await request.read(Fork)
+    body = await request.read(ForkRun)
     _check_fork(request, body)
     from_seq = body.from_seq or 0
     _check_position(request, source.run, from_seq)
@@ -63,7 +39,7 @@ async def create_fork(request: Request) -> Reply:
     else:
         _check_may_reuse_answers(request, source.run)
         wanted = await _branch_options(
-            request, source, from_seq, body.run_options_overlay or Overlay()
+            request, source, from_seq, body.run_options_overlay or RunOptionsOverlay()
         )
         await fork_run(host, tenant, source.run.run_id, wanted, answer)
     return request.reply
@@ -73,18 +49,31 @@ async def create_edited_fork(request: Request) -> Reply:
     """Branch off with an edited event. The protocol's own route takes no edits."""
     host, tenant = request.services.host, request.caller.tenant
     source = await host.view(tenant, request.params["run_id"])
-    body = await request.read(EditedFork)
+    body = await request.read(ForkRunEdited)
     _check_position(request, source.run, body.from_seq)
-    _check_may_answer(request, body.edit)
-    await _check_may_edit(request, source, body)
+    edit = _event_edit(body.edit)
+    _check_may_answer(request, edit)
+    await _check_may_edit(request, source, edit, body.from_seq)
     _check_may_reuse_answers(request, source.run)
-    wanted = await _branch_options(request, source, body.from_seq, Overlay())
-    wanted.edit, wanted.note = body.edit, body.note
-    if body.edit.inputs is not UNSET:
-        create_options.check_participants(source.flow, body.edit.inputs)
+    wanted = await _branch_options(request, source, body.from_seq, RunOptionsOverlay())
+    wanted.edit, wanted.note = edit, body.note
+    if edit.inputs is not UNSET:
+        create_options.check_participants(source.flow, edit.inputs)
     answer = _fork_reply(source.run, body.from_seq, "branch", body.note)
     await fork_run(host, tenant, source.run.run_id, wanted, request.record_reply(answer))
     return request.reply
+
+
+def _event_edit(edit: ForkEdit) -> edits.ForkEdit:
+    turn = UNSET if edit.turn is UNSET else edits.TurnEdit(edit.turn.content)
+    return edits.ForkEdit(
+        variables=edit.variables,
+        inputs=edit.inputs,
+        turn=turn,
+        decision=edit.decision,
+        answer=edit.answer,
+        models=edit.models,
+    )
 
 
 def _fork_reply(
@@ -92,23 +81,22 @@ def _fork_reply(
 ) -> Callable[[Run], Reply]:
     def reply(run: Run) -> Reply:
         url = f"/v1/runs/{run.run_id}"
-        body = {
-            "runId": run.run_id,
-            "sourceRunId": source.run_id,
-            "fromSeq": from_seq,
-            "mode": mode,
-            "status": "pending",
-            "eventsUrl": f"{url}/events",
-        }
-        if note is not None:
-            body["note"] = note
-        return Reply(body, 201, {"Location": url})
+        forked = ForkedRun(
+            run_id=run.run_id,
+            source_run_id=source.run_id,
+            from_seq=from_seq,
+            mode=mode,
+            status="pending",
+            events_url=f"{url}/events",
+            note=note,
+        )
+        return Reply(forked, 201, {"Location": url})
 
     return reply
 
 
 async def _branch_options(
-    request: Request, source: Head, from_seq: int, overlay: Overlay
+    request: Request, source: Head, from_seq: int, overlay: RunOptionsOverlay
 ) -> ForkRequest:
     """Return the options of a branch, checked like those of a new run."""
     tags = None if overlay.tags is UNSET else overlay.tags
@@ -166,7 +154,7 @@ def _refuse_divergence(request: Request, answer: Callable[[Run], Reply]) -> Call
     return reply
 
 
-def _check_fork(request: Request, body: Fork) -> None:
+def _check_fork(request: Request, body: ForkRun) -> None:
     if body.mode not in MODES:
         raise BadRequest(f"mode must be one of {', '.join(MODES)}.", field="mode")
     if body.mode == "branch" and body.from_seq is None:
@@ -197,7 +185,7 @@ def _check_may_reuse_answers(request: Request, source: Run) -> None:
         )
 
 
-def _check_may_answer(request: Request, edit: ForkEdit) -> None:
+def _check_may_answer(request: Request, edit: edits.ForkEdit) -> None:
     """Raise Forbidden when the edit answers a question and the caller may not."""
     speaks = edit.answer is not UNSET or edit.turn is not UNSET or edit.decision is not UNSET
     if speaks and not _has_scope(request, ANSWER_SCOPE):
@@ -208,17 +196,19 @@ def _has_scope(request: Request, scope: str) -> bool:
     return request.caller.admin or scope in request.caller.scopes
 
 
-async def _check_may_edit(request: Request, source: Head, body: EditedFork) -> None:
+async def _check_may_edit(
+    request: Request, source: Head, edit: edits.ForkEdit, from_seq: int
+) -> None:
     """Raise Forbidden unless the caller may make this edit.
 
     An agent's key edits only its own turns and no limits. Models must be known to this host.
     """
-    if body.edit.models:
-        create_options.check_models(request.services, body.edit.models, "edit.models")
-    caller, kinds = speaker_from_request(request), set(body.edit.kinds)
+    if edit.models:
+        create_options.check_models(request.services, edit.models, "edit.models")
+    caller, kinds = speaker_from_request(request), set(edit.kinds)
     if caller.speaks_for_people or kinds <= {"models"}:
         return
-    speaker = await _speaker_at(request, source, body.from_seq)
+    speaker = await _speaker_at(request, source, from_seq)
     if kinds <= {"models", "turn"} and speaker in caller.names:
         return
     raise Forbidden(
@@ -239,13 +229,23 @@ async def _speaker_at(request: Request, source: Head, sequence: int) -> str | No
 FORK_ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/runs/{run_id}:fork", call=create_fork, scope="runs:create",
-        body=Fork,
+        body=ForkRun,
         status=201, summary="Say a run again from its record, or take it up at an event",
         errors=(404, 409, 422),
+        tag="Replay", operation_id="forkRun", answer=ForkedRun,
+        description="Replays a run from its log, or branches off before an event with other "
+        "options. A replay calls no model, tool or peer. Refuses a position after the "
+        "end of the log with 422, and a replay that diverges at a refusal of a model "
+        "with 409.",
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/runs/{run_id}:fork", call=create_edited_fork,
-        scope="runs:create", body=EditedFork, status=201,
+        scope="runs:create", body=ForkRunEdited, status=201,
         summary="Take a run up at an event and say that event otherwise", errors=(404, 409, 422),
+        tag="Replay", operation_id="forkRunEdited", answer=ForkedRun,
+        description="Branches off before an event and replaces that event: the inputs, a turn, a "
+        "decision or an answer; or changes variables and models from there on. An "
+        "edit that answers needs the scope approvals:respond. Refuses an edit that "
+        "does not fit the event with 422.",
     ),
 )  # fmt: skip

@@ -6,7 +6,6 @@ from moot.agents.roster.members import MemberVersion
 from moot.api.access.auth import speaker_from_request
 from moot.api.http.request import Reply, Request
 from moot.api.runs import create_options, origin
-from moot.api.runs.create_options import CreateRun
 from moot.core.errors import BadRequest
 from moot.core.errors.triggers import MemberOffDuty, NotInPortfolio, Overtaken
 from moot.core.runs.handles import BY_HAND
@@ -18,6 +17,7 @@ from moot.core.workflows.flow import Flow
 from moot.engine.agents.pins import PinnedAgents
 from moot.engine.workflows.ask import PROMPT, TASK
 from moot.store.protocol import Batch
+from moot.wire.runs import CreateRun, StartedRun
 
 #: Attempts of a start that another change overtakes.
 MOST_TRIES = 4
@@ -123,10 +123,7 @@ def _created_reply(run: Run) -> Reply:
     """
     status = Status.RUNNING if run.terminal else run.status
     url = f"/v1/runs/{run.run_id}"
-    body = {
-        "runId": run.run_id,
-        "status": status.value,
-        "eventsUrl": f"{url}/events",
-        "statusUrl": url,
-    }
-    return Reply(body, 201, {"Location": url})
+    started = StartedRun(
+        run_id=run.run_id, status=status.value, events_url=f"{url}/events", status_url=url
+    )
+    return Reply(started, 201, {"Location": url})

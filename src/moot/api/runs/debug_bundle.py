@@ -1,8 +1,6 @@
 """The debug bundle: one run as one document, cut when it is too large."""
 
-from typing import Any
-
-import msgspec
+from msgspec import to_builtins
 
 from moot import __version__
 from moot.api.http.request import Endpoint, Reply, Request
@@ -10,6 +8,8 @@ from moot.api.runs import snapshot
 from moot.core.events import Event, decode, decode_head, iso
 from moot.core.workflows.flow import Flow
 from moot.engine.head import Head
+from moot.wire.json import JsonObject, stored_object
+from moot.wire.runs import BundleHost, BundleMetrics, DebugBundle, NodeSpan
 
 SIZE_CAP = 8 * 1024 * 1024
 PAGE = 1000
@@ -29,23 +29,23 @@ async def read_debug_bundle(request: Request) -> Reply:
     head = await request.services.host.whole(tenant, run_id)
     run, length = _run_view(head), head.run.next_sequence
     rows, reason = await _read_events(request, head, length, most)
-    body: dict[str, Any] = {
-        "bundleVersion": "1.0",
-        "generatedAt": iso(request.services.clock.micros()),
-        "host": {"name": "moot", "version": __version__},
-        "run": run,
-        "events": [msgspec.Raw(row) for row in rows],
-        "spans": _spans(rows),
-        "metrics": {
-            "eventCount": len(rows),
-            "nodeCount": len({decode_head(row).node_id for row in rows} - {None}),
-        },
-        "redactionApplied": _is_redacted(head.flow),
-        "redactionMode": head.flow.masking,
-    }
-    if reason is not None:
-        body |= {"truncated": True, "truncatedReason": reason}
-    return Reply(body, 200, {"Cache-Control": "no-store"})
+    bundle = DebugBundle(
+        bundle_version="1.0",
+        generated_at=iso(request.services.clock.micros()),
+        host=BundleHost(name="moot", version=__version__),
+        run=run,
+        events=[stored_object(row) for row in rows],
+        spans=_spans(rows),
+        metrics=BundleMetrics(
+            event_count=len(rows),
+            node_count=len({decode_head(row).node_id for row in rows} - {None}),
+        ),
+        redaction_applied=_is_redacted(head.flow),
+        redaction_mode=head.flow.masking,
+        truncated=reason is not None,
+        truncated_reason=reason,
+    )
+    return Reply(bundle, 200, {"Cache-Control": "no-store"})
 
 
 def _is_redacted(flow: Flow) -> bool:
@@ -83,8 +83,8 @@ async def _read_events(
     return rows, None
 
 
-def _run_view(head: Head) -> dict[str, Any]:
-    view = snapshot.run_snapshot(head)
+def _run_view(head: Head) -> JsonObject:
+    view: JsonObject = to_builtins(snapshot.run_snapshot(head))
     status = view["status"]
     view["status"] = BUNDLE_STATUSES.get(status, status)
     if view["status"] != status:
@@ -93,10 +93,10 @@ def _run_view(head: Head) -> dict[str, Any]:
     return view
 
 
-def _spans(rows: list[bytes]) -> list[dict[str, Any]]:
+def _spans(rows: list[bytes]) -> list[NodeSpan]:
     """Return one span for each attempt of a node, from its start to its end in the log."""
-    spans: list[dict[str, Any]] = []
-    under_way: dict[str, dict[str, Any]] = {}
+    spans: list[NodeSpan] = []
+    under_way: dict[str, NodeSpan] = {}
     for row in rows:
         if not decode_head(row).type.startswith("node."):
             continue
@@ -106,11 +106,11 @@ def _spans(rows: list[bytes]) -> list[dict[str, Any]]:
             span = under_way[node_id] = _span(event, node_id)
             spans.append(span)
         elif event.type != "node.dispatched" and node_id in under_way:
-            under_way.pop(node_id)["endedAt"] = event.timestamp
+            under_way.pop(node_id).ended_at = event.timestamp
     return spans
 
 
-def _span(event: Event, node_id: str) -> dict[str, Any]:
+def _span(event: Event, node_id: str) -> NodeSpan:
     type_id = event.payload["typeId"]
     attributes = {
         "openwop.run_id": event.run_id,
@@ -118,12 +118,12 @@ def _span(event: Event, node_id: str) -> dict[str, Any]:
         "openwop.node_type": type_id,
         "openwop.node_attempt": event.payload.get("attempt", 1) - 1,
     }
-    return {
-        "name": f"openwop.node.{type_id}",
-        "startedAt": event.timestamp,
-        "endedAt": None,
-        "attributes": attributes,
-    }
+    return NodeSpan(
+        name=f"openwop.node.{type_id}",
+        started_at=event.timestamp,
+        ended_at=None,
+        attributes=attributes,
+    )
 
 
 DEBUG_BUNDLE_ENDPOINTS = (
@@ -135,5 +135,9 @@ DEBUG_BUNDLE_ENDPOINTS = (
             "maxEvents": ({"type": "integer", "minimum": 0, "maximum": 1_000_000},
                           "at most so many events"),
         },
+        tag="Runs", operation_id="readDebugBundle", answer=DebugBundle,
+        description="Returns the run, its events and the time of each node in one document. "
+        "Sensitive values are masked. Cuts the events at `maxEvents` or 8 MiB and "
+        "says so.",
     ),
 )  # fmt: skip

@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from itertools import accumulate
 from typing import Any
 
+from msgspec import to_builtins
+
 from moot.api.access.trust_local import is_local
 from moot.api.http.request import SSE, Receive, Request, Send, encode
 from moot.api.runs import snapshot
@@ -318,7 +320,7 @@ def _state_event(head: Head) -> bytes:
         "type": "state.snapshot",
         "timestamp": iso(head.run.updated_at * 1000),
         "sequence": sequence,
-        "payload": {**snapshot.run_snapshot(head), "atSeq": sequence},
+        "payload": {**to_builtins(snapshot.run_snapshot(head)), "atSeq": sequence},
     }
     return encode(document)
 

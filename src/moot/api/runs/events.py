@@ -2,11 +2,13 @@
 
 import re
 
-from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream, encode
+from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream
 from moot.api.runs.event_stream import RunEventStream, fit_rows, seconds_until_expiry
 from moot.core.errors import BadRequest, UnsupportedStreamMode
 from moot.engine.head import Head
 from moot.engine.streams.hub import MODES
+from moot.wire.json import stored_object
+from moot.wire.runs import RunEventPage
 
 PAGE = 1000
 PAGE_BYTES = 1 << 20
@@ -56,17 +58,15 @@ async def _json_page(request: Request, head: Head, after: int) -> Reply:
     rows = await request.services.store.read(run.tenant, run.run_id, after, page) if page else []
     rows = fit_rows(rows, PAGE_BYTES)
     last = min(after, newest) + len(rows)
-    tail = encode(
-        {
-            "isComplete": ended and last == newest,
-            "runId": run.run_id,
-            "lastEventSeq": last,
-            "runStatus": status,
-            "isTerminal": ended,
-        }
+    answer = RunEventPage(
+        events=[stored_object(row) for row in rows],
+        is_complete=ended and last == newest,
+        run_id=run.run_id,
+        last_event_seq=last,
+        run_status=status,
+        is_terminal=ended,
     )
-    body = b'{"events":[' + b",".join(rows) + b"]," + tail[1:]
-    return Reply(body, 200, {"Cache-Control": "no-store"})
+    return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
 def _parse_modes(text: str | None) -> frozenset[str]:
@@ -106,6 +106,10 @@ EVENT_ENDPOINTS = (
             "bufferMs": ({"type": "integer", "minimum": 0, "maximum": MOST_BUFFER_MS},
                          "gather events for so long into one batch frame"),
         },
+        tag="Runs", operation_id="streamRunEvents", answer=RunEventPage,
+        description="Streams the events of a run as server-sent events, from the beginning or "
+        "after `Last-Event-ID`, until the run ends. With `Accept: application/json` "
+        "the answer is a page of events.",
     ),
     Endpoint(
         method="GET", path="/v1/runs/{run_id}/events/poll", call=poll_events, scope="runs:read",
@@ -114,5 +118,8 @@ EVENT_ENDPOINTS = (
             "lastSequence": ({"type": "integer", "minimum": -1}, "highest sequence already seen"),
             "timeout": ({"type": "integer", "minimum": 0, "maximum": 60}, "seconds to wait"),
         },
+        tag="Runs", operation_id="pollRunEvents", answer=RunEventPage,
+        description="Returns the events after `lastSequence`. Without new events it waits up to "
+        "`timeout` seconds for the next one or for the end of the run.",
     ),
 )  # fmt: skip

@@ -7,6 +7,7 @@ nor who may see it. A parent's depth and tree size can only lower the run's limi
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.schedules.views import checked_schedule
@@ -20,6 +21,8 @@ from moot.core.workflows import peer_ids
 from moot.engine.host import Host
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.schedules import records
+from moot.wire.json import JsonObject
+from moot.wire.runs import ParentRun, RunAncestry, RunStart
 
 TRACEPARENT, TRACESTATE = b"traceparent", b"tracestate"
 
@@ -63,18 +66,21 @@ async def read_ancestry(request: Request) -> Reply:
     host = request.services.host
     run = (await host.view(request.caller.tenant, request.params["run_id"])).run
     parent = _remote_parent(host, run) if run.origin is not None else await _local_parent(host, run)
-    return Reply({"runId": run.run_id, "hostId": host.peers.host_id, "parent": parent})
+    return Reply(RunAncestry(run_id=run.run_id, host_id=host.peers.host_id, parent=parent))
 
 
-def _remote_parent(host: Host, run: Run) -> dict[str, Any]:
+def _remote_parent(host: Host, run: Run) -> ParentRun:
     recorded = run.origin or {}
-    parent = {"runId": recorded["runId"], "hostId": recorded["hostId"], "cause": recorded["cause"]}
-    if recorded["hostId"] != host.peers.host_id:
-        parent["wellKnownUrl"] = recorded["wellKnownUrl"]
-    return parent
+    is_elsewhere = recorded["hostId"] != host.peers.host_id
+    return ParentRun(
+        run_id=recorded["runId"],
+        host_id=recorded["hostId"],
+        cause=recorded["cause"],
+        well_known_url=recorded["wellKnownUrl"] if is_elsewhere else None,
+    )
 
 
-async def _local_parent(host: Host, run: Run) -> dict[str, Any] | None:
+async def _local_parent(host: Host, run: Run) -> ParentRun | None:
     if run.parent_run is None:
         return None
     cause = "core.subWorkflow"
@@ -87,48 +93,50 @@ async def _local_parent(host: Host, run: Run) -> dict[str, Any] | None:
     node = flow.nodes.get(run.parent_node or "") if flow is not None else None
     if node is not None and node.type.dispatches:
         cause = "core.dispatch"
-    return {"runId": run.parent_run, "hostId": host.peers.host_id, "cause": cause}
+    return ParentRun(run_id=run.parent_run, host_id=host.peers.host_id, cause=cause)
 
 
-async def describe_start(request: Request, run_id: str) -> dict[str, Any]:
+async def describe_start(request: Request, run_id: str) -> RunStart | None:
     """Return who started a run and why, from the first events of its log.
 
-    The log keeps names as they were. The result is empty for a run that a person started without a
+    The log keeps names as they were. The result is None for a run that a person started without a
     standing agent.
     """
     rows = await request.services.store.read(request.caller.tenant, run_id, -1, FIRST_EVENTS)
     events = [decode(row) for row in rows]
-    if not events:
-        return {}
-    trigger = events[0].payload.get("trigger") or {}
-    member: dict[str, Any] = {}
-    for event in events[1:]:
-        if event.type == RUN_INITIATED:
-            member = {name: event.payload[name] for name in ("rosterId", "persona")}
-            member["source"] = event.payload["triggerSource"]
-    if not member and not trigger:
-        return {}
-    return {"source": trigger.get("source"), **member, **await _describe_trigger(request, trigger)}
+    trigger: JsonObject = (events[0].payload.get("trigger") if events else None) or {}
+    initiations = [event.payload for event in events[1:] if event.type == RUN_INITIATED]
+    if not initiations and not trigger:
+        return None
+    start = await _triggered_start(request, trigger)
+    for initiation in initiations:
+        start = replace(
+            start,
+            source=initiation["triggerSource"],
+            roster_id=initiation["rosterId"],
+            persona=initiation["persona"],
+        )
+    return start
 
 
-async def _describe_trigger(request: Request, trigger: dict[str, Any]) -> dict[str, Any]:
+async def _triggered_start(request: Request, trigger: JsonObject) -> RunStart:
     """Return the item or the slot that started the run, and its queue or schedule."""
     triggers, tenant = request.services.triggers, request.caller.tenant
     source = trigger.get("source")
     if source in INBOUND_SOURCES:
         subscription = await triggers.subscriptions.find(tenant, str(trigger["subscriptionId"]))
         queue = subscription.it.queue if subscription is not None else None
-        return {"itemId": trigger["deliveryId"], **({"queue": queue} if queue else {})}
+        return RunStart(source=source, item_id=trigger["deliveryId"], queue=queue or None)
     if source != records.SCHEDULE_SOURCE:
-        return {}
+        return RunStart(source=source)
     name = str(trigger["schedule"]["scheduleId"])
-    schedule = {"scheduleId": name, "slot": trigger["schedule"]["slot"]}
+    start = RunStart(source=source, schedule_id=name, slot=trigger["schedule"]["slot"])
     try:
         spec = (await triggers.schedules.find(tenant, name)).plan.spec
         view = msgspec.to_builtins(checked_schedule(spec, []))
     except (NotFound, ScheduleRefused):
-        return schedule  # removed since, or in an unknown zone
-    return {**schedule, "times": {key: view[key] for key in SCHEDULE_TIMES if key in view}}
+        return start  # removed since, or in an unknown zone
+    return replace(start, times={key: view[key] for key in SCHEDULE_TIMES if key in view})
 
 
 ANCESTRY_ENDPOINTS = (
@@ -136,5 +144,7 @@ ANCESTRY_ENDPOINTS = (
         method="GET", path="/v1/runs/{run_id}/ancestry", call=read_ancestry, scope="runs:read",
         summary="Read which run has started this one", published="run-ancestry-response",
         errors=(404,),
+        tag="Runs", operation_id="readRunAncestry", answer=RunAncestry,
+        description="Returns the run that started this one, on this or another host, or null.",
     ),
 )  # fmt: skip

@@ -1,64 +1,64 @@
 """Read, cancel, pause, resume and list runs."""
 
-from typing import Annotated, Any, Literal
-
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from moot.api.http.request import Endpoint, Reply, Request, encode
 from moot.api.interrupts import answers
 from moot.api.runs import snapshot
 from moot.api.runs.create import create_run
-from moot.api.runs.create_options import CreateRun
 from moot.api.runs.origin import describe_start
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.errors import ArtifactNotFound, BadRequest, MootError, NotFound
 from moot.core.events import iso
 from moot.core.state.run import Run
 from moot.core.state.status import Status
+from moot.core.workflows.turn_inputs import TurnInputs
 from moot.engine.head import Head
 from moot.engine.replay.ancestry import read_inherited_artifact
 from moot.engine.supervisors import read_turn_inputs
 from moot.store.protocol import RunFilter, RunIndexRow
+from moot.wire.runs import (
+    Artifact,
+    BulkCancel,
+    BulkCancelResult,
+    BulkCancelResults,
+    CancelledRun,
+    CancelRunBody,
+    ChildRun,
+    CreateRun,
+    ForkOrigin,
+    PausedRun,
+    PauseRunBody,
+    ResumedRun,
+    ResumeRunBody,
+    RunFailure,
+    RunList,
+    RunRow,
+    Snapshot,
+    StartedRun,
+)
 
 MOST_CANCELS = 100
-Short = Annotated[str, Meta(max_length=512)]
-RunId = Annotated[str, Meta(min_length=1, max_length=128)]
 
 #: Longest number of a turn in digits.
 MOST_DIGITS = 9
-
-
-class Cancel(Struct, frozen=True, forbid_unknown_fields=True):
-    reason: Short | None = None
-
-
-class BulkCancel(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    run_ids: Annotated[list[RunId], Meta(min_length=1)]
-    reason: Short | None = None
-
-
-class PauseRunBody(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    reason: Short | None = None
-    drain_policy: Literal["immediate", "drain-current-node"] | UnsetType = UNSET
-
-
-class Resume(Struct, frozen=True, forbid_unknown_fields=True):
-    reason: Short | None = None
 
 
 async def read_run(request: Request) -> Reply:
     services = request.services
     head = await services.host.whole(request.caller.tenant, request.params["run_id"])
     question = answers.open_question_view(services, head.run, request.caller)
-    intent = question["intent"] if question is not None else ""
-    tag = snapshot.run_etag(head.run, intent)
-    if not (head.run.children or head.run.abroad) and question is None:
+    tag = snapshot.run_etag(head.run, question.intent if question is not None else "")
+    has_children = bool(head.run.children or head.run.abroad)
+    if not has_children and question is None:
         return _conditional_reply(request, tag, snapshot.encoded_snapshot(head))
     view = snapshot.run_snapshot(head)
     if question is not None:
-        view |= {"interrupt": question, "currentNodeId": question["nodeId"]}
-    if head.run.children or head.run.abroad:
-        view["childRuns"] = children = await list_child_runs(request, head)
+        view = replace(view, interrupt=question, current_node_id=question.node_id)
+    if has_children:
+        children = await list_child_runs(request, head)
+        view = replace(view, child_runs=children)
         tag = snapshot.etag_with_children(tag, children)
     return _conditional_reply(request, tag, encode(view))
 
@@ -74,22 +74,22 @@ def _conditional_reply(request: Request, tag: str, body: bytes) -> Reply:
     return Reply(body, 200, headers)
 
 
-async def list_child_runs(request: Request, head: Head) -> list[dict[str, Any]]:
+async def list_child_runs(request: Request, head: Head) -> list[ChildRun]:
     children = []
     for child_run, status in list(head.run.children.items()):
         if status is None:
             row = await request.services.store.find_run(head.run.tenant, child_run)
             status = row.status if row else Status.PENDING.value
-        children.append({"runId": child_run, "status": status})
+        children.append(ChildRun(run_id=child_run, status=status))
     for remote in head.run.abroad.values():
         if remote.child is not None and not remote.stop:
             waits = head.run.mirrored.get(remote.node_id, Status.RUNNING.value)
-            children.append({"runId": remote.child, "status": waits, "peer": remote.peer})
+            children.append(ChildRun(run_id=remote.child, status=waits, peer=remote.peer))
     return children
 
 
 async def cancel_run(request: Request) -> Reply:
-    body = await request.read(Cancel)
+    body = await request.read(CancelRunBody)
     command = CancelRun(request.services.clock.millis(), body.reason, request.caller.id)
     run_id = request.params["run_id"]
     await request.services.host.handle(
@@ -99,10 +99,10 @@ async def cancel_run(request: Request) -> Reply:
 
 
 def _cancelled_reply(run: Run) -> Reply:
-    body: dict[str, Any] = {"runId": run.run_id, "status": run.status.value}
-    if run.status is not Status.CANCELLED:
-        body["alreadyTerminal"] = True
-    return Reply(body)
+    already_terminal = run.status is not Status.CANCELLED
+    return Reply(
+        CancelledRun(run_id=run.run_id, status=run.status.value, already_terminal=already_terminal)
+    )
 
 
 async def cancel_runs(request: Request) -> Reply:
@@ -112,10 +112,10 @@ async def cancel_runs(request: Request) -> Reply:
             f"At most {MOST_CANCELS} runs can be cancelled at once.", maxRunIds=MOST_CANCELS
         )
     results = [await _cancel_one(request, run_id, body.reason) for run_id in body.run_ids]
-    return Reply({"results": results})
+    return Reply(BulkCancelResults(results=results))
 
 
-async def _cancel_one(request: Request, run_id: str, reason: str | None) -> dict[str, Any]:
+async def _cancel_one(request: Request, run_id: str, reason: str | None) -> BulkCancelResult:
     """Cancel one run. A failure is returned, so that it never stops the others."""
     tenant, host = request.caller.tenant, request.services.host
     try:
@@ -130,11 +130,11 @@ async def _cancel_one(request: Request, run_id: str, reason: str | None) -> dict
         return _cancel_failure(run_id, refusal.code, refusal.message)
     if run.status is not Status.CANCELLED:
         return _cancel_failure(run_id, "run_terminal", f"The run has already ended ({run.status}).")
-    return {"runId": run_id, "ok": True, "status": run.status.value}
+    return BulkCancelResult(run_id=run_id, ok=True, status=run.status.value)
 
 
-def _cancel_failure(run_id: str, code: str, message: str) -> dict[str, Any]:
-    return {"runId": run_id, "ok": False, "error": {"code": code, "message": message}}
+def _cancel_failure(run_id: str, code: str, message: str) -> BulkCancelResult:
+    return BulkCancelResult(run_id=run_id, ok=False, error=RunFailure(code=code, message=message))
 
 
 async def pause_run(request: Request) -> Reply:
@@ -150,18 +150,17 @@ async def pause_run(request: Request) -> Reply:
 def _pause_reply(run: Run) -> Reply:
     """Answer 202. With ``draining`` the run pauses once the running node has finished."""
     at = run.pause.requested_at if run.pause else run.paused_at
-    body: dict[str, Any] = {
-        "runId": run.run_id,
-        "status": Status.PAUSED.value,
-        "pausedAt": iso(at * 1000),
-    }
-    if run.pause:
-        body["draining"] = True
-    return Reply(body, 202)
+    paused = PausedRun(
+        run_id=run.run_id,
+        status=Status.PAUSED.value,
+        paused_at=iso(at * 1000),
+        draining=run.pause is not None,
+    )
+    return Reply(paused, 202)
 
 
 async def resume_run(request: Request) -> Reply:
-    body = await request.read(Resume)
+    body = await request.read(ResumeRunBody)
     command = ResumeRun(request.services.clock.millis(), body.reason, request.caller.id)
     await request.services.host.handle(
         request.caller.tenant,
@@ -173,12 +172,12 @@ async def resume_run(request: Request) -> Reply:
 
 
 def _resume_reply(run: Run) -> Reply:
-    body = {
-        "runId": run.run_id,
-        "status": Status.RUNNING.value,
-        "resumedAt": iso(run.active_since * 1000),
-    }
-    return Reply(body, 202)
+    resumed = ResumedRun(
+        run_id=run.run_id,
+        status=Status.RUNNING.value,
+        resumed_at=iso(run.active_since * 1000),
+    )
+    return Reply(resumed, 202)
 
 
 async def list_runs(request: Request) -> Reply:
@@ -208,43 +207,36 @@ async def list_runs(request: Request) -> Reply:
     rows, cursor = await request.services.store.list_runs(
         request.caller.tenant, where, query.get("cursor"), limit
     )
-    body: dict[str, Any] = {"runs": [_run_row(row) for row in rows]}
+    runs = [_run_row(row) for row in rows]
     if query.get("begun") == "true":
-        for view in body["runs"]:
-            if start := await describe_start(request, view["runId"]):
-                view["begun"] = start
-    if cursor is not None:
-        body["nextCursor"] = cursor
-    return Reply(body)
+        runs = [replace(run, begun=await describe_start(request, run.run_id)) for run in runs]
+    return Reply(RunList(runs=runs, next_cursor=cursor))
 
 
-def _run_row(row: RunIndexRow) -> dict[str, Any]:
-    view: dict[str, Any] = {
-        "runId": row.run_id,
-        "workflowId": row.workflow_id,
-        "status": row.status,
-        "startedAt": iso(row.created_at * 1000),
-        "updatedAt": iso(row.updated_at * 1000),
-        "eventCount": row.next_sequence,
-    }
-    optional = {
-        "completedAt": iso(row.ended_at * 1000) if row.ended_at else None,
-        "parentRunId": row.parent_run,
-        "scopeId": row.scope_id,
-        "errorCode": row.error_code,
-        "forkedFrom": _fork_view(row),
-        "rosterId": row.member,
-        "deadLetteredAfter": row.dead_after,
-    }
-    view.update({name: value for name, value in optional.items() if value is not None})
-    return view
+def _run_row(row: RunIndexRow) -> RunRow:
+    return RunRow(
+        run_id=row.run_id,
+        workflow_id=row.workflow_id,
+        status=row.status,
+        started_at=iso(row.created_at * 1000),
+        updated_at=iso(row.updated_at * 1000),
+        event_count=row.next_sequence,
+        completed_at=iso(row.ended_at * 1000) if row.ended_at else None,
+        parent_run_id=row.parent_run,
+        scope_id=row.scope_id,
+        error_code=row.error_code,
+        forked_from=_fork_origin(row),
+        roster_id=row.member,
+        dead_lettered_after=row.dead_after,
+    )
 
 
-def _fork_view(row: RunIndexRow) -> dict[str, Any] | None:
+def _fork_origin(row: RunIndexRow) -> ForkOrigin | None:
     if row.fork_of is None:
         return None
-    view = {"sourceRunId": row.fork_of, "fromSeq": row.fork_seq, "mode": row.fork_mode}
-    return {**view, "note": row.fork_note} if row.fork_note is not None else view
+    return ForkOrigin(
+        source_run_id=row.fork_of, from_seq=row.fork_seq, mode=row.fork_mode, note=row.fork_note
+    )
 
 
 async def read_artifact(request: Request) -> Reply:
@@ -272,30 +264,53 @@ RUN_ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/runs", call=create_run, scope="runs:create", body=CreateRun,
         status=201, summary="Start a run of a workflow", errors=(404, 409, 422, 501),
+        tag="Runs", operation_id="createRun", answer=StartedRun, needs_body=True,
+        description="Starts a run of a workflow, or of one agent, and answers at once. Refuses an "
+        "unknown workflow or agent with 404, inputs that do not fit with 400, and "
+        "with `X-Dedup: enforce` a second active run of a scope with 409.",
     ),
     Endpoint(
         method="GET", path="/v1/runs/{run_id}", call=read_run, scope="runs:read",
         summary="Read a run", published="run-snapshot", errors=(304, 404),
+        tag="Runs", operation_id="readRun", answer=Snapshot,
+        description="Returns the run as it is now: status, inputs, outputs, nodes, and the "
+        "question it waits for. Send the ETag as `If-None-Match` to get 304 while "
+        "nothing has changed.",
     ),
     Endpoint(
         method="POST", path="/v1/runs/{run_id}/cancel", call=cancel_run, scope="runs:cancel",
-        body=Cancel, summary="Cancel a run and its children", errors=(404,),
+        body=CancelRunBody, summary="Cancel a run and its children", errors=(404,),
+        tag="Runs", operation_id="cancelRun", answer=CancelledRun,
+        description="Cancels a run and its children. A run that has ended stays as it is; the "
+        "answer says so.",
     ),
     Endpoint(
         method="POST", path="/v1/runs:bulk-cancel", call=cancel_runs, scope="runs:cancel",
         body=BulkCancel, summary="Cancel up to 100 runs",
+        tag="Runs", operation_id="cancelRuns", answer=BulkCancelResults,
+        description="Cancels up to 100 runs, each on its own. The answer has one result for each "
+        "run, and a run that cannot be cancelled does not stop the others. Refuses "
+        "more than 100 with 400.",
     ),
     Endpoint(
         method="POST", path="/v1/runs/{run_id}:pause", call=pause_run, scope="runs:cancel",
         body=PauseRunBody, status=202, summary="Pause a run", errors=(404, 409),
+        tag="Runs", operation_id="pauseRun", answer=PausedRun,
+        description="Pauses a run at once, or after its current node. Refuses a run that has "
+        "ended with 409.",
     ),
     Endpoint(
         method="POST", path="/v1/runs/{run_id}:resume", call=resume_run, scope="runs:cancel",
-        body=Resume, status=202, summary="Resume a paused run", errors=(404, 409),
+        body=ResumeRunBody, status=202, summary="Resume a paused run", errors=(404, 409),
+        tag="Runs", operation_id="resumeRun", answer=ResumedRun,
+        description="Resumes a paused run. Refuses a run that is not paused with 409.",
     ),
     Endpoint(
         method="GET", path="/v1/runs/{run_id}/artifacts/{artifact_id}", call=read_artifact,
         scope="artifacts:read", summary="Read an artifact of a run", errors=(404,),
+        tag="Runs", operation_id="readArtifact", answer=Artifact,
+        description="Returns the content of an artifact of the run, or of the run it was forked "
+        "from.",
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/runs", call=list_runs, scope="runs:read",
@@ -313,6 +328,9 @@ RUN_ENDPOINTS = (
             "cursor": (TEXT, "the nextCursor of the page before"),
             "limit": ({"type": "integer", "minimum": 1, "maximum": 500}, "rows per page"),
         },
+        tag="Runs", operation_id="listRuns", answer=RunList,
+        description="Lists the runs of the tenant, the newest first, one page at a time. All "
+        "filters hold together. Refuses an unknown status with 400.",
     ),
 )  # fmt: skip
 SUPERVISOR_TURN_ENDPOINTS = (
@@ -321,5 +339,9 @@ SUPERVISOR_TURN_ENDPOINTS = (
         call=read_supervisor_turn,
         scope="runs:read", errors=(404,),
         summary="What a supervisor knew when it decided in a turn",
+        tag="Runs", operation_id="readSupervisorTurn", answer=TurnInputs,
+        description="Returns the transcript, the workers and the answer that a supervisor had "
+        "when it decided in this turn. Refuses a turn that the run has not come to "
+        "with 404.",
     ),
 )  # fmt: skip

@@ -1,7 +1,6 @@
 """Build the protocol's snapshot of a run from its folded state."""
 
 import hashlib
-from typing import Any
 
 from moot.api.http.request import encode
 from moot.core.events import LOG_SCHEMA_VERSION, iso
@@ -9,61 +8,73 @@ from moot.core.runs import handles
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.engine.head import Head
+from moot.wire.json import JsonObject
+from moot.wire.runs import (
+    ChildRun,
+    ModelCost,
+    NodeView,
+    RunFailure,
+    RunMetrics,
+    RunOwner,
+    Snapshot,
+    TokenCount,
+)
 
 
-def run_snapshot(head: Head) -> dict[str, Any]:
+def run_snapshot(head: Head) -> Snapshot:
     run = head.run
     channels = {**run.channels, **head.messages}
-    view: dict[str, Any] = {
-        "runId": run.run_id,
-        "workflowId": run.workflow_id,
-        "status": run.status,
-        "owner": {"tenant": run.tenant, "principal": run.principal},
-        "startedAt": iso(run.started_at * 1000),
-        "inputs": run.inputs,
-        "variables": {**run.variables, **channels},
-        "nodeStates": {key: _node_view(run, state) for key, state in run.nodes.items()},
-        "engineVersion": run.engine_version,
-        "eventLogSchemaVersion": LOG_SCHEMA_VERSION,
-        "metrics": run_metrics(run),
-    }
-    optional = {
-        "completedAt": iso(run.ended_at * 1000) if run.ended_at else None,
-        "outputs": run.outputs,
-        "error": _error_view(run),
-        "channels": {name: channels[name] for name in run.declared if name in channels}
-        if run.declared
-        else None,
-        "tags": run.tags or None,
-        "metadata": run.metadata or None,
-        "configurable": run.configurable or None,
-        "scopeId": run.scope_id,
-        "parentRunId": run.parent_run,
-        "parentNodeId": run.parent_node,
-        "pausedAt": iso(run.paused_at * 1000) if run.paused_at else None,
-        "draining": True if run.pause else None,
-        "runOrchestrator": _orchestrator_view(head),
-        "definitionVersion": head.flow.definition.version,
-        "agent": _current_agent(head),
-        "treeRuns": 1 + run.spent if run.origin is not None and run.terminal else None,
-    }
-    view.update({name: value for name, value in optional.items() if value is not None})
-    return view
+    declared = {name: channels[name] for name in run.declared if name in channels}
+    return Snapshot(
+        run_id=run.run_id,
+        workflow_id=run.workflow_id,
+        status=run.status,
+        owner=RunOwner(tenant=run.tenant, principal=run.principal),
+        started_at=iso(run.started_at * 1000),
+        inputs=run.inputs,
+        variables={**run.variables, **channels},
+        node_states={key: _node_view(run, state) for key, state in run.nodes.items()},
+        engine_version=run.engine_version,
+        event_log_schema_version=LOG_SCHEMA_VERSION,
+        metrics=run_metrics(run),
+        completed_at=_iso_or_none(run.ended_at),
+        outputs=run.outputs,
+        error=_error_view(run),
+        channels=declared if run.declared else None,
+        tags=run.tags,
+        metadata=run.metadata,
+        configurable=run.configurable,
+        scope_id=run.scope_id,
+        parent_run_id=run.parent_run,
+        parent_node_id=run.parent_node,
+        paused_at=_iso_or_none(run.paused_at),
+        draining=run.pause is not None,
+        run_orchestrator=_orchestrator_view(head),
+        definition_version=head.flow.definition.version,
+        agent=_current_agent(head),
+        tree_runs=1 + run.spent if run.origin is not None and run.terminal else None,
+    )
 
 
-def run_metrics(run: Run) -> dict[str, Any]:
-    metrics: dict[str, Any] = {"eventCount": run.next_sequence, "nodeExecutions": run.executions}
+def _iso_or_none(millis: int | None) -> str | None:
+    return iso(millis * 1000) if millis else None
+
+
+def run_metrics(run: Run) -> RunMetrics:
     used = run.used
     if used is None:
-        return metrics
-    tokens = {"input": used.input_tokens, "output": used.output_tokens}
-    metrics["openwopCost"] = {"tokens": tokens}
-    metrics["modelCalls"] = used.calls
-    if used.currency:
-        metrics["cost"], metrics["currency"] = round(used.cost, 6), used.currency
-        if used.currency.upper() == "USD":
-            metrics["openwopCost"]["usd"] = round(used.cost, 6)
-    return metrics
+        return RunMetrics(event_count=run.next_sequence, node_executions=run.executions)
+    cost = round(used.cost, 6) if used.currency else None
+    is_dollars = bool(used.currency) and used.currency.upper() == "USD"
+    tokens = TokenCount(input=used.input_tokens, output=used.output_tokens)
+    return RunMetrics(
+        event_count=run.next_sequence,
+        node_executions=run.executions,
+        openwop_cost=ModelCost(tokens=tokens, usd=cost if is_dollars else None),
+        model_calls=used.calls,
+        cost=cost,
+        currency=used.currency or None,
+    )
 
 
 def encoded_snapshot(head: Head) -> bytes:
@@ -84,36 +95,37 @@ def run_etag(run: Run, intent: str = "") -> str:
     return f'"{run.run_id}.{run.next_sequence}{link}"'
 
 
-def etag_with_children(tag: str, children: list[dict[str, Any]]) -> str:
+def etag_with_children(tag: str, children: list[ChildRun]) -> str:
     """Add the children's statuses to the tag, because they change without the parent's log."""
     digest = hashlib.sha256(encode(children)).hexdigest()[:16]
     return f'{tag[:-1]}.{digest}"'
 
 
-def _node_view(run: Run, state: NodeState) -> dict[str, Any]:
-    view: dict[str, Any] = {"status": state.status, "attempt": state.attempt}
-    optional = {
-        "startedAt": iso(state.started_at * 1000) if state.started_at else None,
-        "dueAt": iso(state.due * 1000) if state.due is not None else None,
-        "outputs": state.outputs,
-        "error": state.error,
-        "reason": state.reason,
-        "childRunId": None
-        if state.child in run.abroad
-        else state.child,  # a run on a peer has no id yet
-    }
-    view.update({name: value for name, value in optional.items() if value is not None})
-    return view
+def _node_view(run: Run, state: NodeState) -> NodeView:
+    return NodeView(
+        status=state.status,
+        attempt=state.attempt,
+        started_at=_iso_or_none(state.started_at),
+        due_at=iso(state.due * 1000) if state.due is not None else None,
+        outputs=state.outputs,
+        error=state.error,
+        reason=state.reason,
+        # a run on a peer has no id yet
+        child_run_id=None if state.child in run.abroad else state.child,
+    )
 
 
-def _error_view(run: Run) -> dict[str, Any] | None:
+def _error_view(run: Run) -> RunFailure | None:
     """Return the error with the only three fields that the protocol allows."""
-    if run.error is None:
+    error = run.error
+    if error is None:
         return None
-    return {key: run.error[key] for key in ("code", "message", "details") if key in run.error}
+    return RunFailure(
+        code=error["code"], message=error.get("message"), details=error.get("details")
+    )
 
 
-def _orchestrator_view(head: Head) -> dict[str, Any] | None:
+def _orchestrator_view(head: Head) -> JsonObject | None:
     orchestrator = head.run.orchestrator
     if orchestrator is None:
         return None
@@ -123,7 +135,7 @@ def _orchestrator_view(head: Head) -> dict[str, Any] | None:
     )
 
 
-def _current_agent(head: Head) -> dict[str, Any] | None:
+def _current_agent(head: Head) -> JsonObject | None:
     """Return the agent that does the work.
 
     Older logs do not name it; then take the agent of the active node, or of the first node with

@@ -26,7 +26,7 @@ from moot.triggers.inbound.overview import MemberAvailability
 from moot.triggers.schedules.fire_rows import fire_from_row
 from moot.triggers.schedules.records import SCHEDULE_SOURCE
 from moot.triggers.schedules.snapshot import ScheduleSnapshot
-from moot.wire.runs import JsonObject
+from moot.wire.json import JsonObject
 from moot.wire.schedules import (
     BackfillSchedule,
     ChangeSchedule,

@@ -17,7 +17,7 @@ from moot.store.records import Delivery, Record
 from moot.triggers.schedules.fire_rows import fire_from_row
 from moot.triggers.schedules.records import schedule_from_record
 from moot.triggers.schedules.snapshot import ScheduleSnapshot
-from moot.wire.runs import JsonObject
+from moot.wire.json import JsonObject
 from moot.wire.schedules import (
     CheckedSchedule,
     FireView,

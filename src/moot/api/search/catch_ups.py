@@ -29,7 +29,7 @@ from moot.engine.nodes.host_nodes import CATCH_UP_INPUT, CatchUpInput
 from moot.engine.threads.transcript import StoredConversation, read_turns
 from moot.engine.workflows.built_in import CATCH_UP
 from moot.store.protocol import RunFilter
-from moot.wire.runs import JsonObject
+from moot.wire.json import JsonObject
 from moot.wire.search import CatchUpList, CatchUpTurn, CatchUpView, RequestCatchUp
 
 #: Limits of one catch-up: turns, characters of all turns, characters of each.

@@ -1,7 +1,5 @@
 """Read, register, check and list workflows."""
 
-from typing import Any
-
 import msgspec
 from msgspec import Struct
 
@@ -9,10 +7,16 @@ from moot.api.access.auth import require_scope
 from moot.api.http.request import Endpoint, Reply, Request, check_depth
 from moot.conformance import capability_toggle
 from moot.core.events import iso
-from moot.core.workflows.flow import Flow
 from moot.core.workflows.schema import WorkflowDef
 from moot.core.workflows.warnings import definition_warnings
 from moot.engine.workflows.built_in import BUILT_IN
+from moot.store.protocol import Definition
+from moot.wire.workflows import (
+    WorkflowCheck,
+    WorkflowList,
+    WorkflowRegistration,
+    WorkflowSummary,
+)
 
 
 class WorkflowOutline(Struct):
@@ -45,12 +49,12 @@ async def register_workflow(request: Request) -> Reply:
     if any(each.type == "schedule" and each.enabled for each in compiled.definition.triggers):
         require_scope(request.caller, "runs:create")  # a schedule starts runs
     flow = await services.triggers.declared.register(request.caller.tenant, body, request.caller.id)
-    answer = {
-        "workflowId": flow.definition.id,
-        "version": flow.definition.version,
-        "digest": flow.digest,
-        **_warnings(flow),
-    }
+    answer = WorkflowRegistration(
+        workflow_id=flow.definition.id,
+        version=flow.definition.version,
+        digest=flow.digest,
+        warnings=definition_warnings(flow),
+    )
     return Reply(answer, 201, {"Location": f"/v1/workflows/{flow.definition.id}"})
 
 
@@ -58,52 +62,63 @@ async def check_workflow(request: Request) -> Reply:
     body = await request.body()
     check_depth(body)
     flow = request.services.host.flows.compile(body)
-    answer = {"workflowId": flow.definition.id, "ok": True, "nodes": len(flow.nodes)}
-    return Reply({**answer, **_warnings(flow)})
-
-
-def _warnings(flow: Flow) -> dict[str, list[str]]:
-    warnings = definition_warnings(flow)
-    return {"warnings": warnings} if warnings else {}
+    answer = WorkflowCheck(
+        workflow_id=flow.definition.id,
+        ok=True,
+        nodes=len(flow.nodes),
+        warnings=definition_warnings(flow),
+    )
+    return Reply(answer)
 
 
 async def list_workflows(request: Request) -> Reply:
     definitions = await request.services.store.definitions(request.caller.tenant)
-    rows: list[dict[str, Any]] = []
-    for entry in definitions:
-        outline = msgspec.json.decode(entry.body, type=WorkflowOutline)
-        rows.append(
-            {
-                "workflowId": entry.workflow_id,
-                "version": entry.version,
-                "name": outline.name,
-                "description": outline.description,
-                "nodes": len(outline.nodes),
-                "digest": entry.digest,
-                "source": entry.source,
-                "registeredAt": iso(entry.created_at * 1000),
-            }
-        )
-    return Reply({"workflows": rows})
+    return Reply(WorkflowList(workflows=[_workflow_summary(entry) for entry in definitions]))
+
+
+def _workflow_summary(entry: Definition) -> WorkflowSummary:
+    outline = msgspec.json.decode(entry.body, type=WorkflowOutline)
+    return WorkflowSummary(
+        workflow_id=entry.workflow_id,
+        version=entry.version,
+        name=outline.name,
+        description=outline.description,
+        nodes=len(outline.nodes),
+        digest=entry.digest,
+        source=entry.source,
+        registered_at=iso(entry.created_at * 1000),
+    )
 
 
 WORKFLOW_ENDPOINTS = (
     Endpoint(
         method="GET", path="/v1/workflows/{workflow_id}", call=read_workflow, scope="manifest:read",
         summary="Read a workflow's definition", published="workflow-definition", errors=(404,),
+        tag="Workflows", operation_id="readWorkflow", answer=WorkflowDef,
+        description="Returns the newest definition of a workflow, byte for byte as it was "
+        "registered.",
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/workflows", call=register_workflow,
         scope="manifest:write",
         body=WorkflowDef, status=201, summary="Register a workflow",
+        tag="Workflows", operation_id="registerWorkflow", answer=WorkflowRegistration,
+        description="Registers a workflow or a new version of it. Running runs keep the version "
+        "they began with. Refuses a definition that cannot run with 400, and one with "
+        "an enabled schedule from a key without the scope runs:create with 403.",
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/workflows:check", call=check_workflow,
         scope="manifest:read",
         body=WorkflowDef, summary="Check a workflow without registering it",
+        tag="Workflows", operation_id="checkWorkflow", answer=WorkflowCheck,
+        description="Checks a definition and stores nothing. Refuses a definition that cannot run "
+        "with 400.",
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/workflows", call=list_workflows, scope="manifest:read",
         summary="List the registered workflows",
+        tag="Workflows", operation_id="listWorkflows", answer=WorkflowList,
+        description="Lists the registered workflows of the tenant.",
     ),
 )  # fmt: skip

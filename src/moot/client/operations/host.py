@@ -12,7 +12,7 @@ from moot.client.http.operation import (
     operation_without_answer,
     without_none,
 )
-from moot.wire import host
+from moot.wire import agents, host, keys, memory, workflows
 
 DefinitionBody = Mapping[str, Any] | bytes
 
@@ -31,19 +31,19 @@ def get_workflow(workflow_id: str) -> RequestParts:
     return RequestParts(workflow_id)
 
 
-@operation("GET /v1/host/moot/workflows", host.WorkflowList)
+@operation("GET /v1/host/moot/workflows", workflows.WorkflowList)
 def list_workflows() -> RequestParts:
     """List the registered workflows."""
     return RequestParts()
 
 
-@operation("POST /v1/host/moot/workflows", host.WorkflowRegistration)
+@operation("POST /v1/host/moot/workflows", workflows.WorkflowRegistration)
 def register_workflow(definition: DefinitionBody) -> RequestParts:
     """Register a workflow. New runs use the newest definition of an id."""
     return RequestParts(body=_encode_definition(definition))
 
 
-@operation("POST /v1/host/moot/workflows:check", host.WorkflowCheck, Retry.FREELY)
+@operation("POST /v1/host/moot/workflows:check", workflows.WorkflowCheck, Retry.FREELY)
 def check_workflow(definition: DefinitionBody) -> RequestParts:
     """Check a workflow without registering it."""
     return RequestParts(body=_encode_definition(definition))
@@ -52,19 +52,19 @@ def check_workflow(definition: DefinitionBody) -> RequestParts:
 # -- agents --------------------------------------------------------------------------------------
 
 
-@operation("GET /v1/host/moot/agents", host.AgentList)
+@operation("GET /v1/host/moot/agents", agents.AgentList)
 def list_agents() -> RequestParts:
     """List the agents with their models and tools."""
     return RequestParts()
 
 
-@operation("GET /v1/host/moot/agents/{name}", host.AgentView)
+@operation("GET /v1/host/moot/agents/{name}", agents.AgentDetails)
 def get_agent(name: str) -> RequestParts:
     """Get an agent with its prompt and history."""
     return RequestParts(name)
 
 
-@operation("POST /v1/host/moot/agents", host.AgentView)
+@operation("POST /v1/host/moot/agents", agents.AgentView)
 def put_agent(
     name: str,
     prompt: str = "",
@@ -87,25 +87,25 @@ def remove_agent(name: str) -> RequestParts:
     return RequestParts(name)
 
 
-@operation("GET /v1/agents", host.AgentInventory)
+@operation("GET /v1/agents", agents.AgentInventory)
 def get_inventory() -> RequestParts:
     """List the agents in the form of the protocol."""
     return RequestParts()
 
 
-@operation("GET /v1/agents/{agent_id}", host.AgentInventoryEntry)
+@operation("GET /v1/agents/{agent_id}", agents.AgentInventoryEntry)
 def get_inventory_entry(agent_id: str) -> RequestParts:
     """Get an agent in the form of the protocol."""
     return RequestParts(agent_id)
 
 
-@operation("GET /v1/host/moot/agents/{agent_id}/deployments", host.DeploymentList)
+@operation("GET /v1/host/moot/agents/{agent_id}/deployments", agents.DeploymentList)
 def list_deployments(agent_id: str) -> RequestParts:
     """List the promoted versions of an agent."""
     return RequestParts(agent_id)
 
 
-@operation("POST /v1/agents/{agent_id}/deployments", host.DeploymentView)
+@operation("POST /v1/agents/{agent_id}/deployments", agents.DeploymentView)
 def deploy_agent(
     agent_id: str,
     version: str,
@@ -120,7 +120,7 @@ def deploy_agent(
     return RequestParts(agent_id, body={"version": version, "transition": transition, **body})
 
 
-@operation("GET /v1/host/moot/tools", host.ToolList)
+@operation("GET /v1/host/moot/tools", agents.ToolList)
 def list_tools(*, connect: bool = False) -> RequestParts:
     """List the tools and the agents that may use them; ``connect`` also queries MCP servers."""
     return RequestParts(query={"connect": connect}, seconds=60.0 if connect else 0.0)
@@ -129,13 +129,13 @@ def list_tools(*, connect: bool = False) -> RequestParts:
 # -- memory --------------------------------------------------------------------------------------
 
 
-@operation("GET /v1/host/moot/memory", host.MemoryList)
+@operation("GET /v1/host/moot/memory", memory.MemoryList)
 def list_memories() -> RequestParts:
     """List the memories."""
     return RequestParts()
 
 
-@operation("GET /v1/host/moot/memory", host.MemoryEntryList)
+@operation("GET /v1/host/moot/memory", memory.MemoryEntryList)
 def list_memory_entries(
     ref: str,
     *,
@@ -150,7 +150,7 @@ def list_memory_entries(
     return RequestParts(query=query)
 
 
-@operation("DELETE /v1/host/moot/memory", host.MemoryErasure)
+@operation("DELETE /v1/host/moot/memory", memory.MemoryErasure)
 def forget_memory(ref: str, *, id: str | None = None) -> RequestParts:
     """Erase an entry, or a whole memory."""
     return RequestParts(query={"ref": ref, "id": id})
@@ -159,13 +159,13 @@ def forget_memory(ref: str, *, id: str | None = None) -> RequestParts:
 # -- keys ----------------------------------------------------------------------------------------
 
 
-@operation("GET /v1/host/moot/keys", host.KeyList)
+@operation("GET /v1/host/moot/keys", keys.KeyList)
 def list_keys() -> RequestParts:
     """List the keys, never their secrets."""
     return RequestParts()
 
 
-@operation("POST /v1/host/moot/keys", host.NewKey, Retry.ONCE)
+@operation("POST /v1/host/moot/keys", keys.NewKey, Retry.ONCE)
 def create_key(
     name: str,
     *,
@@ -177,10 +177,16 @@ def create_key(
     seconds: int | None = None,
 ) -> RequestParts:
     """Create a key. Only this answer contains its secret."""
-    scope_names = None if scopes is None else list(scopes)
-    body = without_none(scopes=scope_names, tenant=tenant, expires_in_s=seconds)
-    flags = {"as": list(speaks_as), "admin": admin, "test": test}
-    return RequestParts(body={"name": name, **flags, **body})
+    body = keys.CreateKey(
+        name=name,
+        scopes=None if scopes is None else list(scopes),
+        as_=list(speaks_as),
+        tenant=tenant,
+        admin=admin,
+        test=test,
+        expires_in_s=seconds,
+    )
+    return RequestParts(body=body)
 
 
 @operation_without_answer("DELETE /v1/host/moot/keys/{key_id}")

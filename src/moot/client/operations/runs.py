@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, TypedDict
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from moot.client.http.operation import RequestParts, Retry, operation, without_none
-from moot.wire import runs
-from moot.wire.runs import JsonObject
+from moot.wire import interrupts, replay, runs
+from moot.wire.json import JsonObject
 
 SSE = "text/event-stream"
 StreamMode = Literal["debug", "updates", "messages", "values"]
@@ -43,12 +44,15 @@ class Edit(Struct, frozen=True, kw_only=True):
     variables: Mapping[str, Any] | None = None
     models: Mapping[str, str] | None = None
 
-    def body(self) -> JsonObject:
-        turn = None if self.turn is None else {"content": self.turn}
-        return without_none(
-            inputs=self.inputs, turn=turn, decision=self.decision, answer=self.answer,
-            variables=self.variables, models=self.models,
-        )  # fmt: skip
+    def body(self) -> replay.ForkEdit:
+        return replay.ForkEdit(
+            inputs=UNSET if self.inputs is None else dict(self.inputs),
+            turn=UNSET if self.turn is None else replay.TurnEdit(content=self.turn),
+            decision=UNSET if self.decision is None else dict(self.decision),
+            answer=UNSET if self.answer is None else self.answer,
+            variables=dict(self.variables or {}),
+            models=dict(self.models or {}),
+        )
 
 
 class RunListFilter(TypedDict, total=False):
@@ -62,16 +66,7 @@ class RunListFilter(TypedDict, total=False):
     prefix: str | None
 
 
-class StartedRun(runs.WireStruct, frozen=True):
-    """The answer to a start."""
-
-    run_id: str
-    status: str
-    events_url: str = ""
-    status_url: str = ""
-
-
-@operation("POST /v1/runs", StartedRun)
+@operation("POST /v1/runs", runs.StartedRun)
 def start_run(
     workflow: str,
     inputs: Mapping[str, Any] | None = None,
@@ -80,12 +75,11 @@ def start_run(
     **named: Any,
 ) -> RequestParts:
     """Start a run of a workflow. Pass inputs as one mapping, by name, or both."""
-    return _start_request(
-        {"workflowId": workflow}, {**(inputs or {}), **named}, options or Options()
-    )
+    body = runs.CreateRun(workflow_id=workflow, inputs={**(inputs or {}), **named})
+    return _start_request(body, options or Options())
 
 
-@operation("POST /v1/runs", StartedRun)
+@operation("POST /v1/runs", runs.StartedRun)
 def ask_agent(
     agent: str,
     prompt: str | None = None,
@@ -98,18 +92,17 @@ def ask_agent(
     inputs = without_none(prompt=prompt, task=task)
     is_full_id = ":" in agent or agent.startswith(MANIFEST)
     agent_id = agent if is_full_id else f"host:{agent}"
-    return _start_request({"agentId": agent_id}, inputs, options or Options())
+    return _start_request(runs.CreateRun(agent_id=agent_id, inputs=inputs), options or Options())
 
 
-def _start_request(target: JsonObject, inputs: JsonObject, options: Options) -> RequestParts:
-    body = without_none(
-        **target,
-        inputs=inputs,
-        tags=list(options.tags) or None,
-        metadata=options.metadata or None,
-        configurable=options.configurable or None,
-        scopeId=options.scope_id,
-        callbackUrl=options.callback_url,
+def _start_request(target: runs.CreateRun, options: Options) -> RequestParts:
+    body = replace(
+        target,
+        tags=list(options.tags),
+        metadata=dict(options.metadata),
+        configurable=dict(options.configurable),
+        scope_id=UNSET if options.scope_id is None else options.scope_id,
+        callback_url=UNSET if options.callback_url is None else options.callback_url,
     )
     headers = without_none(**{"Idempotency-Key": options.idempotency_key})
     return RequestParts(
@@ -147,35 +140,35 @@ def list_runs(  # noqa: PLR0913 - each is one column of the list
 @operation("POST /v1/runs/{run_id}/cancel", runs.CancelledRun)
 def cancel_run(run_id: str, *, reason: str | None = None) -> RequestParts:
     """Cancel a run and its children."""
-    return RequestParts(run_id, body=without_none(reason=reason))
+    return RequestParts(run_id, body=runs.CancelRunBody(reason=reason))
 
 
 @operation("POST /v1/runs:bulk-cancel", runs.BulkCancelResults)
 def cancel_runs(run_ids: Sequence[str], *, reason: str | None = None) -> RequestParts:
     """Cancel up to 100 runs; the answer has one result for each."""
-    return RequestParts(body=without_none(runIds=list(run_ids), reason=reason))
+    return RequestParts(body=runs.BulkCancel(run_ids=list(run_ids), reason=reason))
 
 
 @operation("POST /v1/runs/{run_id}:pause", runs.PausedRun)
 def pause_run(run_id: str, *, reason: str | None = None, now: bool = False) -> RequestParts:
     """Pause a run; ``now`` does not wait for active nodes."""
-    policy = "immediate" if now else None
-    return RequestParts(run_id, body=without_none(reason=reason, drainPolicy=policy))
+    policy: Literal["immediate"] | UnsetType = "immediate" if now else UNSET
+    return RequestParts(run_id, body=runs.PauseRunBody(reason=reason, drain_policy=policy))
 
 
 @operation("POST /v1/runs/{run_id}:resume", runs.ResumedRun)
 def resume_run(run_id: str, *, reason: str | None = None) -> RequestParts:
     """Resume a paused run."""
-    return RequestParts(run_id, body=without_none(reason=reason))
+    return RequestParts(run_id, body=runs.ResumeRunBody(reason=reason))
 
 
-@operation("POST /v1/runs/{run_id}:fork", runs.ForkedRun)
+@operation("POST /v1/runs/{run_id}:fork", replay.ForkedRun)
 def replay_run(run_id: str, *, from_seq: int = 0) -> RequestParts:
     """Replay a run from its log, as a new run. The host calls no model, tool or peer."""
-    return RequestParts(run_id, body={"mode": "replay", "fromSeq": from_seq})
+    return RequestParts(run_id, body=replay.ForkRun(mode="replay", from_seq=from_seq))
 
 
-@operation("POST /v1/runs/{run_id}:fork", runs.ForkedRun)
+@operation("POST /v1/runs/{run_id}:fork", replay.ForkedRun)
 def branch_run(
     run_id: str,
     from_seq: int,
@@ -185,31 +178,38 @@ def branch_run(
     metadata: Mapping[str, Any] | None = None,
 ) -> RequestParts:
     """Continue a run before event ``from_seq`` with other options, by the protocol's route."""
-    new_tags = None if tags is None else list(tags)
-    overlay = without_none(configurable=configurable, tags=new_tags, metadata=metadata)
-    body = {"mode": "branch", "fromSeq": from_seq}
-    return RequestParts(run_id, body={**body, "runOptionsOverlay": overlay} if overlay else body)
+    overlay = replay.RunOptionsOverlay(
+        configurable=dict(configurable or {}),
+        tags=UNSET if tags is None else list(tags),
+        metadata=dict(metadata or {}),
+    )
+    body = replay.ForkRun(
+        mode="branch", from_seq=from_seq, run_options_overlay=None if overlay.empty else overlay
+    )
+    return RequestParts(run_id, body=body)
 
 
-@operation("POST /v1/host/moot/runs/{run_id}:fork", runs.ForkedRun)
+@operation("POST /v1/host/moot/runs/{run_id}:fork", replay.ForkedRun)
 def fork_run(
     run_id: str, from_seq: int, edit: Edit | None = None, /, *, note: str | None = None
 ) -> RequestParts:
     """Fork a run before event ``from_seq``, which ``edit`` may change."""
-    body = without_none(fromSeq=from_seq, edit=edit.body() if edit else None, note=note)
-    return RequestParts(run_id, body=body)
+    changes = (edit or Edit()).body()
+    return RequestParts(
+        run_id, body=replay.ForkRunEdited(from_seq=from_seq, edit=changes, note=note)
+    )
 
 
-@operation("GET /v1/runs/{run_id}:diff", runs.RunDiff)
+@operation("GET /v1/runs/{run_id}:diff", replay.RunDiff)
 def diff_runs(run_id: str, against: str) -> RequestParts:
     """Compare two runs event by event."""
     return RequestParts(run_id, query={"against": against})
 
 
-@operation("POST /v1/host/moot/runs/{run_id}:verify", runs.RunVerification, Retry.FREELY)
+@operation("POST /v1/host/moot/runs/{run_id}:verify", replay.RunVerification, Retry.FREELY)
 def verify_run(run_id: str) -> RequestParts:
     """Verify that the log is one this host could have written."""
-    return RequestParts(run_id, body={})
+    return RequestParts(run_id, body=replay.VerifyRunBody())
 
 
 @operation("GET /v1/runs/{run_id}/events", bytes)
@@ -231,7 +231,7 @@ def get_artifact(run_id: str, artifact_id: str) -> RequestParts:
     return RequestParts(run_id, artifact_id)
 
 
-@operation("GET /v1/runs/{run_id}/debug-bundle", dict)
+@operation("GET /v1/runs/{run_id}/debug-bundle", runs.DebugBundle)
 def get_debug_bundle(run_id: str, *, most_events: int | None = None) -> RequestParts:
     """Get a run as one document for diagnosis."""
     return RequestParts(run_id, query={"maxEvents": most_events})
@@ -252,7 +252,7 @@ def get_ancestry(run_id: str) -> RequestParts:
 # -- interrupts ----------------------------------------------------------------------------------
 
 
-@operation("GET /v1/host/moot/inbox", runs.Inbox)
+@operation("GET /v1/host/moot/inbox", interrupts.Inbox)
 def get_inbox(
     *, limit: int = 100, revision: int | None = None, wait: int | None = None
 ) -> RequestParts:
@@ -265,16 +265,16 @@ def get_inbox(
     return RequestParts(query=query, seconds=float(seconds or 0))
 
 
-@operation("GET /v1/host/moot/runs/{run_id}/interrupts", runs.QuestionList)
+@operation("GET /v1/host/moot/runs/{run_id}/interrupts", interrupts.QuestionList)
 def list_questions(run_id: str) -> RequestParts:
     """List the open and answered questions of a run."""
     return RequestParts(run_id)
 
 
-@operation("POST /v1/runs/{run_id}/interrupts/{node_id}", runs.AnswerResult)
+@operation("POST /v1/runs/{run_id}/interrupts/{node_id}", interrupts.AnswerResult)
 def resolve_interrupt(run_id: str, node_id: str, value: Any) -> RequestParts:
     """Answer the interrupt of a node."""
-    return RequestParts(run_id, node_id, body={"resumeValue": value})
+    return RequestParts(run_id, node_id, body=interrupts.AnswerBody(resume_value=value))
 
 
 class QuestionRef(Protocol):
@@ -290,11 +290,13 @@ class QuestionRef(Protocol):
 def _answer_request(where: str | QuestionRef, node: str | None, value: Any) -> RequestParts:
     """Return the answer to a node's question; without a node the run must have only one."""
     if isinstance(where, str):
-        return RequestParts(where, body={"resumeValue": value, **without_none(nodeId=node)})
-    return RequestParts(where.run_id, body={"resumeValue": value, "nodeId": where.node_id})
+        body = interrupts.RunAnswerBody(resume_value=value, node_id=node)
+        return RequestParts(where, body=body)
+    body = interrupts.RunAnswerBody(resume_value=value, node_id=where.node_id)
+    return RequestParts(where.run_id, body=body)
 
 
-@operation("POST /v1/runs/{run_id}:resolveInterrupt", runs.AnswerResult)
+@operation("POST /v1/runs/{run_id}:resolveInterrupt", interrupts.AnswerResult)
 def resolve_question(
     where: str | QuestionRef, value: Any, *, node: str | None = None
 ) -> RequestParts:
@@ -302,7 +304,7 @@ def resolve_question(
     return _answer_request(where, node, value)
 
 
-@operation("POST /v1/runs/{run_id}:resolveInterrupt", runs.AnswerResult)
+@operation("POST /v1/runs/{run_id}:resolveInterrupt", interrupts.AnswerResult)
 def answer_question(
     where: str | QuestionRef,
     answers: Mapping[str, Any] | None = None,
@@ -315,7 +317,7 @@ def answer_question(
     return _answer_request(where, node, {"answers": {**(answers or {}), **named}})
 
 
-@operation("POST /v1/runs/{run_id}:resolveInterrupt", runs.AnswerResult)
+@operation("POST /v1/runs/{run_id}:resolveInterrupt", interrupts.AnswerResult)
 def approve_question(
     where: str | QuestionRef,
     *,
@@ -335,7 +337,7 @@ def approve_question(
     return _answer_request(where, node, {**action, **_vote_fields(comment, voter, override)})
 
 
-@operation("POST /v1/runs/{run_id}:resolveInterrupt", runs.AnswerResult)
+@operation("POST /v1/runs/{run_id}:resolveInterrupt", interrupts.AnswerResult)
 def reject_question(
     where: str | QuestionRef,
     *,
@@ -357,13 +359,13 @@ def _vote_fields(comment: str | None, voter: str | None, override: str | None) -
     return without_none(comment=comment, voter=voter, reason=override, override=is_override)
 
 
-@operation("GET /v1/interrupts/{token}", runs.Question)
+@operation("GET /v1/interrupts/{token}", interrupts.LinkedQuestion)
 def get_question_by_link(token: str) -> RequestParts:
     """Get a question by its link, without a key."""
     return RequestParts(token)
 
 
-@operation("POST /v1/interrupts/{token}", runs.AnswerResult)
+@operation("POST /v1/interrupts/{token}", interrupts.AnswerResult)
 def answer_question_by_link(token: str, value: Any) -> RequestParts:
     """Answer a question by its link, without a key."""
-    return RequestParts(token, body={"resumeValue": value})
+    return RequestParts(token, body=interrupts.AnswerBody(resume_value=value))

@@ -14,8 +14,8 @@ from moot.client.http.operation import (
 from moot.client.operations.runs import SSE
 from moot.wire import threads
 from moot.wire.councils import ConvenedCouncil
+from moot.wire.json import JsonObject
 from moot.wire.minutes import MinutesView
-from moot.wire.runs import JsonObject
 
 ExportFormat = Literal["md", "html", "json", "bundle"]
 CONTROLS = "POST /v1/host/moot/threads/{thread_id}/controls"

@@ -1,4 +1,4 @@
-// The API reference: every route of /v1/openapi.json, each with a form that calls this server.
+// The API reference: every operation of /v1/openapi.json by its tag, each with a form that calls this server.
 const make = (tag, props = {}, ...children) => {
   const element = Object.assign(document.createElement(tag), props);
   element.append(...children);
@@ -64,35 +64,72 @@ const route = (document_, path, method, operation) => {
     const rows = operation.parameters.map(field);
     form.append(make('table', {}, make('tbody', {}, ...rows)));
   }
-  const schema = operation.requestBody?.content['application/json'].schema;
-  if (schema) {
-    const text = JSON.stringify(example(schema, document_), null, 2);
-    form.append(make('label', {}, 'Body', make('textarea', { value: text, spellcheck: false })));
-    form.append(make('details', {}, make('summary', {}, 'Schema'), make('pre', {}, JSON.stringify(resolve(schema, document_), null, 2))));
+  const sent = operation.requestBody?.content['application/json'];
+  if (sent) {
+    const text = JSON.stringify(sent.example ?? example(sent.schema, document_), null, 2);
+    const label = operation.requestBody.required ? 'Body, required' : 'Body';
+    form.append(make('label', {}, label, make('textarea', { value: text, spellcheck: false })));
+    form.append(folded('Schema of the body', resolve(sent.schema, document_)));
   }
   form.append(make('button', { type: 'submit' }, `Call ${method}`));
-  const answers = Object.entries(operation.responses).map(([status, answer]) => `${status} ${answer.description}`);
-  const scope = operation['x-scope'] ? `Needs the scope ${operation['x-scope']}. ` : 'Needs no key. ';
+  const scope = operation['x-scope'] ? `Needs the scope ${operation['x-scope']}.` : 'Needs no key.';
   return make('details', { className: 'route' },
     make('summary', {},
       make('span', { className: `method ${method}` }, method),
       make('code', {}, path),
       make('span', { className: 'muted' }, operation.summary)),
-    make('p', {}, scope + answers.join(' · ')), form, output);
+    make('p', {}, `${operation.description} ${scope}`), form, output, ...answers(operation, document_));
+};
+
+const folded = (title, value) =>
+  make('details', {}, make('summary', {}, title), make('pre', {}, JSON.stringify(value, null, 2)));
+
+// One line for each status, and below the example and the schema of the good answer.
+const answers = (operation, document_) => {
+  const rows = Object.entries(operation.responses).map(([status, answer]) =>
+    make('tr', {},
+      make('th', { scope: 'row' }, status),
+      make('td', {}, answer.description),
+      make('td', {}, ...schemaNames(answer).map((name) => make('code', {}, name)))));
+  const shown = [make('h3', {}, 'Answers'), make('table', {}, make('tbody', {}, ...rows))];
+  const good = Object.entries(operation.responses).find(([status]) => status.startsWith('2'));
+  const json = good?.[1].content?.['application/json'];
+  if (json?.example !== undefined) shown.push(folded('Example of the answer', json.example));
+  if (json) shown.push(folded('Schema of the answer', resolve(json.schema, document_)));
+  return shown;
+};
+
+const schemaNames = (answer) =>
+  Object.entries(answer.content ?? {}).flatMap(([media, { schema }]) =>
+    media === 'application/json' ? (schema.oneOf ?? [schema]).map(({ $ref }) => $ref?.split('/').pop() ?? 'JSON') : [media]);
+
+const section = (document_, tag) => {
+  const part = make('section', { id: tag.name.toLowerCase().replaceAll(' ', '-') },
+    make('h2', {}, tag.name),
+    make('p', {}, `${tag.description} `, make('a', { href: tag.externalDocs.url }, 'Read the guide')));
+  for (const [path, methods] of Object.entries(document_.paths)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      if (operation.tags.includes(tag.name)) part.append(route(document_, path, method.toUpperCase(), operation));
+    }
+  }
+  return part;
 };
 
 const show = async () => {
   const description = await (await fetch('/v1/openapi.json')).json();
   document.getElementById('about').textContent = `${description.info.description} Version ${description.info.version}.`;
   const list = document.getElementById('routes');
-  for (const [path, methods] of Object.entries(description.paths)) {
-    for (const [method, operation] of Object.entries(methods)) {
-      list.append(route(description, path, method.toUpperCase(), operation));
-    }
-  }
+  const parts = description.tags.map((tag) => section(description, tag));
+  list.append(...parts);
+  document.getElementById('tags').append(...parts.map((part) =>
+    make('a', { href: `#${part.id}` }, part.querySelector('h2').textContent)));
   document.getElementById('find').addEventListener('input', (event) => {
     const word = event.target.value.toLowerCase();
-    for (const item of list.children) item.hidden = !item.querySelector('summary').textContent.toLowerCase().includes(word);
+    for (const part of parts) {
+      const items = [...part.querySelectorAll(':scope > .route')];
+      for (const item of items) item.hidden = !item.querySelector('summary').textContent.toLowerCase().includes(word);
+      part.hidden = items.every((item) => item.hidden);
+    }
   });
 };
 

@@ -1,0 +1,112 @@
+"""The OpenAPI document: complete, readable, valid, and with examples that fit."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from moot.api.host.openapi import encoded_openapi
+from moot.api.host.openapi_tags import TAGS
+from moot.api.routes import ENDPOINTS
+from moot.wire.host import Discovery
+from moot.wire.json import JsonObject
+
+from .api import Api
+
+DOCUMENT: JsonObject = msgspec.json.decode(encoded_openapi())
+JSON = "application/json"
+
+
+def operations() -> Iterator[tuple[str, JsonObject]]:
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path}", operation
+
+
+OPERATIONS = dict(operations())
+
+
+def answer_of(operation: JsonObject) -> JsonObject:
+    """The content of the good answer, by its media type."""
+    good = next(status for status in operation["responses"] if status.startswith("2"))
+    return dict(operation["responses"][good].get("content", {}))
+
+
+def contents_of(operation: JsonObject) -> Iterator[JsonObject]:
+    """The JSON of the body and of the good answer."""
+    for content in (operation.get("requestBody", {}).get("content", {}), answer_of(operation)):
+        if JSON in content:
+            yield content[JSON]
+
+
+def test_the_document_is_valid_openapi() -> None:
+    OpenAPIV31SpecValidator(DOCUMENT).validate()
+
+
+def test_every_operation_has_its_own_readable_id() -> None:
+    ids = Counter(operation["operationId"] for operation in OPERATIONS.values())
+    assert [name for name, count in ids.items() if count > 1] == []
+    assert [name for name in ids if not re.fullmatch(r"[a-z]+([A-Z][a-z]+)*", name)] == []
+
+
+def test_every_schema_has_a_readable_name() -> None:
+    names = DOCUMENT["components"]["schemas"]
+    assert [name for name in names if not re.fullmatch(r"[A-Z][A-Za-z]+", name)] == []
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_is_described(name: str) -> None:
+    operation = OPERATIONS[name]
+    [tag] = operation["tags"]
+    assert tag in TAGS
+    assert len(operation["description"].split()) > 3
+    assert operation["description"] != f"{operation['summary']}."
+    assert all(parameter["description"] for parameter in operation["parameters"])
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_json_answer_has_a_schema_and_an_example(name: str) -> None:
+    operation = OPERATIONS[name]
+    for content in contents_of(operation):
+        assert content["schema"] != {"type": "object"}
+        assert "example" in content
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_examples_fit_their_schemas(name: str) -> None:
+    for content in contents_of(OPERATIONS[name]):
+        schema = {**content["schema"], "components": DOCUMENT["components"]}
+        jsonschema_rs.validate(schema, content.get("example"))
+
+
+def test_an_answer_of_json_is_described_as_json() -> None:
+    bare = {row.operation for row in ENDPOINTS if row.answer is None and row.media == JSON}
+    empty = {row.operation for row in ENDPOINTS if row.status == 204}
+    assert bare - empty == set()
+
+
+def test_bodies_that_are_needed_are_marked() -> None:
+    needed: dict[str, Any] = {
+        name: operation["requestBody"]["required"]
+        for name, operation in OPERATIONS.items()
+        if "requestBody" in operation
+    }
+    assert needed["POST /v1/runs"] and needed["POST /v1/host/moot/keys"]
+    assert not needed["POST /v1/runs/{run_id}/cancel"]
+
+
+def test_the_discovery_document_fits_its_schema(api: Api) -> None:
+    msgspec.json.decode(api.get("/.well-known/openwop").content, type=Discovery)
+
+
+def test_every_guide_of_a_tag_is_served(api: Api) -> None:
+    for tag in DOCUMENT["tags"]:
+        answer = api.get(tag["externalDocs"]["url"])
+        assert answer.status_code == 200
+        assert answer.text.startswith("# ")
+    assert api.get("/docs/none").status_code == 404
