@@ -13,7 +13,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from moot.api.host.openapi import encoded_openapi
 from moot.api.host.openapi_tags import TAGS
 from moot.api.routes import ENDPOINTS
-from moot.wire.host import Discovery
+from moot.wire.discovery import Discovery
 from moot.wire.json import JsonObject
 
 from .api import Api
