@@ -12,7 +12,6 @@ import msgspec
 from moot.agents.definitions.manifest import Agent
 from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.agents.roster.members import (
-    MemberAgentRef,
     MemberEntry,
     MemberOwner,
     MemberRecord,
@@ -29,6 +28,7 @@ from moot.store.records import Delivery, DeliveryFilter, Guard
 from moot.testing.clock import VirtualClock
 from moot.triggers.schedules.fire_rows import fire_from_row
 from moot.triggers.schedules.snapshot import ScheduleSnapshot
+from moot.wire.roster import MemberAgentRef
 from tests.support.engine.hosts import PATIENCE, chain, delay, node
 
 TENANT = "acme"

@@ -8,7 +8,6 @@ from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.agents.roster.members import (
-    MemberAgentRef,
     MemberEntry,
     MemberOwner,
     MemberRecord,
@@ -23,6 +22,7 @@ from moot.engine.agents.pins import AgentPins
 from moot.engine.nodes.registry import built_in_types
 from moot.engine.start import RunOrder
 from moot.triggers.start_run import RunStarter
+from moot.wire.roster import MemberAgentRef
 from tests.support.replay.story import TENANT, Story, node
 
 SALLY = "host:sally"

@@ -12,7 +12,6 @@ from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
 from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.roster.members import (
-    MemberAgentRef,
     MemberEntry,
     MemberOwner,
     MemberRecord,
@@ -33,6 +32,7 @@ from moot.triggers import polling
 from moot.triggers.inbound import deliveries
 from moot.triggers.inbound.queues import Consumer
 from moot.triggers.service import Triggers
+from moot.wire.roster import MemberAgentRef
 from tests.support.engine.hosts import TENANT, Place, chain, ended, node, registered, soon, sound
 
 FLOW = "sample"

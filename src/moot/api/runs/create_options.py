@@ -24,7 +24,7 @@ from moot.core.events import ENGINE_VERSION
 from moot.core.json.schema import schema_problems
 from moot.core.text.nearest import nearest_word
 from moot.core.workflows.flow import Flow
-from moot.wire.host import OptionRule
+from moot.wire.discovery import OptionRule
 from moot.wire.json import JsonObject
 from moot.wire.runs import CreateRun
 
