@@ -125,7 +125,7 @@ def _refuse_double_edit(edit: EditBody, draft: EditDraft) -> None:
 
 def _misfit_error(api: Api, at: Event, problem: str, kinds: tuple[str, ...]) -> CommandError:
     """Return an error that suggests events of these kinds, nearest last."""
-    before = read_page(api, at["runId"], max(-1, at["sequence"] - SEARCHED_EVENTS))["events"]
+    before = read_page(api, at["runId"], max(-1, at["sequence"] - SEARCHED_EVENTS)).events
     candidates = [event for event in before if event["type"] in kinds][-SUGGESTED_EVENTS:]
     suggestions = ", ".join(f"#{event['sequence']} {event['type']}" for event in candidates)
     hint = (

@@ -161,5 +161,9 @@ def _question_lines(member: dict[str, Any]) -> Iterator[str]:
     """Yield each open question with the command that answers it."""
     for item in member["waiting"]:
         about = f'{output.one_line(item["askedBy"])} "{output.shorten(item["question"], 80)}"'
-        verb = f"approve {item['number']}" if is_decision(item) else f"answer {item['number']} TEXT"
+        verb = (
+            f"approve {item['number']}"
+            if is_decision(item["kind"])
+            else f"answer {item['number']} TEXT"
+        )
         yield f"WAITING ON YOU  {output.short_id(item['runId'])} {about}  {command_hint(verb)}"

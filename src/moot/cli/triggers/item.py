@@ -20,6 +20,7 @@ from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import parse_inputs
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.triggers.queue import QUEUES
+from moot.wire.interrupts import InboxNotice
 
 #: header of an answer to a request that was made before under the same key
 REPLAYED = "openwop-idempotent-replay"
@@ -267,10 +268,10 @@ def _newest_item(api: Api) -> str:
     return str(rows[0]["itemId"])
 
 
-def notice_hint(notice: dict[str, Any]) -> str:
+def notice_hint(notice: InboxNotice) -> str:
     """Return the commands that deal with a notice about an item or its source."""
-    if notice["kind"] == "stopped":
-        queue = notice.get("queue")
-        return command_hint(f"queue resume {queue}" if queue else f"hook resume {notice['id']}")
-    redeliver = command_hint(f"item redeliver {notice['id']}")
-    return f"{redeliver} / drop {notice['id']}"
+    if notice.kind == "stopped":
+        queue = notice.queue
+        return command_hint(f"queue resume {queue}" if queue else f"hook resume {notice.id}")
+    redeliver = command_hint(f"item redeliver {notice.id}")
+    return f"{redeliver} / drop {notice.id}"

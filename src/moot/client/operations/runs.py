@@ -127,14 +127,19 @@ def list_runs(  # noqa: PLR0913 - each is one column of the list
     prefix: str | None = None,
     member: str | None = None,
     dead_lettered: bool | None = None,
+    begun: bool | None = None,
     cursor: str | None = None,
     limit: int = 50,
 ) -> RequestParts:
-    """Get one page of runs, newest first. ``waiting`` is a status, too."""
+    """Get one page of runs, newest first. ``waiting`` is a status, too.
+
+    ``begun`` adds the cause of each run.
+    """
     statuses = status if isinstance(status, str | None) else ",".join(status)
     query = {"status": statuses, "workflow": workflow, "agent": agent, "parent": parent}
     query |= {"forkOf": fork_of, "prefix": prefix, "member": member, "cursor": cursor}
-    return RequestParts(query={**query, "deadLettered": dead_lettered, "limit": limit})
+    more = {"deadLettered": dead_lettered, "begun": begun, "limit": limit}
+    return RequestParts(query={**query, **more})
 
 
 @operation("POST /v1/runs/{run_id}/cancel", runs.CancelledRun)
