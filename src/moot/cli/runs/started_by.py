@@ -20,8 +20,10 @@ def started_by_line(api: Api, run_id: str) -> str:
     return f"Started by {' · '.join(word for word in words if word)}"
 
 
-def describe_trigger(origin: RunStart) -> str:
+def describe_trigger(origin: RunStart | None) -> str:
     """Return ``queue leads · wi_33xk2a9b``, ``schedule weekday 08:30 …`` or ``by hand``."""
+    if origin is None:
+        return ""
     source = origin.source or ""
     words = [BY_HAND.get(source, source)]
     if origin.queue is not None and source == "queue":

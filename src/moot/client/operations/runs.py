@@ -196,10 +196,15 @@ def branch_run(
 
 @operation("POST /v1/host/moot/runs/{run_id}:fork", replay.ForkedRun)
 def fork_run(
-    run_id: str, from_seq: int, edit: Edit | None = None, /, *, note: str | None = None
+    run_id: str,
+    from_seq: int,
+    edit: Edit | replay.ForkEdit | None = None,
+    /,
+    *,
+    note: str | None = None,
 ) -> RequestParts:
     """Fork a run before event ``from_seq``, which ``edit`` may change."""
-    changes = (edit or Edit()).body()
+    changes = edit if isinstance(edit, replay.ForkEdit) else (edit or Edit()).body()
     return RequestParts(
         run_id, body=replay.ForkRunEdited(from_seq=from_seq, edit=changes, note=note)
     )
