@@ -67,10 +67,7 @@ GIVEN: tuple[tuple[str, Any], ...] = (
 NOT_PROVIDED = {
     #: it is the key's own, and what the server writes itself
     ("POST /v1/webhooks", "tenantId"),
-    *(
-        (("POST /threads/{thread_id}/events"), name)
-        for name in ("thread", "seq", "turn", "id", "ts")
-    ),
+    *((("POST /threads/{thread_id}/events"), name) for name in ("thread", "seq", "turn", "ts")),
     #: another route of the host, and another word, for the same
     *(("POST /threads", name) for name in ("title", "opening", "participants", "policy")),
     ("POST /v1/host/moot/threads/{thread_id}/join", "name"),

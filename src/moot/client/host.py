@@ -104,6 +104,7 @@ class AgentsResource(Resource[S]):
     list = client_method(host.list_agents)
     get = client_method(host.get_agent)
     put = client_method(host.put_agent)
+    register = client_method(host.register_agent)
     remove = client_method(host.remove_agent)
     inventory = client_method(host.get_inventory)
     inventory_entry = client_method(host.get_inventory_entry)

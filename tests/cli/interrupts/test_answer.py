@@ -124,8 +124,10 @@ def test_who_comes_too_late_learns_who_was_quicker(moot: Cli) -> None:
 
 def test_a_lost_race_is_told_by_the_servers_details() -> None:
     from moot.cli.interrupts.questions import too_late_error
+    from moot.wire.interrupts import AnsweredQuestion
 
-    last = {"nodeId": "gate", "by": "", "at": "2026-01-01T00:00:00.000000Z", "action": "rejected"}
+    at = "2026-01-01T00:00:00.000000Z"
+    last = AnsweredQuestion(node_id="gate", by="", at=at, action="rejected")
     assert "nobody had answered" in str(too_late_error("run_x", last))
 
 

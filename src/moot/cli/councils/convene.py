@@ -11,6 +11,10 @@ from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
+from moot.client.http.operation import PreparedCall
+from moot.client.operations import threads
+from moot.wire.councils import ConvenedCouncil, CouncilFloor
+from moot.wire.threads import ThreadView
 
 MODES = ("round-robin", "declared", "addressed", "raise-hand", "moderated", "small", "large")
 
@@ -80,9 +84,7 @@ def convene(options: CommandOptions, question: str, **settings: Any) -> ExitCode
     api = api_for_writing(options)
     if not question.strip():
         raise click.UsageError("say what the council is to talk about: moot convene QUESTION.")
-    thread_id = str(
-        api.post("/v1/host/moot/councils", council_request(question, **settings))["threadId"]
-    )
+    thread_id = api.send(council_call(question, **settings)).thread_id
     if settings["detach"]:
         _print_id(options, thread_id)
         return ExitCode.OK
@@ -90,8 +92,8 @@ def convene(options: CommandOptions, question: str, **settings: Any) -> ExitCode
     return attend_thread(api, thread_id, attend_options)
 
 
-def council_request(question: str, **settings: Any) -> dict[str, Any]:
-    """Return the body of the request that starts the council."""
+def council_call(question: str, **settings: Any) -> PreparedCall[ConvenedCouncil]:
+    """Return the call that starts the council."""
     names, moderator = list(settings["members"]), settings["moderator"]
     if moderator is not None and moderator not in names:
         names.append(moderator)
@@ -101,16 +103,15 @@ def council_request(question: str, **settings: Any) -> dict[str, Any]:
     }  # fmt: skip
     if settings["rounds"] is not None:
         policy["rounds"] = settings["rounds"]
-    body: dict[str, Any] = {"question": question, "participants": names, "policy": policy}
-    optional = {
-        "moderator": moderator,
-        "title": settings["title"],
-        "budget": settings["budget"] or None,
-    }
-    body |= {key: value for key, value in optional.items() if value is not None}
-    if settings["open_"]:
-        body["open"] = True
-    return body
+    return threads.convene_council(
+        question,
+        names,
+        title=settings["title"],
+        moderator=moderator,
+        policy=policy,
+        budget=settings["budget"] or None,
+        open=settings["open_"],
+    )
 
 
 def _print_id(options: CommandOptions, thread_id: str) -> None:
@@ -134,16 +135,15 @@ class AttendOptions(NamedTuple):
 def attend_thread(api: Api, thread_id: str, options: AttendOptions) -> ExitCode:
     """Follow a thread until it ends or the user leaves, and say how to come back."""
     from moot.cli.councils.session import CouncilSession, SessionLeft, waiting_reason
-    from moot.cli.shared.client import thread_path
 
-    thread = api.get(thread_path(thread_id))
+    thread = api.send(threads.get_thread(thread_id))
     session = CouncilSession(api, thread, options.prompt and sys.stdin.isatty(), options.as_json)
     session.tell(thread_header(thread))
     try:
         end = session.follow(options.after, options.stay)
     except SessionLeft as left:
-        name, current = output.short_id(thread_id), api.get(thread_path(thread_id))
-        at_rest = not current["open"] or current.get("floor", {}).get("atRest", True)
+        name, current = output.short_id(thread_id), api.send(threads.get_thread(thread_id))
+        at_rest = not current.open or current.floor is None or current.floor.at_rest
         kind = "thread" if is_plain_thread(current) else "council"
         state = f"it waits for {_awaited_person(current)}" if at_rest else f"the {kind} goes on"
         output.print_error(f"You left; {state}. Come back: {command_hint(f'watch {name}')}")
@@ -151,12 +151,12 @@ def attend_thread(api: Api, thread_id: str, options: AttendOptions) -> ExitCode:
             raise click.Abort from None
         return ExitCode.OK
     if end is ExitCode.WAITING:
-        current = api.get(thread_path(thread_id))
+        current = api.send(threads.get_thread(thread_id))
         name = output.short_id(thread_id)
-        if "floor" not in current:
+        if current.floor is None:
             from moot.cli.interrupts.questions import waiting_line
 
-            output.print_error(waiting_line(api, str(current["runId"])))
+            output.print_error(waiting_line(api, current.run_id))
             return end
         output.print_error(
             f"{_thread_label(current)} waits for {_awaited_person(current)}:"
@@ -167,53 +167,52 @@ def attend_thread(api: Api, thread_id: str, options: AttendOptions) -> ExitCode:
     return end
 
 
-def _thread_label(thread: dict[str, Any]) -> str:
+def _thread_label(thread: ThreadView) -> str:
     """Return ``The thread “Prices”``."""
     if not is_plain_thread(thread):
         return "The council"
-    title = output.one_line(thread["title"] or "")
+    title = output.one_line(thread.title)
     return f"The thread “{title}”" if title else "The thread"
 
 
-def _awaited_person(thread: dict[str, Any]) -> str:
-    people = [one["person"] for one in thread.get("asked", [])]
-    return "you" if thread.get("you") in people else "a person"
+def _awaited_person(thread: ThreadView) -> str:
+    people = [one.person for one in thread.asked]
+    return "you" if thread.you in people else "a person"
 
 
-def _plain_thread_header(name: str, thread: dict[str, Any], floor: dict[str, Any]) -> str:
+def _plain_thread_header(name: str, thread: ThreadView, floor: CouncilFloor) -> str:
     """Return ``Thread th_9f3a · Prices · 2 agents, 1 program + you · who is named answers``."""
-    programs = len(floor["outside"])
-    agents = len(floor["members"]) - programs
+    programs = len(floor.outside)
+    agents = len(floor.members) - programs
     kinds = ((agents, "agent"), (programs, "program"))
     counts = ", ".join(quantities.format_count(many, kind) for many, kind in kinds if many)
-    everyone_answers = floor["now"] == "small" or thread["state"]["invited_auto"]
+    everyone_answers = floor.now == "small" or thread.state.invited_auto
     answer_rule = (
         "all answer what is said to all" if everyone_answers else "who is named answers: @NAME"
     )
     participants = [f"{counts} + you", answer_rule] if counts else ["you"]
-    return " · ".join([name, output.one_line(thread["title"] or ""), *participants])
+    return " · ".join([name, output.one_line(thread.title), *participants])
 
 
-def thread_header(thread: dict[str, Any]) -> str:
+def thread_header(thread: ThreadView) -> str:
     """Return ``Thread th_9f3a · 3 agents + you · order: round-robin · moderator: Mo``."""
-    floor = thread.get("floor")
-    name = f"Thread {output.short_id(str(thread['threadId']))}"
+    floor = thread.floor
+    name = f"Thread {output.short_id(thread.thread_id)}"
     if floor is None:
-        members = len(thread.get("participants", thread["state"]["participants"]["invited"]))
-        return f"{name} · {quantities.format_count(members, 'agent')} + you"
+        count = len(thread.participants or thread.state.participants.invited)
+        return f"{name} · {quantities.format_count(count, 'agent')} + you"
     if is_plain_thread(thread):
         return _plain_thread_header(name, thread, floor)
-    moderator, members = floor["moderator"], floor["members"]
+    moderator, members = floor.moderator, floor.members
     others = [one for one in members if one != moderator] or list(members)
     parts = [
         name,
         f"{quantities.format_count(len(others), 'agent')} + you",
-        f"order: {floor['mode']}",
+        f"order: {floor.mode}",
     ]
     if moderator:
         moderator_name = members.get(moderator, {}).get("name") or moderator.rpartition(":")[2]
         parts.append(f"moderator: {output.one_line(str(moderator_name))}")
-    limits = floor["limits"]
-    parts.append(f"{quantities.format_count(floor['rounds'], 'round')}")
-    parts.append(f"at most {quantities.group_digits(limits['tokens'])} tokens")
+    parts.append(f"{quantities.format_count(floor.rounds, 'round')}")
+    parts.append(f"at most {quantities.group_digits(floor.limits.tokens)} tokens")
     return " · ".join(parts)

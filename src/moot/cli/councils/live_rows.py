@@ -8,6 +8,7 @@ from moot.cli.councils.members import CouncilRoster
 from moot.cli.councils.screen import wrap_text
 from moot.cli.councils.transcript_lines import objects_in, turn_from_event
 from moot.cli.shared import output
+from moot.wire.threads import ThreadView
 
 #: rows for the words of all speakers
 MAX_ROWS = 8
@@ -47,10 +48,10 @@ class LiveRows:
         """Whether no member has the floor, as far as is known."""
         return not self._wakes
 
-    def read(self, thread: dict[str, Any], now: float) -> None:
+    def read(self, thread: ThreadView, now: float) -> None:
         """Take over the invitations that are open already."""
-        for wake in thread.get("floor", {}).get("speaking", []):
-            self._wakes[wake["wakeId"]] = (wake["agentId"], wake["task"], now)
+        for member in thread.floor.speaking if thread.floor else ():
+            self._wakes[member.wake_id] = (member.agent_id, member.task, now)
 
     def heard(self, kind: str, data: dict[str, Any]) -> None:
         """Take a frame that is not an event of the log."""

@@ -6,6 +6,7 @@ import click
 
 from moot.cli.councils.prompt import PromptMember
 from moot.cli.shared import output
+from moot.wire.threads import ThreadView
 
 #: one for each member, in their order, so that a speaker keeps its colour
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "bright_cyan",
@@ -51,14 +52,14 @@ class CouncilRoster:
         others.append(self.me.rpartition(":")[2])
         return is_reserved(name) or skeleton(name) in map(skeleton, others)
 
-    def read(self, thread: dict[str, Any]) -> None:
+    def read(self, thread: ThreadView) -> None:
         """Add everyone that a thread names, and its reader."""
-        self.me = str(thread.get("you", self.me))
-        for member in thread.get("participants", []):
-            self.learn(str(member.get("agentId")), member)
-        for member in thread["state"]["participants"]["invited"]:
-            self.learn(str(member["id"]), member["profile"])
-        for name, profile in thread.get("floor", {}).get("members", {}).items():
+        self.me = thread.you or self.me
+        for participant in thread.participants:
+            self.learn(participant.agent_id)
+        for member in thread.state.participants.invited:
+            self.learn(member.id, member.profile)
+        for name, profile in (thread.floor.members if thread.floor else {}).items():
             self.learn(name, profile)
 
     def called(self, name: str) -> str:

@@ -1,10 +1,12 @@
 """Actions at the prompt besides speaking: undo a control, give a task, catch up."""
 
-from typing import Any
+from msgspec import to_builtins
 
 from moot.cli.councils.members import CouncilRoster, id_from_handle
-from moot.cli.shared.client import Api, api_path
+from moot.cli.shared.client import Api
 from moot.cli.shared.errors import CommandError
+from moot.client.operations import agent_bridge, search, threads
+from moot.wire.threads import ThreadEvent
 
 #: events that are searched for a control to undo
 MAX_EVENTS = 500
@@ -14,46 +16,43 @@ END = 2**53
 
 def undo_last_control(api: Api, thread_id: str) -> str:
     """Undo the reader's newest control that still holds, and return its sentence."""
-    path = api_path("v1", "host", "moot", "threads", thread_id)
     roster = CouncilRoster()
-    roster.read(api.get(path))
-    events = api.get(f"{path}/events", before=END, limit=MAX_EVENTS)["events"]
+    roster.read(api.send(threads.get_thread(thread_id)))
+    events = api.send(threads.list_thread_events(thread_id, before=END, limit=MAX_EVENTS)).events
     for event in reversed(events):
-        if "undo" in event and id_from_handle(event["from"]) == roster.me:
-            api.post(f"{path}/controls", {"content": event["undo"]})
-            return str(_control_sentence(event, roster))
+        if event.undo is not None and id_from_handle(event.sender) == roster.me:
+            api.send(threads.control_thread(thread_id, event.undo))
+            return _control_sentence(event, roster)
     raise CommandError(
         "Nothing that you have steered here still holds: there is nothing to take back."
     )
 
 
-def _control_sentence(event: dict[str, Any], roster: CouncilRoster) -> str:
+def _control_sentence(event: ThreadEvent, roster: CouncilRoster) -> str:
     from moot.core.threads.control_text import event_sentence  # heavy: imported when it is needed
 
-    return event_sentence(event, lambda name: roster.called(id_from_handle(name))) or ""
+    control = to_builtins(event)
+    return event_sentence(control, lambda name: roster.called(id_from_handle(name))) or ""
 
 
 def post_task(api: Api, thread_id: str, to: str, text: str) -> None:
-    body = {"type": "task", "to": to, "content": text}
-    api.post(api_path("threads", thread_id, "events"), body)
+    api.send(agent_bridge.post_bridge_event(thread_id, text, kind="task", to=to))
 
 
 class CatchUpRequest:
     """A summary for one reader, while it is being written."""
 
     def __init__(self, api: Api, thread_id: str) -> None:
-        path = api_path("v1", "host", "moot", "threads", thread_id)
-        self._api, self._summary = api, api.post(f"{path}:catch-up")
+        self._api, self._thread_id = api, thread_id
+        self._catch_up_id = api.send(search.create_catch_up(thread_id)).catch_up_id
 
     def lines(self) -> list[str]:
         """Return its lines, or nothing before it is written."""
-        summary = self._summary = self._api.get(self._summary["url"]) | {
-            "url": self._summary["url"]
-        }
-        author = str(summary["author"]).removeprefix("host:")
-        if "error" in summary:
-            return [f"{author} wrote nothing: {summary['error']['message']}"]
-        if "turn" not in summary:
+        summary = self._api.send(search.get_catch_up(self._thread_id, self._catch_up_id))
+        author = summary.author.removeprefix("host:")
+        if summary.error is not None:
+            return [f"{author} wrote nothing: {summary.error['message']}"]
+        if summary.turn is None:
             return []
-        head = f"{author} on turns {summary['from']} to {summary['to']}, for you alone:"
-        return [head, *str(summary["turn"]["content"]).splitlines()]
+        head = f"{author} on turns {summary.first} to {summary.to}, for you alone:"
+        return [head, *summary.turn.content.splitlines()]

@@ -3,22 +3,21 @@
 from contextlib import suppress
 from typing import Any
 
-from moot.cli.shared.client import Api, api_path
+from moot.cli.shared.client import Api
 from moot.cli.shared.errors import CommandError
 from moot.cli.shared.quantities import format_count
+from moot.client.operations import search
 
 
 class ThreadReadMark:
     """A reader's place in one thread. Nothing depends on it, so its errors are ignored."""
 
     def __init__(self, api: Api, thread_id: str) -> None:
-        self._api = api
-        self._path = api_path("v1", "host", "moot", "threads", thread_id, "read")
+        self._api, self._thread_id = api, thread_id
         self.up_to, self._turn, self.unread = -1, -1, 0
         with suppress(CommandError):
-            mark = api.get(self._path)
-            self.up_to, self._turn = int(mark["upTo"]), int(mark["turnIndex"])
-            self.unread = int(mark["unread"])
+            mark = api.send(search.get_read_status(thread_id))
+            self.up_to, self._turn, self.unread = mark.up_to, mark.turn_index, mark.unread
         self._announced = self.up_to < 0 or not self.unread
 
     def news(self, turn: Any) -> str | None:
@@ -33,4 +32,4 @@ class ThreadReadMark:
         if sequence > self.up_to and not self._api.offline:
             self.up_to = sequence
             with suppress(CommandError):
-                self._api.post(self._path, {"upTo": sequence})
+                self._api.send(search.mark_thread_read(self._thread_id, sequence))

@@ -41,11 +41,13 @@ from moot.cli.councils.transcript_lines import (
 )
 from moot.cli.runs.follow import WAITING_STATUSES
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_path, thread_path
+from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.streams import StreamFrame
 from moot.cli.threads.new import missing_agent_message, unknown_agent_warning
+from moot.client.operations import agent_bridge, runs, threads
+from moot.wire.threads import ThreadView
 
 ENDS = {
     "conversation.closed": ExitCode.OK,
@@ -72,12 +74,12 @@ class CouncilSession:
     def __init__(
         self,
         api: Api,
-        thread: dict[str, Any],
+        thread: ThreadView,
         prompt: bool,
         as_json: bool = False,
     ) -> None:
         self._api, self._as_json = api, as_json
-        self.thread_id = str(thread["threadId"])
+        self.thread_id = thread.thread_id
         self._thread = thread
         self._conversation: str | None = None
         self._roster = CouncilRoster()
@@ -138,11 +140,12 @@ class CouncilSession:
     def _read_presence(self) -> None:
         """Read the presence of all participants, because the stream reports only changes."""
         try:
-            presences = self._api.get(api_path("threads", self.thread_id, "presence"))["presence"]
+            call = agent_bridge.get_bridge_presence(self.thread_id)
+            presences = self._api.send(call).presence
         except CommandError:
             return
         for name, presence in presences.items():
-            frame = {"participant": id_from_handle(name), "state": presence["state"]}
+            frame = {"participant": id_from_handle(name), "state": presence.state}
             self._live.heard("presence", frame)
 
     def _wait(self, feed: StreamFeed) -> None:
@@ -219,34 +222,31 @@ class CouncilSession:
 
     def _conversation_of(self, event: dict[str, Any]) -> str | None:
         conversation = event["payload"].get("conversationId")
-        return conversation if event.get("nodeId") == self._thread["nodeId"] else None
+        return conversation if event.get("nodeId") == self._thread.node_id else None
 
     def _check_rest(self) -> None:
         """Check whether the thread is at rest now that no member has the floor."""
         self._may_rest = False
         self._mark_read()
         try:
-            self._thread = self._api.get(thread_path(self.thread_id))
+            self._thread = self._api.send(threads.get_thread(self.thread_id))
             at_rest = self._at_rest()
         except CommandError:
             return
-        if not at_rest or self._last_sequence < self._thread["lastSequence"]:
+        if not at_rest or self._last_sequence < self._thread.last_sequence:
             return  # more is on its way
         if not self.interactive:
             self._ended = None if self._stay else ExitCode.WAITING
-        elif "floor" in self._thread:
+        elif self._thread.floor is not None:
             self._remind(waiting_reason(self._thread))
 
     def _at_rest(self) -> bool:
         """Whether the thread waits. Without a floor, the status of the run tells."""
-        if not self._thread["open"]:
+        if not self._thread.open:
             return False
-        if "floor" in self._thread:
-            return bool(self._thread["floor"]["atRest"])
-        return (
-            self._api.get(api_path("v1", "runs", self._thread["runId"]))["status"]
-            in WAITING_STATUSES
-        )
+        if self._thread.floor is not None:
+            return self._thread.floor.at_rest
+        return self._api.send(runs.get_run(self._thread.run_id)).status in WAITING_STATUSES
 
     def _remind(self, text: str) -> None:
         """Print a reminder once, until the thread waits for something else."""
@@ -302,9 +302,8 @@ class CouncilSession:
         match typed:
             case TypedTurn(text, to):
                 turn = {"content": text, **({"to": to} if to else {})}
-                node = str(self._thread["nodeId"])
-                path = api_path("v1", "runs", self._thread["runId"], "interrupts", node)
-                self._api.post(path, {"resumeValue": {"turn": turn}})
+                run_id, node_id = self._thread.run_id, self._thread.node_id
+                self._api.send(runs.resolve_interrupt(run_id, node_id, {"turn": turn}))
             case TypedControl(content):
                 self._steer(content)
                 self._warn_unknown_invitee(content)
@@ -330,7 +329,7 @@ class CouncilSession:
             self._print_lines(list(map(note_line, lines)))
 
     def _steer(self, content: dict[str, Any]) -> None:
-        self._api.post(thread_path(self.thread_id, "controls"), {"content": content})
+        self._api.send(threads.control_thread(self.thread_id, content))
 
     def _warn_unknown_invitee(self, content: dict[str, Any]) -> None:
         """Warn when the host does not know the invited participant."""
@@ -340,9 +339,12 @@ class CouncilSession:
 
     def _single_choice(self, word: str) -> str:
         """Return the one thing that waits for this command. Raise PromptMistake otherwise."""
-        kind, key = ("held", "held") if word in ("admit", "drop") else ("asks", "askId")
-        floor = self._api.get(thread_path(self.thread_id)).get("floor", {})
-        ids = [str(one[key]) for one in floor.get(kind, [])]
+        floor = self._api.send(threads.get_thread(self.thread_id)).floor
+        ids = []
+        if floor is not None and word in ("admit", "drop"):
+            ids = [turn.held for turn in floor.held]
+        elif floor is not None:
+            ids = [question.ask_id for question in floor.asks]
         if len(ids) != 1:
             waiting = f"which: {', '.join(ids)}" if ids else "nothing waits for that"
             raise PromptMistake(f"Say {waiting}." if ids else "Nothing waits for that.")
@@ -353,19 +355,17 @@ class CouncilSession:
 
         Without a decision, first offer the moderator's proposal for editing.
         """
-        floor = self._api.get(thread_path(self.thread_id)).get("floor", {})
-        proposal = floor.get("proposal")
+        floor = self._api.send(threads.get_thread(self.thread_id)).floor
+        proposal, votes = (floor.proposal, floor.votes) if floor else (None, {})
         if decision is None and proposal and self._editor is not None:
             words = json.dumps(output.one_line(proposal), ensure_ascii=False)
             self._editor.offer(f"/close --decision {words}{' --vote' if vote else ''}")
             self._print_note("the moderator proposes this; change it or press Enter")
             return
-        body: dict[str, Any] = {} if decision is None else {"decision": decision}
-        if vote:
-            body["vote"] = True
-        elif decision is not None and floor.get("votes") and decision == proposal:
-            body["decision"] = decision_with_votes(decision, floor["votes"])
-        self._api.post(f"{thread_path(self.thread_id)}:close", body)
+        adopted: str | dict[str, Any] | None = decision
+        if not vote and decision is not None and votes and decision == proposal:
+            adopted = decision_with_votes(decision, votes)
+        self._api.send(threads.close_thread(self.thread_id, adopted, vote=vote or None))
 
 
 def decision_with_votes(text: str, votes: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -380,20 +380,20 @@ def decision_with_votes(text: str, votes: dict[str, dict[str, Any]]) -> dict[str
     return {"text": text, "votes": rows, "dissent": dissent}
 
 
-def waiting_reason(thread: dict[str, Any]) -> str:
+def waiting_reason(thread: ThreadView) -> str:
     """Return why a council or thread is at rest, and the commands that continue it."""
-    floor = thread["floor"]
-    if thread["state"]["paused"]:
+    floor = thread.floor
+    if thread.state.paused:
         return PAUSED
-    if floor["stopped"]:
-        return f"stopped at its limit ({floor['stopped']}); /continue to go on, /close to end it"
-    if floor["phase"] == "over" and floor["proposal"]:
+    if floor and floor.stopped:
+        return f"stopped at its limit ({floor.stopped}); /continue to go on, /close to end it"
+    if floor and floor.phase == "over" and floor.proposal:
         return "all is said; /close ends it with the decision, /continue goes on"
-    if floor["phase"] == "over":
+    if floor and floor.phase == "over":
         return "all is said; /close --decision TEXT ends it, /continue goes on"
-    asked_people = {one["person"]: one["turn"] for one in thread.get("asked", [])}
-    if thread.get("you") in asked_people:
-        return f"you are asked in turn {asked_people[thread['you']]}; say something, or /close"
+    asked_people = {one.person: one.turn for one in thread.asked}
+    if thread.you in asked_people:
+        return f"you are asked in turn {asked_people[thread.you]}; say something, or /close"
     if asked_people:
         people = ", ".join(output.one_line(name.removeprefix("user:")) for name in asked_people)
         return f"an answer of {people} is waited for; say something, or /close"

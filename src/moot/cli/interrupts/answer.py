@@ -3,25 +3,26 @@
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from moot.cli.interrupts.questions import (
     FLOOR_ACTIONS,
-    Question,
     answer_hint,
     find_question,
     is_conversation,
     is_decision,
-    is_from_floor,
     question_title,
     reread_question,
     too_late_error,
 )
 from moot.cli.runs.follow import THREAD, find_run_thread
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import parse_value, read_text
 from moot.cli.shared.options import CommandOptions, server_options
+from moot.client.operations import runs, threads
+from moot.wire.interrupts import AnsweredQuestion, InboxItem, Question
 
 _WHAT = click.argument("what", metavar="N|RUN")
 _NODE = click.option("--node", help="The node that asks, where several of RUN do.")
@@ -99,34 +100,32 @@ def _send_decision(
 ) -> None:
     api = api_for_writing(options)
     question = find_question(api, *place, decision=True)
-    if not is_decision(question):
+    if not is_decision(question.kind):
         raise CommandError(
             f"{question_title(question)} wants words, not a decision: {answer_hint(question)}",
             ExitCode.USAGE,
         )
-    if is_from_floor(question):
+    if isinstance(question, InboxItem):
         _send_control(options, api, question, value, verb)
     else:
         _send_answer(options, api, question, value, verb)
 
 
 def _send_control(
-    options: CommandOptions, api: Api, question: Question, value: dict[str, Any], verb: str
+    options: CommandOptions, api: Api, question: InboxItem, value: dict[str, Any], verb: str
 ) -> None:
     """Send the decision on a member's request as a control of its conversation."""
-    word = FLOOR_ACTIONS[question["kind"]].get(value["action"])
+    word = FLOOR_ACTIONS[question.kind].get(value["action"])
     if word is None or set(value) - {"action", "voter"}:
         raise CommandError(
             f"{question_title(question)} takes a yes or a no, nothing else.", ExitCode.USAGE
         )
-    run_id, place = question["runId"], question["askedBy"]
+    run_id, place = question.run_id, question.asked_by
     name = place if place.startswith(f"{run_id}:") else run_id
-    body: dict[str, Any] = {"content": {word: question["id"].split(":", 2)[2]}}
-    if "voter" in value:
-        body["from"] = value["voter"]
-    reply = api.post(api_path("v1", "host", "moot", "threads", name, "controls"), body)
+    content = {word: question.id.split(":", 2)[2]}
+    reply = api.send_json(threads.control_thread(name, content, sender=value.get("voter")))
     if options.json:
-        output.print_json({**reply, "kind": question["kind"], "question": question["question"]})
+        output.print_json({**reply, "kind": question.kind, "question": question.question})
         return
     click.echo(f"{verb} {question_title(question)}.")
 
@@ -157,7 +156,7 @@ def answer(
     """
     api = api_for_writing(options)
     question = find_question(api, what, node)
-    if is_decision(question):
+    if isinstance(question, InboxItem) or is_decision(question.kind):
         raise CommandError(
             f"{question_title(question)} wants a decision: {answer_hint(question)}", ExitCode.USAGE
         )
@@ -172,14 +171,14 @@ def answer(
 def _answer_value(
     question: Question, text: str | None, answers: tuple[str, ...], name: str | None
 ) -> Any:
-    if question["kind"] == "clarification":
-        return {"answers": _clarification_answers(question["data"]["questions"], text, answers)}
+    if question.kind == "clarification":
+        return {"answers": _clarification_answers(question.data["questions"], text, answers)}
     if answers:
         raise click.UsageError("--answer is for several questions; here write TEXT.")
     if text is None:
         raise click.UsageError("write TEXT, the answer.")
     if not is_conversation(question):
-        return _parse_answer(text, question.get("resumeSchema"))
+        return _parse_answer(text, question.resume_schema)
     return {"operation": "exchange", "turn": {**_turn_speaker(name), "content": text}}
 
 
@@ -233,37 +232,43 @@ def _parse_answer(text: str, schema: dict[str, Any] | None) -> Any:
 def _send_answer(
     options: CommandOptions, api: Api, question: Question, value: Any, verb: str
 ) -> None:
-    run_id, node_id = question["runId"], question["nodeId"]
+    run_id, node_id = question.run_id, question.node_id
     try:
-        reply = api.post(
-            api_path("v1", "runs", run_id, "interrupts", node_id), {"resumeValue": value}
-        )
+        reply = api.send(runs.resolve_interrupt(run_id, node_id, value))
     except CommandError as error:
         details = error.details
         if "resolvedBy" not in details:
             raise
-        answered = {"nodeId": node_id, "by": details["resolvedBy"], "at": details["resolvedAt"]}
-        raise too_late_error(run_id, {**answered, "action": details.get("action")}) from error
+        answered = AnsweredQuestion(
+            node_id=node_id,
+            by=details["resolvedBy"],
+            at=details["resolvedAt"],
+            action=details.get("action"),
+        )
+        raise too_late_error(run_id, answered) from error
     if options.json:
         question_fields = {
-            key: question[key] for key in ("interruptId", "kind", "question", "askedBy")
+            "interruptId": question.interrupt_id,
+            "kind": question.kind,
+            "question": question.question,
+            "askedBy": question.asked_by,
         }
-        output.print_json({**reply, **question_fields, "resumeValue": value})
+        output.print_json({**to_builtins(reply), **question_fields, "resumeValue": value})
         return
-    thread = find_run_thread(api, run_id) if question["askedBy"].startswith(f"{THREAD}/") else None
+    thread = find_run_thread(api, run_id) if question.asked_by.startswith(f"{THREAD}/") else None
     if thread is not None:
-        click.echo(f'{verb} "{output.shorten(thread["title"])}" ({output.short_id(run_id)}).')
+        click.echo(f'{verb} "{output.shorten(thread.title)}" ({output.short_id(run_id)}).')
         return
-    mark = output.status_mark(reply["status"])
+    mark = output.status_mark(reply.status)
     head = f"{verb} {question_title(question)}: {output.short_id(run_id)}"
     click.echo(f"{head} {mark}{_quorum_suffix(api, question)}")
 
 
 def _quorum_suffix(api: Api, question: Question) -> str:
     """Return the votes so far while a quorum still waits."""
-    needed = int(question["data"].get("requiredApprovals", 1))
+    needed = int(question.data.get("requiredApprovals", 1))
     current = reread_question(api, question) if needed > 1 else None
     if current is None:
         return ""
-    accepts = sum(vote != "reject" for vote in current.get("votes", {}).values())
+    accepts = sum(vote != "reject" for vote in current.votes.values())
     return f" ({accepts} of {needed} have approved)"

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
-from moot.cli.interrupts.questions import ACTION_NAMES, INBOX, MAX_ITEMS
+from moot.cli.interrupts.questions import ACTION_NAMES, MAX_ITEMS
 from moot.cli.runs.follow import PATIENCE_SECONDS
 from moot.cli.schedules.wording import localize_times, missed_fire_hint
 from moot.cli.shared import output
@@ -15,13 +16,15 @@ from moot.cli.shared.client import ServerUnreachable, api_for_reading, api_for_w
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.streams import RETRY_SECONDS
 from moot.cli.triggers.item import notice_hint
+from moot.client.operations import runs
+from moot.wire.interrupts import Inbox, InboxItem, InboxNotice
 
 #: terminal width from which the asker and the actions are shown, too
 WIDE_COLUMNS = 120
 #: seconds that the server may wait for a change before it answers
 WAIT_SECONDS = 25
 
-NumberedItem = tuple[int, dict[str, Any]]
+NumberedItem = tuple[int, InboxItem]
 
 
 @click.command()
@@ -35,10 +38,10 @@ def inbox(options: CommandOptions, watch: bool) -> None:
     if watch:
         _watch_inbox(options)
         return
-    page = api_for_reading(options).get(INBOX, limit=MAX_ITEMS)
-    items, notices = list(enumerate(page["items"], 1)), page.get("notices", [])
+    page = api_for_reading(options).send(runs.get_inbox(limit=MAX_ITEMS))
+    items, notices = list(enumerate(page.items, 1)), page.notices
     if options.json:
-        output.print_json([*({"number": number, **item} for number, item in items), *notices])
+        output.print_json([*(_item_json(*item) for item in items), *notices])
         return
     if items or not notices:
         _print_items(items, heading=True)
@@ -46,27 +49,31 @@ def inbox(options: CommandOptions, watch: bool) -> None:
         click.echo(output.safe_line(_notice_line(notice)))
 
 
-def _notice_line(notice: dict[str, Any]) -> str:
+def _item_json(number: int, item: InboxItem) -> dict[str, Any]:
+    return {"number": number, **to_builtins(item)}
+
+
+def _notice_line(notice: InboxNotice) -> str:
     """Return a notice with the commands that deal with it."""
-    about = notice.get("workflowId") or notice.get("queue", "")
+    about = notice.workflow_id or notice.queue
     commands = "".join(f" · {word}" for word in _notice_commands(notice))
-    text = localize_times(notice["text"])
+    text = localize_times(notice.text)
     return f"{about}: {text}{commands}" if about else f"{text}{commands}"
 
 
-def _notice_commands(notice: dict[str, Any]) -> Iterator[str]:
+def _notice_commands(notice: InboxNotice) -> Iterator[str]:
     """Yield the commands that show the cause of a notice or end it."""
-    if "scheduleId" in notice:
-        yield missed_fire_hint(notice["scheduleId"])
-    elif "limit" in notice:
-        limit = re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", notice["limit"])
-        yield f"moot agent set {notice['rosterId'].removeprefix('host:')} {limit}=N"
-    elif notice.get("source") == "outbound":
+    if notice.schedule_id is not None:
+        yield missed_fire_hint(notice.schedule_id)
+    elif notice.limit is not None:
+        limit = re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", notice.limit)
+        yield f"moot agent set {(notice.roster_id or '').removeprefix('host:')} {limit}=N"
+    elif notice.source == "outbound":
         yield from (
-            f"moot webhook {verb} {notice['id']}{'' if verb == 'resume' else ' --all'}"
-            for verb in notice["actions"]
+            f"moot webhook {verb} {notice.id}{'' if verb == 'resume' else ' --all'}"
+            for verb in notice.actions
         )
-    elif "subscriptionId" in notice:
+    elif notice.subscription_id is not None:
         yield notice_hint(notice)
 
 
@@ -80,20 +87,20 @@ def _print_items(items: list[NumberedItem], heading: bool) -> None:
     output.print_table(columns, rows, empty="Nothing waits for a person.", heading=heading)
 
 
-def _item_row(number: int, item: dict[str, Any], wide: bool) -> list[Any]:
-    actions = " ".join(ACTION_NAMES.get(action, action) for action in item["actions"])
+def _item_row(number: int, item: InboxItem, wide: bool) -> list[Any]:
+    actions = " ".join(ACTION_NAMES.get(action, action) for action in item.actions)
     return [
-        number, item["kind"], *_time_columns(item["since"], item.get("deadline")),
-        output.short_id(item["runId"]),
+        number, item.kind, *_time_columns(item.since, item.deadline),
+        output.short_id(item.run_id),
         *((_asker_name(item), actions) if wide else ()),
-        item["question"],
+        item.question,
     ]  # fmt: skip
 
 
-def _asker_name(item: dict[str, Any]) -> str:
+def _asker_name(item: InboxItem) -> str:
     """Return ``Sally · lead-triage/ok``."""
-    place = str(item["askedBy"]).removeprefix("host:")
-    return f"{item['member']['persona']} · {place}" if "member" in item else place
+    place = item.asked_by.removeprefix("host:")
+    return f"{item.member.persona} · {place}" if item.member else place
 
 
 def _time_columns(since: str, deadline: str | None) -> list[str | None]:
@@ -109,20 +116,18 @@ def _watch_inbox(options: CommandOptions) -> None:
     printed: set[tuple[str, str]] = set()
     headed = False
     for count, page in enumerate(_inbox_changes(options)):
-        items, notices = page["items"], page.get("notices", [])
+        items, notices = page.items, page.notices
         new_items = [
             (number, item)
             for number, item in enumerate(items, 1)
-            if (item["id"], item["question"]) not in printed
+            if (item.id, item.question) not in printed
         ]
-        new_notices = [
-            notice for notice in notices if (notice["id"], notice["text"]) not in printed
-        ]
-        printed = {(item["id"], item["question"]) for item in items}
-        printed |= {(notice["id"], notice["text"]) for notice in notices}
+        new_notices = [notice for notice in notices if (notice.id, notice.text) not in printed]
+        printed = {(item.id, item.question) for item in items}
+        printed |= {(notice.id, notice.text) for notice in notices}
         if options.json:
             for number, item in new_items:
-                output.print_json_line({"number": number, **item})
+                output.print_json_line(_item_json(number, item))
             for notice in new_notices:
                 output.print_json_line(notice)
             continue
@@ -133,13 +138,13 @@ def _watch_inbox(options: CommandOptions) -> None:
             click.echo(output.safe_line(_notice_line(notice)))
 
 
-def _inbox_changes(options: CommandOptions) -> Iterator[dict[str, Any]]:
+def _inbox_changes(options: CommandOptions) -> Iterator[Inbox]:
     """Yield the whole inbox whenever it changes, across restarts of the server."""
     api = api_for_writing(options)
     revision, lost_at = -1, None
     while True:
         try:
-            page = api.get(INBOX, limit=MAX_ITEMS, revision=revision, wait=WAIT_SECONDS)
+            page = api.send(runs.get_inbox(limit=MAX_ITEMS, revision=revision, wait=WAIT_SECONDS))
         except ServerUnreachable:
             now = time.monotonic()
             lost_at = lost_at or now
@@ -148,6 +153,6 @@ def _inbox_changes(options: CommandOptions) -> Iterator[dict[str, Any]]:
             time.sleep(RETRY_SECONDS)
             continue
         lost_at = None
-        if page["revision"] != revision:
-            revision = page["revision"]
+        if page.revision != revision:
+            revision = page.revision
             yield page

@@ -6,7 +6,10 @@ speaker, and nothing within the words can look like such a line.
 
 from typing import Any
 
-from moot.cli.shared.client import Api, api_path
+from moot.cli.shared.client import Api
+from moot.client.operations import agent_bridge
+from moot.wire.agent_bridge import BridgeEvent
+from moot.wire.threads import DueRequest, ThreadView
 
 #: turns before the one that asks
 MAX_TURNS = 25
@@ -22,55 +25,54 @@ def safe_label(text: Any, longest: int = 60) -> str:
     return fencing.plain_label(text, longest)
 
 
-def newest_turns(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def newest_turns(events: list[BridgeEvent]) -> list[BridgeEvent]:
     """Return the newest turns of a thread, oldest first."""
-    return [event for event in events if event["type"] in TURN_TYPES][-MAX_TURNS:]
+    return [event for event in events if event.type in TURN_TYPES][-MAX_TURNS:]
 
 
-def read_newest_turns(api: Api, thread_id: str, turns: int) -> list[dict[str, Any]]:
+def read_newest_turns(api: Api, thread_id: str, turns: int) -> list[BridgeEvent]:
     """Return so many turns, oldest first, however many controls lie between them."""
-    path, limit = api_path("threads", thread_id, "events"), 4 * turns
+    limit = 4 * turns
     while turns:
-        events = api.get(path, limit=min(limit, MAX_EVENTS))["events"]
-        turn_events = [event for event in events if event["type"] in TURN_TYPES]
+        call = agent_bridge.list_bridge_events(thread_id, limit=min(limit, MAX_EVENTS))
+        events = api.send(call).events
+        turn_events = [event for event in events if event.type in TURN_TYPES]
         if len(turn_events) >= turns or len(events) < limit or limit >= MAX_EVENTS:
             return turn_events[-turns:]
         limit *= 4
     return []
 
 
-def render_transcript(thread: dict[str, Any], events: list[dict[str, Any]]) -> list[str]:
+def render_transcript(thread: ThreadView, events: list[BridgeEvent]) -> list[str]:
     """Return ``[12] ada to bo:`` and below it, indented, the words."""
     names = [name.removeprefix("host:") for name in participant_ids(thread)]
-    speakers = tuple(dict.fromkeys([*names, *(str(event["from"]) for event in events)]))
+    speakers = tuple(dict.fromkeys([*names, *(event.sender for event in events)]))
     from moot.agents.prompts.fencing import fence_content
 
     lines = []
     for event in events:
-        to = "" if event["to"] == "all" else f" to {safe_label(event['to'])}"
-        kind = "" if event["type"] == "message" else f" ({event['type']})"
-        lines.append(f"[{event['turn']}] {safe_label(event['from'])}{to}{kind}:")
-        text, _ = fence_content(event["content"], speakers)
+        to = "" if event.to == "all" else f" to {safe_label(event.to)}"
+        kind = "" if event.type == "message" else f" ({event.type})"
+        lines.append(f"[{event.turn}] {safe_label(event.sender)}{to}{kind}:")
+        text, _ = fence_content(event.content, speakers)
         lines += [f"    {line}" for line in text.split("\n")]
     return lines
 
 
-def build_prompt(
-    thread: dict[str, Any], name: str, due: dict[str, Any], events: list[dict[str, Any]]
-) -> str:
+def build_prompt(thread: ThreadView, name: str, due: DueRequest, events: list[BridgeEvent]) -> str:
     """Return everything that a program needs to answer once."""
     own_name = safe_label(name.removeprefix("host:"))
-    title = safe_label(thread.get("title") or "", 200)
+    title = safe_label(thread.title, 200)
     others = [each for each in participant_ids(thread) if each != name]
     participants = ", ".join(
         [*(safe_label(each.removeprefix("host:")) for each in others), "people"]
     )
-    question, turns = due.get("event"), newest_turns(events)
-    if question and all(event["seq"] != question["seq"] for event in turns):
+    question, turns = due.event, newest_turns(events)
+    if question and all(event.seq != question.seq for event in turns):
         turns = [question, *turns]
-    turn_reference = f" turn [{question['turn']}]" if question else ""
-    instruction = "Do the task of" if due.get("task") else "Answer"
-    reason = safe_label(due.get("reason") or "you are asked")
+    turn_reference = f" turn [{question.turn}]" if question else ""
+    instruction = "Do the task of" if due.task else "Answer"
+    reason = safe_label(due.reason or "you are asked")
     return "\n".join(
         [
             f"You are {own_name} in the conversation {title!r}, with {participants}.",
@@ -87,8 +89,8 @@ def build_prompt(
     )
 
 
-def participant_ids(thread: dict[str, Any]) -> list[str]:
+def participant_ids(thread: ThreadView) -> list[str]:
     """Return the ids of everyone who takes part."""
-    roster = [str(each["agentId"]) for each in thread.get("participants", [])]
-    invited = [str(each["id"]) for each in thread["state"]["participants"]["invited"]]
+    roster = [participant.agent_id for participant in thread.participants]
+    invited = [member.id for member in thread.state.participants.invited]
     return list(dict.fromkeys([*roster, *invited]))

@@ -1,15 +1,14 @@
 """A guest in a thread: an exclusive name, and a key for this thread alone."""
 
-import json
 from contextlib import suppress
 from typing import Any
 
 from moot.cli.joining.participant import Participant
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, HttpAnswer, api_path, error_from_answer
+from moot.cli.shared.client import Api
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.client.operations import host, threads
 
-KEYS = "/v1/host/moot/keys"
 #: lifetime of a key; it is renewed as long as the program stays
 KEY_SECONDS = 7 * 24 * 3600
 #: the code that refuses a second program under the same name
@@ -32,11 +31,21 @@ def check_name(api: Api, name: str) -> None:
             f"'{name}' is a person, and no program speaks for people. Take another name: --as."
         )
         raise CommandError(message, ExitCode.USAGE)
-    if api.backend.call("GET", api_path("v1", "host", "moot", "agents", short)).status == 200:
+    if _is_agent(api, short):
         message = (
             f"'{short}' is an agent of this host, which speaks for it. Take another name: --as."
         )
         raise CommandError(message, ExitCode.USAGE)
+
+
+def _is_agent(api: Api, name: str) -> bool:
+    try:
+        api.send(host.get_agent(name))
+    except CommandError as error:
+        if error.status is None:
+            raise
+        return False
+    return True
 
 
 class GuestParticipant(Participant):
@@ -44,7 +53,7 @@ class GuestParticipant(Participant):
 
     def __init__(
         self,
-        host: Api,
+        owner: Api,
         thread_id: str,
         name: str,
         profile: dict[str, Any],
@@ -53,11 +62,11 @@ class GuestParticipant(Participant):
     ) -> None:
         from moot.clock import SystemClock
 
-        self._host, self._key_id, self._seconds = host, "", seconds
+        self._host, self._key_id, self._seconds = owner, "", seconds
         self._clock, self._since = SystemClock(), 0
         self._seat = self._clock.new_id("seat_")
-        super().__init__(host, thread_id, name)
-        check_name(host, name)
+        super().__init__(owner, thread_id, name)
+        check_name(owner, name)
         self._take_seat_name(replace)
         self._invited_itself = False
         try:
@@ -87,7 +96,7 @@ class GuestParticipant(Participant):
         self._release_seat()
         if self._key_id:
             with suppress(CommandError):
-                self._host.delete(api_path("v1", "host", "moot", "keys", self._key_id))
+                self._host.send(host.revoke_key(self._key_id))
 
     def _uninvite(self) -> None:
         for api in (self.api, self._host):  # its own key may have expired
@@ -98,19 +107,18 @@ class GuestParticipant(Participant):
 
     def _take_seat_name(self, replace: bool) -> None:
         """Claim the name. Two programs under one name would both answer, and leave together."""
-        backend = self._host.backend
-        request = {"as": self.name, "seat": self._seat, "replace": replace}
-        answer = backend.call("POST", self._path("seats"), json.dumps(request).encode())
-        if answer.status >= 400:
-            raise self._refusal_error(answer)
+        call = threads.take_seat(self.thread_id, str(self.name), self._seat, replace=replace)
+        try:
+            self._host.send(call)
+        except CommandError as error:
+            raise self._refusal_error(error) from None
         if replace:
             self._end_others()
 
-    def _refusal_error(self, answer: HttpAnswer) -> CommandError:
-        error = error_from_answer(answer, self._host.backend.place)
+    def _refusal_error(self, error: CommandError) -> CommandError:
         if error.code != SEAT_TAKEN:
             return error
-        details, short = answer.data()["details"], str(self.name).removeprefix("host:")
+        details, short = error.details, str(self.name).removeprefix("host:")
         taken = JoinSeatTaken(
             f"{short} is here already, since {output.clock_time(details['since'])[:8]}, heard of"
             f" {output.format_age(details['heardAt'])} ago."
@@ -121,30 +129,30 @@ class GuestParticipant(Participant):
 
     def _release_seat(self) -> None:
         with suppress(CommandError):
-            self._host.delete(self._path("seats", self._seat))
+            self._host.send(threads.leave_seat(self.thread_id, self._seat))
 
     def _end_others(self) -> None:
         """Delete other keys for this name in this thread."""
         from moot.core.text.names import full_name
 
         thread, name = self.thread(), full_name(str(self.name))
-        place = f"{thread['runId']}/{thread['nodeId']}"
-        for key in self._host.get(KEYS)["keys"]:
-            bound = key["as"] == [name] and key.get("thread") == place
-            if bound and "revokedAt" not in key:
-                self._host.delete(api_path("v1", "host", "moot", "keys", key["id"]))
+        place = f"{thread.run_id}/{thread.node_id}"
+        for key in self._host.send(host.list_keys()).keys:
+            bound = key.speaks_as == [name] and key.thread == place
+            if bound and key.revoked_at is None:
+                self._host.send(host.revoke_key(key.id))
 
     def _request_key(self) -> Api:
         """Return an API with a new key, or the host's API if it already has such a key."""
-        backend = self._host.backend
-        request = {"as": self.name, "expiresInSeconds": self._seconds, "seat": self._seat}
+        call = threads.create_join_key(
+            self.thread_id, str(self.name), seconds=self._seconds, seat=self._seat
+        )
         since = self._clock.millis()  # before the request, because the key is made later
-        answer = backend.call("POST", self._path("join"), json.dumps(request).encode())
-        if answer.status == 403:
-            return self._host
-        if answer.status >= 400:
-            raise self._refusal_error(answer)
-        key = answer.data()
-        self.name, self._key_id = str(key["as"]), str(key["keyId"])
-        self._since = since
-        return Api(backend.place._replace(key=key["token"]))
+        try:
+            key = self._host.send(call)
+        except CommandError as error:
+            if error.status == 403:
+                return self._host
+            raise self._refusal_error(error) from None
+        self.name, self._key_id, self._since = key.speaks_as, key.key_id, since
+        return Api(self._host.place._replace(key=key.token))

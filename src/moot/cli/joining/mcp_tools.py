@@ -21,10 +21,13 @@ from moot import __version__
 from moot.cli.joining.briefing import newest_turns, participant_ids, render_transcript
 from moot.cli.joining.join_key import check_name
 from moot.cli.joining.participant import Participant
-from moot.cli.shared.client import Api, api_path
+from moot.cli.shared.client import Api
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.threads.thread import find_thread
+from moot.client.operations import agent_bridge, runs, threads
 from moot.core.text.names import full_name, is_person
+from moot.wire.agent_bridge import BridgeEvent
+from moot.wire.threads import ThreadSummary
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -49,10 +52,10 @@ Seconds = Annotated[int, Field(ge=1, le=600, description="How long to wait")]
 
 def build_server(api: Api, name: str | None) -> MCPServer:
     """Return a server whose tools use the key of the API, under one name."""
-    threads = ThreadTools(api, name)
-    tools = (threads.list_threads, threads.read_thread, threads.say, threads.wait_for_me,
-             threads.ask_human, threads.start_run)  # fmt: skip
-    strict_tools: list[Tool] = [StrictTool.of(_run_in_thread(tool, threads)) for tool in tools]
+    own = ThreadTools(api, name)
+    tools = (own.list_threads, own.read_thread, own.say, own.wait_for_me, own.ask_human,
+             own.start_run)  # fmt: skip
+    strict_tools: list[Tool] = [StrictTool.of(_run_in_thread(tool, own)) for tool in tools]
     return MCPServer("moot", instructions=ABOUT, version=__version__, tools=strict_tools)
 
 
@@ -117,13 +120,8 @@ class ThreadTools:
 
     def list_threads(self, limit: Annotated[int, Field(ge=1, le=500)] = 20) -> dict[str, Any]:
         """The threads there are, newest first: id, title, whether open, turns, when last used."""
-        rows = self._api.get("/v1/host/moot/threads", limit=limit, about="true")["threads"]
-        keys = ("threadId", "title", "open", "updatedAt")
-        threads = [
-            {**{key: row[key] for key in keys}, "turns": row["turnCount"], **_import_note(row)}
-            for row in rows
-        ]
-        return {"threads": threads}
+        rows = self._api.send(threads.list_threads(limit=limit, about=True)).threads
+        return {"threads": [_thread_row(row) for row in rows]}
 
     def read_thread(self, thread: ThreadId) -> dict[str, Any]:
         """The newest turns of a thread as text, and who takes part."""
@@ -144,9 +142,9 @@ class ThreadTools:
         participant = self._joined_participant(thread)
         if reply_to is not None:
             self._check_reply(participant, reply_to)
-        event = participant.say(text, to=to, reply_to=reply_to)
-        warned = {"warning": event["warning"]} if "warning" in event else {}
-        return {"id": event["id"], "seq": event["seq"], **warned}
+        event, warning = participant.say(text, to=to, reply_to=reply_to)
+        warned = {} if warning is None else {"warning": warning}
+        return {"id": event.id, "seq": event.seq, **warned}
 
     def wait_for_me(
         self,
@@ -159,9 +157,9 @@ class ThreadTools:
         for wait in self._wait_spans(seconds):
             due = participant.next(after, wait)
             if due is not None:
-                about = {"reply_to": due["event"]["id"]} if due["event"] else {}
-                question = {"asked": True, "seq": due["seq"], "reason": due["reason"], **about}
-                return {**question, "task": due["task"], **self._thread_view(participant)}
+                about = {"reply_to": due.event.id} if due.event else {}
+                question = {"asked": True, "seq": due.seq, "reason": due.reason, **about}
+                return {**question, "task": due.task, **self._thread_view(participant)}
         return {"asked": False}
 
     def ask_human(
@@ -182,16 +180,16 @@ class ThreadTools:
         if after is None:
             if question is None:
                 raise CommandError("say what to ask: question.")
-            after = int(participant.say(question, to="user", tags=["question"])["seq"])
+            after = participant.say(question, to="user", tags=["question"]).event.seq
         read_to = asked_to = after
         for wait in self._wait_spans(seconds):
             answer, read_to = self._find_answer(participant, after, read_to)
             if answer is not None:
                 text = "\n".join(render_transcript(participant.thread(), [answer]))
-                return {"answered": True, "from": answer["from"], "answer": text, "after": after}
+                return {"answered": True, "from": answer.sender, "answer": text, "after": after}
             # most answers are calls as well, and come at once
             due = participant.next(max(read_to, asked_to), min(wait, SOON))
-            asked_to = asked_to if due is None else int(due["seq"])
+            asked_to = asked_to if due is None else due.seq
         return {"answered": False, "after": after}
 
     def start_run(
@@ -200,9 +198,8 @@ class ThreadTools:
         inputs: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Start a run of a workflow. Gives its id and where it stands."""
-        body = {"workflowId": workflow, "inputs": inputs or {}}
-        run = self._api.post("/v1/runs", body)
-        return {"runId": run["runId"], "status": run["status"]}
+        run = self._api.send(runs.start_run(workflow, inputs))
+        return {"runId": run.run_id, "status": run.status}
 
     def _participant(self, thread: str) -> Participant:
         if not thread.strip():
@@ -221,9 +218,10 @@ class ThreadTools:
         """Raise CommandError if the id is not an event of the thread."""
         sequence = name.rpartition(".")[2]
         if sequence.isascii() and sequence.isdigit() and len(sequence) < LONGEST_PLACE:
-            path = api_path("threads", participant.thread_id, "events")
-            events = self._api.get(path, after=int(sequence) - 1, limit=1)["events"]
-            if events and events[0]["id"] == name:
+            thread_id, after = participant.thread_id, int(sequence) - 1
+            call = agent_bridge.list_bridge_events(thread_id, after=after, limit=1)
+            events = self._api.send(call).events
+            if events and events[0].id == name:
                 return
         raise CommandError(
             f"nothing in this thread has the id '{name}'. reply_to is an id that say or"
@@ -252,45 +250,48 @@ class ThreadTools:
 
     def _find_answer(
         self, participant: Participant, question: int, after: int
-    ) -> tuple[dict[str, Any] | None, int]:
+    ) -> tuple[BridgeEvent | None, int]:
         """Return a person's answer after that sequence, and how far was read."""
-        events = list(
-            self._api.get(api_path("threads", participant.thread_id, "events"), after=after)[
-                "events"
-            ]
-        )
+        call = agent_bridge.list_bridge_events(participant.thread_id, after=after)
+        events = self._api.send(call).events
         for event in events:
             if is_answer(event, participant, question):
-                return dict(event), int(event["seq"])
-        return None, max([after, *(int(event["seq"]) for event in events)])
+                return event, event.seq
+        return None, max([after, *(event.seq for event in events)])
 
     def _thread_view(self, participant: Participant) -> dict[str, Any]:
         thread, events = participant.thread(), newest_turns(participant.events())
         return {
             "threadId": participant.thread_id,
-            "title": thread.get("title"),
-            "open": thread["open"],
-            **_import_note(thread),
+            "title": thread.title,
+            "open": thread.open,
+            **_import_note(thread.imported is not None),
             "transcript": "\n".join(render_transcript(thread, events)),
         }
 
 
-def _import_note(thread: dict[str, Any]) -> dict[str, Any]:
+def _thread_row(row: ThreadSummary) -> dict[str, Any]:
+    fields = {"threadId": row.thread_id, "title": row.title, "open": row.open}
+    more = {"updatedAt": row.updated_at, "turns": row.turn_count}
+    return {**fields, **more, **_import_note(row.imported)}
+
+
+def _import_note(is_imported: bool) -> dict[str, Any]:
     """Mark an imported thread, because this host cannot vouch for its speakers."""
-    return {"imported": True} if thread.get("imported") else {}
+    return {"imported": True} if is_imported else {}
 
 
-def is_answer(event: dict[str, Any], asker: Participant, question: int) -> bool:
+def is_answer(event: BridgeEvent, asker: Participant, question: int) -> bool:
     """Whether the event is a person's answer.
 
     It replies to the question, addresses the asker, or addresses everyone and replies to nothing.
     """
-    if event["type"] != "message" or not is_person(event["from"]):
+    if event.type != "message" or not is_person(event.sender):
         return False
-    reply, to = event["meta"].get("reply_to"), event["to"]
+    reply, to = event.meta.get("reply_to"), event.to
     if reply is not None and str(reply).rpartition(".")[2] != str(question):
         return False
     if reply is None and to != "all" and full_name(to) != full_name(str(asker.name)):
         return False
     # an agent's handle may look like a person's
-    return f"host:{event['from']}" not in participant_ids(asker.thread())
+    return f"host:{event.sender}" not in participant_ids(asker.thread())

@@ -2,15 +2,30 @@
 
 import time
 from contextlib import suppress
-from typing import Any
-from urllib.parse import urlencode
+from typing import Any, NamedTuple
+
+from msgspec import to_builtins
 
 from moot.cli.joining.briefing import MAX_TURNS, participant_ids, read_newest_turns
-from moot.cli.shared.client import Api, api_path, error_from_answer
+from moot.cli.shared.client import Api
 from moot.cli.shared.errors import CommandError
+from moot.client.operations import agent_bridge, threads
+from moot.wire.agent_bridge import BridgeEvent
+from moot.wire.threads import DueRequest, ThreadView
 
 #: seconds of one poll, and seconds after which a lasting state is sent again
 POLL, REPEAT = 20, 45.0
+
+
+class SpokenTurn(NamedTuple):
+    """A turn as it is in the log, and the host's warning if there is one."""
+
+    event: BridgeEvent
+    warning: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        warning = {} if self.warning is None else {"warning": self.warning}
+        return {**to_builtins(self.event), **warning}
 
 
 class Participant:
@@ -25,8 +40,8 @@ class Participant:
         short = (self.name or "you").rpartition(":")[2]
         return short[:1].upper() + short[1:]
 
-    def thread(self) -> dict[str, Any]:
-        return dict(self.api.get(self._path()))
+    def thread(self) -> ThreadView:
+        return self.api.send(threads.get_thread(self.thread_id))
 
     def say(
         self,
@@ -37,34 +52,32 @@ class Participant:
         reply_to: str | None = None,
         own_id: str | None = None,
         **meta: Any,
-    ) -> dict[str, Any]:
-        """Return the event as it is in the log, and the host's warning if there is one.
+    ) -> SpokenTurn:
+        """Say something.
 
         With ``own_id`` a turn may be sent again after a lost answer: the host records it once.
         """
         turn_meta = {**meta, **({"reply_to": reply_to} if reply_to else {})}
-        body = {"type": kind, "content": content, "meta": turn_meta, **self._from()}
-        if to is not None:
-            body["to"] = to
-        if own_id is not None:
-            body["id"] = own_id
-        answer = self.api.post(api_path("threads", self.thread_id, "events"), body)
-        warning = {"warning": answer["warning"]} if "warning" in answer else {}
-        return {**answer["event"], **warning}
+        call = agent_bridge.post_bridge_event(
+            self.thread_id,
+            content,
+            kind=kind,
+            sender=self.name,
+            to=to,
+            meta=turn_meta,
+            own_id=own_id,
+        )
+        result = self.api.send(call)
+        if result.event is None:
+            raise CommandError("the server did not say what became of the turn.")
+        return SpokenTurn(result.event, result.warning)
 
-    def next(self, after: int | None, wait: int) -> dict[str, Any] | None:
+    def next(self, after: int | None, wait: int) -> DueRequest | None:
         """Return the next question, or None if none comes within ``wait`` seconds."""
-        query: dict[str, Any] = {"wait": wait}
-        if after is not None:
-            query["after"] = after
-        if self.name is not None:
-            query["as"] = self.name
-        answer = self.api.backend.call("GET", f"{self._path('next')}?{urlencode(query)}")
-        if answer.status >= 400:
-            raise error_from_answer(answer, self.api.backend.place)
-        return None if answer.status == 204 else dict(answer.data())
+        call = threads.next_request(self.thread_id, after=after, wait=wait, name=self.name)
+        return self.api.send(call)
 
-    def events(self, most: int = MAX_TURNS) -> list[dict[str, Any]]:
+    def events(self, most: int = MAX_TURNS) -> list[BridgeEvent]:
         """Return the newest turns of the thread."""
         return read_newest_turns(self.api, self.thread_id, most)
 
@@ -74,12 +87,14 @@ class Participant:
         if state == self._state and now - self._signed_at < REPEAT:
             return
         self._state, self._signed_at = state, now
-        body = {"state": state, **self._from(), **({"details": details} if details else {})}
+        call = agent_bridge.send_bridge_presence(
+            self.thread_id, state, sender=self.name, details=details or None
+        )
         with suppress(CommandError):
-            self.api.post(api_path("threads", self.thread_id, "presence"), body)
+            self.api.send(call)
 
     def steer(self, **content: Any) -> None:
-        self.api.post(self._path("controls"), {"content": content, **self._from()})
+        self.api.send(threads.control_thread(self.thread_id, content, sender=self.name))
 
     def take_seat(self, profile: dict[str, Any]) -> bool:
         """Join the thread if needed; people need no invitation.
@@ -95,23 +110,16 @@ class Participant:
         if name.removeprefix("host:") not in {
             each.removeprefix("host:") for each in participant_ids(thread)
         }:
-            invitation = {"participant_id": name, "profile": profile}
-            self.api.post(self._path("controls"), {"content": {"invite": invitation}})
+            self.api.send(threads.invite_participant(self.thread_id, name, profile=profile))
             return True
         return bool(_profile(thread, name) == profile)
 
-    def _from(self) -> dict[str, str]:
-        return {} if self.name is None else {"from": self.name}
 
-    def _path(self, *more: str) -> str:
-        return api_path("v1", "host", "moot", "threads", self.thread_id, *more)
-
-
-def _profile(thread: dict[str, Any], name: str) -> Any:
+def _profile(thread: ThreadView, name: str) -> Any:
     """Return the profile of an invited participant."""
     from moot.core.text.names import full_name
 
-    for each in thread["state"]["participants"]["invited"]:
-        if full_name(str(each["id"])) == full_name(name):
-            return each.get("profile")
+    for member in thread.state.participants.invited:
+        if full_name(member.id) == full_name(name):
+            return member.profile
     return None

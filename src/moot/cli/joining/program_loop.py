@@ -7,15 +7,17 @@ from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
 import click
+from msgspec import to_builtins
 
 from moot.cli.joining import briefing
 from moot.cli.joining.join_key import GuestParticipant, JoinSeatTaken
 from moot.cli.joining.jsonl import JsonlProgram
-from moot.cli.joining.participant import POLL
+from moot.cli.joining.participant import POLL, SpokenTurn
 from moot.cli.joining.subprocesses import OneShotProgram, ProgramFailed
 from moot.cli.shared import output
 from moot.cli.shared.client import ServerUnreachable
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.wire.threads import DueRequest
 
 T = TypeVar("T")
 
@@ -85,7 +87,7 @@ class ProgramLoop:
             except (ServerUnreachable, JoinSeatTaken):
                 raise
             except CommandError:
-                if self._patiently(self._guest.thread)["open"]:
+                if self._patiently(self._guest.thread).open:
                     raise
                 output.print_error("The thread is closed.")
                 return ExitCode.OK
@@ -126,36 +128,36 @@ class ProgramLoop:
             return self._send(self._failure_turn(failure, None, {}))
         return True
 
-    def _answer_question(self, due: dict[str, Any]) -> bool:
+    def _answer_question(self, due: DueRequest) -> bool:
         """Return False when the program has failed once too often."""
-        seq, unsent = int(due["seq"]), self._unsent
+        seq, unsent = due.seq, self._unsent
         turn = unsent if unsent is not None and unsent.seq == seq else self._ask_program(seq, due)
         continues = self._send(turn)
         self._guest.sign("listening")
         return continues
 
-    def _ask_program(self, seq: int, due: dict[str, Any]) -> ProgramTurn:
+    def _ask_program(self, seq: int, due: DueRequest) -> ProgramTurn:
         """Return the program's answer, or the report of its failure."""
         self._guest.sign("thinking")
-        reply = {"reply_to": due["event"]["id"]} if due["event"] else {}
+        reply = {"reply_to": due.event.id} if due.event else {}
         try:
             text, more = self._program_answer(due)
         except ProgramFailed as failure:
             return self._failure_turn(failure, seq, reply)
         self._failures = 0
-        kind = "result" if due["task"] else "message"
+        kind = "result" if due.task else "message"
         return ProgramTurn(
             seq, "" if text == briefing.PASS else text, {"kind": kind, **reply, **more}
         )
 
-    def _program_answer(self, due: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    def _program_answer(self, due: DueRequest) -> tuple[str, dict[str, Any]]:
         guest, program = self._guest, self._program
         thread, events = self._patiently(guest.thread), self._patiently(guest.events)
         if isinstance(program, OneShotProgram):
             prompt = briefing.build_prompt(thread, str(guest.name), due, events)
             return program.answer(prompt, self._report_progress), {}
-        question = {"type": "asked", **due, "title": thread.get("title"),
-                "context": briefing.newest_turns(events)}  # fmt: skip
+        context = to_builtins(briefing.newest_turns(events))
+        question = {"type": "asked", **to_builtins(due), "title": thread.title, "context": context}
         answer = program.answer(question, self._report_progress)
         if program.dropped:
             output.print_error(
@@ -186,11 +188,11 @@ class ProgramLoop:
             time.sleep(min(LONGEST_PAUSE, 0.5 * 2**self._failures))
         return not turn.last
 
-    def _show(self, event: dict[str, Any]) -> None:
+    def _show(self, turn: SpokenTurn) -> None:
         if self._as_json:
-            output.print_json_line(event)
+            output.print_json_line(turn.as_json())
         else:
-            click.echo(f"{self._guest.called}: {output.shorten(event['content'])}")
+            click.echo(f"{self._guest.called}: {output.shorten(turn.event.content)}")
 
     def _report_progress(self, begun: bool) -> None:
         self._guest.sign("typing" if begun else "thinking")

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +20,7 @@ from moot.cli.shared.options import CommandOptions
 if TYPE_CHECKING:
     from moot.cli.councils.session import CouncilSession
     from moot.cli.shared.client import Api
+    from moot.wire.councils import CouncilFloor
 
 QUESTION = "Should a 4-person startup rewrite its billing service?"
 MEMBERS = ("ada", "bo", "cy")
@@ -57,7 +58,7 @@ def _run_demo(database: Path, minutes: Path | None, prompt: bool) -> ExitCode:
                 lasting_options.database = str(database)
             options.server = address()
             api = api_for_writing(options)
-            sessions.append(_start_council(api, options, prompt))
+            sessions.append(_start_council(api, prompt))
             end = sessions[0].follow(-1)
             _save_minutes(api, sessions[0].thread_id, minutes)
     except KeyboardInterrupt:
@@ -70,41 +71,42 @@ def _run_demo(database: Path, minutes: Path | None, prompt: bool) -> ExitCode:
     return end
 
 
-def _start_council(api: "Api", options: CommandOptions, prompt: bool) -> "CouncilSession":
+def _start_council(api: "Api", prompt: bool) -> "CouncilSession":
     from moot.cli.councils.session import CouncilSession
-    from moot.cli.shared.client import thread_path
+    from moot.client.operations import threads
 
-    body = {"question": QUESTION, "participants": [*MEMBERS, MODERATOR], "moderator": MODERATOR,
-            "policy": {"rounds": 2, "vote": True, "close": "moderator"}}  # fmt: skip
-    thread_id = str(api.post("/v1/host/moot/councils", body)["threadId"])
-    thread = api.get(thread_path(thread_id))
-    _print_members(thread["floor"])
+    policy = {"rounds": 2, "vote": True, "close": "moderator"}
+    call = threads.convene_council(
+        QUESTION, [*MEMBERS, MODERATOR], moderator=MODERATOR, policy=policy
+    )
+    thread = api.send(threads.get_thread(api.send(call).thread_id))
+    if thread.floor is not None:
+        _print_members(thread.floor)
     interactive = prompt and sys.stdin.isatty()
     return CouncilSession(api, thread, interactive)
 
 
-def _print_members(floor: dict[str, Any]) -> None:
-    members = floor["members"]
+def _print_members(floor: "CouncilFloor") -> None:
+    members, moderator_id = floor.members, floor.moderator or MODERATOR
     member_names = " · ".join(
         f"{profile['name']} ({profile['role']})"
         for name, profile in members.items()
-        if name != floor["moderator"]
+        if name != moderator_id
     )
-    moderator = members[floor["moderator"]]["name"]
+    moderator = members[moderator_id]["name"]
     click.echo(f'Seated a council of {len(MEMBERS)} on "{QUESTION}"')
     click.echo(f"  {member_names}   moderator: {moderator}\n")
 
 
 def _save_minutes(api: "Api", thread_id: str, minutes: Path | None) -> None:
-    from moot.cli.shared.client import thread_path
+    from moot.client.operations import threads
 
-    path = f"{thread_path(thread_id, 'export')}?format=md"
-    answer = api.backend.call("GET", path, None, {"Accept": "*/*"})
+    body = api.send(threads.export_thread(thread_id))
     if minutes is None:
         click.echo()
-        output.write_bytes(answer.body)
+        output.write_bytes(body)
     else:
-        minutes.write_bytes(answer.body)
+        minutes.write_bytes(body)
         click.echo(f"Minutes written to {minutes}.")
 
 

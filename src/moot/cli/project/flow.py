@@ -7,9 +7,10 @@ import click
 
 from moot.cli.project.flow_files import FlowProblem, read_definition
 from moot.cli.shared import output
-from moot.cli.shared.client import api_for_reading, api_for_writing, api_path
+from moot.cli.shared.client import api_for_reading, api_for_writing
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
+from moot.client.operations import host
 
 if TYPE_CHECKING:
     from moot.core.workflows.flow import Flow
@@ -24,13 +25,13 @@ def flow() -> None:
 @server_options
 def list_(options: CommandOptions) -> None:
     """List the registered workflows."""
-    rows = api_for_reading(options).get("/v1/host/moot/workflows")["workflows"]
+    rows = api_for_reading(options).send(host.list_workflows()).workflows
     if options.json:
         output.print_json(rows)
         return
     output.print_table(
         ("ID", "VERSION", "NODES", "SOURCE", "DESCRIPTION"),
-        ([r["workflowId"], r["version"], r["nodes"], r["source"], r["description"]] for r in rows),
+        ([r.workflow_id, r.version, r.nodes, r.source, r.description] for r in rows),
         empty="No workflows. Add one with: moot flow add FILE",
     )
 
@@ -40,7 +41,7 @@ def list_(options: CommandOptions) -> None:
 @server_options
 def show(options: CommandOptions, flow_id: str) -> None:
     """Show a workflow's nodes and edges (--json: its whole definition)."""
-    workflow = api_for_reading(options).get(api_path("v1", "workflows", flow_id))
+    workflow = api_for_reading(options).send(host.get_workflow(flow_id))
     if options.json:
         output.print_json(workflow)
         return
@@ -149,7 +150,7 @@ def add(options: CommandOptions, files: tuple[str, ...]) -> None:
     for name in expand_folders(files):
         try:
             body = read_definition(Path(name))
-            answer = api.ask("POST", "/v1/host/moot/workflows", body)
+            answer = api.send(host.register_workflow(body))
         except FlowProblem:
             raise
         except CommandError as error:
@@ -157,9 +158,9 @@ def add(options: CommandOptions, files: tuple[str, ...]) -> None:
         if options.json:
             output.print_json_line(answer)
         else:
-            registered = output.safe_line(f"{answer['workflowId']} {answer['version']}")
+            registered = output.safe_line(f"{answer.workflow_id} {answer.version}")
             click.echo(f"{registered} registered from {name}")
-            for warning in answer.get("warnings", []):
+            for warning in answer.warnings:
                 output.print_error(f"warning: {name}: {output.safe_line(warning)}.")
         children.update(dict.fromkeys(child_workflows(body), name))
     for child in sorted(unknown_workflows(api, set(children))):

@@ -5,8 +5,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moot.cli.shared.client import Api, ServerUnreachable, api_path
+from moot.cli.shared.client import Api, ServerUnreachable
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.client.operations import host
 
 if TYPE_CHECKING:
     from moot.core.workflows.flow import Flow
@@ -54,7 +55,7 @@ def unknown_workflows(api: Api, names: set[str]) -> set[str]:
     missing = set()
     for name in sorted(names):
         try:
-            api.get(api_path("v1", "workflows", name))
+            api.send(host.get_workflow(name))
         except ServerUnreachable:
             return names
         except CommandError:
@@ -66,8 +67,7 @@ def register_flow(api: Api, flow: str) -> str:
     """Return the id of a workflow; register it first if it is a file."""
     if not flow.endswith(SUFFIXES):
         return flow
-    answer: dict[str, Any] = api.ask("POST", "/v1/host/moot/workflows", read_definition(Path(flow)))
-    return str(answer["workflowId"])
+    return api.send(host.register_workflow(read_definition(Path(flow)))).workflow_id
 
 
 def read_definition(file: Path) -> bytes:

@@ -5,8 +5,7 @@ import click
 from moot.cli.shared import output
 from moot.cli.shared.client import api_for_writing
 from moot.cli.shared.options import CommandOptions, server_options
-
-TOOLS = "/v1/host/moot/tools"
+from moot.client.operations.host import list_tools
 
 
 @click.group()
@@ -19,14 +18,14 @@ def tools() -> None:
 @server_options
 def list_(options: CommandOptions, connect: bool) -> None:
     """List the tools of the running server: where each is from, who may use it."""
-    tool_rows = api_for_writing(options).get(TOOLS, connect="true" if connect else "false")["tools"]
+    tool_rows = api_for_writing(options).send(list_tools(connect=connect)).tools
     if options.json:
         output.print_json(tool_rows)
         return
     output.print_table(
         ("NAME", "ASKS FIRST", "AGENTS", "SOURCE", "DESCRIPTION"),
-        ([tool["name"], "yes" if tool["dangerous"] else "no", " ".join(tool["agents"]) or "-",
-          tool["source"], tool.get("problem") or tool["description"]]
+        ([tool.name, "yes" if tool.dangerous else "no", " ".join(tool.agents) or "-",
+          tool.source, tool.problem or tool.description]
          for tool in tool_rows),
         empty="There are no tools. See: docs/tools.md",
     )  # fmt: skip

@@ -21,10 +21,12 @@ from moot.cli.replay.lineage import describe_origin
 from moot.cli.runs.event_lines import summarize_event
 from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
-from moot.cli.shared.client import api_for_reading, api_path
+from moot.cli.shared.client import api_for_reading
 from moot.cli.shared.errors import ExitCode
 from moot.cli.shared.logs import read_log
 from moot.cli.shared.options import CommandOptions, server_options
+from moot.client.operations.runs import get_run
+from moot.wire.runs import Snapshot
 
 #: events of each run that are compared
 MAX_EVENTS = 50_000
@@ -48,10 +50,10 @@ def diff(options: CommandOptions, a: str, b: str, telling: bool) -> ExitCode:
     ~ for events of both that say something else.
     """
     api = api_for_reading(options)
-    runs = [api.get(api_path("v1", "runs", resolve_run_id(api, name))) for name in (a, b)]
+    runs = [api.send(get_run(resolve_run_id(api, name))) for name in (a, b)]
     logs, all_read = [], True
     for run in runs:
-        events, entire = read_log(api, run["runId"], MAX_EVENTS)
+        events, entire = read_log(api, run.run_id, MAX_EVENTS)
         logs.append(events)
         all_read = all_read and entire
     stretches = compare_logs(*logs)
@@ -74,7 +76,7 @@ def _fork_edits(logs: list[list[Event]]) -> list[ForkEdit]:
 
 
 def _diff_json(
-    runs: list[dict[str, Any]], logs: list[list[Event]], stretches: list[Stretch], all_read: bool
+    runs: list[Snapshot], logs: list[list[Event]], stretches: list[Stretch], all_read: bool
 ) -> dict[str, Any]:
     sides = [_run_figures(run, log) for run, log in zip(runs, logs, strict=True)]
     changes = [edit._asdict() for edit in _fork_edits(logs)]
@@ -85,8 +87,8 @@ def _diff_json(
     }  # fmt: skip
 
 
-def _run_figures(run: dict[str, Any], log: list[Event]) -> dict[str, Any]:
-    figures = {"runId": run["runId"], "workflowId": run["workflowId"], "status": run["status"],
+def _run_figures(run: Snapshot, log: list[Event]) -> dict[str, Any]:
+    figures = {"runId": run.run_id, "workflowId": run.workflow_id, "status": run.status,
              "events": len(log), "seconds": _duration(run, log),
              "tokens": count_tokens(log)}  # fmt: skip
     return {name: value for name, value in figures.items() if value is not None}
@@ -104,16 +106,12 @@ def count_tokens(log: list[Event]) -> int | None:
     return sum(counts) if usages else None
 
 
-def _duration(run: dict[str, Any], log: list[Event]) -> float:
+def _duration(run: Snapshot, log: list[Event]) -> float:
     """Return the seconds until its end, or until its last event."""
-    return output.seconds_between(
-        run["startedAt"], run.get("completedAt") or str(log[-1]["timestamp"])
-    )
+    return output.seconds_between(run.started_at, run.completed_at or str(log[-1]["timestamp"]))
 
 
-def _print_diff(
-    runs: list[dict[str, Any]], logs: list[list[Event]], stretches: list[Stretch]
-) -> None:
+def _print_diff(runs: list[Snapshot], logs: list[list[Event]], stretches: list[Stretch]) -> None:
     has_common = count_common(stretches)
     if has_common:
         _print_labelled("common", _stretch_numbers(stretches[0]))
@@ -211,7 +209,7 @@ def _number_span(events: list[Event | None]) -> str:
     return f"#{first}" if first == last else f"#{first}{TO}#{last}"
 
 
-def _print_totals(runs: list[dict[str, Any]], logs: list[list[Event]]) -> None:
+def _print_totals(runs: list[Snapshot], logs: list[list[Event]]) -> None:
     """Print outcome, events, tokens and time of both runs."""
     a, b = (_run_figures(run, log) for run, log in zip(runs, logs, strict=True))
     _print_labelled("outcome", f"{_outcome_text(runs[0])} → {_outcome_text(runs[1])}")
@@ -222,6 +220,5 @@ def _print_totals(runs: list[dict[str, Any]], logs: list[list[Event]]) -> None:
     _print_labelled("", "    ".join(figures))
 
 
-def _outcome_text(run: dict[str, Any]) -> str:
-    code = run.get("error", {}).get("code")
-    return output.one_line(f"{run['status']} ({code})" if code else run["status"])
+def _outcome_text(run: Snapshot) -> str:
+    return output.one_line(f"{run.status} ({run.error.code})" if run.error else run.status)

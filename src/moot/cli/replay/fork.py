@@ -1,7 +1,5 @@
 """``moot fork RUN@N``: start a run that continues from an event of another."""
 
-from typing import Any
-
 import click
 
 from moot.cli.replay.edits import (
@@ -16,12 +14,14 @@ from moot.cli.replay.edits import (
 )
 from moot.cli.replay.lineage import describe_place
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.logs import Event, LogReader, read_page
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.run_refs import parse_run_place
+from moot.client.operations import runs
+from moot.wire.replay import ForkEdit, ForkedRun
 
 #: direct effects of an answer: a user who names one of these means the answer
 ANSWER_EFFECTS = ("approval.received", "clarification.resolved", "node.resumed")
@@ -68,19 +68,15 @@ def fork(
     run_id, sequence = parse_run_place(api, place, "fork")
     at = _event_to_fork(LogReader(api), run_id, sequence, given, by_hand)
     edit = _build_edit(api, at, given, by_hand)
-    body: dict[str, Any] = {"fromSeq": _first_new_sequence(edit, at)}
-    if edit:
-        body["edit"] = edit
-    if note is not None:
-        body["note"] = note
-    forked = api.post(api_path("v1", "host", "moot", "runs", run_id) + ":fork", body)
+    first = _first_new_sequence(edit, at)
+    forked = api.send(runs.fork_run(run_id, first, ForkEdit(**edit), note=note))
     if not (watch and options.json):  # one object for each event then
         _print_fork(options, forked, edit)
     if not watch:
         return ExitCode.OK
     from moot.cli.runs.run import follow_events_and_end
 
-    return follow_events_and_end(options, api, forked["runId"], after=forked["fromSeq"] - 1)
+    return follow_events_and_end(options, api, forked.run_id, after=forked.from_seq - 1)
 
 
 def _event_to_fork(
@@ -125,7 +121,7 @@ def _refuse_double_edit(edit: EditBody, draft: EditDraft) -> None:
 
 def _misfit_error(api: Api, at: Event, problem: str, kinds: tuple[str, ...]) -> CommandError:
     """Return an error that suggests events of these kinds, nearest last."""
-    before = read_page(api, at["runId"], max(-1, at["sequence"] - SEARCHED_EVENTS))["events"]
+    before = read_page(api, at["runId"], max(-1, at["sequence"] - SEARCHED_EVENTS)).events
     candidates = [event for event in before if event["type"] in kinds][-SUGGESTED_EVENTS:]
     suggestions = ", ".join(f"#{event['sequence']} {event['type']}" for event in candidates)
     hint = (
@@ -142,13 +138,11 @@ def _first_new_sequence(edit: EditBody, at: Event) -> int:
     return int(at["sequence"]) if replaces else int(at["sequence"]) + 1
 
 
-def _print_fork(options: CommandOptions, fork: dict[str, Any], edit: EditBody) -> None:
+def _print_fork(options: CommandOptions, fork: ForkedRun, edit: EditBody) -> None:
     if options.json:
         output.print_json(fork)
         return
     kinds = [part for part in REPLACING if part in edit]
-    where = describe_place({**fork, "edit": {"kinds": kinds}})
-    origin = f"branch of {output.short_id(fork['sourceRunId'])} {where}"
-    click.echo(
-        f"{output.short_id(fork['runId'])}{'  ' if output.on_terminal() else chr(9)}{origin}"
-    )
+    where = describe_place({"fromSeq": fork.from_seq, "edit": {"kinds": kinds}})
+    origin = f"branch of {output.short_id(fork.source_run_id)} {where}"
+    click.echo(f"{output.short_id(fork.run_id)}{'  ' if output.on_terminal() else chr(9)}{origin}")

@@ -1,18 +1,20 @@
 """``moot replay RUN``: run a log again without calling anyone."""
 
 import json
-from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from moot.cli.runs.event_lines import summarize_event
 from moot.cli.runs.find import resolve_run_id
 from moot.cli.runs.follow import status_line
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.errors import ExitCode
 from moot.cli.shared.logs import Event, read_log
 from moot.cli.shared.options import CommandOptions, server_options
+from moot.client.operations import runs
+from moot.wire.replay import VerificationDifference
 
 #: events of a replay that are looked through for a difference
 MAX_EVENTS = 50_000
@@ -35,43 +37,43 @@ def replay(options: CommandOptions, run_id: str, verify: bool) -> ExitCode:
 
 
 def _verify(options: CommandOptions, api: Api, source: str) -> ExitCode:
-    result = api.post(api_path("v1", "host", "moot", "runs", source) + ":verify")
+    result = api.send(runs.verify_run(source))
     if options.json:
         output.print_json(result)
     else:
-        calls, same = result["modelCalls"], result["identical"]
-        summary = (
-            f"replayed {_count_noun(result['events'], 'event')}, {_count_noun(calls, 'model call')}"
-        )
-        click.echo(f"{summary}, {'identical ✓' if same else 'not identical ✗'}")
-        if not same:
-            _print_difference(result["first"])
-    return ExitCode.OK if result["identical"] else ExitCode.FAILED
+        events = _count_noun(result.events, "event")
+        calls = _count_noun(result.model_calls, "model call")
+        verdict = "identical ✓" if result.identical else "not identical ✗"
+        click.echo(f"replayed {events}, {calls}, {verdict}")
+        if result.first is not None:
+            _print_difference(result.first)
+    return ExitCode.OK if result.identical else ExitCode.FAILED
 
 
 def _count_noun(many: int, word: str) -> str:
     return f"{many} {word}{'s' * (many != 1)}"
 
 
-def _print_difference(first: dict[str, Any]) -> None:
+def _print_difference(first: VerificationDifference) -> None:
     """Print the first difference with both sides whole."""
-    click.echo(f"first difference at #{first['sequence']}: {output.one_line(str(first['kind']))}")
-    for word, side in (("expected", first.get("expected")), ("found", first.get("found"))):
+    click.echo(f"first difference at #{first.sequence}: {output.one_line(first.kind)}")
+    for word, side in (("expected", first.expected), ("found", first.found)):
         text = side if isinstance(side, str) else json.dumps(side, ensure_ascii=False)
         click.echo(f"  {word:<9} {output.one_line('nothing' if side is None else text)}")
 
 
 def _replay(options: CommandOptions, api: Api, source: str) -> ExitCode:
-    replayed = api.post(api_path("v1", "runs", source) + ":fork", {"mode": "replay"})
-    run = api.get(api_path("v1", "runs", replayed["runId"]))
-    divergences = _divergences(api, replayed["runId"])
+    replayed = api.send(runs.replay_run(source))
+    run = api.send(runs.get_run(replayed.run_id))
+    divergences = _divergences(api, replayed.run_id)
     if options.json:
-        output.print_json({**replayed, "status": run["status"], "diverged": [one["payload"]
-                          for one in divergences]})  # fmt: skip
+        diverged = [one["payload"] for one in divergences]
+        fields = {**to_builtins(replayed), "status": run.status, "diverged": diverged}
+        output.print_json(fields)
     else:
         gap = "  " if output.on_terminal() else "\t"
         origin = f"replay of {output.short_id(source)}"
-        click.echo(f"{output.short_id(replayed['runId'])}{gap}{origin}{gap}{status_line(run)}")
+        click.echo(f"{output.short_id(replayed.run_id)}{gap}{origin}{gap}{status_line(run)}")
         for event in divergences:
             click.echo(f"it {summarize_event(event)}")
     return ExitCode.FAILED if divergences else ExitCode.OK

@@ -10,8 +10,9 @@ from moot.cli.roster.member import COMMANDS, resolve_member
 from moot.cli.roster.set import change_member
 from moot.cli.roster.show import find_member, find_work, print_member, read_members
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.options import CommandOptions, server_options
+from moot.client.operations import host
 
 
 @click.group()
@@ -46,11 +47,11 @@ def set_(options: CommandOptions, name: str, changes: tuple[str, ...]) -> None:
 def list_(options: CommandOptions) -> None:
     """The standing agents of the server, then the agents."""
     api = api_for_reading(options)
-    members, agents = read_members(api), api.get("/v1/host/moot/agents")["agents"]
+    members, agents = read_members(api), api.send(host.list_agents()).agents
     if options.json:
         output.print_json([*members, *agents])
         return
-    rows = ([one["name"], one["persona"], one["role"], one["model"], "", "", "", one["description"]]
+    rows = ([one.name, one.persona, one.role, one.model, "", "", "", one.description]
             for one in agents)  # fmt: skip
     empty = "No agents. Write agents/NAME.md and start the server beside it."
     all_rows = [*member_rows(api, members), *rows]
@@ -64,7 +65,7 @@ def list_(options: CommandOptions) -> None:
 def remove(options: CommandOptions, name: str) -> None:
     """Let an agent go; what it has said stays. One with a file comes back with the next start."""
     short = name.removeprefix("host:")
-    api_for_writing(options).delete(api_path("v1", "host", "moot", "agents", short))
+    api_for_writing(options).send(host.remove_agent(short))
     if options.json:
         output.print_json({"name": short, "removed": True})
     else:
@@ -86,8 +87,8 @@ def _find_member_by_name(api: Api, name: str) -> dict[str, Any] | None:
 
 
 def _is_agent(api: Api, name: str) -> bool:
-    agents = api.get("/v1/host/moot/agents")["agents"]
-    return any(each["name"] == name.removeprefix("host:") for each in agents)
+    agents = api.send(host.list_agents()).agents
+    return any(each.name == name.removeprefix("host:") for each in agents)
 
 
 @agent.command()
@@ -99,18 +100,18 @@ def show(options: CommandOptions, name: str) -> None:
     if (member := _find_member_with_work(api, name)) is not None:
         output.print_json(member) if options.json else print_member(member)
         return
-    agent_record = api.get(api_path("v1", "host", "moot", "agents", name.removeprefix("host:")))
+    agent_record = api.send(host.get_agent(name.removeprefix("host:")))
     if options.json:
         output.print_json(agent_record)
         return
-    role = f" · {output.safe_line(agent_record['role'])}" if agent_record["role"] else ""
-    click.echo(f"{click.style(output.safe_line(agent_record['persona']), bold=True)}{role}")
-    click.echo(f"{'id':<10}{output.safe_line(agent_record['agentId'])}")
-    click.echo(f"{'model':<10}{output.safe_line(agent_record['model'])}")
-    if agent_record["tools"]:
-        click.echo(f"{'tools':<10}{output.safe_line(', '.join(agent_record['tools']))}")
-    newest = agent_record["history"][0] if agent_record["history"] else {}
-    by = f", by {newest.get('by')}, {newest.get('at')}" if newest else ""
-    click.echo(f"{'version':<10}{output.safe_line(agent_record['version'] + by)}")
-    if agent_record["prompt"]:
-        click.echo(f"\n{output.safe_lines(agent_record['prompt'])}")
+    role = f" · {output.safe_line(agent_record.role)}" if agent_record.role else ""
+    click.echo(f"{click.style(output.safe_line(agent_record.persona), bold=True)}{role}")
+    click.echo(f"{'id':<10}{output.safe_line(agent_record.agent_id)}")
+    click.echo(f"{'model':<10}{output.safe_line(agent_record.model)}")
+    if agent_record.tools:
+        click.echo(f"{'tools':<10}{output.safe_line(', '.join(agent_record.tools))}")
+    newest = agent_record.history[0] if agent_record.history else None
+    by = f", by {newest.by}, {newest.at}" if newest else ""
+    click.echo(f"{'version':<10}{output.safe_line(agent_record.version + by)}")
+    if agent_record.prompt:
+        click.echo(f"\n{output.safe_lines(agent_record.prompt)}")

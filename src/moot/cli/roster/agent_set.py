@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.client import api_for_writing, api_path
+from moot.cli.shared.client import api_for_writing
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions
+from moot.client.operations import host
 
 #: keys that identify an agent and cannot be changed
 FIXED_KEYS = ("name", "manifest")
@@ -16,18 +17,18 @@ FIXED_KEYS = ("name", "manifest")
 def change_agent(options: CommandOptions, name: str, changes: tuple[str, ...]) -> None:
     """Register a new version of the agent with these changes."""
     api = api_for_writing(options)
-    current = api.get(api_path("v1", "host", "moot", "agents", name.removeprefix("host:")))
-    definition = apply_agent_changes(current["definition"], changes)
-    changed = api.post("/v1/host/moot/agents", definition)
+    current = api.send(host.get_agent(name.removeprefix("host:")))
+    definition = apply_agent_changes(current.definition, changes)
+    changed = api.send(host.register_agent(definition))
     if options.json:
         output.print_json(changed)
         return
-    same = changed["version"] == current["version"]
-    result = "nothing has changed" if same else f"version {changed['version']}"
+    same = changed.version == current.version
+    result = "nothing has changed" if same else f"version {changed.version}"
     click.echo(
-        f"{output.safe_line(changed['name'])}  {result}, model {output.safe_line(changed['model'])}"
+        f"{output.safe_line(changed.name)}  {result}, model {output.safe_line(changed.model)}"
     )
-    changed_by = str((current["history"] or [{}])[0].get("by", ""))
+    changed_by = current.history[0].by if current.history else ""
     if changed_by.startswith("file:") and not same:
         file = output.safe_line(changed_by.removeprefix("file:"))
         click.echo(f"It comes from {file}, which counts again at the next start: change it there,"

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from moot.cli.interrupts.questions import INBOX, MAX_ITEMS
+from moot.cli.interrupts.questions import read_items
 from moot.cli.schedules.schedule import read_schedules
 from moot.cli.schedules.wording import describe_until, local_time
 from moot.cli.shared.client import Api
@@ -15,8 +15,7 @@ def member_rows(api: Api, members: list[dict[str, Any]]) -> Iterator[list[str]]:
     if not members:
         return
     next_schedules = _next_schedules(api)
-    items = api.get(INBOX, limit=MAX_ITEMS)["items"]
-    waits = Counter(item["member"]["rosterId"] for item in items if "member" in item)
+    waits = Counter(item.member.roster_id for item in read_items(api) if item.member)
     for member in members:
         name = member["rosterId"]
         due = next_schedules.get(name)

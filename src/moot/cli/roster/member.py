@@ -10,7 +10,7 @@ from moot.cli.roster.triggers import HireTriggers, left_trigger_lines
 from moot.cli.runs.started_by import describe_trigger
 from moot.cli.schedules.wording import describe_pause_cost, describe_until
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import parse_inputs
@@ -18,16 +18,12 @@ from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.quantities import format_count
 from moot.cli.shared.times import UNTIL_HELP, parse_time_option
 from moot.cli.triggers.item import find_item
-
-ROSTER = "/v1/host/moot/roster"
+from moot.client.operations import host, roster
+from moot.client.operations.runs import list_runs
 
 
 def roster_handle(name: str) -> str:
     return name if name.startswith("host:") else f"host:{name}"
-
-
-def member_path(name: str, *more: str) -> str:
-    return ROSTER + api_path(roster_handle(name), *more)
 
 
 def resolve_member(api: Api, text: str) -> str:
@@ -35,15 +31,15 @@ def resolve_member(api: Api, text: str) -> str:
     if text.startswith("host:"):
         return text
     try:
-        rows = api.get(ROSTER)["roster"]
+        rows = api.send(roster.list_members()).roster
     except CommandError:
         return roster_handle(text)  # the next request reports a missing right or roster
-    if any(row["rosterId"] == roster_handle(text) for row in rows):
+    if any(row.roster_id == roster_handle(text) for row in rows):
         return roster_handle(text)
-    matches = [r["rosterId"] for r in rows if r["persona"].casefold() == text.casefold()]
+    matches = [r.roster_id for r in rows if r.persona.casefold() == text.casefold()]
     if len(matches) > 1:
         raise CommandError(f"several are called '{text}': {', '.join(matches)}.", ExitCode.USAGE)
-    return str(matches[0]) if matches else roster_handle(text)
+    return matches[0] if matches else roster_handle(text)
 
 
 @click.command()
@@ -67,20 +63,20 @@ def hire(options: CommandOptions, name: str, **settings: Any) -> None:
     flows = [flow.strip() for flow in settings["portfolio"].split(",") if flow.strip()]
     triggers = HireTriggers(api, flows, settings["every"], settings["on"], settings["take_over"])
     triggers.check(roster_handle(name))
-    ref = {"agentId": _agent_id(api, settings["file"], settings["agent"], name)}
-    if settings["channel"]:
-        ref["channel"] = settings["channel"]
     bare = name.removeprefix("host:")
-    body = {
-        "rosterId": roster_handle(name),
-        "persona": settings["persona"] or bare[:1].upper() + bare[1:],
-        "agentRef": ref, "workflows": flows,
-    }  # fmt: skip
-    member = api.post(ROSTER, body | ({"label": settings["role"]} if settings["role"] else {}))
+    call = roster.hire_member(
+        settings["persona"] or bare[:1].upper() + bare[1:],
+        _agent_id(api, settings["file"], settings["agent"], name),
+        roster_id=roster_handle(name),
+        workflows=flows,
+        channel=settings["channel"] or None,
+        label=settings["role"] or None,
+    )
+    member = api.send_json(call)
     try:
         trigger_texts = triggers.begin(member["rosterId"])
     except CommandError:
-        api.delete(member_path(name))
+        api.send(roster.dismiss_member(roster_handle(name)))
         raise
     if options.json:
         binding = {} if triggers.binding is None else {"binding": triggers.binding}
@@ -103,31 +99,9 @@ def _agent_id(api: Api, file: str | None, agent: str | None, name: str) -> str:
         raise CommandError("say whose instance it is: --from FILE or --agent NAME.", ExitCode.USAGE)
     if agent is not None:
         return agent if ":" in agent or "." in agent else f"host:{agent}"
-    registered = api.post("/v1/host/moot/agents", read_agent_file(Path(str(file))))
-    return str(registered["agentId"])
+    from moot.cli.project.agent_files import read_agent_file
 
-
-def read_agent_file(file: Path) -> dict[str, Any]:
-    """Return an agent's file as the server takes it: Markdown with front matter, YAML or JSON."""
-    import msgspec
-
-    from moot.agents.definitions.manifest import ManifestProblem, agent_from_markdown
-
-    text = file.read_text(encoding="utf-8")
-    if file.suffix in (".yaml", ".yml", ".json"):
-        import yaml
-
-        data = yaml.safe_load(text)  # JSON is YAML, too
-        if not isinstance(data, dict):
-            raise CommandError(
-                f"{file}: this is no agent; write 'key: value' lines.", ExitCode.USAGE
-            )
-        return data if "agentId" in data else {"name": file.stem, **data}
-    try:
-        manifest: dict[str, Any] = msgspec.to_builtins(agent_from_markdown(text, file.stem))
-    except ManifestProblem as problem:
-        raise CommandError(f"{file}:{problem.line}: {problem.message}", ExitCode.USAGE) from None
-    return {key: value for key, value in manifest.items() if value is not None}
+    return api.send(host.register_agent(read_agent_file(Path(str(file))))).agent_id
 
 
 @click.command()
@@ -138,11 +112,10 @@ def read_agent_file(file: Path) -> dict[str, Any]:
 @server_options
 def pause(options: CommandOptions, name: str, reason: str, until: str | None, stop: bool) -> None:
     """Start nothing more for a standing agent."""
-    body: dict[str, Any] = {"reason": reason, "stop": stop}
-    if until is not None:
-        body["until"] = parse_time_option("--until", until, None)
+    end = None if until is None else parse_time_option("--until", until, None)
     api = api_for_writing(options)
-    member = api.post(member_path(resolve_member(api, name), "pause"), body)
+    call = roster.pause_member(resolve_member(api, name), reason=reason, until=end, stop=stop)
+    member = api.send_json(call)
     if options.json:
         output.print_json(member)
         return
@@ -170,7 +143,7 @@ def _pause_sentences(member: dict[str, Any]) -> Iterator[str]:
 def resume(options: CommandOptions, name: str) -> None:
     """On duty again."""
     api = api_for_writing(options)
-    member = api.post(member_path(resolve_member(api, name), "resume"))
+    member = api.send_json(roster.resume_member(resolve_member(api, name)))
     if options.json:
         output.print_json(member)
     else:
@@ -199,11 +172,13 @@ def run_now(
     dry_run: bool,
 ) -> None:
     """Start one of a standing agent's workflows, as its work."""
-    body: dict[str, Any] = {"workflowId": flow, "inputs": parse_inputs(inputs), "dryRun": dry_run}
+    values = parse_inputs(inputs)
     api = api_for_writing(options)
-    if item is not None:
-        body["item"] = find_item(api, item)
-    answer = api.post(member_path(resolve_member(api, name), "run"), body)
+    item_id = None if item is None else find_item(api, item)
+    call = roster.run_member_workflow(
+        resolve_member(api, name), flow, inputs=values, item=item_id, dry_run=dry_run
+    )
+    answer = api.send_json(call)
     if options.json:
         output.print_json(answer)
     elif dry_run:
@@ -223,16 +198,15 @@ def run_now(
 def runs(options: CommandOptions, name: str, limit: int) -> None:
     """The runs of a standing agent, newest first; also of one that has gone."""
     api = api_for_reading(options)
-    rows = api.get(
-        "/v1/host/moot/runs", member=resolve_member(api, name), limit=limit, begun="true"
-    )["runs"]
+    call = list_runs(member=resolve_member(api, name), limit=limit, begun=True)
+    rows = api.send(call).runs
     if options.json:
         output.print_json(rows)
         return
     output.print_table(
         ("RUN", "WORKFLOW", "STATUS", "AGE", "BEGUN BY"),
-        ([output.short_id(r["runId"]), r["workflowId"], r["status"],
-          output.format_age(r["startedAt"]), describe_trigger(r.get("begun", {}))] for r in rows),
+        ([output.short_id(r.run_id), r.workflow_id, r.status,
+          output.format_age(r.started_at), describe_trigger(r.begun)] for r in rows),
         empty="No runs yet.",
     )  # fmt: skip
 
@@ -244,8 +218,8 @@ def dismiss(options: CommandOptions, name: str) -> None:
     """Let a standing agent go. What it did stays its own; what woke it wakes nobody."""
     api = api_for_writing(options)
     name = resolve_member(api, name)
-    api.delete(member_path(name))
-    left_triggers = api.get(f"{member_path(name)}/history").get("left", [])
+    api.send(roster.dismiss_member(name))
+    left_triggers = api.send_json(roster.list_member_history(name)).get("left", [])
     if options.json:
         output.print_json(
             {"rosterId": roster_handle(name), "dismissed": True, "left": left_triggers}

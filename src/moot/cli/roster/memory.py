@@ -1,7 +1,5 @@
 """``moot memory``: list, show and forget what agents and workflows remember."""
 
-from urllib.parse import urlencode
-
 import click
 
 from moot.cli.runs.find import resolve_run_id
@@ -10,8 +8,8 @@ from moot.cli.shared.client import api_for_reading, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
-
-MEMORY = "/v1/host/moot/memory"
+from moot.client.operations import host
+from moot.wire.memory import MemorySummary
 
 
 @click.group()
@@ -31,21 +29,30 @@ def list_(
     """List the entries of a memory, newest first, or the memories there are."""
     api = api_for_reading(options)
     if ref is None:
-        listed = api.get(MEMORY)["memories"]
-        rows = ([each["ref"], each["entries"]] for each in listed)
-        columns: tuple[str, ...] = ("MEMORY", "ENTRIES")
-    else:
-        reader_run = resolve_run_id(api, run_id) if run_id is not None else None
-        listed = api.get(MEMORY, ref=ref, limit=limit, tag=tag, runId=reader_run)["entries"]
-        rows = (
-            [each["id"], each["createdAt"][:16], " ".join(each["tags"]), each["content"]]
-            for each in listed
-        )
-        columns = ("ID", "SINCE", "TAGS", "CONTENT")
+        _print_memories(options, api.send(host.list_memories()).memories)
+        return
+    reader_run = resolve_run_id(api, run_id) if run_id is not None else None
+    call = host.list_memory_entries(ref, limit=limit, tag=tag, run_id=reader_run)
+    entries = api.send(call).entries
     if options.json:
-        output.print_json(listed)
-    else:
-        output.print_table(columns, rows, empty="Nothing is remembered there.")
+        output.print_json(entries)
+        return
+    output.print_table(
+        ("ID", "SINCE", "TAGS", "CONTENT"),
+        (
+            [entry.id, entry.created_at[:16], " ".join(entry.tags), entry.content]
+            for entry in entries
+        ),
+        empty="Nothing is remembered there.",
+    )
+
+
+def _print_memories(options: CommandOptions, memories: list[MemorySummary]) -> None:
+    if options.json:
+        output.print_json(memories)
+        return
+    rows = ([each.ref, each.entries] for each in memories)
+    output.print_table(("MEMORY", "ENTRIES"), rows, empty="Nothing is remembered there.")
 
 
 @memory.command()
@@ -54,7 +61,8 @@ def list_(
 @server_options
 def show(options: CommandOptions, ref: str, memory_id: str) -> None:
     """Print one entry: the text on stdout, where it comes from on stderr."""
-    entries = api_for_reading(options).get(MEMORY, ref=ref, id=memory_id)["entries"]
+    call = host.list_memory_entries(ref, id=memory_id)
+    entries = api_for_reading(options).send(call).entries
     if not entries:
         raise CommandError(
             f"'{ref}' has no entry '{memory_id}'. See: {command_hint('memory list')}",
@@ -64,15 +72,11 @@ def show(options: CommandOptions, ref: str, memory_id: str) -> None:
         output.print_json(entries[0])
         return
     [entry] = entries
-    click.echo(output.safe_lines(entry["content"]))
-    until = f", until {entry['expiresAt']}" if "expiresAt" in entry else ""
-    tags = f", tags {' '.join(entry['tags'])}" if entry["tags"] else ""
-    click.echo(
-        output.safe_line(
-            f"{entry['id']} by {entry['runId']}, {entry['createdAt']}{until}{tags}", True
-        ),
-        err=True,
-    )
+    click.echo(output.safe_lines(entry.content))
+    until = "" if entry.expires_at is None else f", until {entry.expires_at}"
+    tags = f", tags {' '.join(entry.tags)}" if entry.tags else ""
+    origin = f"{entry.id} by {entry.run_id}, {entry.created_at}{until}{tags}"
+    click.echo(output.safe_line(origin, True), err=True)
 
 
 @memory.command()
@@ -89,10 +93,9 @@ def forget(options: CommandOptions, ref: str, memory_id: str | None, whole: bool
         raise CommandError(
             "name the entry to forget, or say --all for the whole memory.", ExitCode.USAGE
         )
-    query = {"ref": ref} if memory_id is None else {"ref": ref, "id": memory_id}
-    answer = api_for_writing(options).delete(f"{MEMORY}?{urlencode(query)}")
+    answer = api_for_writing(options).send(host.forget_memory(ref, id=memory_id))
     if options.json:
         output.print_json(answer)
         return
-    for name in answer["forgotten"]:
+    for name in answer.forgotten:
         click.echo(output.safe_line(f"{name} is forgotten"))

@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
-from moot.cli.roster.member import member_path
+from moot.cli.roster.member import roster_handle
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions
 from moot.cli.shared.quantities import THOUSANDS, group_digits
+from moot.client.operations import roster
 
 BUDGET = ("tokensPerDay", "tokensPerMonth", "moneyPerDay", "moneyPerMonth")
 #: fields of the server -> names that users type
@@ -108,13 +109,12 @@ def unpriced_warning(limit: dict[str, Any]) -> str:
 
 def patch_member(api: Api, name: str, changes: tuple[str, ...]) -> dict[str, Any]:
     """Return the changed member. Raise CommandError for an invalid change."""
-    import json
-
-    current = api.get(member_path(name))
+    roster_id = roster_handle(name)
+    current = api.send_json(roster.get_member(roster_id))
     body = parse_member_changes(
         changes, {bound["limit"]: bound["most"] for bound in current.get("budget", [])}
     )
-    member: dict[str, Any] = api.ask("PATCH", member_path(name), json.dumps(body).encode())
+    member: dict[str, Any] = api.send_json(roster.change_member(roster_id, body))
     return member
 
 

@@ -6,13 +6,14 @@ from typing import Any
 import click
 
 from moot.cli.interrupts.questions import is_decision
-from moot.cli.roster.member import ROSTER, member_path
+from moot.cli.roster.member import roster_handle
 from moot.cli.schedules.wording import describe_times, describe_until, local_time
 from moot.cli.shared import output
 from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.quantities import format_count, format_duration
+from moot.client.operations import roster
 
 #: bars for days with no run, and with more and more runs
 BARS = "▁▂▃▄▅▆▇█"
@@ -21,7 +22,7 @@ BARS = "▁▂▃▄▅▆▇█"
 def find_member(api: Api, name: str) -> dict[str, Any] | None:
     """Return the member of this name, or None."""
     try:
-        member: dict[str, Any] = api.get(member_path(name))
+        member: dict[str, Any] = api.send_json(roster.get_member(roster_handle(name)))
     except CommandError as error:
         if error.exit_code is ExitCode.NOT_FOUND or "no roster" in str(error):
             return None
@@ -32,7 +33,7 @@ def find_member(api: Api, name: str) -> dict[str, Any] | None:
 def find_work(api: Api, name: str) -> dict[str, Any] | None:
     """Return a member and its work, also of a dismissed one, or None."""
     try:
-        work: dict[str, Any] = api.get(member_path(name, "work"))
+        work: dict[str, Any] = api.send_json(roster.get_member_work(roster_handle(name)))
     except CommandError as error:
         if error.exit_code is ExitCode.NOT_FOUND or "no roster" in str(error):
             return None
@@ -43,7 +44,7 @@ def find_work(api: Api, name: str) -> dict[str, Any] | None:
 def read_members(api: Api) -> list[dict[str, Any]]:
     """Return all members; none on a host without a roster."""
     try:
-        members: list[dict[str, Any]] = api.get(ROSTER)["roster"]
+        members: list[dict[str, Any]] = api.send_json(roster.list_members())["roster"]
     except CommandError as error:
         if "no roster" in str(error):
             return []
@@ -161,5 +162,9 @@ def _question_lines(member: dict[str, Any]) -> Iterator[str]:
     """Yield each open question with the command that answers it."""
     for item in member["waiting"]:
         about = f'{output.one_line(item["askedBy"])} "{output.shorten(item["question"], 80)}"'
-        verb = f"approve {item['number']}" if is_decision(item) else f"answer {item['number']} TEXT"
+        verb = (
+            f"approve {item['number']}"
+            if is_decision(item["kind"])
+            else f"answer {item['number']} TEXT"
+        )
         yield f"WAITING ON YOU  {output.short_id(item['runId'])} {about}  {command_hint(verb)}"

@@ -3,18 +3,18 @@
 They are checked before hiring, so that a mistake hires no agent.
 """
 
-import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 from moot.cli.schedules.wording import local_time
-from moot.cli.shared.client import Api, api_path
+from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
-from moot.cli.triggers.queue import QUEUES, SUBSCRIPTIONS
+from moot.client.http.operation import PreparedCall
+from moot.client.operations import roster, schedules, triggers
 
-SCHEDULES = "/v1/host/moot/schedules"
+T = TypeVar("T")
 QUEUE = re.compile(r"queue:([a-z0-9][a-z0-9._-]{0,63})")
 WEBHOOK = "webhook"
 
@@ -27,8 +27,8 @@ class HireTriggers:
     ) -> None:
         self._api, self._flows, self._every, self._on = api, flows, every, on
         self._take_over = take_over
-        #: functions that undo what was made so far
-        self._undo: list[Callable[[], Any]] = []
+        #: calls that undo what was made so far
+        self._undo: list[PreparedCall[Any]] = []
         #: address and secret of a webhook, which the server sends only once
         self.binding: dict[str, Any] | None = None
 
@@ -44,7 +44,7 @@ class HireTriggers:
                     ExitCode.USAGE,
                 )
         if self._every is not None:
-            self._api.post(f"{SCHEDULES}:check", self._schedule_body())
+            self._api.send(schedules.check_schedule(self._schedule_body()))
         for queue in self._queues():
             self._check_queue(queue, roster_id)
 
@@ -56,21 +56,20 @@ class HireTriggers:
 
     def _check_queue(self, queue: str, roster_id: str) -> None:
         """Raise CommandError if another member has the queue. A dismissed member does not count."""
-        queue_record = self._get_or_none(f"{QUEUES}{api_path(queue)}")
-        holder = queue_record.get("rosterId") if queue_record is not None else None
-        if holder in (None, roster_id) or self._take_over:
+        record = self._send_or_none(triggers.get_queue(queue))
+        holder = record.roster_id if record is not None else None
+        if holder is None or holder == roster_id or self._take_over:
             return
-        if self._get_or_none(f"/v1/host/moot/roster{api_path(holder)}") is not None:
+        if self._send_or_none(roster.get_member(holder)) is not None:
             raise CommandError(f"{queue} is {holder}'s; --take-over gives it to {roster_id}.")
 
-    def _get_or_none(self, path: str) -> dict[str, Any] | None:
+    def _send_or_none(self, call: PreparedCall[T]) -> T | None:
         try:
-            record: dict[str, Any] = self._api.get(path)
+            return self._api.send(call)
         except CommandError as error:
             if error.exit_code is ExitCode.NOT_FOUND:
                 return None
             raise
-        return record
 
     def begin(self, roster_id: str) -> list[str]:
         """Make the triggers and describe them. Undo everything after a refusal."""
@@ -82,33 +81,31 @@ class HireTriggers:
             ]
         except CommandError:
             for undo in reversed(self._undo):
-                undo()
+                self._api.send(undo)
             raise
 
     def _make_schedule(self, roster_id: str) -> list[str]:
         if self._every is None:
             return []
-        schedule = self._api.post(SCHEDULES, {**self._schedule_body(), "rosterId": roster_id})
-        self._undo.append(lambda: self._api.delete(f"{SCHEDULES}/{schedule['scheduleId']}"))
-        due = schedule.get("nextFireAt")
-        return [f"next: {self._flows[0]} {local_time(due, schedule['timezone'])}"] if due else []
+        body = {**self._schedule_body(), "rosterId": roster_id}
+        schedule = self._api.send(schedules.create_schedule(body))
+        self._undo.append(schedules.remove_schedule(schedule.schedule_id))
+        due = schedule.next_fire_at
+        return [f"next: {self._flows[0]} {local_time(due, schedule.timezone)}"] if due else []
 
     def _bind_queues(self, roster_id: str) -> list[str]:
-        body = {
-            "workflowId": self._flows[-1] if self._flows else "", "rosterId": roster_id,
-            "takeOver": self._take_over,
-        }  # fmt: skip
+        flow = self._flows[-1] if self._flows else ""
         for queue in self._queues():
-            path = f"{QUEUES}{api_path(queue)}"
-            self._api.ask("PUT", path, json.dumps(body).encode())
-            self._undo.append(lambda path=path: self._api.delete(path))  # type: ignore[misc]
+            call = triggers.bind_queue(queue, flow, roster_id=roster_id, take_over=self._take_over)
+            self._api.send(call)
+            self._undo.append(triggers.unbind_queue(queue))
         return [f"listens to queue:{queue}" for queue in self._queues()]
 
     def _make_webhook(self, roster_id: str) -> list[str]:
         if WEBHOOK not in self._on:
             return []
-        body = {"source": "webhook", "workflowId": self._flows[-1], "rosterId": roster_id}
-        self.binding = self._api.post(SUBSCRIPTIONS, body)["binding"]
+        call = triggers.create_subscription(self._flows[-1], roster_id=roster_id)
+        self.binding = self._api.send_json(call)["binding"]
         return [f"listens at {self.binding['ingestUrl']}"]
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import read_bytes
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.streams import follow_stream
-from moot.client.operations import threads
+from moot.client.operations import host, threads
 
 
 @click.command()
@@ -26,16 +26,14 @@ def ask(options: CommandOptions, agent: str, text: str) -> ExitCode:
     The question and the answer are kept as a thread: moot thread export @last.
     """
     from moot.cli.councils.stream import PATIENCE
-    from moot.cli.shared.client import thread_path
 
     question = read_bytes("-").decode(errors="replace").strip() if text == "-" else text.strip()
     if not question:
         raise click.UsageError("Say what to ask: moot ask AGENT TEXT.")
     api = api_for_writing(options)
-    agent_record = api.get(f"/v1/host/moot/agents{api_path(agent.removeprefix('host:'))}")
-    body = {"question": question, "participants": [agent_record["agentId"]], "open": True,
-            "policy": {"mode": "declared"}}  # fmt: skip
-    thread_id = str(api.post("/v1/host/moot/councils", body)["threadId"])
+    agent_id = api.send(host.get_agent(agent.removeprefix("host:"))).agent_id
+    council = threads.convene_council(question, [agent_id], open=True, policy={"mode": "declared"})
+    thread_id = api.send(council).thread_id
 
     def decide(request: dict[str, Any]) -> None:
         _ask_tool_approval(api, request, thread_id, at_hand=not options.json)
@@ -43,7 +41,7 @@ def ask(options: CommandOptions, agent: str, text: str) -> ExitCode:
     stream = follow_stream(api, threads.stream_thread(thread_id), -1, PATIENCE)
     turn = _read_answer(stream, decide, aloud=not options.json)
     outcome = turn["content"] if turn["role"] == "agent" else None
-    api.post(f"{thread_path(thread_id)}:close", {"outcome": outcome})
+    api.send(threads.close_thread(thread_id, outcome=outcome))
     if turn["role"] != "agent":
         raise CommandError(str(turn["content"]))
     if options.json:
@@ -80,8 +78,6 @@ def _read_answer(
 
 def _ask_tool_approval(api: Api, request: dict[str, Any], thread_id: str, at_hand: bool) -> None:
     """Ask the person at the terminal to allow a tool. Raise CommandError (exit 4) without one."""
-    from moot.cli.shared.client import thread_path
-
     call = f"{request['toolName']}({output.shorten(request.get('inputs', {}))})"
     request_text = output.one_line(f"{request['agentId']} wants to use {call}")
     if not (at_hand and sys.stdin.isatty() and output.on_terminal(err=True)):
@@ -94,7 +90,7 @@ def _ask_tool_approval(api: Api, request: dict[str, Any], thread_id: str, at_han
         )
     allowed = click.confirm(f"\n{request_text}. Allow it?", default=False, err=True)
     word = "allow" if allowed else "deny"
-    api.post(thread_path(thread_id, "controls"), {"content": {word: request["askId"]}})
+    api.send(threads.control_thread(thread_id, {word: request["askId"]}))
 
 
 def _print_rest(turn: dict[str, Any], printed: str) -> None:

@@ -9,11 +9,13 @@ import click
 
 from moot.cli.runs.event_lines import event_line
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, ServerUnreachable, api_path
+from moot.cli.shared.client import Api, ServerUnreachable
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.streams import follow_stream
-from moot.client.operations import runs
+from moot.client.operations import host, runs, threads
+from moot.wire.runs import Snapshot
+from moot.wire.threads import ThreadView
 
 TERMINAL = {
     "run.completed": ExitCode.OK,
@@ -87,11 +89,11 @@ class Standstill:
             if not self._may_wait or self.seen < self._newest_sequence:
                 return False
         try:
-            run = self._api.get(api_path("v1", "runs", self._run_id))
+            run = self._api.send(runs.get_run(self._run_id))
         except ServerUnreachable:
             return False
-        self._newest_sequence = run["metrics"]["eventCount"] - 1
-        waits = run["status"] in WAITING_STATUSES
+        self._newest_sequence = run.metrics.event_count - 1
+        waits = run.status in WAITING_STATUSES
         self._may_wait = waits and not is_talking(self._api, self._run_id)
         return self._may_wait and self.seen >= self._newest_sequence
 
@@ -161,7 +163,7 @@ class Follower:
     def _count(self, started: dict[str, Any]) -> int:
         workflow = str(started["payload"].get("workflowId", ""))
         try:
-            return len(self._api.get(api_path("v1", "workflows", workflow))["nodes"])
+            return len(self._api.send(host.get_workflow(workflow))["nodes"])
         except CommandError:
             return 0
 
@@ -175,59 +177,58 @@ def is_talking(api: Api, run_id: str) -> bool:
     return thread is not None and is_continuing(api, thread)
 
 
-def is_continuing(api: Api, thread: dict[str, Any]) -> bool:
-    floor = thread.get("floor")
-    if api.offline or not floor or not thread["open"]:
+def is_continuing(api: Api, thread: ThreadView) -> bool:
+    if api.offline or thread.floor is None or not thread.open:
         return False
-    return not floor["atRest"] and not floor["asks"]
+    return not thread.floor.at_rest and not thread.floor.asks
 
 
-def conversation_status(api: Api, thread: dict[str, Any] | None) -> str | None:
+def conversation_status(api: Api, thread: ThreadView | None) -> str | None:
     """Return the status word of an open conversation, or None where the run's status says it."""
-    if thread is None or not thread["open"]:
+    if thread is None or not thread.open:
         return None
     if is_continuing(api, thread):
         return TALKING
-    return LIVE if is_plain_thread(thread) and thread["threadId"] == thread["runId"] else None
+    return LIVE if is_plain_thread(thread) and thread.thread_id == thread.run_id else None
 
 
-def is_plain_thread(thread: dict[str, Any]) -> bool:
+def is_plain_thread(thread: ThreadView) -> bool:
     """Whether no policy leads the conversation, so that only addressed participants answer."""
     from moot.core.state.council_policy import THREAD_MODES
 
-    return thread.get("floor", {}).get("mode") in (None, *THREAD_MODES)
+    return thread.floor is None or thread.floor.mode in THREAD_MODES
 
 
-def find_run_thread(api: Api, run_id: str) -> dict[str, Any] | None:
+def find_run_thread(api: Api, run_id: str) -> ThreadView | None:
     """Return the one conversation of a run, or None."""
     try:
-        return dict(api.get(api_path("v1", "host", "moot", "threads", run_id)))
+        return api.send(threads.get_thread(run_id))
     except CommandError:
         return None
 
 
-def run_status(run: dict[str, Any]) -> str:
+def run_status(run: Snapshot) -> str:
     """Return the status, and whether a pause waits for nodes at work."""
-    return f"{run['status']}, pausing" if run.get("draining") else str(run["status"])
+    return f"{run.status}, pausing" if run.draining else run.status
 
 
-def status_line(run: dict[str, Any], status: str | None = None) -> str:
+def status_line(run: Snapshot, status: str | None = None) -> str:
     """Return how the run ended, or its state now."""
     text = output.status_mark(status or run_status(run))
-    if run.get("completedAt"):
-        seconds = output.seconds_between(run["startedAt"], run["completedAt"])
+    if run.completed_at:
+        seconds = output.seconds_between(run.started_at, run.completed_at)
         text += f" in {output.format_span(seconds)}"
-    states = run.get("nodeStates", {}).values()
-    busy = sum(state["status"] in ACTIVE_NODE_STATUSES for state in states)
+    states = run.node_states.values()
+    busy = sum(state.status in ACTIVE_NODE_STATUSES for state in states)
     nodes = f"{len(states)} node{'s' * (len(states) != 1)}" + (f", {busy} at work" if busy else "")
-    return f"{text} · {nodes} · {run['metrics']['eventCount']} events"
+    return f"{text} · {nodes} · {run.metrics.event_count} events"
 
 
-def print_end(run: dict[str, Any], quiet: bool = False) -> None:
+def print_end(run: Snapshot, quiet: bool = False) -> None:
     """Print how the run ended. With ``quiet`` only its outputs go to stdout."""
-    click.echo(f"{run['runId']} {status_line(run)}" if quiet else status_line(run), err=quiet)
-    if run.get("error"):
-        error_text = f"{run['error']['code']}: {run['error']['message']}"
+    click.echo(f"{run.run_id} {status_line(run)}" if quiet else status_line(run), err=quiet)
+    if run.error:
+        error_text = f"{run.error.code}: {run.error.message}"
         click.echo(output.safe_line(error_text, err=quiet), err=quiet)
-    if run.get("outputs"):
-        output.print_json(run["outputs"])
+    if run.outputs:
+        output.print_json(run.outputs)

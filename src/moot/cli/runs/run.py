@@ -1,5 +1,6 @@
 """``moot run FLOW`` starts a run; ``moot run list|show|tail`` manage runs."""
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -14,11 +15,16 @@ from moot.cli.runs.follow import (
     print_end,
 )
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import parse_inputs
 from moot.cli.shared.options import CommandOptions, server_options
+from moot.client.http.operation import PreparedCall
+from moot.client.operations import host, runs
+from moot.wire.runs import CancelledRun, PausedRun, ResumedRun, RunRow, StartedRun
+
+Change = CancelledRun | PausedRun | ResumedRun
 
 EPILOG = "A workflow that is called like one of these commands: moot run start FLOW."
 
@@ -79,60 +85,59 @@ def start(
     from moot.cli.project.flow_files import register_flow
 
     api = api_for_writing(options)
-    body: dict[str, Any] = {"workflowId": register_flow(api, flow), "inputs": parse_inputs(inputs)}
-    _warn_unknown_inputs(api, body)
-    if tags:
-        body["tags"] = list(tags)
-    created = _create_run(api, body)
+    workflow, values = register_flow(api, flow), parse_inputs(inputs)
+    _warn_unknown_inputs(api, workflow, values)
+    created = _create_run(api, workflow, values, tags)
     if detach:
         _print_created(options, created)
         return ExitCode.OK
     watching = output.on_terminal() if watch is None else watch
-    return follow_run(options, api, created["runId"], quiet=not watching, **how)
+    return follow_run(options, api, created.run_id, quiet=not watching, **how)
 
 
-def _warn_unknown_inputs(api: Api, body: dict[str, Any]) -> None:
+def _warn_unknown_inputs(api: Api, workflow_id: str, inputs: dict[str, Any]) -> None:
     """Warn about inputs that the workflow does not declare. The run starts all the same."""
     from moot.core.text.nearest import nearest_word
 
-    if not body["inputs"]:
+    if not inputs:
         return
     try:
-        workflow = api.get(api_path("v1", "workflows", body["workflowId"]))
+        workflow = api.send(host.get_workflow(workflow_id))
     except CommandError:
         return  # starting the run reports what is wrong
     declared = [variable["name"] for variable in workflow.get("variables", [])]
-    for name in body["inputs"]:
+    for name in inputs:
         if name not in declared:
             suggestion = nearest_word(name, declared)
             hint = f" Did you mean '{suggestion}'?" if suggestion else ""
-            warning = f"warning: {body['workflowId']} declares no input '{name}'.{hint}"
+            warning = f"warning: {workflow_id} declares no input '{name}'.{hint}"
             output.print_error(warning)
 
 
-def _create_run(api: Api, body: dict[str, Any]) -> dict[str, Any]:
+def _create_run(
+    api: Api, workflow_id: str, inputs: dict[str, Any], tags: tuple[str, ...]
+) -> StartedRun:
     from moot.core.text.nearest import nearest_word
 
     try:
-        created: dict[str, Any] = api.post("/v1/runs", body)
+        return api.send(runs.start_run(workflow_id, inputs, runs.Options(tags=tags)))
     except CommandError as error:
-        verb = nearest_word(body["workflowId"], run.commands)
+        verb = nearest_word(workflow_id, run.commands)
         if "must be a string" in str(error):
             hint = """For a text that looks like JSON write: --input 'name="5"'"""
             raise CommandError(f"{error} {hint}", error.exit_code) from error
         if error.exit_code is not ExitCode.NOT_FOUND:
             raise
         hint = f" Or did you mean the command: {command_hint(f'run {verb}')}?" if verb else ""
-        message = f"{body['workflowId']}: {error}{hint} See: {command_hint('flow list')}"
+        message = f"{workflow_id}: {error}{hint} See: {command_hint('flow list')}"
         raise CommandError(message, ExitCode.NOT_FOUND) from error
-    return created
 
 
-def _print_created(options: CommandOptions, created: dict[str, Any]) -> None:
+def _print_created(options: CommandOptions, created: StartedRun) -> None:
     if options.json:
         output.print_json(created)
     else:
-        click.echo(created["runId"])
+        click.echo(created.run_id)
 
 
 def follow_run(
@@ -156,7 +161,7 @@ def follow_events_and_end(
             f"\nThe run goes on. Follow it with: {command_hint(f'run tail {run_id}')}", err=True
         )
         raise
-    run_state = api.get(api_path("v1", "runs", run_id))
+    run_state = api.send(runs.get_run(run_id))
     if options.json and quiet:
         output.print_json(run_state)
     elif not options.json:
@@ -184,15 +189,15 @@ def list_(
     """List runs, newest first."""
     api = api_for_reading(options)
     parent = resolve_run_id(api, parent) if parent else None
-    rows: list[dict[str, Any]] = []
+    rows: list[RunRow] = []
     cursor = None
     while len(rows) < limit:
-        page = api.get(
-            "/v1/host/moot/runs", status=status, workflow=flow, parent=parent, cursor=cursor,
-            deadLettered="true" if dead else None, limit=min(500, limit - len(rows)),
-        )  # fmt: skip
-        rows += page["runs"]
-        cursor = page.get("nextCursor")
+        page = api.send(runs.list_runs(
+            status=status, workflow=flow, parent=parent, cursor=cursor,
+            dead_lettered=dead or None, limit=min(500, limit - len(rows)),
+        ))  # fmt: skip
+        rows += page.runs
+        cursor = page.next_cursor
         if cursor is None:
             break
     if options.json:
@@ -207,23 +212,21 @@ def list_(
         click.echo(f"There are more: {command_hint(f'run list --limit {limit * 4}')}", err=True)
 
 
-def _run_row(row: dict[str, Any], status: str, about: str | None) -> list[Any]:
-    parent = output.short_id(row.get("parentRunId", ""))
-    return [output.short_id(row["runId"]), row["workflowId"], status, _started_text(row),
-            _duration_text(row), row["eventCount"], row.get("errorCode"), parent,
-            row.get("rosterId", "").removeprefix("host:"), about]  # fmt: skip
+def _run_row(row: RunRow, status: str, about: str | None) -> list[Any]:
+    parent = output.short_id(row.parent_run_id or "")
+    return [output.short_id(row.run_id), row.workflow_id, status, _started_text(row),
+            _duration_text(row), row.event_count, row.error_code, parent,
+            (row.roster_id or "").removeprefix("host:"), about]  # fmt: skip
 
 
-def _started_text(row: dict[str, Any]) -> str:
-    return (
-        f"{output.format_age(row['startedAt'])} ago" if output.on_terminal() else row["startedAt"]
-    )
+def _started_text(row: RunRow) -> str:
+    return f"{output.format_age(row.started_at)} ago" if output.on_terminal() else row.started_at
 
 
-def _duration_text(row: dict[str, Any]) -> str | None:
-    if "completedAt" not in row:
+def _duration_text(row: RunRow) -> str | None:
+    if row.completed_at is None:
         return None
-    return output.format_span(output.seconds_between(row["startedAt"], row["completedAt"]))
+    return output.format_span(output.seconds_between(row.started_at, row.completed_at))
 
 
 @run.command()
@@ -235,17 +238,16 @@ def show(options: CommandOptions, run_id: str) -> None:
     from moot.cli.runs.started_by import started_by_line
 
     api = api_for_reading(options)
-    run_state = api.get(api_path("v1", "runs", resolve_run_id(api, run_id)))
+    run_state = api.send(runs.get_run(resolve_run_id(api, run_id)))
     if options.json:
         output.print_json(run_state)
         return
-    waits = run_state["status"] in WAITING_STATUSES
-    status = conversation_status(api, find_run_thread(api, run_state["runId"])) if waits else None
-    print_run(
-        run_state, cancel_reason(api, run_state), status, started_by_line(api, run_state["runId"])
-    )
+    run_id = run_state.run_id
+    waits = run_state.status in WAITING_STATUSES
+    status = conversation_status(api, find_run_thread(api, run_id)) if waits else None
+    print_run(run_state, cancel_reason(api, run_state), status, started_by_line(api, run_id))
     if waits and status is None:
-        output.print_error(waiting_line(api, run_state["runId"]))
+        output.print_error(waiting_line(api, run_id))
 
 
 @run.command()
@@ -261,7 +263,7 @@ def tail(options: CommandOptions, run_id: str, after: int, no_follow: bool, **ho
 
     api = api_for_reading(options)
     run_id = resolve_run_id(api, run_id)
-    api.get(api_path("v1", "runs", run_id))  # an unknown run is an error, not silence
+    api.send(runs.get_run(run_id))  # an unknown run is an error, not silence
     if no_follow or api.offline:
         print_events(api, run_id, after, options.json)
         return ExitCode.OK
@@ -274,7 +276,7 @@ def tail(options: CommandOptions, run_id: str, after: int, no_follow: bool, **ho
 @server_options
 def cancel(options: CommandOptions, run_ids: tuple[str, ...], reason: str | None) -> None:
     """Cancel runs and their children."""
-    _change_runs(options, run_ids, "/cancel", {"reason": reason})
+    _change_runs(options, run_ids, lambda run_id: runs.cancel_run(run_id, reason=reason))
 
 
 @run.command()
@@ -284,8 +286,7 @@ def cancel(options: CommandOptions, run_ids: tuple[str, ...], reason: str | None
 @server_options
 def pause(options: CommandOptions, run_ids: tuple[str, ...], reason: str | None, now: bool) -> None:
     """Pause runs; nodes at work finish first."""
-    policy = "immediate" if now else None
-    _change_runs(options, run_ids, ":pause", {"reason": reason, "drainPolicy": policy})
+    _change_runs(options, run_ids, lambda run_id: runs.pause_run(run_id, reason=reason, now=now))
 
 
 @run.command()
@@ -294,25 +295,24 @@ def pause(options: CommandOptions, run_ids: tuple[str, ...], reason: str | None,
 @server_options
 def resume(options: CommandOptions, run_ids: tuple[str, ...], reason: str | None) -> None:
     """Resume paused runs."""
-    _change_runs(options, run_ids, ":resume", {"reason": reason})
+    _change_runs(options, run_ids, lambda run_id: runs.resume_run(run_id, reason=reason))
 
 
 def _change_runs(
-    options: CommandOptions, names: tuple[str, ...], verb: str, body: dict[str, Any]
+    options: CommandOptions, names: tuple[str, ...], change: Callable[[str], PreparedCall[Change]]
 ) -> None:
     api = api_for_writing(options)
-    fields = {name: value for name, value in body.items() if value is not None}
     for name in names:
         run_id = resolve_run_id(api, name)
-        answer = api.post(api_path("v1", "runs", run_id) + verb, fields)
+        answer = api.send(change(run_id))
         if options.json:
             output.print_json_line(answer)
         else:
             click.echo(f"{run_id} {_status_text(answer)}")
 
 
-def _status_text(answer: dict[str, Any]) -> str:
-    if answer.get("draining"):
+def _status_text(answer: Change) -> str:
+    if isinstance(answer, PausedRun) and answer.draining:
         return "⏸ pauses once its running nodes are done"
-    late = " (it had ended already)" if answer.get("alreadyTerminal") else ""
-    return output.status_mark(answer["status"]) + late
+    is_late = isinstance(answer, CancelledRun) and answer.already_terminal
+    return output.status_mark(answer.status) + (" (it had ended already)" if is_late else "")

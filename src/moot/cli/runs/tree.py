@@ -4,6 +4,7 @@ from collections import deque
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from moot.cli.replay.lineage import describe_origin, last_common_event
 from moot.cli.runs.find import resolve_run_id
@@ -13,8 +14,9 @@ from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.logs import read_page
 from moot.cli.shared.options import CommandOptions, server_options
+from moot.client.operations import runs
+from moot.wire.runs import RunRow
 
-RUNS = "/v1/host/moot/runs"
 #: runs that are shown by default, and pages of a log that are searched for its children
 DEFAULT_LIMIT = 100
 MAX_PAGES = 20
@@ -32,7 +34,7 @@ class RunTreeNode:
     ``kind`` is its relation to the run above, ``at`` the event it came from.
     """
 
-    def __init__(self, row: dict[str, Any], kind: str = "run", depth: int = 0) -> None:
+    def __init__(self, row: RunRow, kind: str = "run", depth: int = 0) -> None:
         self.row, self.kind, self.depth = row, kind, depth
         self.at: int | None = None
         self.below: list[RunTreeNode] = []
@@ -41,11 +43,11 @@ class RunTreeNode:
 
     @property
     def run_id(self) -> str:
-        return str(self.row["runId"])
+        return self.row.run_id
 
     @property
     def note(self) -> str:
-        return str(self.row.get("forkedFrom", {}).get("note") or "")
+        return (self.row.forked_from and self.row.forked_from.note) or ""
 
 
 @click.command()
@@ -75,15 +77,15 @@ def tree(options: CommandOptions, run_id: str, limit: int) -> None:
         click.echo(f"There are more: {command_hint(more)}", err=True)
 
 
-def _read_row(api: Api, run_id: str) -> dict[str, Any]:
-    for row in api.get(RUNS, prefix=run_id, limit=1)["runs"]:
-        return dict(row)
+def _read_row(api: Api, run_id: str) -> RunRow:
+    for row in api.send(runs.list_runs(prefix=run_id, limit=1)).runs:
+        return row
     raise CommandError(
         f"there is no run {run_id}. See: {command_hint('run list')}", ExitCode.NOT_FOUND
     )
 
 
-def build_tree(api: Api, row: dict[str, Any], limit: int) -> RunTreeNode:
+def build_tree(api: Api, row: RunRow, limit: int) -> RunTreeNode:
     """Build the tree level by level, so that a limit cuts the leaves first.
 
     No run appears twice.
@@ -92,11 +94,11 @@ def build_tree(api: Api, row: dict[str, Any], limit: int) -> RunTreeNode:
     included, waiting = {top.run_id}, deque([top])
     while waiting:
         node = waiting.popleft()
-        for kind, key in (("child", "parent"), ("fork", "forkOf")):
+        for kind in ("child", "fork"):
             room = limit - len(included) if node.depth < MAX_DEPTH else 0
-            rows, cut = _related_runs(api, key, node, included, room)
+            rows, cut = _related_runs(api, kind, node, included, room)
             node.cut = node.cut or cut
-            included.update(child["runId"] for child in rows)
+            included.update(child.run_id for child in rows)
             node.below += [RunTreeNode(child, kind, node.depth + 1) for child in rows]
         _sort_children(api, node)
         waiting.extend(node.below)
@@ -104,35 +106,37 @@ def build_tree(api: Api, row: dict[str, Any], limit: int) -> RunTreeNode:
 
 
 def _related_runs(
-    api: Api, key: str, node: RunTreeNode, included: set[str], room: int
-) -> tuple[list[dict[str, Any]], bool]:
+    api: Api, kind: str, node: RunTreeNode, included: set[str], room: int
+) -> tuple[list[RunRow], bool]:
     """Return at most ``room`` children or forks of this run, and whether some are cut."""
-    rows: list[dict[str, Any]] = []
+    rows: list[RunRow] = []
+    parent, source = (node.run_id, None) if kind == "child" else (None, node.run_id)
     cursor = None
     while len(rows) <= room:
-        page = api.get(RUNS, **{key: node.run_id}, limit=PAGE_SIZE, cursor=cursor)
-        rows += [row for row in page["runs"] if row["runId"] not in included
-                 and _belongs_below(row, key, node)]  # fmt: skip
-        cursor = page.get("nextCursor")
+        call = runs.list_runs(parent=parent, fork_of=source, limit=PAGE_SIZE, cursor=cursor)
+        page = api.send(call)
+        rows += [row for row in page.runs if row.run_id not in included
+                 and _belongs_below(row, kind, node)]  # fmt: skip
+        cursor = page.next_cursor
         if cursor is None:
             break
     return rows[: max(0, room)], len(rows) > room
 
 
-def _belongs_below(row: dict[str, Any], key: str, node: RunTreeNode) -> bool:
+def _belongs_below(row: RunRow, kind: str, node: RunTreeNode) -> bool:
     """A child that was forked with its parent belongs below that fork, not below its source."""
-    return key == "parent" or "parentRunId" not in row or node.depth == 0
+    return kind == "child" or row.parent_run_id is None or node.depth == 0
 
 
 def _sort_children(api: Api, node: RunTreeNode) -> None:
     places = _child_sequences(api, node) if any(one.kind == "child" for one in node.below) else {}
     for one in node.below:
         one.at = (
-            last_common_event(one.row["forkedFrom"])
+            last_common_event(to_builtins(one.row.forked_from))
             if one.kind == "fork"
             else places.get(one.run_id)
         )
-    node.below.sort(key=lambda one: (-1 if one.at is None else one.at, one.row["startedAt"]))
+    node.below.sort(key=lambda one: (-1 if one.at is None else one.at, one.row.started_at))
 
 
 def _child_sequences(api: Api, node: RunTreeNode) -> dict[str, int]:
@@ -142,12 +146,12 @@ def _child_sequences(api: Api, node: RunTreeNode) -> dict[str, int]:
     after = -1
     for _ in range(MAX_PAGES):
         page = read_page(api, node.run_id, after)
-        for event in page["events"]:
+        for event in page.events:
             child = event["payload"].get(CHILD_EVENTS.get(event["type"], ""))
             if child in children:
                 sequences.setdefault(child, event["sequence"])
-        after = page["lastEventSeq"]
-        if children <= sequences.keys() or not page["events"] or page["isComplete"]:
+        after = page.last_event_seq
+        if children <= sequences.keys() or not page.events or page.is_complete:
             break
     return sequences
 
@@ -157,15 +161,15 @@ def _first_cut_node(node: RunTreeNode) -> RunTreeNode | None:
 
 
 def _node_json(node: RunTreeNode) -> dict[str, Any]:
-    fields: dict[str, Any] = {**node.row, "kind": node.kind}
+    fields: dict[str, Any] = {**to_builtins(node.row), "kind": node.kind}
     if node.at is not None:
         fields["at"] = node.at
     return {**fields, "below": [_node_json(one) for one in node.below], "complete": not node.cut}
 
 
 def _node_rows(node: RunTreeNode, above: str) -> list[list[Any]]:
-    own = [node.depth, _node_kind(node), node.at, node.run_id, node.row["workflowId"],
-           node.row["status"], above, node.note]  # fmt: skip
+    own = [node.depth, _node_kind(node), node.at, node.run_id, node.row.workflow_id,
+           node.row.status, above, node.note]  # fmt: skip
     rows = [own]
     for one in node.below:
         rows += _node_rows(one, node.run_id)
@@ -174,9 +178,9 @@ def _node_rows(node: RunTreeNode, above: str) -> list[list[Any]]:
 
 def _print_tree(top: RunTreeNode) -> None:
     output.print_fitted(_node_text(top))
-    if fork := top.row.get("forkedFrom"):
-        output.print_fitted(f"│  {describe_origin(fork)}")
-    if parent := top.row.get("parentRunId"):
+    if fork := top.row.forked_from:
+        output.print_fitted(f"│  {describe_origin(to_builtins(fork))}")
+    if parent := top.row.parent_run_id:
         output.print_fitted(f"│  child of {output.one_line(parent)}")
     _print_branches(top, "")
 
@@ -193,13 +197,12 @@ def _print_branches(node: RunTreeNode, margin: str) -> None:
 def _node_text(node: RunTreeNode) -> str:
     where = f"#{node.at} " if node.at is not None else ""
     name = click.style(output.short_id(node.run_id), bold=True)
-    label = node.row["workflowId"] if node.kind != "fork" else _node_kind(node)
+    label = node.row.workflow_id if node.kind != "fork" else _node_kind(node)
     note = f'  "{output.shorten(node.note)}"' if node.note else ""
-    return (
-        f"{where}{name}  {output.one_line(label)}  {output.status_mark(node.row['status'])}{note}"
-    )
+    return f"{where}{name}  {output.one_line(label)}  {output.status_mark(node.row.status)}{note}"
 
 
 def _node_kind(node: RunTreeNode) -> str:
     """Return ``branch`` or ``replay`` for a fork."""
-    return str(node.row["forkedFrom"]["mode"]) if node.kind == "fork" else node.kind
+    fork = node.row.forked_from
+    return str(fork.mode) if fork and node.kind == "fork" else node.kind

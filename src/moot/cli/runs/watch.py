@@ -1,16 +1,18 @@
 """``moot watch``: follow a run, a council or a thread as it happens."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.quantities import format_count
+from moot.client.operations import runs, threads
+from moot.wire.threads import ThreadView
 
 #: missed turns that a returning reader sees; for more there is a catch-up
 MAX_MISSED_TURNS = 50
@@ -42,22 +44,20 @@ def watch(
     from moot.cli.runs.follow import Follower, print_end
 
     run_id = resolve_run_id(api, name)
-    run = api.get(api_path("v1", "runs", run_id))
-    after = -1 if from_start or run.get("completedAt") else run["metrics"]["eventCount"] - 1
+    run = api.send(runs.get_run(run_id))
+    after = -1 if from_start or run.completed_at else run.metrics.event_count - 1
     end = Follower(api, run_id, options.json).follow(after, stay=wait)
     if not options.json:
-        print_end(api.get(api_path("v1", "runs", run_id)))
+        print_end(api.send(runs.get_run(run_id)))
     return end
 
 
-def _find_thread(api: Api, name: str) -> dict[str, Any] | None:
+def _find_thread(api: Api, name: str) -> ThreadView | None:
     """Return None for a run without a conversation."""
-    from moot.cli.shared.client import thread_path
-
     run, mark, rest = name.partition("~")
     thread_id = resolve_run_id(api, run) + mark + rest
     try:
-        return dict(api.get(thread_path(thread_id)))
+        return api.send(threads.get_thread(thread_id))
     except CommandError as error:
         if mark or error.details.get("threadIds"):
             raise
@@ -68,33 +68,33 @@ def _find_thread(api: Api, name: str) -> dict[str, Any] | None:
 
 def _watch_thread(
     api: Api,
-    thread: dict[str, Any],
+    thread: ThreadView,
     attend_options: "AttendOptions",
     from_start: bool,
 ) -> ExitCode:
     from moot.cli.councils.convene import attend_thread
 
-    name = str(thread["threadId"])
+    name = thread.thread_id
     if from_start:
         return attend_thread(api, name, attend_options)
-    if not thread["open"]:
+    if not thread.open:
         short = output.short_id(name)
         click.echo(
             f"{short} is closed. Read it: {command_hint(f'watch {short} --from-start')}", err=True
         )
         return ExitCode.OK
     if not attend_options.as_json:
-        turns = format_count(thread["turnCount"], "turn")
+        turns = format_count(thread.turn_count, "turn")
         click.echo(f"{turns} so far; --from-start shows them.", err=True)
     return attend_thread(api, name, attend_options._replace(after=_read_up_to(api, thread)))
 
 
-def _read_up_to(api: Api, thread: dict[str, Any]) -> int:
+def _read_up_to(api: Api, thread: ThreadView) -> int:
     """Return the newest sequence, or on a terminal the last one that the person has read."""
-    newest = int(thread["lastSequence"])
+    newest = thread.last_sequence
     if not output.on_terminal():
         return newest
     from moot.cli.councils.read_marks import ThreadReadMark
 
-    mark = ThreadReadMark(api, str(thread["threadId"]))
+    mark = ThreadReadMark(api, thread.thread_id)
     return mark.up_to if mark.up_to >= 0 and 0 < mark.unread <= MAX_MISSED_TURNS else newest

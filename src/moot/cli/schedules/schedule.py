@@ -1,6 +1,5 @@
 """``moot schedule``: run workflows at set times, and review past ones."""
 
-import json
 from typing import Any
 
 import click
@@ -18,13 +17,13 @@ from moot.cli.schedules.wording import (
     zone_or_utc,
 )
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import parse_inputs
 from moot.cli.shared.options import CommandOptions, parse_span_option, server_options
 from moot.cli.shared.times import END_OF_DAY, MIDNIGHT, parse_time_option
+from moot.client.operations import schedules
 
-SCHEDULES = "/v1/host/moot/schedules"
 #: letters of a full id
 FULL_ID_LENGTH = len("sch_") + 20
 OVERLAPS = ("skip", "buffer-one", "buffer-all", "cancel-other", "allow")
@@ -83,10 +82,10 @@ def add(
     """Have FLOW run at WHEN: moot schedule add brief weekday 08:30 Europe/Berlin."""
     body = _schedule_body(flow, " ".join(words), how)
     if dry_run:
-        preview = api_for_writing(options).post(f"{SCHEDULES}:check", body)
+        preview = api_for_writing(options).send_json(schedules.check_schedule(body))
         _print_answer(options, preview, describe_next(preview))
         return
-    created = api_for_writing(options).post(SCHEDULES, body)
+    created = api_for_writing(options).send_json(schedules.create_schedule(body))
     _print_answer(options, created, f"{created['scheduleId']} {flow} · {describe_next(created)}")
 
 
@@ -136,8 +135,7 @@ def _roster_id(name: str | None) -> str | None:
 @server_options
 def list_(options: CommandOptions, member: str | None) -> None:
     """List schedules, each with when it starts something next."""
-    filters = {} if member is None else {"rosterId": _roster_id(member)}
-    rows = read_schedules(api_for_reading(options), **filters)
+    rows = read_schedules(api_for_reading(options), _roster_id(member))
     if options.json:
         output.print_json(rows)
         return
@@ -154,10 +152,10 @@ def list_(options: CommandOptions, member: str | None) -> None:
 def next_(options: CommandOptions, name: str | None) -> None:
     """Show the next times of a schedule, or of all of them, soonest first."""
     api = api_for_reading(options)
-    schedules = read_schedules(api) if name is None else [_find_schedule(api, name)]
+    listed = read_schedules(api) if name is None else [_find_schedule(api, name)]
     rows = sorted(
         (at, row["workflowId"], row["scheduleId"], row["timezone"])
-        for row in schedules
+        for row in listed
         for at in row.get("nextFires", [])
     )
     if options.json:
@@ -180,8 +178,9 @@ def next_(options: CommandOptions, name: str | None) -> None:
 def show(options: CommandOptions, name: str) -> None:
     """Show a schedule: its next times, and what became of the last ones."""
     api = api_for_reading(options)
-    schedule_record = api.get(_schedule_path(_find_schedule(api, name)))
-    fires = api.get(f"{_schedule_path(schedule_record)}/fires", limit=20)["fires"]
+    schedule_id = _find_schedule(api, name)["scheduleId"]
+    schedule_record = api.send_json(schedules.get_schedule(schedule_id))
+    fires = api.send_json(schedules.list_fires(schedule_id, limit=20))["fires"]
     if options.json:
         output.print_json({**schedule_record, "lastFires": fires})
         return
@@ -209,12 +208,10 @@ def pause(options: CommandOptions, name: str, reason: str, until: str | None) ->
     """Start nothing for now; what falls due meanwhile is not caught up."""
     api = api_for_writing(options)
     schedule_record = _find_schedule(api, name)
-    body = {"reason": reason}
-    if until is not None:
-        body["until"] = parse_time_option(
-            "--until", until, zone_or_utc(schedule_record["timezone"])
-        )
-    schedule_record = api.post(f"{_schedule_path(schedule_record)}/pause", body)
+    schedule_id, zone = schedule_record["scheduleId"], zone_or_utc(schedule_record["timezone"])
+    end = None if until is None else parse_time_option("--until", until, zone)
+    call = schedules.pause_schedule(schedule_id, reason=reason, until=end)
+    schedule_record = api.send_json(call)
     running = schedule_record["going"]
     running_text = f" {running[0]} goes on." if running else ""
     costs = describe_pause_cost(schedule_record.get("costs"))
@@ -238,10 +235,10 @@ def _until_text(schedule: dict[str, Any]) -> str:
 def resume(options: CommandOptions, name: str, member: str | None) -> None:
     """End a pause."""
     api = api_for_writing(options)
-    path = _schedule_path(_find_schedule(api, name))
+    schedule_id = _find_schedule(api, name)["scheduleId"]
     if member is not None:
-        api.ask("PATCH", path, json.dumps({"rosterId": _roster_id(member)}).encode())
-    schedule_record = api.post(f"{path}/resume", {})
+        api.send(schedules.change_schedule(schedule_id, {"rosterId": _roster_id(member)}))
+    schedule_record = api.send_json(schedules.resume_schedule(schedule_id))
     _print_answer(
         options,
         schedule_record,
@@ -261,12 +258,10 @@ def run(
     """Run it now, whatever its times and its condition say."""
     api = api_for_writing(options)
     schedule_record = _find_schedule(api, name)
-    body: dict[str, Any] = {"dryRun": dry_run}
-    if overlap is not None:
-        body["overlap"] = overlap
-    if missed:
-        body["fire"] = _missed_fire_id(api, schedule_record)
-    result = api.post(f"{_schedule_path(schedule_record)}/run", body)
+    schedule_id = schedule_record["scheduleId"]
+    fire = _missed_fire_id(api, schedule_id) if missed else None
+    call = schedules.run_schedule(schedule_id, overlap=overlap, fire=fire, dry_run=dry_run)
+    result = api.send_json(call)
     _print_answer(options, result, "\n".join(fire_action_lines(schedule_record, result)))
 
 
@@ -280,10 +275,10 @@ def skip(options: CommandOptions, name: str, missed: bool, undo: bool, dry_run: 
     """Leave its next time out."""
     api = api_for_writing(options)
     schedule_record = _find_schedule(api, name)
-    body: dict[str, Any] = {"dryRun": dry_run, "undo": undo}
-    if missed:
-        body["fire"] = _missed_fire_id(api, schedule_record)
-    result = api.post(f"{_schedule_path(schedule_record)}/skip", body)
+    schedule_id = schedule_record["scheduleId"]
+    fire = _missed_fire_id(api, schedule_id) if missed else None
+    call = schedules.skip_slot(schedule_id, fire=fire, undo=undo, dry_run=dry_run)
+    result = api.send_json(call)
     verb = "would be" if dry_run else "is"
     if undo:
         _print_answer(
@@ -317,15 +312,14 @@ def backfill(
     api = api_for_writing(options)
     schedule_record = _find_schedule(api, name)
     zone = zone_or_utc(schedule_record["timezone"])
-    body: dict[str, Any] = {
-        "from": parse_time_option("FROM", since, zone, past=True, daily=MIDNIGHT),
-        "to": parse_time_option("TO", to, zone, past=True, daily=END_OF_DAY),
-        "dryRun": dry_run,
-    }
-    result = api.post(
-        f"{_schedule_path(schedule_record)}/backfill",
-        body | ({"overlap": overlap} if overlap else {}),
+    call = schedules.backfill_schedule(
+        schedule_record["scheduleId"],
+        parse_time_option("FROM", since, zone, past=True, daily=MIDNIGHT),
+        parse_time_option("TO", to, zone, past=True, daily=END_OF_DAY),
+        overlap=overlap,
+        dry_run=dry_run,
     )
+    result = api.send_json(call)
     _print_answer(
         options,
         result,
@@ -341,7 +335,7 @@ def remove(options: CommandOptions, name: str) -> None:
     """End it; runs that it has started go on."""
     api = api_for_writing(options)
     schedule_record = _find_schedule(api, name)
-    api.delete(_schedule_path(schedule_record))
+    api.send(schedules.remove_schedule(schedule_record["scheduleId"]))
     _print_answer(options, {"scheduleId": schedule_record["scheduleId"], "removed": True},
          f"{schedule_record['scheduleId']} starts nothing more")  # fmt: skip
 
@@ -353,31 +347,28 @@ def _print_answer(options: CommandOptions, answer: Any, text: str) -> None:
         click.echo(output.safe_lines(text))
 
 
-def _schedule_path(schedule: dict[str, Any]) -> str:
-    return f"{SCHEDULES}{api_path(schedule['scheduleId'])}"
-
-
-def _missed_fire_id(api: Api, schedule: dict[str, Any]) -> str:
-    rows = api.get(f"{_schedule_path(schedule)}/fires", state="missed,dead", limit=1)["fires"]
-    if not rows:
+def _missed_fire_id(api: Api, schedule_id: str) -> str:
+    fires = api.send(schedules.list_fires(schedule_id, state="missed,dead", limit=1)).fires
+    if not fires:
         raise CommandError("nothing was missed that waits for you.", ExitCode.NOT_FOUND)
-    return str(rows[0]["fireId"])
+    return fires[0].fire_id
 
 
-def read_schedules(api: Api, **filters: Any) -> list[dict[str, Any]]:
-    schedules: list[dict[str, Any]] = []
-    cursor: dict[str, Any] = {}
+def read_schedules(api: Api, roster_id: str | None = None) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    cursor = None
     while True:
-        page = api.get(SCHEDULES, limit=200, **filters, **cursor)
-        schedules += page["schedules"]
-        if "nextCursor" not in page:
-            return schedules
-        cursor = {"cursor": page["nextCursor"]}
+        call = schedules.list_schedules(roster_id=roster_id, limit=200, cursor=cursor)
+        page = api.send_json(call)
+        rows += page["schedules"]
+        cursor = page.get("nextCursor")
+        if cursor is None:
+            return rows
 
 
 def _find_schedule(api: Api, text: str) -> dict[str, Any]:
     if len(text) == FULL_ID_LENGTH and text.startswith("sch_"):
-        record: dict[str, Any] = api.get(f"{SCHEDULES}{api_path(text)}")
+        record: dict[str, Any] = api.send_json(schedules.get_schedule(text))
         return record
     rows = read_schedules(api)
     if text == "@last" and rows:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from moot.cli.shared.client import Api, ServerUnreachable
+from moot.cli.shared.errors import CommandError
+from moot.client.operations import host, runs
 from moot.config.server_location import ServerLocation, key_file
 
 if TYPE_CHECKING:
@@ -140,30 +142,33 @@ def clock(place: ServerLocation, settings: "Settings") -> Finding:
 
 def port(place: ServerLocation, settings: "Settings") -> Finding:
     from moot.cli.server.serve import refuse_taken_port
-    from moot.cli.shared.errors import CommandError
 
+    version = None
     try:
-        answer = Api(place).call("GET", "/healthz")
+        version = Api(place).send(host.get_health()).version
     except ServerUnreachable:
         try:
             refuse_taken_port(settings)
         except CommandError as error:
             return "problem", str(error)
         return "ok", f"{settings.host}:{settings.port} is free; no server runs"
-    if answer.status == 200 and b'"version"' in answer.body:
-        return "ok", f"Moot {answer.data()['version']} answers at {place.url}"
+    except CommandError:
+        pass  # it does not answer as Moot does
+    if version is not None:
+        return "ok", f"Moot {version} answers at {place.url}"
     return "problem", f"something else answers at {place.url}; choose another --port"
 
 
 def discovery(place: ServerLocation, settings: "Settings") -> Finding:
     try:
-        answer = Api(place).call("GET", "/.well-known/openwop")
+        document = Api(place).send(host.get_discovery())
     except ServerUnreachable:
         return "ok", "not checked: no server runs"
-    document = answer.data()
+    except CommandError as error:
+        return "problem", f"there is no document: {error}"
     missing = [name for name in DISCOVERY if name not in document]
-    if answer.status != 200 or missing:
-        return "problem", f"the document lacks {', '.join(missing) or 'everything'}"
+    if missing:
+        return "problem", f"the document lacks {', '.join(missing)}"
     problems = _schema_problems(document, settings)
     if problems:
         return "problem", f"the document breaks its schema: {problems[0]}"
@@ -292,22 +297,42 @@ def peers(place: ServerLocation, settings: "Settings") -> Finding:
 def _check_peer(name: str, url: str, key: str | None) -> Finding:
     from moot.config.settings import ENV_PREFIX
 
-    client = Api(ServerLocation(url, key, Path(), True))
+    api = Api(ServerLocation(url, key, Path(), True))
     try:
-        answer = client.call("GET", "/.well-known/openwop")
-        key_answer = client.call("GET", "/v1/runs/nobody") if key else None
+        is_host = _is_protocol_host(api)
+        key_status = _key_status(api) if key else None
     except ServerUnreachable:
         return "problem", f"{name} does not answer at {url}"
-    if answer.status != 200 or b'"protocolVersion"' not in answer.body:
+    if not is_host:
         return "problem", f"{name}: what answers at {url} is no host of this protocol"
-    if key_answer is None:
+    if not key:
         variable = f"{ENV_PREFIX}PEER_{name.upper().replace('-', '_')}_KEY"
         return "problem", f"{name} answers at {url}; {variable} holds no key for it"
-    if key_answer.status in (401, 403):
-        return "problem", f"{name} answers at {url} and refuses the key ({key_answer.status})"
+    if key_status in (401, 403):
+        return "problem", f"{name} answers at {url} and refuses the key ({key_status})"
     if url.startswith("http://") and not _is_local(url):
         return "warning", f"{name} answers at {url}; the key travels in the clear, use https"
     return "ok", f"{name} answers at {url} and takes the key"
+
+
+def _is_protocol_host(api: Api) -> bool:
+    try:
+        return "protocolVersion" in api.send(host.get_discovery())
+    except ServerUnreachable:
+        raise
+    except CommandError:
+        return False
+
+
+def _key_status(api: Api) -> int | None:
+    """Return the status with which a host refuses to show a run that it cannot have."""
+    try:
+        api.send(runs.get_run("nobody"))
+    except ServerUnreachable:
+        raise
+    except CommandError as error:
+        return error.status
+    return None
 
 
 def _is_local(url: str) -> bool:

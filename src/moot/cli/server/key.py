@@ -1,16 +1,14 @@
 """``moot key``: create, list and revoke keys. A secret is printed only once."""
 
-from typing import Any
-
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
-
-KEYS = "/v1/host/moot/keys"
+from moot.client.operations import host
+from moot.wire.keys import KeyView
 
 
 @click.group()
@@ -37,25 +35,22 @@ def create(
     **flags: bool,
 ) -> None:
     """Make a key and print its secret, this once."""
-    body: dict[str, Any] = {"name": name, "as": list(speaks_as), **flags}
-    if tenant:
-        body["tenant"] = tenant
-    if scopes:
-        body["scopes"] = list(scopes)
-    if expires_in:
-        body["expires_in_s"] = expires_in
-    created = api_for_writing(options).post(KEYS, body)
+    call = host.create_key(
+        name,
+        scopes=scopes or None,
+        speaks_as=speaks_as,
+        tenant=tenant or None,
+        seconds=expires_in,
+        **flags,
+    )
+    created = api_for_writing(options).send(call)
     if options.json:
         output.print_json(created)
         return
-    click.echo(created["key"])
-    rights = (
-        "an administrator's key"
-        if created["admin"]
-        else ", ".join(created["scopes"]) or "no scopes"
-    )
+    click.echo(created.key)
+    rights = "an administrator's key" if created.admin else ", ".join(created.scopes) or "no scopes"
     click.echo(
-        f"{created['id']} '{created['name']}' of tenant {created['tenant']}: {rights}."
+        f"{created.id} '{created.name}' of tenant {created.tenant}: {rights}."
         " Keep the secret; it is not shown again.",
         err=True,
     )
@@ -65,25 +60,25 @@ def create(
 @server_options
 def list_(options: CommandOptions) -> None:
     """List keys; never their secrets."""
-    rows = api_for_reading(options).get(KEYS)["keys"]
+    rows = api_for_reading(options).send(host.list_keys()).keys
     if options.json:
         output.print_json(rows)
         return
     output.print_table(
         ("ID", "NAME", "TENANT", "STATE", "MADE", "SCOPES"),
-        ([r["id"], r["name"], r["tenant"], _key_state(r), r["createdAt"][:10], _scope_text(r)]
+        ([r.id, r.name, r.tenant, _key_state(r), r.created_at[:10], _scope_text(r)]
          for r in rows),
     )  # fmt: skip
 
 
-def _key_state(row: dict[str, Any]) -> str:
-    if "revokedAt" in row:
+def _key_state(row: KeyView) -> str:
+    if row.revoked_at is not None:
         return "revoked"
-    return f"until {row['expiresAt'][:16]}" if "expiresAt" in row else "in use"
+    return "in use" if row.expires_at is None else f"until {row.expires_at[:16]}"
 
 
-def _scope_text(row: dict[str, Any]) -> str:
-    return "admin" if row["admin"] else " ".join(row["scopes"])
+def _scope_text(row: KeyView) -> str:
+    return "admin" if row.admin else " ".join(row.scopes)
 
 
 @key.command()
@@ -96,39 +91,39 @@ def revoke(options: CommandOptions, key_ids: tuple[str, ...], yes: bool) -> None
     for name in key_ids:
         rows = _active_keys(api)
         key_record = _find_key(rows, name)
-        if not yes and [row["id"] for row in rows if row["admin"]] == [key_record["id"]]:
+        if not yes and [row.id for row in rows if row.admin] == [key_record.id]:
             raise CommandError(
-                f"{key_record['id']} '{key_record['name']}' is the last administrator's key in use;"
+                f"{key_record.id} '{key_record.name}' is the last administrator's key in use;"
                 " without it nobody is an administrator any more. To revoke it all the same: --yes",
                 ExitCode.USAGE,
             )
-        api.delete(f"{KEYS}{api_path(key_record['id'])}")
+        api.send(host.revoke_key(key_record.id))
         if options.json:
-            output.print_json_line({"id": key_record["id"], "revoked": True})
+            output.print_json_line({"id": key_record.id, "revoked": True})
         else:
-            click.echo(output.safe_line(f"{key_record['id']} '{key_record['name']}' is revoked"))
+            click.echo(output.safe_line(f"{key_record.id} '{key_record.name}' is revoked"))
 
 
-def _active_keys(api: Api) -> list[dict[str, Any]]:
+def _active_keys(api: Api) -> list[KeyView]:
     """Return the keys that are neither revoked nor expired."""
     from moot.clock import SystemClock
 
     now = SystemClock().millis() / 1000
     return [
         row
-        for row in api.get(KEYS)["keys"]
-        if "revokedAt" not in row
-        and ("expiresAt" not in row or output.parse_timestamp(row["expiresAt"]).timestamp() > now)
+        for row in api.send(host.list_keys()).keys
+        if row.revoked_at is None
+        and (row.expires_at is None or output.parse_timestamp(row.expires_at).timestamp() > now)
     ]
 
 
-def _find_key(rows: list[dict[str, Any]], text: str) -> dict[str, Any]:
-    exact = [row for row in rows if text in (row["id"], row["name"])]
-    matches = exact or [row for row in rows if row["id"].startswith((text, f"key_{text}"))]
+def _find_key(rows: list[KeyView], text: str) -> KeyView:
+    exact = [row for row in rows if text in (row.id, row.name)]
+    matches = exact or [row for row in rows if row.id.startswith((text, f"key_{text}"))]
     if len(matches) == 1:
-        return dict(matches[0])
+        return matches[0]
     if matches:
-        ids = ", ".join(row["id"] for row in matches)
+        ids = ", ".join(row.id for row in matches)
         raise CommandError(f"several keys are meant by '{text}': {ids}.", ExitCode.USAGE)
     raise CommandError(
         f"no key in use is called '{text}'. See: {command_hint('key list')}", ExitCode.NOT_FOUND

@@ -3,16 +3,15 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol, TypeVar
-from urllib.parse import quote, urlencode
+from typing import Any, Protocol, TypeVar
 
 from moot.cli.shared.command_hint import program_name
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, resolve_place
-from moot.client.errors import ApiError, BadAnswer, Unreachable, error_from_response
-from moot.client.http.attempts import CallSettings, ConnectionLost, HttpRequest, ServerAccess
+from moot.client.errors import ApiError, BadAnswer, Unreachable
+from moot.client.http.attempts import CallSettings, HttpRequest, ServerAccess
 from moot.client.http.operation import PreparedCall
-from moot.client.http.sender import Sender, Transport
+from moot.client.http.sender import Sender, Transport, WholeAnswer
 from moot.client.http.stdlib_transport import StdlibTransport
 from moot.config.server_location import ServerLocation
 
@@ -70,7 +69,7 @@ class Api:
         return self._transport.offline
 
     def send(self, call: PreparedCall[T]) -> T:
-        body = self.fetch(call)
+        body = self.exchange(call).body
         try:
             return call.read(body)
         except BadAnswer as error:
@@ -79,11 +78,12 @@ class Api:
 
     def send_json(self, call: PreparedCall[Any]) -> Any:
         """Return the answer with all of its fields, as ``--json`` prints it."""
-        return _parse_json(self.fetch(call))
+        return _parse_json(self.exchange(call).body)
 
-    def fetch(self, call: PreparedCall[Any]) -> bytes:
+    def exchange(self, call: PreparedCall[Any]) -> WholeAnswer:
+        """Return the answer with its headers."""
         with _command_errors(self.place):
-            return self._sender.fetch(call)
+            return self._sender.exchange(call)
 
     @contextmanager
     def open_stream(
@@ -95,52 +95,6 @@ class Api:
             self._sender.open_stream(call, after, seconds) as pieces,
         ):
             yield pieces
-
-    # -- calls by path -----------------------------------------------------------------------------
-
-    @property
-    def backend(self) -> "Api":
-        return self
-
-    def get(self, path: str, **query: Any) -> Any:
-        parameters = {name: value for name, value in query.items() if value is not None}
-        return self.ask("GET", f"{path}?{urlencode(parameters)}" if parameters else path)
-
-    def post(self, path: str, body: Any = None) -> Any:
-        return self.ask("POST", path, json.dumps({} if body is None else body).encode())
-
-    def delete(self, path: str) -> Any:
-        return self.ask("DELETE", path)
-
-    def ask(self, method: str, path: str, body: bytes | None = None) -> Any:
-        answer = self.call(method, path, body)
-        if answer.status >= 400:
-            raise error_from_answer(answer, self.place)
-        return answer.data()
-
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        headers: dict[str, str] = {},  # noqa: B006 - only read
-    ) -> "HttpAnswer":
-        try:
-            with self._transport.open(raw_request(self.place, method, path, body, headers)) as a:
-                return HttpAnswer(a.status, dict(a.headers), b"".join(a.pieces()))
-        except ConnectionLost as lost:
-            raise ServerUnreachable(self.place, str(lost).lower()) from lost
-
-
-class HttpAnswer(NamedTuple):
-    """A whole HTTP answer."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    def data(self) -> Any:
-        return _parse_json(self.body)
 
 
 def raw_request(
@@ -160,19 +114,6 @@ def raw_request(
         seconds=TIMEOUT_SECONDS,
         connect_seconds=TIMEOUT_SECONDS,
     )
-
-
-def error_from_answer(answer: HttpAnswer, place: ServerLocation) -> CommandError:
-    return command_error(error_from_response(answer.status, answer.body), place)
-
-
-def api_path(*words: str) -> str:
-    """Return the path of these words, each quoted."""
-    return "/" + "/".join(quote(word, safe=":") for word in words)
-
-
-def thread_path(thread_id: str, *more: str) -> str:
-    return api_path("v1", "host", "moot", "threads", thread_id, *more)
 
 
 @contextmanager

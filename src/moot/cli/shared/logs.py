@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from moot.cli.shared.client import Api, api_path
+from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.client.operations import runs
+from moot.wire.runs import RunEventPage
 
 #: events that the server puts on one page
 PAGE_SIZE = 1000
@@ -12,11 +14,9 @@ PAGE_SIZE = 1000
 Event = dict[str, Any]
 
 
-def read_page(api: Api, run_id: str, after: int) -> dict[str, Any]:
+def read_page(api: Api, run_id: str, after: int) -> RunEventPage:
     """Return the page of events after a sequence, without waiting for new ones."""
-    path = api_path("v1", "runs", run_id, "events", "poll")
-    page: dict[str, Any] = api.get(path, lastSequence=after, timeout=0)
-    return page
+    return api.send(runs.poll_events(run_id, after=after))
 
 
 def read_log(api: Api, run_id: str, most: int) -> tuple[list[Event], bool]:
@@ -24,17 +24,16 @@ def read_log(api: Api, run_id: str, most: int) -> tuple[list[Event], bool]:
     events: list[Event] = []
     while len(events) < most:
         page = read_page(api, run_id, len(events) - 1)
-        events += page["events"]
-        if page["isComplete"] or not page["events"]:
+        events += page.events
+        if page.is_complete or not page.events:
             return events[:most], len(events) <= most
     return events[:most], False
 
 
 def read_last_events(api: Api, run_id: str, count: int) -> list[Event]:
     """Return the newest ``count`` events, oldest first."""
-    length = api.get(api_path("v1", "runs", run_id))["metrics"]["eventCount"]
-    events: list[Event] = read_page(api, run_id, max(-1, length - count - 1))["events"]
-    return events[-count:]
+    length = api.send(runs.get_run(run_id)).metrics.event_count
+    return read_page(api, run_id, max(-1, length - count - 1)).events[-count:]
 
 
 class LogReader:
@@ -50,7 +49,7 @@ class LogReader:
         if sequence not in events:
             # large events make pages short, so a page that begins earlier may not reach so far
             for after in (max(-1, sequence - PAGE_SIZE), sequence - 1):
-                page_events = read_page(self._api, run_id, after)["events"]
+                page_events = read_page(self._api, run_id, after).events
                 events.update((event["sequence"], event) for event in page_events)
                 if sequence in events:
                     break

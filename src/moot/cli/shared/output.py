@@ -47,11 +47,18 @@ def on_terminal(err: bool = False) -> bool:
 
 
 def print_json(value: Any) -> None:
-    _echo_json(json.dumps(value, indent=2, ensure_ascii=False))
+    _echo_json(json.dumps(value, indent=2, ensure_ascii=False, default=_to_builtins))
 
 
 def print_json_line(value: Any) -> None:
-    _echo_json(json.dumps(value, ensure_ascii=False))
+    _echo_json(json.dumps(value, ensure_ascii=False, default=_to_builtins))
+
+
+def _to_builtins(answer: Any) -> Any:
+    """Return an answer of the server as the server has written it."""
+    import msgspec
+
+    return msgspec.to_builtins(answer)
 
 
 def _echo_json(text: str) -> None:

@@ -3,14 +3,17 @@
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from moot.cli.joining.briefing import read_newest_turns
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_writing, api_path, thread_path
+from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.errors import ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.threads.controls import THREAD, run_thread_action
 from moot.cli.threads.thread import find_thread
+from moot.client.operations import runs, threads
+from moot.wire.threads import ThreadView
 
 
 @click.command()
@@ -22,7 +25,7 @@ def rename(options: CommandOptions, thread: str, title: str) -> ExitCode:
     if not title.strip():
         raise click.UsageError("say how it is called: moot thread rename THREAD TITLE.")
     return run_thread_action(options, thread, f"renamed to “{title}”",
-         lambda api, name: api.post(f"{thread_path(name)}:rename", {"title": title}))  # fmt: skip
+         lambda name: threads.rename_thread(name, title))  # fmt: skip
 
 
 @click.command()
@@ -30,9 +33,7 @@ def rename(options: CommandOptions, thread: str, title: str) -> ExitCode:
 @server_options
 def archive(options: CommandOptions, thread: str) -> ExitCode:
     """Put a thread away: lists leave it out."""
-    return run_thread_action(
-        options, thread, "archived", lambda api, name: api.post(f"{thread_path(name)}:archive")
-    )
+    return run_thread_action(options, thread, "archived", threads.archive_thread)
 
 
 @click.command()
@@ -44,7 +45,7 @@ def unarchive(options: CommandOptions, thread: str) -> ExitCode:
         options,
         thread,
         "taken out of the archive",
-        lambda api, name: api.post(f"{thread_path(name)}:unarchive"),
+        threads.unarchive_thread,
     )
 
 
@@ -58,8 +59,12 @@ def link(options: CommandOptions, thread: str, other: str | None, title: str | N
     if (other is None) == (title is None):
         raise click.UsageError("Say which: --to THREAD, or --title TEXT for a new one.")
     api = api_for_writing(options)
-    body = {"title": title} if other is None else {"thread": find_thread(api, other)}
-    _print_thread_id(options, api.post(thread_path(find_thread(api, thread), "links"), body))
+    if other is not None:
+        other_id = find_thread(api, other)
+        linked = api.send(threads.link_thread(find_thread(api, thread), other_id))
+    else:
+        linked = api.send(threads.begin_side_thread(find_thread(api, thread), title or ""))
+    _print_thread_id(options, linked, linked.thread_id)
 
 
 @click.command()
@@ -69,8 +74,8 @@ def link(options: CommandOptions, thread: str, other: str | None, title: str | N
 def reopen(options: CommandOptions, thread: str, note: str | None) -> None:
     """Go on with a closed thread in a new one that has its history. Prints its id."""
     api = api_for_writing(options)
-    body = {"note": note} if note else {}
-    _print_thread_id(options, api.post(f"{thread_path(find_thread(api, thread))}:reopen", body))
+    reopened = api.send(threads.reopen_thread(find_thread(api, thread), note=note or None))
+    _print_thread_id(options, reopened, reopened.thread_id)
 
 
 @click.command()
@@ -81,33 +86,27 @@ def reopen(options: CommandOptions, thread: str, note: str | None) -> None:
 def fork(options: CommandOptions, thread: str, at: int | None, note: str | None) -> None:
     """Begin another thread with the history of this one. Prints its id."""
     api = api_for_writing(options)
-    source = api.get(thread_path(find_thread(api, thread)))
-    run_id = str(source["runId"])
+    source = api.send(threads.get_thread(find_thread(api, thread)))
     if at is None:
-        first = api.get(api_path("v1", "runs", run_id))["metrics"]["eventCount"]
+        first = api.send(runs.get_run(source.run_id)).metrics.event_count
     else:
         first = _turn_sequence(api, source, at)
-    body = {"fromSeq": first, **({"note": note} if note else {})}
-    forked = api.post(f"{api_path('v1', 'host', 'moot', 'runs', run_id)}:fork", body)
-    _print_thread_id(options, {**forked, "threadId": _fork_thread_id(source, str(forked["runId"]))})
+    forked = api.send(runs.fork_run(source.run_id, first, note=note or None))
+    thread_id = forked.run_id + source.thread_id.removeprefix(source.run_id)
+    _print_thread_id(options, {**to_builtins(forked), "threadId": thread_id}, thread_id)
 
 
-def _fork_thread_id(thread: dict[str, Any], run_id: str) -> str:
-    """Return the id of this conversation in the fork."""
-    return run_id + str(thread["threadId"]).removeprefix(str(thread["runId"]))
-
-
-def _turn_sequence(api: Api, thread: dict[str, Any], turn: int) -> int:
+def _turn_sequence(api: Api, thread: ThreadView, turn: int) -> int:
     """Return the event of a turn. Raise UsageError if there is none."""
-    behind = thread["turns"] - turn
-    turns = read_newest_turns(api, thread["threadId"], behind + 1) if behind >= 0 else []
-    if not turns or turns[0]["turn"] != turn:
-        raise click.UsageError(f"there is no turn {turn}: the newest is {thread['turns']}.")
-    return int(turns[0]["seq"])
+    behind = thread.turns - turn
+    turns = read_newest_turns(api, thread.thread_id, behind + 1) if behind >= 0 else []
+    if not turns or turns[0].turn != turn:
+        raise click.UsageError(f"there is no turn {turn}: the newest is {thread.turns}.")
+    return turns[0].seq
 
 
-def _print_thread_id(options: CommandOptions, thread: dict[str, Any]) -> None:
+def _print_thread_id(options: CommandOptions, answer: Any, thread_id: str) -> None:
     if options.json:
-        output.print_json(thread)
+        output.print_json(answer)
     else:
-        click.echo(output.safe_line(thread["threadId"]))
+        click.echo(output.safe_line(thread_id))

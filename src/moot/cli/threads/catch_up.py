@@ -1,14 +1,17 @@
 """``moot thread read`` and ``catch-up``: mark turns as read, or sum them up."""
 
-from typing import Any
-
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.client import api_for_reading, api_for_writing, api_path
+from moot.cli.shared.client import api_for_reading, api_for_writing
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.threads.thread import find_thread
+from moot.client.operations import search
+from moot.wire.search import CatchUpTurn, CatchUpView
+
+#: seconds that the server may take for the summary
+WAIT_SECONDS = 50
 
 
 @click.command()
@@ -20,15 +23,14 @@ def read(options: CommandOptions, name: str, up_to: int | None, show: bool) -> N
     """Mark a thread as read, all of it or up to a turn."""
     api = api_for_reading(options) if show else api_for_writing(options)
     thread_id = find_thread(api, name)
-    path = api_path("v1", "host", "moot", "threads", thread_id, "read")
     if show:
-        answer = api.get(path)
+        status = api.send(search.get_read_status(thread_id))
     else:
-        answer = api.post(path, {} if up_to is None else {"turn": up_to})
+        status = api.send(search.mark_thread_read(thread_id, turn=up_to))
     if options.json:
-        output.print_json(answer)
+        output.print_json(status)
     else:
-        click.echo(f"{thread_id}: {answer['unread']} unread")
+        click.echo(f"{thread_id}: {status.unread} unread")
 
 
 @click.command("catch-up")
@@ -47,26 +49,23 @@ def catch_up(
     """
     api = api_for_writing(options)
     thread_id = find_thread(api, name)
-    options_given: dict[str, Any] = {"from": first, "to": last, "author": author}
-    body = {key: value for key, value in options_given.items() if value is not None}
-    path = f"{api_path('v1', 'host', 'moot', 'threads', thread_id)}:catch-up"
-    summary = api.post(f"{path}?wait=50", body)
+    call = search.create_catch_up(thread_id, first, last, author=author, wait=WAIT_SECONDS)
+    summary = api.send(call)
     if options.json:
         output.print_json(summary)
-    elif "turn" in summary:
-        _print_catch_up(summary)
-    elif "error" in summary:
-        raise CommandError(f"{summary['author']} wrote nothing: {summary['error']['message']}")
+    elif summary.turn is not None:
+        _print_catch_up(summary, summary.turn)
+    elif summary.error is not None:
+        raise CommandError(f"{summary.author} wrote nothing: {summary.error['message']}")
     else:
-        message = f"{summary['author']} is still writing: moot api GET {summary['url']}"
+        message = f"{summary.author} is still writing: moot api GET {summary.url}"
         raise CommandError(message, ExitCode.TIMED_OUT)
 
 
-def _print_catch_up(summary: dict[str, Any]) -> None:
-    turn, meta = summary["turn"], summary["turn"].get("meta", {})
-    left_out = f", {summary['hidden']} of them left out" if summary["hidden"] else ""
-    author = turn["from"].removeprefix("host:")
-    turns = f"turns {summary['from']} to {summary['to']}{left_out}"
-    heading = f"{author} ({meta.get('model', '?')}) on {turns}:"
+def _print_catch_up(summary: CatchUpView, turn: CatchUpTurn) -> None:
+    left_out = f", {summary.hidden} of them left out" if summary.hidden else ""
+    author = turn.sender.removeprefix("host:")
+    turns = f"turns {summary.first} to {summary.to}{left_out}"
+    heading = f"{author} ({turn.meta.get('model', '?')}) on {turns}:"
     click.echo(output.safe_line(heading, err=True), err=True)
-    click.echo(output.safe_lines(str(turn["content"])))
+    click.echo(output.safe_lines(turn.content))

@@ -5,14 +5,18 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from moot.cli.councils.prompt_actions import undo_last_control
 from moot.cli.shared import output, quantities
-from moot.cli.shared.client import Api, api_for_writing, thread_path
+from moot.cli.shared.client import api_for_writing
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, parse_span_option, server_options
 from moot.cli.threads.new import warn_if_unknown
 from moot.cli.threads.thread import find_thread
+from moot.client.http.operation import PreparedCall
+from moot.client.operations import threads
+from moot.wire.threads import ThreadView
 
 
 def _check_names(
@@ -29,7 +33,10 @@ THREAD = click.argument("thread", metavar="THREAD")
 
 
 def run_thread_action(
-    options: CommandOptions, thread: str, result: str, call: Callable[[Api, str], Any]
+    options: CommandOptions,
+    thread: str,
+    result: str,
+    call: Callable[[str], PreparedCall[ThreadView]],
 ) -> ExitCode:
     """Carry out an action and print the result.
 
@@ -37,20 +44,20 @@ def run_thread_action(
     """
     api = api_for_writing(options)
     thread_id = find_thread(api, thread)
-    answer = call(api, thread_id)
-    warnings = answer.get("warnings", [])
+    answer = api.send(call(thread_id))
     if options.json:
         output.print_json(answer)
-    elif not warnings:
+    elif not answer.warnings:
         click.echo(output.safe_line(f"{thread_id}: {result}"))
-    for each in warnings:
-        output.print_error(str(each))
-    return ExitCode.FAILED if warnings else ExitCode.OK
+    for warning in answer.warnings:
+        output.print_error(warning)
+    return ExitCode.FAILED if answer.warnings else ExitCode.OK
 
 
 def post_control(options: CommandOptions, thread: str, result: str, **content: Any) -> ExitCode:
-    return run_thread_action(options, thread, result, lambda api, name: api.post(
-        thread_path(name, "controls"), {"content": content}))  # fmt: skip
+    return run_thread_action(
+        options, thread, result, lambda thread_id: threads.control_thread(thread_id, content)
+    )
 
 
 @click.command()
@@ -142,7 +149,7 @@ def undo(options: CommandOptions, thread: str) -> None:
     thread_id = find_thread(api, thread)
     sentence = undo_last_control(api, thread_id)
     if options.json:
-        output.print_json(api.get(thread_path(thread_id)))
+        output.print_json(api.send(threads.get_thread(thread_id)))
     else:
         click.echo(output.safe_line(f"{thread_id}: taken back: {sentence}"))
 
@@ -204,10 +211,10 @@ def done(options: CommandOptions, thread: str) -> ExitCode:
 def mode(options: CommandOptions, thread: str, mode: str) -> ExitCode:
     """Say who answers a person: small all, large who is named, auto by how many there are."""
     api = api_for_writing(options)
-    floor = api.get(thread_path(find_thread(api, thread))).get("floor")
-    if floor is None or floor["mode"] not in ("auto", "small", "large"):
+    floor = api.send(threads.get_thread(find_thread(api, thread))).floor
+    if floor is None or floor.mode not in ("auto", "small", "large"):
         raise CommandError("It is led as a council is; a thread has such modes.")
-    policy = {"mode": mode, "renews": True, "limits": floor["limits"]}
+    policy = {"mode": mode, "renews": True, "limits": to_builtins(floor.limits)}
     return post_control(
         options, thread, f"answers as a thread that is {mode}", participation=policy
     )

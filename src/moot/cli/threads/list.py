@@ -1,6 +1,6 @@
 """``moot thread list``: list the conversations and their state."""
 
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -10,7 +10,8 @@ from moot.cli.shared import output
 from moot.cli.shared.client import api_for_reading
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.options import CommandOptions, server_options
-from moot.cli.threads.thread import THREADS
+from moot.client.operations import threads
+from moot.wire.threads import ThreadSummary
 
 COLUMNS = ("ID", "STATE", "TURNS", "WHO", "LAST", "AGE", "TITLE")
 LAST_TEXT_LENGTH = 40
@@ -28,58 +29,55 @@ def list_(options: CommandOptions, limit: int, archived: bool) -> None:
     \b
     In a pipe: id, state, turns, how many are new, who, what was said last, when, title.
     """
-    query = {"limit": limit, "about": "true"} | (
-        {"archived": "true"} if archived else {"order": "active"}
-    )
-    page = api_for_reading(options).get(THREADS, **query)
+    order: Literal["active"] | None = None if archived else "active"
+    call = threads.list_threads(limit=limit, about=True, archived=archived or None, order=order)
+    page = api_for_reading(options).send(call)
     if options.json:
-        output.print_json(page["threads"])
+        output.print_json(page.threads)
         return
-    rows = (_thread_row(each, CouncilRoster(page["you"])) for each in page["threads"])
+    rows = (_thread_row(each, CouncilRoster(page.you)) for each in page.threads)
     hint = f"No thread yet. Begin one: {command_hint('thread new TITLE --with A,B')}"
     output.print_table(COLUMNS, rows, empty="No thread was put away." if archived else hint)
 
 
-def _thread_row(row: dict[str, Any], roster: CouncilRoster) -> list[Any]:
-    people = roster.people(row.get("createdBy", roster.me))
-    names = " ".join([*people, *row.get("participants", [])])
-    turns, last, age = row.get("turnCount", 0), _last_text(row, roster), row["updatedAt"]
+def _thread_row(row: ThreadSummary, roster: CouncilRoster) -> list[Any]:
+    people = roster.people(row.created_by or roster.me)
+    names = " ".join([*people, *row.participants])
+    turns, last, age = row.turn_count or 0, _last_text(row, roster), row.updated_at
     if not output.on_terminal():
-        state = thread_state(row)
-        return [row["threadId"], state, turns, row["unread"], names, last, age, _thread_title(row)]
-    new = f" ({row['unread']} new)" if row["unread"] else ""
+        state = thread_state(row.open, bool(row.paused))
+        return [row.thread_id, state, turns, row.unread, names, last, age, _thread_title(row)]
+    new = f" ({row.unread} new)" if row.unread else ""
     last = None if last is None else output.shorten(last, LAST_TEXT_LENGTH)
     when = output.format_age(age)
     when = "now" if when.endswith("ms") else when
-    name = output.short_id(row["threadId"])
-    return [name, thread_state_mark(row), f"{turns}{new}", names, last, when, _thread_title(row)]
+    name, mark = output.short_id(row.thread_id), thread_state_mark(row.open, bool(row.paused))
+    return [name, mark, f"{turns}{new}", names, last, when, _thread_title(row)]
 
 
-def _last_text(row: dict[str, Any], roster: CouncilRoster) -> str | None:
-    if "decision" in row:
-        return " ".join(
-            label_decision({"text": row["decision"], "adopted": row.get("adopted", True)})
-        )
-    if "last" not in row:
+def _last_text(row: ThreadSummary, roster: CouncilRoster) -> str | None:
+    if row.decision is not None:
+        return " ".join(label_decision({"text": row.decision, "adopted": row.adopted is not False}))
+    if row.last is None:
         return None
-    last = row["last"]
-    return f"{roster.called(id_from_handle(last['from']))}: {last['content']}"
+    return f"{roster.called(id_from_handle(row.last.speaker))}: {row.last.content}"
 
 
-def _thread_title(row: dict[str, Any]) -> str:
-    title = f"{row['title']} (imported)" if row.get("imported") else str(row["title"])
-    if "forkedFrom" not in row:
+def _thread_title(row: ThreadSummary) -> str:
+    title = f"{row.title} (imported)" if row.imported else row.title
+    if row.forked_from is None:
         return title
-    note = f": {row['forkNote']}" if row["forkNote"] else ""
-    return f"{title} (from {output.short_id(row['forkedFrom'])}{note})"
+    note = f": {row.fork_note}" if row.fork_note else ""
+    return f"{title} (from {output.short_id(row.forked_from)}{note})"
 
 
-def thread_state(row: dict[str, Any]) -> str:
-    if not row["open"]:
+def thread_state(is_open: bool, is_paused: bool) -> str:
+    if not is_open:
         return "closed"
-    return "paused" if row.get("paused") else "live"
+    return "paused" if is_paused else "live"
 
 
-def thread_state_mark(row: dict[str, Any]) -> str:
+def thread_state_mark(is_open: bool, is_paused: bool) -> str:
     """Return ``● live``."""
-    return f"{MARKS[thread_state(row)]} {thread_state(row)}"
+    state = thread_state(is_open, is_paused)
+    return f"{MARKS[state]} {state}"

@@ -1,14 +1,12 @@
 """``moot thread new``: start a thread."""
 
-from typing import Any
-
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
-from moot.cli.threads.thread import THREADS
+from moot.client.operations import host, threads
 
 
 def _parse_names(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
@@ -30,12 +28,11 @@ def new(options: CommandOptions, title: str, members: list[str], opening: str | 
     if not title.strip():
         raise click.UsageError("say what it is about: moot thread new TITLE.")
     api = api_for_writing(options)
-    body: dict[str, Any] = {"title": title, "participants": members}
-    created = api.post(THREADS, body if opening is None else {**body, "opening": opening})
+    created = api.send(threads.begin_thread(title, members, opening=opening))
     if options.json:
         output.print_json(created)
     else:
-        click.echo(output.safe_line(created["threadId"]))
+        click.echo(output.safe_line(created.thread_id))
     for name in members:
         warn_if_unknown(api, name)
 
@@ -64,7 +61,7 @@ def missing_agent_message(api: Api, name: str) -> str | None:
     if ":" in name.removeprefix("host:"):
         return None
     try:
-        api.get(api_path("v1", "host", "moot", "agents", name.removeprefix("host:")))
+        api.send(host.get_agent(name.removeprefix("host:")))
     except CommandError as error:
         return str(error) if error.exit_code is ExitCode.NOT_FOUND else None
     return None

@@ -3,6 +3,7 @@
 import time
 
 import click
+from msgspec import to_builtins
 
 from moot.cli.joining.participant import POLL, Participant
 from moot.cli.shared import output
@@ -45,18 +46,18 @@ def say(
     api = api_for_writing(options)
     participant = Participant(api, find_thread(api, thread), name)
     try:
-        event = participant.say(content, kind=kind, to=to, reply_to=reply_to)
+        turn = participant.say(content, kind=kind, to=to, reply_to=reply_to)
     except CommandError as error:
         if error.code != "task_not_open":
             raise
         hint = command_hint(f"thread show {participant.thread_id}")
         raise CommandError(f"{reply_to} is no open task here. See those: {hint}") from None
     if options.json:
-        output.print_json(event)
+        output.print_json(turn.as_json())
     else:
-        click.echo(output.safe_line(event["id"]))
-        if "warning" in event:
-            output.print_error(f"It is said, but {_lower_first(event['warning'])}")
+        click.echo(output.safe_line(turn.event.id))
+        if turn.warning is not None:
+            output.print_error(f"It is said, but {_lower_first(turn.warning)}")
 
 
 def _lower_first(sentence: str) -> str:
@@ -90,14 +91,13 @@ def wait(
             continue
         context = newest_turns(participant.events())
         if options.json:
-            output.print_json({**due, "context": context})
+            output.print_json({**to_builtins(due), "context": context})
             return ExitCode.OK
         click.echo(output.safe_lines("\n".join(render_transcript(participant.thread(), context))))
-        reply_id = due["event"]["id"] if due["event"] else None
+        reply_id = due.event.id if due.event else None
         answer = f" --reply-to {reply_id}" if reply_id else ""
-        question = (
-            f"{due['as'].removeprefix('host:')}: {due['reason']} (--after {due['seq']}{answer})"
-        )
+        speaker = due.speaks_as.removeprefix("host:")
+        question = f"{speaker}: {due.reason} (--after {due.seq}{answer})"
         click.echo(output.safe_line(question, err=True), err=True)
         return ExitCode.OK
     click.echo("Nobody was asked in that time.", err=True)

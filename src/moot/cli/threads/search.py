@@ -1,6 +1,8 @@
 """``moot search``: find turns, decisions, threads and runs by their words."""
 
+import functools
 import re
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -10,10 +12,12 @@ from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_reading
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.threads.thread import newest_thread
+from moot.client.http.operation import PreparedCall
+from moot.client.operations.search import SearchKind, find_texts
+from moot.wire.search import SearchResult, SearchResultList
 
-SEARCH = "/v1/host/moot/search"
-KINDS = ("thread", "turn", "decision", "run")
-THREAD_KINDS = "thread,turn,decision"
+KINDS: tuple[SearchKind, ...] = ("thread", "turn", "decision", "run")
+THREAD_KINDS = KINDS[:3]
 PAGE_SIZE = 100
 
 
@@ -36,7 +40,7 @@ def search_options(command: Any) -> Any:
 @click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Only of this kind.")
 @search_options
 def search(
-    options: CommandOptions, kinds: tuple[str, ...], words: tuple[str, ...], **how: Any
+    options: CommandOptions, kinds: tuple[SearchKind, ...], words: tuple[str, ...], **how: Any
 ) -> None:
     """Find threads, turns, decisions and runs by their words.
 
@@ -44,7 +48,7 @@ def search(
     TEXT is words, "phrases", beginnings*, and in between
     from:ada   kind:decision   thread:th_…
     """
-    _print_results(options, words, ",".join(kinds) or None, **how)
+    _print_results(options, words, kinds, **how)
 
 
 @click.command("search")
@@ -57,21 +61,22 @@ def search_threads(options: CommandOptions, words: tuple[str, ...], **how: Any) 
 def _print_results(
     options: CommandOptions,
     words: tuple[str, ...],
-    kinds: str | None,
+    kinds: tuple[SearchKind, ...],
     limit: int,
     best: bool,
     place: str | None,
     sender: str | None,
 ) -> None:
     api = api_for_reading(options)
-    query = {
-        "q": " ".join(words),
-        "kind": kinds,
-        "from": sender,
-        "thread": _resolve_place(api, place) if place is not None else None,
-        "order": "best" if best else None,
-    }
-    hits = _read_results(api, query, limit)
+    find = functools.partial(
+        find_texts,
+        " ".join(words),
+        kinds=kinds,
+        sender=sender,
+        thread_id=_resolve_place(api, place) if place is not None else None,
+        order="best" if best else None,
+    )
+    hits = _read_results(api, find, limit)
     if options.json:
         output.print_json(hits)
         return
@@ -99,34 +104,34 @@ def _resolve_place(api: Api, text: str) -> str:
     return resolve_run_id(api, run) + text.removeprefix(run)
 
 
-def _read_results(api: Api, query: dict[str, Any], limit: int) -> list[dict[str, Any]]:
-    hits: list[dict[str, Any]] = []
+def _read_results(
+    api: Api, find: Callable[..., PreparedCall[SearchResultList]], limit: int
+) -> list[SearchResult]:
+    hits: list[SearchResult] = []
     cursor = None
     while len(hits) < limit:
-        size = min(PAGE_SIZE, limit - len(hits))
-        page = api.get(SEARCH, **query, limit=size, cursor=cursor)
-        hits += page["results"]
-        cursor = page.get("nextCursor")
+        page = api.send(find(limit=min(PAGE_SIZE, limit - len(hits)), cursor=cursor))
+        hits += page.results
+        cursor = page.next_cursor
         if cursor is None:
             break
     return hits
 
 
-def _hit_row(hit: dict[str, Any]) -> list[Any]:
-    where = hit.get("threadId", hit["runId"])
-    sender = str(hit.get("from", "")).removeprefix("host:")
+def _hit_row(hit: SearchResult) -> list[Any]:
+    where = hit.thread_id or hit.run_id
+    sender = (hit.sender or "").removeprefix("host:")
     place = output.short_id(where) if "~" not in where else where
     return [
-        hit["kind"],
-        output.format_age(hit["at"]),
+        hit.kind,
+        output.format_age(hit.at),
         place,
-        hit.get("turnIndex"),
+        hit.turn_index,
         sender,
         _snippet_text(hit),
     ]
 
 
-def _snippet_text(hit: dict[str, Any]) -> str:
+def _snippet_text(hit: SearchResult) -> str:
     """Return the matching part of the text, with dots if it starts later."""
-    snippet = hit["snippet"]
-    return ("… " if snippet["start"] else "") + str(snippet["text"])
+    return ("… " if hit.snippet.start else "") + hit.snippet.text

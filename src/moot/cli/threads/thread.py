@@ -9,21 +9,14 @@ import click
 
 from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
-from moot.cli.shared.client import (
-    Api,
-    api_for_reading,
-    api_for_writing,
-    error_from_answer,
-    thread_path,
-)
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import read_bytes
 from moot.cli.shared.options import CommandOptions, server_options
+from moot.client.operations import threads
 
-FORMATS = ("md", "html", "json", "bundle")
-THREADS = "/v1/host/moot/threads"
-ANYTHING = {"Accept": "*/*"}
+FORMATS: tuple[threads.ExportFormat, ...] = ("md", "html", "json", "bundle")
 
 
 @click.group()
@@ -44,23 +37,25 @@ def thread() -> None:
 @click.option("-o", "--output", "target", metavar="FILE", help="Write there, not to stdout.")
 @click.option("--force", is_flag=True, help="Write over a FILE that is there.")
 @server_options
-def export(options: CommandOptions, name: str, form: str, target: str | None, force: bool) -> None:
+def export(
+    options: CommandOptions,
+    name: str,
+    form: threads.ExportFormat,
+    target: str | None,
+    force: bool,
+) -> None:
     """Write a thread's minutes or bundle. --json is -f json."""
     if target is not None and not force and Path(target).exists():
         raise click.UsageError(f"{target} is there already; --force writes over it.")
     api = api_for_reading(options)
     form = "json" if options.json else form
     thread_id = find_thread(api, name)
-    answer = api.backend.call(
-        "GET", f"{thread_path(thread_id)}/export?format={form}", None, ANYTHING
-    )
-    if answer.status >= 400:
-        raise error_from_answer(answer, api.backend.place)
+    body = api.send(threads.export_thread(thread_id, form))
     if target is None:
-        output.write_bytes(answer.body)
+        output.write_bytes(body)
     else:
-        _write_file(Path(target), answer.body)
-        click.echo(f"{thread_id} written to {target} ({len(answer.body)} bytes).", err=True)
+        _write_file(Path(target), body)
+        click.echo(f"{thread_id} written to {target} ({len(body)} bytes).", err=True)
 
 
 def _write_file(file: Path, body: bytes) -> None:
@@ -77,20 +72,20 @@ def import_(options: CommandOptions, file: str) -> None:
     """Bring in a thread that `thread export -f bundle` wrote; - is stdin."""
     api, bundle = api_for_writing(options), read_bytes(file)
     try:
-        answer = api.ask("POST", f"{THREADS}:import", bundle)
+        imported = api.send(threads.import_thread(bundle))
     except CommandError as error:
         raise _already_here_error(api, bundle) or error from None
     if options.json:
-        output.print_json(answer)
+        output.print_json(imported)
     else:
-        click.echo(output.safe_line(answer["threadId"]))
+        click.echo(output.safe_line(imported.thread_id))
 
 
 def _already_here_error(api: Api, bundle: bytes) -> CommandError | None:
     """Return an error if the import failed because the thread is here already."""
     try:
         name = str(json.loads(bundle.partition(b"\n")[0])["threadId"])
-        api.get(thread_path(name))
+        api.send(threads.get_thread(name))
     except (ValueError, KeyError, TypeError, CommandError):
         return None
     return CommandError(f"{name} is here already: {command_hint(f'thread show {name}')}")
@@ -115,14 +110,14 @@ def close(
     moot thread close run_7q2k --decision "Pilot +8 %" --vote ada=yes --vote bo=no \\
         --dissent "bo=too early" --cite 6 --action "cy: measure churn"
     """
-    body = {}
+    decision_body = None
     if decision is not None:
-        body["decision"] = _decision_body(decision, votes, **rest)
+        decision_body = _decision_body(decision, votes, **rest)
     elif votes or any(rest.values()):
         raise click.UsageError("--vote, --dissent, --cite and --action go with --decision.")
     api = api_for_writing(options)
     thread_id = find_thread(api, name)
-    answer = api.post(f"{thread_path(thread_id)}:close", body)
+    answer = api.send(threads.close_thread(thread_id, decision_body))
     if options.json:
         output.print_json(answer)
     else:
@@ -169,11 +164,11 @@ def _parse_action(item: str) -> dict[str, str]:
 
 def newest_thread(api: Api) -> str:
     """Return the thread that was started last among the listed ones."""
-    threads = api.get(THREADS, limit=1)["threads"]
-    if not threads:
+    newest = api.send(threads.list_threads(limit=1)).threads
+    if not newest:
         hint = command_hint("thread new TITLE --with A,B")
         raise CommandError(f"there is no thread yet. Begin one: {hint}", ExitCode.NOT_FOUND)
-    return str(threads[0]["threadId"])
+    return newest[0].thread_id
 
 
 def find_thread(api: Api, text: str) -> str:
@@ -185,7 +180,7 @@ def find_thread(api: Api, text: str) -> str:
     if mark:
         return f"{run_id}{mark}{rest}"
     try:
-        return str(api.get(thread_path(run_id))["threadId"])
+        return api.send(threads.get_thread(run_id)).thread_id
     except CommandError as error:
         if several := error.details.get("threadIds"):
             message = f"{run_id} has several threads: {', '.join(several)}."

@@ -1,17 +1,17 @@
 """``moot hook``: inbound webhooks that start runs. A secret is printed once."""
 
-import json
 from typing import Any
 
 import click
 
 from moot.cli.schedules.wording import describe_state
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
-from moot.cli.triggers.queue import SUBSCRIPTIONS, format_counts
+from moot.cli.triggers.queue import format_counts, member_id
+from moot.client.operations import triggers
 
 
 @click.group()
@@ -34,13 +34,13 @@ def add(
     options: CommandOptions, flow: str, member: str | None, mapping: tuple[str, ...], mode: str
 ) -> None:
     """Let a webhook start FLOW; print the address and, this once, the secret."""
-    body: dict[str, Any] = {
-        "source": "webhook", "workflowId": flow, "verification": {"mode": mode},
-        "inputMapping": _parse_mapping(mapping),
-    }  # fmt: skip
-    if member:
-        body["rosterId"] = member if member.startswith("host:") else f"host:{member}"
-    _print_secret(options, api_for_writing(options).post(SUBSCRIPTIONS, body), f"starts {flow}")
+    call = triggers.create_subscription(
+        flow,
+        verification=mode,
+        input_mapping=_parse_mapping(mapping),
+        roster_id=member_id(member),
+    )
+    _print_secret(options, api_for_writing(options).send_json(call), f"starts {flow}")
 
 
 def _parse_mapping(texts: tuple[str, ...]) -> dict[str, str]:
@@ -106,7 +106,7 @@ def show(options: CommandOptions, name: str) -> None:
 @server_options
 def pause(options: CommandOptions, name: str, reason: str) -> None:
     """Let it start nothing; who sends is refused."""
-    _patch_hook(options, name, {"state": "paused", "note": reason}, "is paused")
+    _change_hook(options, name, "is paused", state="paused", note=reason)
 
 
 @hook.command()
@@ -114,7 +114,7 @@ def pause(options: CommandOptions, name: str, reason: str) -> None:
 @server_options
 def resume(options: CommandOptions, name: str) -> None:
     """Let it start runs again, also after they could not be begun."""
-    _patch_hook(options, name, {"state": "active"}, "is active")
+    _change_hook(options, name, "is active", state="active")
 
 
 @hook.command("map")
@@ -123,7 +123,7 @@ def resume(options: CommandOptions, name: str) -> None:
 @server_options
 def map_(options: CommandOptions, name: str, mapping: tuple[str, ...]) -> None:
     """Say where its inputs stand; with none they are filled by their names."""
-    _patch_hook(options, name, {"inputMapping": _parse_mapping(mapping)}, "is mapped")
+    _change_hook(options, name, "is mapped", input_mapping=_parse_mapping(mapping))
 
 
 @hook.command()
@@ -132,7 +132,7 @@ def map_(options: CommandOptions, name: str, mapping: tuple[str, ...]) -> None:
 def rotate(options: CommandOptions, name: str) -> None:
     """Make another secret and print it, this once; the one before stays good for a day."""
     api = api_for_writing(options)
-    rotated = api.post(f"{SUBSCRIPTIONS}{api_path(_find_hook(api, name))}/rotate-secret", {})
+    rotated = api.send_json(triggers.rotate_subscription_secret(_find_hook(api, name)))
     _print_secret(options, rotated, "has another secret; the one before is good for a day")
 
 
@@ -143,17 +143,17 @@ def remove(options: CommandOptions, name: str) -> None:
     """End it, with what could not be delivered."""
     api = api_for_writing(options)
     hook_id = _find_hook(api, name)
-    api.delete(f"{SUBSCRIPTIONS}{api_path(hook_id)}")
+    api.send(triggers.remove_subscription(hook_id))
     if options.json:
         output.print_json({"subscriptionId": hook_id, "removed": True})
     else:
         click.echo(output.safe_line(f"{hook_id} starts nothing more"))
 
 
-def _patch_hook(options: CommandOptions, name: str, body: dict[str, Any], result: str) -> None:
+def _change_hook(options: CommandOptions, name: str, result: str, **changes: Any) -> None:
     api = api_for_writing(options)
     hook_id = _find_hook(api, name)
-    answer = api.ask("PATCH", f"{SUBSCRIPTIONS}{api_path(hook_id)}", json.dumps(body).encode())
+    answer = api.send_json(triggers.change_subscription(hook_id, **changes))
     if options.json:
         output.print_json(answer)
     else:
@@ -172,13 +172,13 @@ def _print_secret(options: CommandOptions, created: dict[str, Any], result: str)
 
 
 def _read_hook(api: Api, name: str) -> dict[str, Any]:
-    hook_record: dict[str, Any] = api.get(f"{SUBSCRIPTIONS}{api_path(name)}")
+    hook_record: dict[str, Any] = api.send_json(triggers.get_subscription(name))
     return hook_record
 
 
 def _read_hooks(api: Api) -> list[dict[str, Any]]:
     """Return all inbound webhooks, which fit on one page."""
-    page = api.get(SUBSCRIPTIONS, source="webhook")
+    page = api.send_json(triggers.list_subscriptions(source="webhook"))
     reasons = page.get("inert", {})
     return [
         {**row, **page["bound"][name], **({"inert": reasons[name]} if name in reasons else {})}

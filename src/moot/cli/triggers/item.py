@@ -1,29 +1,29 @@
 """``moot item``: work that came in through queues or webhooks, and its runs."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import click
+from msgspec import convert
 
 from moot.cli.runs.find import format_cost
 from moot.cli.schedules.wording import localize_times, machine_time
 from moot.cli.shared import output
-from moot.cli.shared.client import (
-    Api,
-    api_for_reading,
-    api_for_writing,
-    api_path,
-    error_from_answer,
-)
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import parse_inputs
 from moot.cli.shared.options import CommandOptions, server_options
-from moot.cli.triggers.queue import QUEUES
+from moot.client.http.operation import PreparedCall
+from moot.client.operations import triggers
+from moot.client.operations.roster import get_member
+from moot.wire.interrupts import InboxNotice
+from moot.wire.runs import RunMetrics
+from moot.wire.triggers import QueueItemView
 
 #: header of an answer to a request that was made before under the same key
 REPLAYED = "openwop-idempotent-replay"
-DELIVERIES = "/v1/host/moot/deliveries"
 
 
 @click.group()
@@ -44,12 +44,12 @@ def item() -> None:
 def list_(options: CommandOptions, queue: str | None, states: tuple[str, ...], limit: int) -> None:
     """List items of QUEUE, or all that came in, newest first."""
     api = api_for_reading(options)
-    filters = {"state": ",".join(states) or None, "limit": limit}
     if queue is not None:
-        items = api.get(f"{QUEUES}{api_path(queue)}/items", **filters)["items"]
+        items = api.send_json(triggers.list_items(queue, state=states, limit=limit))["items"]
         rows = [{"queue": queue, **row} for row in items]
     else:
-        rows = api.get(DELIVERIES, **filters)["deliveries"]
+        call = triggers.list_deliveries(state=states, limit=limit)
+        rows = api.send_json(call)["deliveries"]
     if options.json:
         output.print_json(rows)
         return
@@ -88,19 +88,14 @@ def push(
     if not content:
         raise click.UsageError("say something: --subject, --body or --input.")
     api = api_for_writing(options)
-    backend = api.backend
-    headers = {"Idempotency-Key": key} if key else {}
-    path = f"{QUEUES}{api_path(queue)}/items"
-    answer = backend.call("POST", path, json.dumps(content).encode(), headers)
-    if answer.status >= 400:
-        raise error_from_answer(answer, backend.place)
-    created = answer.data()
+    answer = api.exchange(triggers.push_item(queue, content, key=key or None))
+    created = json.loads(answer.body)
     if options.json:
         output.print_json(created)
     else:
         details = " ".join(str(created[name]) for name in ("runId", "rosterId") if name in created)
         click.echo(output.safe_line(f"{created['itemId']} {created['status']} {details}".rstrip()))
-    if any(name.lower() == REPLAYED for name in answer.headers):
+    if REPLAYED in answer.headers:
         hint = command_hint(f"item show {created['itemId']}")
         output.print_error(f"It was there already under this key; nothing was added. See: {hint}")
     elif "reason" in created:
@@ -115,7 +110,7 @@ def _undelivered_reason(api: Api, queue: str, item: dict[str, Any]) -> str:
         redeliver = command_hint(f"item redeliver {name}")
         see = command_hint(f"item show {name}")
         return f"It could not be delivered: {reason} See: {see}, then {redeliver}"
-    hint = _queue_hint(api, api.get(f"{QUEUES}{api_path(queue)}"))
+    hint = _queue_hint(api, api.send_json(triggers.get_queue(queue)))
     return f"It waits: {reason}" + (f" See: {command_hint(hint)}" if hint else "")
 
 
@@ -132,7 +127,7 @@ def _member_hint(api: Api, queue: dict[str, Any]) -> str | None:
     """Return the command after which the member of this queue works again."""
     flow, name = queue["workflowId"], queue["rosterId"].removeprefix("host:")
     try:
-        member = api.get(f"/v1/host/moot/roster{api_path(queue['rosterId'])}")
+        member = api.send_json(get_member(queue["rosterId"]))
     except CommandError as error:
         dismissed = error.exit_code is ExitCode.NOT_FOUND
         return f"queue bind {queue['name']} --flow {flow} --member NAME" if dismissed else None
@@ -150,7 +145,7 @@ def _member_hint(api: Api, queue: dict[str, Any]) -> str | None:
 def show(options: CommandOptions, name: str) -> None:
     """Show an item: its run, its member, the turns, the cost."""
     api = api_for_reading(options)
-    item_record = api.get(f"{DELIVERIES}{api_path(find_item(api, name))}")
+    item_record = api.send_json(triggers.get_delivery(find_item(api, name)))
     if options.json:
         output.print_json(item_record)
         return
@@ -183,7 +178,7 @@ def _item_facts(item: dict[str, Any]) -> list[tuple[str, str]]:
     if run := item.get("run"):
         facts.append(("run", f"{run['runId']} {run['workflowId']} {run['status']}"))
         facts.append(("turns", str(len(item["turns"]))))
-        facts.append(("models", format_cost(run["metrics"])))
+        facts.append(("models", format_cost(convert(run["metrics"], RunMetrics))))
     return [(label, value) for label, value in facts if value]
 
 
@@ -200,7 +195,7 @@ def _content_fields(item: dict[str, Any]) -> dict[str, Any]:
 @server_options
 def redeliver(options: CommandOptions, name: str) -> None:
     """Try an item again from the beginning."""
-    _post_item_action(options, name, "redeliver")
+    _change_item(options, name, triggers.redeliver_delivery)
 
 
 @item.command()
@@ -208,14 +203,16 @@ def redeliver(options: CommandOptions, name: str) -> None:
 @server_options
 def drop(options: CommandOptions, name: str) -> None:
     """Forget what an item says."""
-    _post_item_action(options, name, "drop")
+    _change_item(options, name, triggers.drop_delivery)
 
 
-def _post_item_action(options: CommandOptions, name: str, verb: str) -> None:
+def _change_item(
+    options: CommandOptions, name: str, change: Callable[[str], PreparedCall[QueueItemView]]
+) -> None:
     api = api_for_writing(options)
     item_id = find_item(api, name)
     try:
-        item = api.post(f"{DELIVERIES}{api_path(item_id)}:{verb}")
+        item = api.send_json(change(item_id))
     except CommandError as error:
         raise _with_hint(error, item_id) from None
     if options.json:
@@ -245,9 +242,9 @@ def find_item(api: Api, text: str) -> str:
         return _newest_item(api)
     prefixes = [text] if text.startswith(("wi_", "dlv_")) else [f"wi_{text}", f"dlv_{text}"]
     matches = [
-        str(row["itemId"])
+        row.item_id
         for prefix in prefixes
-        for row in api.get(DELIVERIES, prefix=prefix, limit=2)["deliveries"]
+        for row in api.send(triggers.list_deliveries(prefix=prefix, limit=2)).deliveries
     ]
     if len(matches) == 1:
         return matches[0]
@@ -261,16 +258,16 @@ def find_item(api: Api, text: str) -> str:
 
 
 def _newest_item(api: Api) -> str:
-    rows = api.get(DELIVERIES, limit=1)["deliveries"]
+    rows = api.send(triggers.list_deliveries(limit=1)).deliveries
     if not rows:
         raise CommandError("no item has come yet.", ExitCode.NOT_FOUND)
-    return str(rows[0]["itemId"])
+    return rows[0].item_id
 
 
-def notice_hint(notice: dict[str, Any]) -> str:
+def notice_hint(notice: InboxNotice) -> str:
     """Return the commands that deal with a notice about an item or its source."""
-    if notice["kind"] == "stopped":
-        queue = notice.get("queue")
-        return command_hint(f"queue resume {queue}" if queue else f"hook resume {notice['id']}")
-    redeliver = command_hint(f"item redeliver {notice['id']}")
-    return f"{redeliver} / drop {notice['id']}"
+    if notice.kind == "stopped":
+        queue = notice.queue
+        return command_hint(f"queue resume {queue}" if queue else f"hook resume {notice.id}")
+    redeliver = command_hint(f"item redeliver {notice.id}")
+    return f"{redeliver} / drop {notice.id}"

@@ -1,20 +1,17 @@
 """``moot queue``: queues of inbound work, and the workflows that take from them."""
 
-import json
 from typing import Any
 
 import click
 
 from moot.cli.schedules.wording import describe_state, describe_until
 from moot.cli.shared import output
-from moot.cli.shared.client import api_for_reading, api_for_writing, api_path
+from moot.cli.shared.client import api_for_reading, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.times import UNTIL_HELP, parse_time_option
-
-QUEUES = "/v1/host/moot/queues"
-SUBSCRIPTIONS = "/v1/trigger-subscriptions"
+from moot.client.operations import triggers
 
 
 @click.group()
@@ -26,7 +23,7 @@ def queue() -> None:
 @server_options
 def list_(options: CommandOptions) -> None:
     """List queues and how many items are in which state."""
-    rows = api_for_reading(options).get(QUEUES)["queues"]
+    rows = api_for_reading(options).send_json(triggers.list_queues())["queues"]
     if options.json:
         output.print_json(rows)
         return
@@ -57,14 +54,21 @@ def bind(
     take_over: bool,
 ) -> None:
     """Let a workflow take from QUEUE, also what waits in it."""
-    body: dict[str, Any] = {"workflowId": flow, "takeOver": take_over}
-    if member:
-        body["rosterId"] = member if member.startswith("host:") else f"host:{member}"
-    if tries:
-        body["retryPolicy"] = {"maxAttempts": tries}
-    path = f"{QUEUES}{api_path(name)}"
-    answer = api_for_writing(options).ask("PUT", path, json.dumps(body).encode())
+    call = triggers.bind_queue(
+        name,
+        flow,
+        roster_id=member_id(member),
+        retry_policy={"maxAttempts": tries} if tries else None,
+        take_over=take_over,
+    )
+    answer = api_for_writing(options).send_json(call)
     _print_answer(options, answer, f"{name}: {flow} takes from it")
+
+
+def member_id(name: str | None) -> str | None:
+    if not name:
+        return None
+    return name if name.startswith("host:") else f"host:{name}"
 
 
 @queue.command()
@@ -73,10 +77,10 @@ def bind(
 def unbind(options: CommandOptions, name: str) -> None:
     """Let nobody take from QUEUE; it keeps its items."""
     api = api_for_writing(options)
-    if "workflowId" not in api.get(f"{QUEUES}{api_path(name)}"):
+    if api.send(triggers.get_queue(name)).workflow_id is None:
         remove = command_hint(f"queue remove {name}")
         raise CommandError(f"nobody takes from {name} anyway. To end it: {remove}", ExitCode.FAILED)
-    answer = api.delete(f"{QUEUES}{api_path(name)}")
+    answer = api.send_json(triggers.unbind_queue(name))
     _print_answer(options, answer, f"{name}: nobody takes from it; it keeps its items")
 
 
@@ -86,10 +90,10 @@ def unbind(options: CommandOptions, name: str) -> None:
 def remove(options: CommandOptions, name: str) -> None:
     """End QUEUE; nobody may take from it, and nothing in it may wait."""
     api = api_for_writing(options)
-    if "workflowId" in api.get(f"{QUEUES}{api_path(name)}"):
+    if api.send(triggers.get_queue(name)).workflow_id is not None:
         unbind_it = command_hint(f"queue unbind {name}")
         raise CommandError(f"a workflow takes from {name}; first: {unbind_it}", ExitCode.FAILED)
-    answer = api.delete(f"{QUEUES}{api_path(name)}")
+    answer = api.send_json(triggers.unbind_queue(name))
     _print_answer(options, answer, f"{name} is removed; an item that is put in makes it anew")
 
 
@@ -100,8 +104,8 @@ def remove(options: CommandOptions, name: str) -> None:
 @server_options
 def pause(options: CommandOptions, name: str, reason: str, until: str | None) -> None:
     """Let items of QUEUE wait."""
-    end = {} if until is None else {"until": parse_time_option("--until", until, None)}
-    _set_queue_state(options, name, state="paused", note=reason, **end)
+    end = None if until is None else parse_time_option("--until", until, None)
+    _set_queue_state(options, name, "paused", reason, end)
 
 
 @queue.command()
@@ -109,17 +113,23 @@ def pause(options: CommandOptions, name: str, reason: str, until: str | None) ->
 @server_options
 def resume(options: CommandOptions, name: str) -> None:
     """Take items of QUEUE again, also after they could not be delivered."""
-    _set_queue_state(options, name, state="active")
+    _set_queue_state(options, name, "active")
 
 
-def _set_queue_state(options: CommandOptions, name: str, **changes: str) -> None:
+def _set_queue_state(
+    options: CommandOptions,
+    name: str,
+    state: str,
+    note: str | None = None,
+    until: str | None = None,
+) -> None:
     api = api_for_writing(options)
-    queue_record = api.get(f"{QUEUES}{api_path(name)}")
-    path = f"{SUBSCRIPTIONS}{api_path(queue_record['subscriptionId'])}"
-    answer = api.ask("PATCH", path, json.dumps(changes).encode())
+    subscription_id = api.send(triggers.get_queue(name)).subscription_id
+    call = triggers.change_subscription(subscription_id, state=state, note=note, until=until)
+    answer = api.send_json(call)
     end = answer["bound"].get("until")
     suffix = f" until {describe_until(end)}" if end else ""
-    _print_answer(options, answer, f"{name} is {changes['state']}{suffix}")
+    _print_answer(options, answer, f"{name} is {state}{suffix}")
 
 
 def _print_answer(options: CommandOptions, answer: Any, sentence: str) -> None:

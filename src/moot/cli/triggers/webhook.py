@@ -1,17 +1,17 @@
 """``moot webhook``: receivers of this host's events. A secret is printed once."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import click
 
 from moot.cli.shared import output
-from moot.cli.shared.client import Api, api_for_reading, api_for_writing, api_path
+from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
-
-WEBHOOKS = "/v1/host/moot/webhooks"
+from moot.client.http.operation import PreparedCall
+from moot.client.operations import webhooks
+from moot.wire.webhooks import WebhookDeadLetter, WebhookSecret, WebhookView
 
 
 @click.group()
@@ -30,24 +30,22 @@ def webhook() -> None:
 @server_options
 def add(options: CommandOptions, url: str, events: tuple[str, ...], tags: tuple[str, ...]) -> None:
     """Register URL and print the secret that signs, this once."""
-    body = {"url": url, "events": list(events), "tags": list(tags)}
-    _print_secret(
-        options, api_for_writing(options).post("/v1/webhooks", body), "is told of what happens"
-    )
+    call = webhooks.register_webhook(url, events, tags=tags)
+    _print_secret(options, api_for_writing(options).send(call), "is told of what happens")
 
 
 @webhook.command("list")
 @server_options
 def list_(options: CommandOptions) -> None:
     """List webhooks; never their secrets."""
-    rows = api_for_reading(options).get(WEBHOOKS)["webhooks"]
+    rows = api_for_reading(options).send(webhooks.list_webhooks()).webhooks
     if options.json:
         output.print_json(rows)
         return
     output.print_table(
         ("ID", "STATE", "WAITING", "DEAD", "EVENTS", "URL", "SINCE"),
-        ([output.short_id(r["webhookId"]), _webhook_state(r), r["waiting"], r["deadLetters"],
-          " ".join(r["events"]), r["url"], r["createdAt"][:10]] for r in rows),
+        ([output.short_id(r.webhook_id), _webhook_state(r), r.waiting, r.dead_letters,
+          " ".join(r.events), r.url, r.created_at[:10]] for r in rows),
     )  # fmt: skip
 
 
@@ -57,17 +55,20 @@ def list_(options: CommandOptions) -> None:
 def show(options: CommandOptions, name: str) -> None:
     """Show a webhook and how its receiver does, with its dead letters."""
     api = api_for_reading(options)
-    path = f"{WEBHOOKS}{api_path(_find_webhook(api, name))}"
-    webhook_record, letters = api.get(path), api.get(f"{path}/dead-letters")["deadLetters"]
+    webhook_id = _find_webhook(api, name)
     if options.json:
-        output.print_json({**webhook_record, "deadLetters": letters})
+        letters_json = api.send_json(webhooks.list_webhook_dead_letters(webhook_id))
+        fields = api.send_json(webhooks.get_webhook(webhook_id))
+        output.print_json({**fields, "deadLetters": letters_json["deadLetters"]})
         return
-    head = f"{webhook_record['webhookId']} {webhook_record['url']}"
+    webhook_record = api.send(webhooks.get_webhook(webhook_id))
+    letters = api.send(webhooks.list_webhook_dead_letters(webhook_id)).dead_letters
+    head = f"{webhook_record.webhook_id} {webhook_record.url}"
     click.echo(output.safe_line(f"{head}: {_webhook_state(webhook_record)}"))
     for line in _health_lines(webhook_record):
         click.echo(output.safe_line(line))
     if letters:
-        rows = ([r["deliveryId"], r["eventType"], f"{r['runId']}@{r['sequence']}", r["reason"]]
+        rows = ([r.delivery_id, r.event_type, f"{r.run_id}@{r.sequence}", r.reason]
                 for r in letters)  # fmt: skip
         output.print_table(("DEAD LETTER", "EVENT", "OF", "WHY"), rows)
 
@@ -78,7 +79,7 @@ def show(options: CommandOptions, name: str) -> None:
 def rotate(options: CommandOptions, name: str) -> None:
     """Make another secret and print it, this once; the one before stays good for a day."""
     api = api_for_writing(options)
-    rotated = api.post(f"/v1/webhooks{api_path(_find_webhook(api, name))}/rotate-secret", {})
+    rotated = api.send(webhooks.rotate_webhook_secret(_find_webhook(api, name)))
     _print_secret(options, rotated, "has another secret; the one before is good for a day")
 
 
@@ -87,7 +88,8 @@ def rotate(options: CommandOptions, name: str) -> None:
 @server_options
 def pause(options: CommandOptions, name: str) -> None:
     """Call it no more; what happens meanwhile is kept for it."""
-    _post_webhook_action(options, name, "pause", "is not called; what happens is kept for it")
+    result = "is not called; what happens is kept for it"
+    _change_webhook(options, name, webhooks.pause_webhook, result)
 
 
 @webhook.command()
@@ -95,7 +97,7 @@ def pause(options: CommandOptions, name: str) -> None:
 @server_options
 def resume(options: CommandOptions, name: str) -> None:
     """Call it again at once, also where it was left alone after failures."""
-    _post_webhook_action(options, name, "resume", "is called again")
+    _change_webhook(options, name, webhooks.resume_webhook, "is called again")
 
 
 @webhook.command()
@@ -105,7 +107,8 @@ def resume(options: CommandOptions, name: str) -> None:
 @server_options
 def redeliver(options: CommandOptions, name: str, letter: str | None, every: bool) -> None:
     """Try a dead letter once more, or --all of them."""
-    _post_letter_action(options, name, letter, every, "redeliver", "on the way again")
+    change = webhooks.redeliver_dead_letter
+    _change_letters(options, name, letter, every, change, "on the way again")
 
 
 @webhook.command()
@@ -115,7 +118,7 @@ def redeliver(options: CommandOptions, name: str, letter: str | None, every: boo
 @server_options
 def drop(options: CommandOptions, name: str, letter: str | None, every: bool) -> None:
     """Take a dead letter off the list, or --all of them."""
-    _post_letter_action(options, name, letter, every, "drop", "dropped")
+    _change_letters(options, name, letter, every, webhooks.drop_dead_letter, "dropped")
 
 
 @webhook.command()
@@ -125,56 +128,65 @@ def remove(options: CommandOptions, name: str) -> None:
     """Tell it nothing more."""
     api = api_for_writing(options)
     webhook_id = _find_webhook(api, name)
-    api.delete(f"/v1/webhooks{api_path(webhook_id)}")
+    api.send(webhooks.remove_webhook(webhook_id))
     if options.json:
         output.print_json({"webhookId": webhook_id, "removed": True})
     else:
         click.echo(output.safe_line(f"{webhook_id} is told nothing more"))
 
 
-def _webhook_state(webhook_record: dict[str, Any]) -> str:
+def _webhook_state(webhook_record: WebhookView) -> str:
     """Return the state in a word; a receiver that is left alone for a while is still active."""
-    if webhook_record["state"] == "active" and "leftAloneUntil" in webhook_record:
+    if webhook_record.state == "active" and webhook_record.left_alone_until is not None:
         return "left alone"
-    return str(webhook_record["state"])
+    return webhook_record.state
 
 
-def _health_lines(webhook_record: dict[str, Any]) -> Iterator[str]:
+def _health_lines(webhook_record: WebhookView) -> Iterator[str]:
     """Yield the state of the receiver, with a remedy."""
-    name = output.short_id(webhook_record["webhookId"])
-    if "lastError" in webhook_record:
-        failures = webhook_record["failuresInARow"]
+    name = output.short_id(webhook_record.webhook_id)
+    if webhook_record.last_error is not None:
+        failures = webhook_record.failures_in_a_row
         times = "once" if failures == 1 else f"{failures} times in a row"
-        yield f"failed {times}, last {webhook_record['lastErrorAt']}: {webhook_record['lastError']}"
-    if webhook_record["state"] == "failed":
+        yield f"failed {times}, last {webhook_record.last_error_at}: {webhook_record.last_error}"
+    if webhook_record.state == "failed":
         yield "given up: register it again"
-    elif "leftAloneUntil" in webhook_record:
+    elif webhook_record.left_alone_until is not None:
         at_once = command_hint(f"webhook resume {name}")
-        yield f"left alone until {webhook_record['leftAloneUntil']}; to call it at once: {at_once}"
-    if webhook_record["waiting"]:
-        waiting = webhook_record["waiting"]
+        yield f"left alone until {webhook_record.left_alone_until}; to call it at once: {at_once}"
+    if waiting := webhook_record.waiting:
         yield "1 event waits for it" if waiting == 1 else f"{waiting} events wait for it"
 
 
-def _post_webhook_action(options: CommandOptions, name: str, verb: str, result: str) -> None:
+def _change_webhook(
+    options: CommandOptions,
+    name: str,
+    change: Callable[[str], PreparedCall[WebhookView]],
+    result: str,
+) -> None:
     api = api_for_writing(options)
     webhook_id = _find_webhook(api, name)
-    answer = api.post(f"{WEBHOOKS}{api_path(webhook_id)}/{verb}", {})
+    answer = api.send_json(change(webhook_id))
     if options.json:
         output.print_json(answer)
     else:
         click.echo(output.safe_line(f"{webhook_id} {result}"))
 
 
-def _post_letter_action(
-    options: CommandOptions, name: str, letter: str | None, every: bool, verb: str, result: str
+def _change_letters(
+    options: CommandOptions,
+    name: str,
+    letter: str | None,
+    every: bool,
+    change: Callable[[str, str], PreparedCall[WebhookDeadLetter]],
+    result: str,
 ) -> None:
     if every == (letter is not None):
         raise CommandError("name a dead letter, or all of them with --all.", ExitCode.USAGE)
     api = api_for_writing(options)
-    path = f"{WEBHOOKS}{api_path(_find_webhook(api, name))}/dead-letters"
-    names = _read_letter_ids(api, path) if letter is None else [letter]
-    answers = [api.post(f"{path}{api_path(each)}:{verb}", {}) for each in names]
+    webhook_id = _find_webhook(api, name)
+    names = _read_letter_ids(api, webhook_id) if letter is None else [letter]
+    answers = [api.send_json(change(webhook_id, each)) for each in names]
     if options.json:
         output.print_json(answers if letter is None else answers[0])
     else:
@@ -182,29 +194,29 @@ def _post_letter_action(
         click.echo(output.safe_line(f"{subject} {'is' if len(names) == 1 else 'are'} {result}"))
 
 
-def _read_letter_ids(api: Api, path: str) -> list[str]:
+def _read_letter_ids(api: Api, webhook_id: str) -> list[str]:
     """Return all dead letters there are now; one that fails again meanwhile is not read twice."""
     names: list[str] = []
-    page = api.get(path, limit=200)
+    cursor = None
     while True:
-        names += [str(row["deliveryId"]) for row in page["deadLetters"]]
-        if "nextCursor" not in page:
+        call = webhooks.list_webhook_dead_letters(webhook_id, limit=200, cursor=cursor)
+        page = api.send(call)
+        names += [row.delivery_id for row in page.dead_letters]
+        cursor = page.next_cursor
+        if cursor is None:
             return names
-        page = api.get(path, limit=200, cursor=page["nextCursor"])
 
 
-def _print_secret(options: CommandOptions, created: dict[str, Any], result: str) -> None:
+def _print_secret(options: CommandOptions, created: WebhookSecret, result: str) -> None:
     if options.json:
         output.print_json(created)
         return
-    click.echo(created["secret"])
-    click.echo(
-        f"{created['webhookId']} {result}. Keep the secret; it is not shown again.", err=True
-    )
+    click.echo(created.secret)
+    click.echo(f"{created.webhook_id} {result}. Keep the secret; it is not shown again.", err=True)
 
 
 def _find_webhook(api: Api, text: str) -> str:
-    ids = [str(row["webhookId"]) for row in api.get(WEBHOOKS)["webhooks"]]
+    ids = [row.webhook_id for row in api.send(webhooks.list_webhooks()).webhooks]
     matches = [webhook_id for webhook_id in ids if webhook_id.startswith((text, f"wh_{text}"))]
     if text in ids or len(matches) == 1:
         return text if text in ids else matches[0]

@@ -15,6 +15,7 @@ import msgspec
 from moot.client.errors import BadAnswer
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 P = ParamSpec("P")
 
 #: the most bytes of an answer that the client reads into memory
@@ -52,15 +53,15 @@ class RequestParts:
         self.seconds = seconds
 
 
-class PreparedCall(Generic[T]):
+class PreparedCall(Generic[T_co]):
     """One request, ready to send."""
 
-    def __init__(self, operation: "Operation[Any, T]", sent: RequestParts) -> None:
+    def __init__(self, operation: "Operation[Any, T_co]", sent: RequestParts) -> None:
         self.operation, self.sent = operation, sent
         self.method = operation.method
         self.path = operation.fill_path(sent.segments)
 
-    def read(self, body: bytes) -> T:
+    def read(self, body: bytes) -> T_co:
         """Return the decoded answer. Raise BadAnswer when it has another form."""
         return self.operation.read(body)
 

@@ -7,7 +7,7 @@ Two transports carry the requests: ``httpx_transport`` for programs, which keeps
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from moot.client.errors import Forbidden, error_from_response
 from moot.client.http.attempts import (
@@ -52,6 +52,14 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
 
+class WholeAnswer(NamedTuple):
+    """An answer that has arrived completely. Names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
 class Sender:
     """Sends calls over a transport."""
 
@@ -59,30 +67,28 @@ class Sender:
         self.server, self._transport = server, transport
 
     def send(self, call: PreparedCall[T]) -> T:
-        return call.read(self.fetch(call))
+        return call.read(self.exchange(call).body)
 
-    def fetch(self, call: PreparedCall[Any]) -> bytes:
-        """Return the body of a good answer."""
+    def exchange(self, call: PreparedCall[Any]) -> "WholeAnswer":
+        """Return a good answer that is not decoded yet."""
         attempts = CallAttempts(self.server, call)
         while True:
             try:
-                status, headers, body = self._answer(call, attempts.request)
+                answer = self._read_answer(call, attempts.request)
             except ConnectionLost as lost:
                 wait: float | None = attempts.after_loss(lost)
             else:
-                wait = attempts.after_answer(status, headers, body)
+                wait = attempts.after_answer(*answer)
             if wait is None:
-                return body
+                return answer
             time.sleep(wait)
 
-    def _answer(
-        self, call: PreparedCall[Any], request: HttpRequest
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    def _read_answer(self, call: PreparedCall[Any], request: HttpRequest) -> "WholeAnswer":
         bounded = BoundedBody(call)
         with self._transport.open(request) as answer:
             for piece in answer.pieces():
                 bounded.take(piece)
-            return answer.status, answer.headers, bounded.body
+            return WholeAnswer(answer.status, answer.headers, bounded.body)
 
     @contextmanager
     def open_stream(

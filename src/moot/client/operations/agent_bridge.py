@@ -41,14 +41,18 @@ def post_bridge_event(
     sender: str | None = None,
     to: str | None = None,
     meta: Mapping[str, Any] | None = None,
+    own_id: str | None = None,
 ) -> RequestParts:
-    """Post a message, a control, a task or the result of a task."""
+    """Post a message, a control, a task or the result of a task.
+
+    With ``own_id`` an event may be sent again after a lost answer: the host records it once.
+    """
     return RequestParts(
         thread_id,
         body={
             "type": kind,
             "content": content,
-            **without_none(**{"from": sender}, to=to, meta=meta),
+            **without_none(**{"from": sender}, to=to, meta=meta, id=own_id),
         },
     )
 

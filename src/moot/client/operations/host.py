@@ -81,6 +81,12 @@ def put_agent(
     return RequestParts(body={"name": name, "prompt": prompt, **body, **(more or {})})
 
 
+@operation("POST /v1/host/moot/agents", agents.AgentView)
+def register_agent(definition: Mapping[str, Any]) -> RequestParts:
+    """Create an agent or a new version of it from the fields of its file or manifest."""
+    return RequestParts(body=dict(definition))
+
+
 @operation_without_answer("DELETE /v1/host/moot/agents/{name}")
 def remove_agent(name: str) -> RequestParts:
     """Remove an agent. Its past turns stay."""

@@ -127,14 +127,19 @@ def list_runs(  # noqa: PLR0913 - each is one column of the list
     prefix: str | None = None,
     member: str | None = None,
     dead_lettered: bool | None = None,
+    begun: bool | None = None,
     cursor: str | None = None,
     limit: int = 50,
 ) -> RequestParts:
-    """Get one page of runs, newest first. ``waiting`` is a status, too."""
+    """Get one page of runs, newest first. ``waiting`` is a status, too.
+
+    ``begun`` adds the cause of each run.
+    """
     statuses = status if isinstance(status, str | None) else ",".join(status)
     query = {"status": statuses, "workflow": workflow, "agent": agent, "parent": parent}
     query |= {"forkOf": fork_of, "prefix": prefix, "member": member, "cursor": cursor}
-    return RequestParts(query={**query, "deadLettered": dead_lettered, "limit": limit})
+    more = {"deadLettered": dead_lettered, "begun": begun, "limit": limit}
+    return RequestParts(query={**query, **more})
 
 
 @operation("POST /v1/runs/{run_id}/cancel", runs.CancelledRun)
@@ -191,10 +196,15 @@ def branch_run(
 
 @operation("POST /v1/host/moot/runs/{run_id}:fork", replay.ForkedRun)
 def fork_run(
-    run_id: str, from_seq: int, edit: Edit | None = None, /, *, note: str | None = None
+    run_id: str,
+    from_seq: int,
+    edit: Edit | replay.ForkEdit | None = None,
+    /,
+    *,
+    note: str | None = None,
 ) -> RequestParts:
     """Fork a run before event ``from_seq``, which ``edit`` may change."""
-    changes = (edit or Edit()).body()
+    changes = edit if isinstance(edit, replay.ForkEdit) else (edit or Edit()).body()
     return RequestParts(
         run_id, body=replay.ForkRunEdited(from_seq=from_seq, edit=changes, note=note)
     )
