@@ -14,6 +14,12 @@ RosterId = Annotated[str, Meta(min_length=1, max_length=128)]
 InputMapping = Annotated[
     dict[str, Annotated[str, Meta(min_length=1, max_length=512)]], Meta(max_length=100)
 ]
+QueueItem = Annotated[
+    JsonObject, Meta(title="QueueItem", description="An item of a queue, any JSON object.")
+]
+InboundContent = Annotated[
+    JsonObject, Meta(title="InboundContent", description="The sender's own JSON object.")
+]
 
 # -- requests ------------------------------------------------------------------------------------
 

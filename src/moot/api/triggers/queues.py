@@ -17,6 +17,7 @@ from moot.triggers.inbound.versions import SubscriptionVersion
 from moot.wire.triggers import (
     BindQueue,
     PushedItem,
+    QueueItem,
     QueueItemList,
     QueueItemView,
     QueueList,
@@ -64,7 +65,7 @@ async def push_item(request: Request) -> Reply:
     """Put an item into a queue, once for each Idempotency-Key while the item is known."""
     if not await request.body():
         raise BadRequest("An item is a JSON object; the body is empty.")
-    item = await request.read(dict[str, Any])
+    item = await request.read(dict)
     handed, _ = await request.services.triggers.queues.push(
         request.caller.tenant, request.params["queue"], item, request.header(KEY_HEADER),
         request.caller.id,
@@ -161,7 +162,7 @@ FILTERS: dict[str, tuple[dict[str, Any], str]] = {
 }
 QUEUE_ENDPOINTS = (
     Endpoint(
-        method="POST", path=ITEMS, call=push_item, body=dict[str, Any], scope="runs:create",
+        method="POST", path=ITEMS, call=push_item, body=QueueItem, scope="runs:create",
         status=202,
         largest=LARGEST_BODY, needs_body=True, summary="Put an item into a queue", errors=(409,),
         tag="Queues", operation_id="pushItem", answer=PushedItem,
