@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from event_payloads import payload_json
 from moot.api.app import App
 from moot.api.server import build_services
 from moot.api.services import Services
@@ -53,7 +54,7 @@ async def say(app: App, bearer: str, path: str, number: int, **more: Any) -> Sai
 async def recorded(services: Services, path: str) -> dict[int, str]:
     """Index of each turn -> what was said."""
     events = map(decode, await services.store.read("default", path.split("/")[3]))
-    said = [event.payload for event in events if event.type == "conversation.exchanged"]
+    said = [payload_json(event) for event in events if event.type == "conversation.exchanged"]
     return {payload["turnIndex"]: payload["turn"]["content"] for payload in said}
 
 

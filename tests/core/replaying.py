@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 from simulator import TENANT, Life
 
+from event_payloads import payload_json
 from moot.core.events import Event, decode
 from moot.core.runs.start import RunLimits
 from moot.core.state.run import Run, fold
@@ -99,11 +100,13 @@ def _check_log(found: Retold) -> None:
 def _check_history(source: Life, found: Retold, from_seq: int) -> None:
     """Everything before the sequence is as it was, but for ids and times."""
     for was, now in zip(source.log[:from_seq], found.log[:from_seq], strict=True):
-        then, said = ({k: v for k, v in e.payload.items() if k not in OWN} for e in (was, now))
+        then, said = (
+            {k: v for k, v in payload_json(e).items() if k not in OWN} for e in (was, now)
+        )
         assert (was.type, was.node_id, was.hints) == (now.type, now.node_id, now.hints)
         assert _homeless(source, then) == _homeless(source, said)
     forked = {"sourceRunId": source.run.run_id, "fromSeq": from_seq, "mode": "replay"}
-    assert found.log[0].payload["forkedFrom"] == forked
+    assert payload_json(found.log[0])["forkedFrom"] == forked
 
 
 def _homeless(source: Life, value: Any) -> Any:

@@ -6,6 +6,7 @@ import pytest
 from simulator import Life, World
 from thread_scenes import FLOW, check, floor_of, named, say, speak, steer, talk_of, thread, woken
 
+from event_payloads import payload_json
 from moot.core.state.council_policy import THREAD_POLICY
 from moot.core.threads.pending_requests import PendingRequests, RequestReader
 
@@ -31,12 +32,12 @@ def ping_pong(world: World, life: Life, *names: str, most: int = 60, **turn: Any
 
 
 def reasons(life: Life) -> list[tuple[str, float, float]]:
-    told = [event.payload for event in life.told("moot.participation.stopped")]
+    told = [payload_json(event) for event in life.told("moot.participation.stopped")]
     return [(said["reason"], said["limit"], said["observed"]) for said in told]
 
 
 def last_words(life: Life) -> dict[str, Any]:
-    return dict(life.told("conversation.exchanged")[-1].payload["turn"])
+    return dict(payload_json(life.told("conversation.exchanged")[-1])["turn"])
 
 
 def council(*names: str, roster: bool) -> tuple[World, Life]:
@@ -113,7 +114,7 @@ def test_who_is_called_by_a_person_is_called_although_agents_have_gone_too_far()
     speak(world, life)
     assert [reason for reason, *_ in reasons(life)] == ["pair"]
     say(world, life, "@pb, you?")
-    last = life.told("moot.participation.decided")[-1].payload
+    last = payload_json(life.told("moot.participation.decided")[-1])
     assert named(last, "called") == {"pb": "addressed by user"}
     check(life)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from moot.core.catalogue import CATALOGUE, FOREIGN_TYPES, REQUESTABLE_TYPES, check_event_types
 from moot.core.errors import BadRequest
-from moot.core.events import CATALOGUE, FOREIGN_TYPES, REQUESTABLE_TYPES, check_event_types
 from real_server import component_missing, openwop_folder
 
 

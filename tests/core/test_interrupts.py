@@ -16,6 +16,7 @@ from gate_scenes import (
 )
 from simulator import ADA, BOT, CHAIR, Life, World, chain, compiled, definition, edge, node
 
+from event_payloads import payload_json
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, TimePassed
 from moot.core.errors import (
     BadRequest,
@@ -58,7 +59,7 @@ def test_an_external_event_must_match_every_key_and_may_carry_more() -> None:
     assert short(found) == [
         "interrupt.resolved", "node.resumed", "node.completed", "run.completed"
     ]  # fmt: skip
-    assert found[0].payload["resumeValue"] == event
+    assert payload_json(found[0])["resumeValue"] == event
     assert life.run.outputs == {"event": event, **event}
 
 
@@ -185,8 +186,13 @@ def test_nothing_is_approved_by_waiting() -> None:
     assert short(found) == ["interrupt.resolved", "approval.received", "node.failed", "run.failed"]
     resolved, received = found[:2]
     assert caused_by(life, resolved).type == "interrupt.requested"
-    assert resolved.payload["outcome"] == "rejected" and resolved.payload["reason"] == "timeout"
-    assert received.payload["action"] == "timeout" and "decidedBy" not in received.payload
+    assert (
+        payload_json(resolved)["outcome"] == "rejected"
+        and payload_json(resolved)["reason"] == "timeout"
+    )
+    assert payload_json(received)["action"] == "timeout" and "decidedBy" not in payload_json(
+        received
+    )
     assert life.run.error is not None and life.run.error["code"] == "interrupt_timeout"
 
 
@@ -313,7 +319,7 @@ def test_a_parent_shows_how_its_child_waits_and_says_it_once() -> None:
     world, life, child = family()
     assert life.run.status is Status.RUNNING
     found = world.mirror(child)
-    assert [event.payload["childStatus"] for event in found] == ["waiting-approval"]
+    assert [payload_json(event)["childStatus"] for event in found] == ["waiting-approval"]
     assert life.run.status is Status.WAITING_APPROVAL
     assert world.mirror(child) == []
     world.answer(child, "ok", ACCEPT)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from simulator import World, chain, compiled, definition, edge, node
 
+from event_payloads import payload_json
 from moot.core.runs.readiness import Readiness, is_condition_met, node_readiness
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
@@ -142,7 +143,7 @@ def test_without_an_error_branch_the_run_fails_with_the_first_failure() -> None:
     life = world.start(compiled(body))
     assert life.run.status == "failed" and life.run.error is not None
     assert life.run.error["code"] == "first"
-    assert life.told("run.failed")[0].payload["failedNodeId"] == "a"
+    assert payload_json(life.told("run.failed")[0])["failedNodeId"] == "a"
     assert life.order()[-3:] == ["node.skipped b", "node.skipped c", "run.failed"]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from simulator import CHAIR, TENANT, Life, World, compiled
 
+from event_payloads import payload_json
 from moot.core.councils.invitations import InvitationEnded
 from moot.core.events import Event
 from moot.core.speaker import Speaker
@@ -101,7 +102,7 @@ def speak_all(world: World, life: Life, content: Any = "Well.", most: int = 100)
 
 
 def decisions(life: Life) -> list[dict[str, Any]]:
-    return [event.payload for event in life.told("moot.participation.decided")]
+    return [payload_json(event) for event in life.told("moot.participation.decided")]
 
 
 def named(payload: dict[str, Any], word: str) -> dict[str, str]:

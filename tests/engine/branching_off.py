@@ -7,6 +7,7 @@ from hosting import TENANT, log
 from msgspec import UNSET
 from said_again import CHAIR
 
+from event_payloads import payload_json
 from moot.core.events import Event
 from moot.core.replay.edits import ForkEdit
 from moot.core.state.run import Run
@@ -35,11 +36,13 @@ def assert_history(before: list[Event], told: list[Event], cut: int, changed: bo
     assert [event.type for event in told].count("run.started") == 1
     first = 1 if changed else 0
     for was, now in zip(before[first:cut], told[first:cut], strict=True):
-        then, said = ({k: v for k, v in e.payload.items() if k not in OWN} for e in (was, now))
+        then, said = (
+            {k: v for k, v in payload_json(e).items() if k not in OWN} for e in (was, now)
+        )
         assert (was.type, was.node_id, then) == (now.type, now.node_id, said)
         assert hints(was) == hints(now)
         assert place(was) == place(now)
-    mark = told[0].payload["forkedFrom"]
+    mark = payload_json(told[0])["forkedFrom"]
     assert (mark["sourceRunId"], mark["mode"]) == (before[0].run_id, "branch")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from hosting import TENANT, Place, chain, log, node
 
+from event_payloads import payload_json
 from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
 from moot.agents.definitions.registry import AgentRegistry
@@ -117,4 +118,4 @@ async def told(host: Host, run_id: str, *prefixes: str) -> list[str]:
 
 
 async def payloads(host: Host, run_id: str, type_: str) -> list[dict[str, Any]]:
-    return [event.payload for event in await log(host, run_id) if event.type == type_]
+    return [payload_json(event) for event in await log(host, run_id) if event.type == type_]

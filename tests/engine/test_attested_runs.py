@@ -6,6 +6,7 @@ import pytest
 from hosting import TENANT, Place, begun, chain, ended, log, node, sound, sub, until
 from said_again import answer, from_everywhere, waits
 
+from event_payloads import payload_json
 from moot.core.commands import CancelRun
 from moot.core.state.status import Status
 
@@ -56,7 +57,7 @@ async def test_a_cancel_while_a_person_is_asked_merges_nothing(place: Place) -> 
     await host.handle(TENANT, run_id, CancelRun(host.clock.millis()))
     run = await ended(host, run_id)
     assert run.status is Status.CANCELLED and run.variables == {"result": "before"}
-    assert "output.harvested" not in [e.payload.get("phase") for e in await log(host, run_id)]
+    assert "output.harvested" not in [payload_json(e).get("phase") for e in await log(host, run_id)]
     await sound(host)
 
 

@@ -22,6 +22,7 @@ from hosting import (
 )
 from said_again import answer, call, calls, council, flaky, hang, put, quickly, steer, waits
 
+from event_payloads import payload_json
 from moot.core.commands import CancelRun
 from moot.core.errors import EngineVersionMismatch, InterruptAlreadyResolved, Unprocessable
 from moot.core.events import ENGINE_VERSION
@@ -165,7 +166,7 @@ async def test_a_council_goes_on_in_the_branch_with_the_same_speakers(place: Pla
     assert done.nodes["talk"].outputs == {
         "outcome": "May", "conversationId": f"{source}:talk:1", "turnCount": 4
     }  # fmt: skip
-    turns = [e.payload["turn"] for e in await log(host, run.run_id) if "exchanged" in e.type]
+    turns = [payload_json(e)["turn"] for e in await log(host, run.run_id) if "exchanged" in e.type]
     assert [turn["speakerId"] for turn in turns] == ["host:ada", "host:bo", "host:bo"]
     await sound(host)
 

@@ -23,6 +23,7 @@ from hosting import (
     until,
 )  # fmt: skip
 
+from event_payloads import payload_json
 from moot import NodeContext
 from moot import node as node_function
 from moot.core.commands import CancelRun, SetVariables
@@ -97,7 +98,7 @@ async def test_two_hundred_commands_on_one_run_are_decided_in_order(place: Place
         )
     )
     changed = [
-        event.payload for event in await log(host, run_id) if event.type == "variable.changed"
+        payload_json(event) for event in await log(host, run_id) if event.type == "variable.changed"
     ]
     assert [said["next"] for said in changed] == list(range(200))
     assert [said.get("previous") for said in changed] == [None, *range(199)]

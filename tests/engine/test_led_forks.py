@@ -8,6 +8,7 @@ from councillors import TO_THE_END, Council, at_rest, convened, floor
 from hosting import TENANT, Place, ended, log, order, soon, sound
 from said_again import answer, same, steer
 
+from event_payloads import payload_json
 from moot.core.events import Event
 from moot.core.state.status import Status
 from moot.engine.host import Host
@@ -17,7 +18,7 @@ STEPS = ("moot.participation.decided", "moot.participation.stopped", "conversati
 
 
 def payloads(events: list[Event], *types: str) -> list[Any]:
-    return [event.payload for event in events if event.type in types]
+    return [payload_json(event) for event in events if event.type in types]
 
 
 def spoken(events: list[Event]) -> list[tuple[str, Any]]:
@@ -68,7 +69,7 @@ async def test_every_fork_goes_on_and_asks_only_what_was_not_answered(memory: Pl
         assert run.status is Status.COMPLETED, await order(host, run.run_id)
         assert len(spoken(told)) == 3 and run.outputs is not None
         known = {
-            event.payload["ordinal"] for event in before[: fork.inherited]
+            payload_json(event)["ordinal"] for event in before[: fork.inherited]
             if event.type == "moot.effect.started"
         }  # fmt: skip
         assert len(council.calls) == 5 - len(known), "what was answered is not asked again"

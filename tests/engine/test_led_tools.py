@@ -8,6 +8,7 @@ import pytest
 from councillors import Council, at_rest, convened, floor
 from hosting import TENANT, Failing, Place, log, soon
 
+from event_payloads import payload_json
 from injections import PRETENDING
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.invoke import Invoker
@@ -110,7 +111,7 @@ async def test_what_a_tool_gives_back_is_words(place: Place) -> None:
     await allow_all(host, run_id)
     assert council.read
     events = await log(host, run_id)
-    told = [event.payload for event in events if event.type == "agent.toolReturned"]
+    told = [payload_json(event) for event in events if event.type == "agent.toolReturned"]
     assert all(each["flags"] for each in told), "whoever reads the log is told"
     assert not [event for event in events if event.type == "moot.thread.control"]
 
@@ -166,11 +167,11 @@ async def test_whichever_write_fails_a_tool_is_used_once_and_every_member_speaks
     await allow_all(host, run_id)
     await at_rest(host, run_id)
     events = await log(host, run_id)
-    turns = [e.payload["turn"] for e in events if e.type == "conversation.exchanged"]
+    turns = [payload_json(e)["turn"] for e in events if e.type == "conversation.exchanged"]
     assert [turn["from"] for turn in turns if turn["role"] == "agent"] == [
         "host:ada", "host:bo", "host:mo"
     ]  # fmt: skip
     dug = [e for e in events if e.type == "agent.toolCalled"]
     assert council.dug <= len(dug) <= 3
-    finished = [e.payload["invocationId"] for e in events if e.type == "moot.effect.finished"]
+    finished = [payload_json(e)["invocationId"] for e in events if e.type == "moot.effect.finished"]
     assert len(set(finished)) == len(finished)

@@ -10,6 +10,7 @@ from councillors import Council, at_rest, convened
 from hosting import TENANT, Gated, Place, log, soon, sound
 from said_again import answer
 
+from event_payloads import payload_json
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.protocol import ModelRequest, Piece
@@ -86,12 +87,12 @@ def asked_in_their_own_name(events: list[Event]) -> None:
         wake["wakeId"]: wake["agentId"]
         for event in events
         if event.type == "moot.participation.decided"
-        for wake in event.payload["wakes"]
+        for wake in payload_json(event)["wakes"]
     }
     for event in events:
         if event.type.startswith("agent."):
             assert event.hints is not UNSET
-            assert given[event.hints["wake"]] == event.payload["agentId"]
+            assert given[event.hints["wake"]] == payload_json(event)["agentId"]
 
 
 async def test_a_model_is_asked_when_the_call_and_all_it_is_told_are_on_disk(place: Place) -> None:

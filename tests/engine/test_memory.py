@@ -21,6 +21,7 @@ from hosting import (
 )  # fmt: skip
 from reminding import desk, entries, forget_answers, remembering, said, tells
 
+from event_payloads import payload_json
 from moot.core.errors import StorageFailed
 from moot.core.state.status import Status
 
@@ -40,7 +41,7 @@ async def test_what_a_node_writes_is_an_event_and_a_row_of_one_commit(place: Pla
     run = await ended(host, run_id)
     assert run.status is Status.COMPLETED, run.error
     [event] = [event for event in await log(host, run_id) if event.type == "memory.written"]
-    assert event.payload == {
+    assert payload_json(event) == {
         "memoryRef": run_id, "memoryId": said()[0].id, "nodeId": "put", "tags": ["taste"],
     }  # fmt: skip
     [note] = await host.store.notes(TENANT, run_id, None, host.clock.millis(), None, 9)

@@ -9,6 +9,7 @@ from hosting import TENANT, Place, begun, chain, ended, log, node, sound
 from reminding import DONE, entries, hand, led, others_say, pause, remembering, texts
 from said_again import same
 
+from event_payloads import payload_json
 from moot.core.errors import MemorySnapshotUnavailable
 from moot.core.state.run import Run
 from moot.core.state.status import Status
@@ -58,7 +59,7 @@ async def test_a_replay_writes_nothing_and_tells_the_same_ids(host: Host) -> Non
     for from_seq in range(source.next_sequence + 1):
         now = await same(host, source.run_id, from_seq)
         told = [
-            [e.payload for e in await log(host, name) if e.type == "memory.written"]
+            [payload_json(e) for e in await log(host, name) if e.type == "memory.written"]
             for name in (source.run_id, now.run_id)
         ]
         assert told[0] == told[1] and len(told[0]) == 3

@@ -8,6 +8,7 @@ from hosting import TENANT, Place, begun, chain, ended, log, node, sub, until
 from reminding import entries, remembering
 from said_again import answer, council, waits
 
+from event_payloads import payload_json
 from moot import NodeContext
 from moot import node as node_function
 from moot.core.commands import SetVariables
@@ -141,8 +142,8 @@ async def test_an_agent_has_its_own_memory_wherever_it_works(host: Host) -> None
 
     run = await ended(host, await begun(host, chain(remembering.scene(writes, agent=agent))))
     [event] = [e for e in await log(host, run.run_id) if e.type == "memory.written"]
-    assert event.payload["agentId"] == "host:ada"
-    assert event.payload["memoryRef"] == "ada/long-term"
+    assert payload_json(event)["agentId"] == "host:ada"
+    assert payload_json(event)["memoryRef"] == "ada/long-term"
     [note] = await entries(host, "ada/long-term")
     assert note.agent_id == "host:ada"
 

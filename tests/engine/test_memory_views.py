@@ -20,6 +20,7 @@ from hosting import (
 from reminding import DONE, entries, hand, led, others_say, pause, remembering, texts
 from said_again import same
 
+from event_payloads import payload_json
 from moot.core.commands import CancelRun
 from moot.core.errors import Conflict
 from moot.core.state.status import Status
@@ -183,7 +184,7 @@ async def test_an_isolated_child_has_a_memory_of_its_own(host: Host, by: str) ->
     assert run.status is Status.COMPLETED, run.error
     [name] = run.children
     [started] = (await log(host, name))[:1]
-    assert started.payload["memory"]["scope"] == name
+    assert payload_json(started)["memory"]["scope"] == name
     assert [note.content for note in await entries(host, name)] == ["of the child"]
 
 

@@ -22,6 +22,7 @@ from hosting import (
     variable,
 )
 
+from event_payloads import payload_json
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.errors import StorageFailed
 from moot.core.state.run import FOLD_VERSION
@@ -124,7 +125,7 @@ async def test_a_secret_does_not_leave_in_an_artifact(place: Place) -> None:
     )
     run_id = await begun(host, flow, inputs={"password": SECRET})
     made = next(e for e in await log(host, run_id) if e.type == "artifact.created")
-    body = await host.store.artifact(TENANT, run_id, made.payload["artifactId"])
+    body = await host.store.artifact(TENANT, run_id, payload_json(made)["artifactId"])
     assert body is not None and SECRET.encode() not in body
 
 

@@ -7,6 +7,7 @@ import pytest
 from hosting import log
 from timepieces import MINUTE, TENANT, Timepiece, turning
 
+from event_payloads import payload_json
 from moot.api.schedules.views import schedule_view
 from moot.core.commands import CancelRun
 from moot.core.errors import NotFound
@@ -58,7 +59,7 @@ async def test_a_run_that_cannot_begin_is_tried_again_and_is_one_delivery(tmp_pa
         assert [each.outcome for each in row.attempts] == ["retrying", "delivered"]
         [started, attempted, *_] = await log(host.services.host, row.run_id or "")
         assert started.causation_id == attempted.event_id == row.delivery_id
-        assert attempted.payload["attempt"] == 2
+        assert payload_json(attempted)["attempt"] == 2
         await host.forward(MINUTE)
         assert await host.fires(name) == [STARTED, STARTED]
         assert await tried(host) == []

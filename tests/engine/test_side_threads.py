@@ -2,6 +2,7 @@
 
 from hosting import TENANT, Place, another, log, until
 
+from event_payloads import payload_json
 from moot.core.errors import StorageFailed
 from moot.core.events import micros
 from moot.core.runs.answers import GateAnswer
@@ -44,7 +45,7 @@ async def told(host: Host, main: str) -> list[str]:
         link.open for link in run.conversations[TALK].links.values()
     ))  # fmt: skip
     turns = [e for e in await log(host, main) if e.type == "conversation.exchanged"]
-    return [event.payload["turn"]["content"] for event in turns]
+    return [payload_json(event)["turn"]["content"] for event in turns]
 
 
 async def test_a_side_thread_that_ends_is_summed_up_once(place: Place) -> None:
@@ -77,7 +78,7 @@ async def test_a_thread_that_is_linked_is_told_by_which_once(place: Place) -> No
         found = await until(host, side, lambda run: main in run.conversations[TALK].links)
         assert found.conversations[TALK].links[main].back
         turns = [e for e in await log(host, side) if e.type == "conversation.exchanged"]
-        [said] = [event.payload["turn"] for event in turns]
+        [said] = [payload_json(event)["turn"] for event in turns]
         assert said["content"] == f"This thread is linked from “Main” ({main})."
         assert said["role"] == "system" and said["meta"]["thread"] == main
         flow = await host.flows.newest(TENANT, THREAD)

@@ -8,6 +8,7 @@ import pytest
 from hosting import TENANT, Place, begun, ended, log, order, soon, sound, until
 from strange_peer import DONE, KEY, StrangePeer, above, hand, knowing, led, said, strange_peer
 
+from event_payloads import payload_json
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.runs.start import RunLimits
 from moot.core.state.run import Run
@@ -34,7 +35,7 @@ async def lab() -> AsyncIterator[StrangePeer]:
 
 
 async def phases(host: Host, run_id: str) -> list[str]:
-    return [e.payload["phase"] for e in await log(host, run_id) if "phase" in e.payload]
+    return [payload_json(e)["phase"] for e in await log(host, run_id) if "phase" in payload_json(e)]
 
 
 def code(run: Run) -> str:
@@ -178,8 +179,10 @@ async def test_a_stream_that_is_not_there_is_no_hindrance(memory: Place, lab: St
     await until(host, run_id, lambda run: run.status is Status.WAITING_INPUT)
     lab.become("far_0", "completed")
     assert (await ended(host, run_id)).variables == {"result": "far"}
-    [done] = [e for e in await log(host, run_id) if e.payload.get("phase") == "child.completed"]
-    assert "causationHostId" not in done.payload  # nobody saw the event that ended it
+    [done] = [
+        e for e in await log(host, run_id) if payload_json(e).get("phase") == "child.completed"
+    ]
+    assert "causationHostId" not in payload_json(done)  # nobody saw the event that ended it
 
 
 @pytest.mark.parametrize(
@@ -194,8 +197,8 @@ async def test_a_child_that_cannot_be_read_has_failed_after_a_while_and_is_stopp
     host = knowing(memory, lab, patience_ms=50)
     run = await ended(host, run_id := await begun(host, led(hand("lab/w"), DONE)))
     assert run.status is Status.COMPLETED  # the supervisor has seen it and gone on
-    [over] = [e for e in await log(host, run_id) if e.payload.get("phase") == "child.failed"]
-    assert over.payload["error"]["code"] == "peer_answer_invalid"
+    [over] = [e for e in await log(host, run_id) if payload_json(e).get("phase") == "child.failed"]
+    assert payload_json(over)["error"]["code"] == "peer_answer_invalid"
     await soon(lambda: lab.runs["far_0"]["status"] == "cancelled")
 
 

@@ -23,6 +23,7 @@ from hosting import (
 )  # fmt: skip
 from said_again import answer, call, calls, from_everywhere, same, waits
 
+from event_payloads import payload_json
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.state.run import Run
 from moot.core.state.status import Status
@@ -63,7 +64,7 @@ async def children(host: Host, run_id: str) -> list[Run]:
 
 
 async def phases(host: Host, run_id: str) -> list[str]:
-    return [e.payload["phase"] for e in await log(host, run_id) if "phase" in e.payload]
+    return [payload_json(e)["phase"] for e in await log(host, run_id) if "phase" in payload_json(e)]
 
 
 async def test_a_loop_runs_to_its_end(place: Place) -> None:
@@ -205,8 +206,8 @@ async def test_a_replay_says_again_what_a_person_made_of_a_decision(
     await answer(host, source, "hands", value)
     assert (await ended(host, source)).status is Status.COMPLETED
     now = await same(host, source)
-    assert [e.payload.get("iteration") for e in await log(host, now.run_id)] == [
-        e.payload.get("iteration") for e in await log(host, source)
+    assert [payload_json(e).get("iteration") for e in await log(host, now.run_id)] == [
+        payload_json(e).get("iteration") for e in await log(host, source)
     ]
     await from_everywhere(host, source)
 
@@ -271,7 +272,7 @@ async def test_losers_are_cancelled_with_the_join(place: Place) -> None:
     assert sorted(each.status for each in await children(host, run_id)) == [
         "cancelled", "cancelled", "completed"
     ]  # fmt: skip
-    said = (await log(host, next(iter(run.children))))[-1].payload
+    said = payload_json((await log(host, next(iter(run.children))))[-1])
     assert (said["reason"], said["parentRunId"]) == ("not-needed", run_id)
     assert len(host.timers) == 0
     await sound(host)

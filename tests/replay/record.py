@@ -39,6 +39,7 @@ from replay_waits import (
     waiting_child,
 )
 
+from event_payloads import payload_json
 from moot.core.events import decode
 
 SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
@@ -63,7 +64,7 @@ async def record(version: str) -> list[str]:
             name = f"{version}-{scene.__name__}" + (f"-child{number}" if number else "")
             path = LOGS / f"{name}.jsonl"
             rows = await story.store.read(tenant, run_id, -1, 100_000)
-            digest = decode(rows[0]).payload["definition"]
+            digest = payload_json(decode(rows[0]))["definition"]
             known = await story.store.definition_by_digest(tenant, digest)
             if known is not None:
                 (DEFINITIONS / f"{digest}.json").write_bytes(known.body)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from golden import LOGS, beside, folded, pretty, read_log, shown
 
-from moot.core.events import CATALOGUE, TERMINAL_TYPES
+from moot.core.catalogue import CATALOGUE, TERMINAL_TYPES
 from moot.core.state.run import Run, apply, fold
 
 GOLDEN = sorted(LOGS.glob("*.jsonl"))

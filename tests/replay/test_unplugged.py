@@ -10,6 +10,7 @@ from golden import DEFINITIONS, LOGS, folded, read_log
 from msgspec.structs import replace
 from replay_story import TENANT, Story, StoryClock
 
+from event_payloads import payload_json
 from moot.core.events import decode
 from moot.core.runs.start import RunLimits
 from moot.core.state.run import Run, fold
@@ -47,7 +48,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def flow_of(path: Path) -> Flow:
-    digest = read_log(path)[0].payload["definition"]
+    digest = payload_json(read_log(path)[0])["definition"]
     body = msgspec.json.decode((DEFINITIONS / f"{digest}.json").read_bytes())
     return compile_flow(parse_definition(body), TYPES, digest)
 

@@ -5,6 +5,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from moot.core.payloads.base import Payload
 from moot.core.state.council_policy import Policy
 from moot.core.state.floor import InvitationTask
 from moot.core.state.initiation import RunMember
@@ -159,10 +160,10 @@ class AgentContext(Protocol):
     def trace(self, name: str) -> Trace:
         """Return the trace context for the call of this name."""
 
-    async def noted(self, type_: str, payload: dict[str, Any]) -> None:
+    async def noted(self, payload: Payload) -> None:
         """Record an event of the invocation."""
 
-    def tell(self, type_: str, payload: dict[str, Any]) -> None:
+    def tell(self, payload: Payload) -> None:
         """Publish an event at once that nothing relies on."""
 
     def thinking(self) -> ReasoningStream: ...

@@ -12,7 +12,7 @@ from moot.core import trace
 from moot.core.errors import MootError, NotFound, Unavailable
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.events import decode
-from moot.core.state.initiation import RUN_INITIATED
+from moot.core.payloads.runs import RunInitiated, RunStarted
 from moot.core.state.run import Run
 from moot.core.workflows import peer_ids
 from moot.engine.host import Host
@@ -98,12 +98,13 @@ async def describe_start(request: Request, run_id: str) -> dict[str, Any]:
     events = [decode(row) for row in rows]
     if not events:
         return {}
-    trigger = events[0].payload.get("trigger") or {}
+    start = events[0].payload
+    trigger = (start.trigger or {}) if isinstance(start, RunStarted) else {}
     member: dict[str, Any] = {}
     for event in events[1:]:
-        if event.type == RUN_INITIATED:
-            member = {name: event.payload[name] for name in ("rosterId", "persona")}
-            member["source"] = event.payload["triggerSource"]
+        if isinstance(started := event.payload, RunInitiated):
+            member = {"rosterId": started.roster_id, "persona": started.persona}
+            member["source"] = started.trigger_source
     if not member and not trigger:
         return {}
     return {"source": trigger.get("source"), **member, **await _describe_trigger(request, trigger)}

@@ -6,7 +6,10 @@ from moot.api.runs.snapshot import run_metrics
 from moot.api.services import Services
 from moot.core.errors import RunNotFound
 from moot.core.events import decode, decode_head, iso
-from moot.core.triggers.subscriptions import DELIVERY_ATTEMPTED, TriggerSubscription
+from moot.core.payloads.agents import InvocationCompleted
+from moot.core.payloads.conversations import ConversationExchanged
+from moot.core.payloads.runs import DeliveryAttempted
+from moot.core.triggers.subscriptions import TriggerSubscription
 from moot.engine.host import Host
 from moot.store.records import Delivery, DeliveryAttempt
 from moot.triggers.inbound.items import REDELIVERED
@@ -22,7 +25,7 @@ ITEM_STATUSES = {
     "dropped": "dropped",
 }
 #: Events that count as turns.
-TURN_EVENTS = frozenset({"conversation.exchanged", "agent.invocation.completed"})
+TURN_EVENTS = frozenset({ConversationExchanged.event_type, InvocationCompleted.event_type})
 MOST_TURNS = 200
 PAGE = 1000
 
@@ -80,9 +83,11 @@ async def _list_turns(host: Host, tenant: str, run_id: str) -> list[dict[str, An
 
 def _turn_row(raw: bytes) -> dict[str, Any]:
     event = decode(raw)
-    payload = event.payload
-    turn = payload.get("turn")
-    by = turn.get("speakerId") if isinstance(turn, dict) else payload.get("agentId")
+    match event.payload:
+        case ConversationExchanged(turn=turn):
+            by = turn.get("speakerId")
+        case payload:
+            by = getattr(payload, "agent_id", None)
     view = {"sequence": event.sequence, "type": event.type, "at": event.timestamp}
     return {**view, "by": by} if isinstance(by, str) else view
 
@@ -133,7 +138,7 @@ def attempt_view(row: Delivery, number: int) -> dict[str, Any]:
     if attempt.reason:
         view["reason"] = attempt.reason
     if attempt.outcome != REDELIVERED:
-        view["type"] = DELIVERY_ATTEMPTED
+        view["type"] = DeliveryAttempted.event_type
         view["payload"] = attempt_payload(row, attempt, number)
     return view
 

@@ -26,12 +26,7 @@ from moot.cli.councils.prompt import (
     parse_line,
 )
 from moot.cli.councils.read_marks import ThreadReadMark
-from moot.cli.councils.screen import (
-    Keyboard,
-    TerminalScreen,
-    open_screen,
-    terminal_columns,
-)
+from moot.cli.councils.screen import Keyboard, TerminalScreen, open_screen, terminal_columns
 from moot.cli.councils.stream import StreamFeed, StreamFrame
 from moot.cli.councils.transcript_lines import (
     TranscriptLine,
@@ -45,11 +40,16 @@ from moot.cli.shared.client import Api, HttpClient, api_path, thread_path
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.threads.new import missing_agent_message, unknown_agent_warning
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ThreadControlled,
+)
+from moot.core.payloads.runs import RunCancelled, RunFailed
 
 ENDS = {
-    "conversation.closed": ExitCode.OK,
-    "run.failed": ExitCode.FAILED,
-    "run.cancelled": ExitCode.FAILED,
+    ConversationEnded.event_type: ExitCode.OK,
+    **dict.fromkeys((RunFailed.event_type, RunCancelled.event_type), ExitCode.FAILED),
 }
 TICK = 1.0
 PAUSED = "paused; /resume to go on"
@@ -212,9 +212,9 @@ class CouncilSession:
             self._print_lines(
                 [*([note_line(news_line)] if news_line else []), *self._renderer.tell(event)]
             )
-        if event["type"] == "moot.thread.control" and not self._as_json:
+        if event["type"] == ThreadControlled.event_type and not self._as_json:
             self._last_reminder = PAUSED  # the control itself has been printed
-        self.turns += event["type"] == "conversation.exchanged"
+        self.turns += event["type"] == ConversationExchanged.event_type
         self._ended = ENDS.get(event["type"])
 
     def _conversation_of(self, event: dict[str, Any]) -> str | None:

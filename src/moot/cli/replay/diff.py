@@ -25,6 +25,7 @@ from moot.cli.shared.client import api_for_reading, api_path
 from moot.cli.shared.errors import ExitCode
 from moot.cli.shared.logs import read_log
 from moot.cli.shared.options import CommandOptions, server_options
+from moot.core.payloads.memory import EffectFinished
 
 #: events of each run that are compared
 MAX_EVENTS = 50_000
@@ -93,7 +94,7 @@ def _run_figures(run: dict[str, Any], log: list[Event]) -> dict[str, Any]:
 
 
 #: the event with the result of a model call or another effect
-FINISHED = "moot.effect.finished"
+FINISHED = EffectFinished.event_type
 
 
 def count_tokens(log: list[Event]) -> int | None:

@@ -18,6 +18,7 @@ from moot.cli.shared import output, quantities
 from moot.cli.shared.client import Api, HttpClient, api_path
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.core.payloads.runs import RunCancelled
 
 PREFIXES = ("run_", "th_")
 #: letters of a full id after its prefix
@@ -91,7 +92,7 @@ def cancel_reason(api: Api, run: dict[str, Any]) -> str | None:
     after = max(-1, run["metrics"]["eventCount"] - 10)
     path = api_path("v1", "runs", run["runId"], "events", "poll")
     events = api.get(path, lastSequence=after, timeout=0)["events"]
-    ends = [event["payload"] for event in events if event["type"] == "run.cancelled"]
+    ends = [event["payload"] for event in events if event["type"] == RunCancelled.event_type]
     return ends[0].get("reason") if ends else None
 
 

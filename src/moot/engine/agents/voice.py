@@ -23,6 +23,7 @@ from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
 from moot.core.interrupts.escalations import DecisionRejected
+from moot.core.payloads.base import Payload
 from moot.core.state.agents import MODEL_EVENTS
 from moot.core.state.status import NodeStatus
 from moot.core.state.tool_requests import tool_ruling_key
@@ -56,7 +57,7 @@ class VoiceContext(Protocol):
 
     def redacted(self, value: Any) -> Any: ...
 
-    def tell(self, type_: str, payload: dict[str, Any]) -> None: ...
+    def tell(self, payload: Payload) -> None: ...
 
     async def report(self, *events: NewEvent) -> None: ...
 
@@ -138,16 +139,15 @@ class AgentVoice:
         ruling = context.standing.rulings.get(tool_ruling_key(nth))
         return isinstance(ruling, dict) and ruling.get("action") == "accept"
 
-    async def noted(self, type_: str, payload: dict[str, Any]) -> None:
-        if type_ not in MODEL_EVENTS:
+    async def noted(self, payload: Payload) -> None:
+        type_ = payload.event_type
+        if not isinstance(payload, MODEL_EVENTS):
             raise BadRequest(f"'{type_}' is nothing an agent can note.", type=type_)
         nth = self._next(type_)
-        await self._context.report(
-            NewEvent(type_, payload, self._context.node_id, hints={"nth": nth})
-        )
+        await self._context.report(NewEvent(payload, self._context.node_id, hints={"nth": nth}))
 
-    def tell(self, type_: str, payload: dict[str, Any]) -> None:
-        self._context.tell(type_, payload)
+    def tell(self, payload: Payload) -> None:
+        self._context.tell(payload)
 
     def _next(self, what: str) -> int:
         nth = self._counts.get(what, 0)

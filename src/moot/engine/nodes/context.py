@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from moot.core.memory import MemoryEntry
+from moot.core.payloads.base import Payload
 from moot.core.state.initiation import RunMember
 from moot.core.trace import Trace
 from moot.core.workflows.turn_inputs import TurnInputs
@@ -67,10 +68,10 @@ class NodeAgent(Protocol):
     async def handoff(self, to_agent: str, reason: str | None = None, **more: Any) -> None:
         """Record that the work passes to another agent."""
 
-    async def noted(self, type_: str, payload: dict[str, Any]) -> None:
+    async def noted(self, payload: Payload) -> None:
         """Record another protocol event about the work with a model, once like the rest."""
 
-    def tell(self, type_: str, payload: dict[str, Any]) -> None:
+    def tell(self, payload: Payload) -> None:
         """Record a fact for people that nothing relies on, each time it happens."""
 
     async def decided(self, decision: Any, confidence: float | None = None, **more: Any) -> Any:
