@@ -14,6 +14,7 @@ import uvloop
 
 from bench.lab import ROOT, Figures, Lab, node, of, workflow
 from bench.table import Row, row
+from moot.core.events import new_event
 
 LENGTHS = (100, 1_000, 10_000, 100_000)
 WINDOW = 2_000
@@ -72,7 +73,7 @@ async def _one_run(file: str, lengths: list[int]) -> Figures:
 
     def said() -> NewEvent:
         payload = {"nodeId": "n", "chunk": "a few words ", "isLast": False}
-        return NewEvent("output.chunk", payload, "n")
+        return new_event("output.chunk", payload, "n")
 
     async def append(run: Run, count: int) -> None:
         while count > 0:

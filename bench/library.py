@@ -14,6 +14,8 @@ from typing import Any
 import msgspec
 import uvloop
 
+from event_payloads import payload_json
+
 TENANT = "default"
 THREAD_TURNS = 500
 #: turns of one commit
@@ -160,7 +162,7 @@ def _events(
             "content": words.text(number), "turnIndex": index, "via": "bench",
             **({"speakerId": speaker} if role == "agent" else {}),
         }  # fmt: skip
-        payload = {**base.payload, "turnIndex": index, "turn": said}
+        payload = {**payload_json(base), "turnIndex": index, "turn": said}
         yield msgspec.structs.replace(
             base, event_id=event_id(name, sequence), sequence=sequence, timestamp=iso(at * 1000),
             payload=payload, causation_id=event_id(name, sequence - 1),

@@ -18,7 +18,7 @@ NOUNS = {
 }  # fmt: skip
 ROOMS = {
     "access", "definitions", "effects", "errors", "host", "http", "inbound", "invocation",
-    "joining", "json", "nodes", "operations", "project", "seams", "server", "shared",
+    "joining", "json", "nodes", "operations", "payloads", "project", "seams", "server", "shared",
     "sqlite", "state", "streams", "text", "verify",
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 #: the modules that may spell the names of events
-CATALOGUE = ("moot.core.events",)
+CATALOGUE = ("moot.core.payloads",)
 #: a module of at most this many lines with one importer is a crumb
 CRUMB_LINES = 40
 #: a path is over when the host has been quiet for so long
@@ -91,7 +91,7 @@ def count_any_dicts(modules: list[Module]) -> Figure:
 
 
 def event_names() -> set[str]:
-    from moot.core.events import CATALOGUE as ROWS
+    from moot.core.catalogue import CATALOGUE as ROWS
 
     return {row.name for row in ROWS}
 

@@ -23,6 +23,7 @@ from moot.client import (
     Unreachable,
 )
 from moot.core.workflows.yaml import compile_yaml
+from tests.support.event_payloads import payload_json
 from tests.support.servers import ServerProcess
 
 SLOW = "workflow: slow\nsteps: [{id: nap, delay: 1h}]\n"
@@ -44,7 +45,7 @@ def test_a_run_is_started_followed_and_read(client: Client) -> None:
     assert [e.type for e in run.events(after=events[-2].seq)] == ["run.completed"]
     assert list(client.runs.events(run.id, events[-1].seq)) == []
     snapshots = list(run.events(mode="values"))
-    assert snapshots[-1].payload["status"] == "completed"
+    assert payload_json(snapshots[-1])["status"] == "completed"
 
 
 def test_a_finished_run_is_replayed_forked_compared_and_verified(client: Client) -> None:

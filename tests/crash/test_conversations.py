@@ -21,6 +21,7 @@ from moot.store.sqlite import SqliteStore
 from tests.support.crash.clients import Caller
 from tests.support.crash.kills import KILLS, PATIENCE, SEED, TEST_KEY, kill_once, verify
 from tests.support.crash.speakers import MAIN, Approver, Chair, Speaker, councils, floor
+from tests.support.event_payloads import payload_json
 from tests.support.servers import ROOT, ServerProcess
 
 NODES = ROOT / "tests" / "support" / "crash" / "nodes.py"
@@ -176,9 +177,9 @@ def _transcripts(logs: dict[str, list[Event]]) -> dict[str, list[Turn]]:
         for event in events:
             path = floor(run_id, str(event.node_id))
             if event.type == "conversation.exchanged":
-                found[path].append(event.payload["turn"])
+                found[path].append(payload_json(event)["turn"])
             elif event.type == "conversation.closed":
-                found[path].append(event.payload["finalTurn"])
+                found[path].append(payload_json(event)["finalTurn"])
     return found
 
 
@@ -190,7 +191,7 @@ def _closed(chair: Chair, logs: dict[str, list[Event]]) -> None:
         for event in events:
             if event.type == "conversation.closed":
                 path = floor(run_id, str(event.node_id))
-                outcomes[path].append(event.payload["outcome"])
+                outcomes[path].append(payload_json(event)["outcome"])
     assert outcomes == {path: [outcome] for path, outcome in chair.closed.items()}
     assert not set(outcomes) & chair.left_open
 
@@ -199,7 +200,7 @@ def _approved(approver: Approver, logs: dict[str, list[Event]]) -> None:
     """What was resolved has gone on to its end, with one answer."""
     assert approver.resolved
     for run_id, action in approver.resolved.items():
-        resolved = [event.payload["resumeValue"]["action"] for event in logs[run_id]
+        resolved = [payload_json(event)["resumeValue"]["action"] for event in logs[run_id]
                     if event.type == "interrupt.resolved"]  # fmt: skip
         assert resolved == [action]
         assert logs[run_id][-1].type == f"run.{approver.ENDS[action]}"

@@ -21,6 +21,7 @@ from moot.core.events import Event, decode
 from moot.core.state.run import fold
 from moot.store.sqlite import SqliteStore
 from tests.support.crash.kills import PATIENCE, SEED, TEST_KEY, verify
+from tests.support.event_payloads import payload_json
 from tests.support.model_provider import Reply
 from tests.support.provider_project import KEY, Call, Provider, project, provider, sensible
 from tests.support.servers import ServerProcess
@@ -148,8 +149,8 @@ async def _logs(database: Path) -> dict[str, list[Event]]:
 
 
 def _turns(log: list[Event]) -> list[dict[str, Any]]:
-    found = [e.payload["turn"] for e in log if e.type == "conversation.exchanged"]
-    return found + [e.payload["finalTurn"] for e in log if e.type == "conversation.closed"]
+    found = [payload_json(e)["turn"] for e in log if e.type == "conversation.exchanged"]
+    return found + [payload_json(e)["finalTurn"] for e in log if e.type == "conversation.closed"]
 
 
 def _check_turns(runs: dict[str, dict[str, Any]], logs: dict[str, list[Event]]) -> None:
@@ -167,7 +168,7 @@ def _check_turns(runs: dict[str, dict[str, Any]], logs: dict[str, list[Event]]) 
         else:
             assert members == (policy["rounds"],) * 3
         assert speakers["host:mo"] == 2  # what it proposes, and what was decided
-        decision = logs[run_id][-1].payload["outputs"]["outcome"]
+        decision = payload_json(logs[run_id][-1])["outputs"]["outcome"]
         assert len(decision["votes"]) == (3 if policy.get("vote") else 0)
 
 
@@ -179,13 +180,13 @@ def _check_calls(models: Provider, logs: dict[str, list[Event]]) -> None:
     groups = {number: numbers for numbers in same.values() for number in numbers}
     recorded: list[int] = []
     for log in logs.values():
-        started = {e.payload["invocationId"] for e in log if e.type == "moot.effect.started"}
-        finished = [e.payload for e in log if e.type == "moot.effect.finished"]
+        started = {payload_json(e)["invocationId"] for e in log if e.type == "moot.effect.started"}
+        finished = [payload_json(e) for e in log if e.type == "moot.effect.finished"]
         names = [payload["invocationId"] for payload in finished]
         assert len(set(names)) == len(names), "one effect ended twice"
         unknown = started - set(names)
-        tools = {e.payload["invocationId"] for e in log if e.type == "moot.effect.started"
-                 and e.payload["providerKey"].startswith("tool:")}  # fmt: skip
+        tools = {payload_json(e)["invocationId"] for e in log if e.type == "moot.effect.started"
+                 and payload_json(e)["providerKey"].startswith("tool:")}  # fmt: skip
         assert unknown <= tools, "only a tool may be left without an end: it is not used again"
         asked = [each for each in finished if each["providerKey"].startswith("model:")]
         recorded += [_serial(payload["result"]) for payload in asked]
@@ -198,7 +199,9 @@ def _check_tools(book: Path, logs: dict[str, list[Event]]) -> None:
     """Never twice for one call; a use that a kill has cut short is told to its agent as unknown."""
     used = book.read_text().split()
     assert len(set(used)) == len(used)
-    returned = [e.payload for log in logs.values() for e in log if e.type == "agent.toolReturned"]
+    returned = [
+        payload_json(e) for log in logs.values() for e in log if e.type == "agent.toolReturned"
+    ]
     well = [str(each["outcome"]) for each in returned if "outcome" in each]
     assert set(well) <= set(used)
     assert len(well) >= len(used) - KILLS

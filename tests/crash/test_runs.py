@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from moot.core.events import TERMINAL_TYPES, Event, decode
+from moot.core.catalogue import TERMINAL_TYPES
+from moot.core.events import Event, decode
 from moot.core.state.run import Run, fold
 from moot.store.sqlite import SqliteStore
 from tests.support.crash.clients import ENDS, Client, workflows
 from tests.support.crash.kills import KILLS, PATIENCE, SEED, TEST_KEY, kill_once, verify
+from tests.support.event_payloads import payload_json
 from tests.support.servers import ROOT, ServerProcess
 
 CLIENTS = 4
@@ -111,7 +113,7 @@ async def _remembered(store: SqliteStore, tenant: str, events: list[Event]) -> N
     assert [note.content for note in notes] == ["0", "1", "2"][: len(notes)]
     for event in events:
         if event.type == "node.completed" and event.node_id == "keep":
-            assert event.payload["outputs"] == {"seen": ["2", "1", "0"]}
+            assert payload_json(event)["outputs"] == {"seen": ["2", "1", "0"]}
 
 
 def _acknowledged(clients: list[Client], runs: dict[str, Run]) -> None:

@@ -19,6 +19,7 @@ from tests.support.engine.hosts import (
     until,
 )
 from tests.support.engine.replays import answer, from_everywhere, waits
+from tests.support.event_payloads import payload_json
 
 OUT = {"name": "out", "type": "string", "defaultValue": "done"}
 RESULT = {"name": "result", "type": "string", "defaultValue": "before"}
@@ -67,7 +68,7 @@ async def test_a_cancel_while_a_person_is_asked_merges_nothing(place: Place) -> 
     await host.handle(TENANT, run_id, CancelRun(host.clock.millis()))
     run = await ended(host, run_id)
     assert run.status is Status.CANCELLED and run.variables == {"result": "before"}
-    assert "output.harvested" not in [e.payload.get("phase") for e in await log(host, run_id)]
+    assert "output.harvested" not in [payload_json(e).get("phase") for e in await log(host, run_id)]
     await sound(host)
 
 

@@ -8,6 +8,7 @@ from moot.core.speaker import Speaker
 from moot.engine.host import Host
 from moot.store.protocol import Store
 from tests.support.engine.hosts import TENANT, Place, Wrapped, begun, chain, log, node
+from tests.support.event_payloads import payload_json
 
 TURNS = 3000
 TALKERS = 8
@@ -67,7 +68,7 @@ async def test_the_messages_of_a_busy_run_are_read_once_and_not_again_and_again(
         stopping.set()
     whole = await log(host, run_id)
     for held, sequence in found:
-        assert held == [event.payload["value"]["content"] for event in whole[:sequence]
+        assert held == [payload_json(event)["value"]["content"] for event in whole[:sequence]
                         if event.type == "channel.written"]  # fmt: skip
     tails = 5 * 1000  # what a fold cached at most a thousand events ago has missed
     assert stores[0].rows < 2 * len(whole) + tails

@@ -9,9 +9,9 @@ import pytest
 
 from moot import NodeContext
 from moot import node as node_function
+from moot.core.catalogue import TERMINAL_TYPES
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, SetVariables
 from moot.core.errors import MootError, StorageFailed, Unavailable
-from moot.core.events import TERMINAL_TYPES
 from moot.core.state.status import Status
 from moot.engine.host import Host
 from moot.engine.recovery import Recovery
@@ -30,6 +30,7 @@ from tests.support.engine.hosts import (
     sub,
     variable,
 )
+from tests.support.event_payloads import payload_json
 
 SEEDS = range(300 if os.environ.get("MOOT_LONG") == "1" else 8)
 RULES = ("all_success", "any_success", "all_complete", "none_failed", "any_failed")
@@ -196,4 +197,4 @@ async def test_whatever_happens_every_run_comes_to_one_end(place: Place, seed: i
     await sound(host)
     for name in known:
         for event in await log(host, name):
-            assert "s3cr3t-hush" not in str(event.payload)
+            assert "s3cr3t-hush" not in str(payload_json(event))

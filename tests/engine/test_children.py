@@ -33,6 +33,7 @@ from tests.support.engine.hosts import (
     until,
     variable,
 )  # fmt: skip
+from tests.support.event_payloads import payload_json
 
 LEAF = chain(delay(60_000), id="leaf")
 MIDDLE = chain(sub("leaf"), id="middle")
@@ -60,7 +61,7 @@ async def test_a_cancel_reaches_children_and_grandchildren_in_one_batch(place: P
         assert decode(append.events[-1]).type == "run.cancelled"
         assert append.work is None and append.row.status == "cancelled"
     for child, above in ((middle, top), (leaf, middle)):
-        said = decode((await host.store.read(TENANT, child, -1, 100))[-1]).payload
+        said = payload_json(decode((await host.store.read(TENANT, child, -1, 100))[-1]))
         assert (said["reason"], said["parentRunId"]) == ("parent-cancelled", above)
     assert len(host.timers) == 0
     await sound(host)

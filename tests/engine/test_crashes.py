@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from moot import node as node_function
+from moot.core.catalogue import TERMINAL_TYPES
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
-from moot.core.events import TERMINAL_TYPES
 from moot.core.runs.start import StartRun
 from moot.core.state.run import Run
 from moot.core.state.status import TERMINAL, Status

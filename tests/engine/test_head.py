@@ -31,6 +31,7 @@ from tests.support.engine.hosts import (
     sub,
     until,
 )  # fmt: skip
+from tests.support.event_payloads import payload_json
 
 
 @node_function("acme.step")
@@ -97,7 +98,7 @@ async def test_two_hundred_commands_on_one_run_are_decided_in_order(place: Place
         )
     )
     changed = [
-        event.payload for event in await log(host, run_id) if event.type == "variable.changed"
+        payload_json(event) for event in await log(host, run_id) if event.type == "variable.changed"
     ]
     assert [said["next"] for said in changed] == list(range(200))
     assert [said.get("previous") for said in changed] == [None, *range(199)]

@@ -30,6 +30,7 @@ from tests.support.engine.hosts import (
     sub,
     variable,
 )
+from tests.support.event_payloads import payload_json
 
 SECRET = "the-very-secret-word"
 
@@ -124,7 +125,7 @@ async def test_a_secret_does_not_leave_in_an_artifact(place: Place) -> None:
     )
     run_id = await begun(host, flow, inputs={"password": SECRET})
     made = next(e for e in await log(host, run_id) if e.type == "artifact.created")
-    body = await host.store.artifact(TENANT, run_id, made.payload["artifactId"])
+    body = await host.store.artifact(TENANT, run_id, payload_json(made)["artifactId"])
     assert body is not None and SECRET.encode() not in body
 
 

@@ -33,6 +33,7 @@ from tests.support.engine.hosts import (
     until,
     variable,
 )  # fmt: skip
+from tests.support.event_payloads import payload_json
 
 
 @node_function("acme.later")
@@ -134,9 +135,9 @@ async def test_a_streamed_answer_is_one_event_for_each_piece(place: Place) -> No
     run = await ended(host, run_id)
     assert (run.outputs or {})["text"] == "abc"
     chunks = [event for event in await log(host, run_id) if event.type == "output.chunk"]
-    assert [event.payload["chunk"] for event in chunks] == ["a", "b", "c"]
-    assert [event.payload["isLast"] for event in chunks] == [False, False, True]
-    assert chunks[-1].payload["meta"]["usage"] == {"promptTokens": 1, "completionTokens": 3}
+    assert [payload_json(event)["chunk"] for event in chunks] == ["a", "b", "c"]
+    assert [payload_json(event)["isLast"] for event in chunks] == [False, False, True]
+    assert payload_json(chunks[-1])["meta"]["usage"] == {"promptTokens": 1, "completionTokens": 3}
 
 
 async def test_an_artifact_can_be_read_when_its_event_says_so(place: Place) -> None:
@@ -145,7 +146,7 @@ async def test_an_artifact_can_be_read_when_its_event_says_so(place: Place) -> N
     run_id = await begun(host, chain(leaves))
     await ended(host, run_id)
     created = next(e for e in await log(host, run_id) if e.type == "artifact.created")
-    body = await host.store.artifact(TENANT, run_id, created.payload["artifactId"])
+    body = await host.store.artifact(TENANT, run_id, payload_json(created)["artifactId"])
     assert body is not None and b'"data":[1]' in body
 
 
@@ -249,8 +250,8 @@ async def test_a_failed_attempt_is_tried_again_after_its_delay(place: Place) -> 
     assert run.outputs == {"output": 3} and seen == [1, 2, 3]
     events = await log(host, run_id)
     retried = [event for event in events if event.type == "node.retried"]
-    assert [event.payload["delayMs"] for event in retried] == [20, 40]
-    assert "not yet" in retried[0].payload["lastError"]["message"]
+    assert [payload_json(event)["delayMs"] for event in retried] == [20, 40]
+    assert "not yet" in payload_json(retried[0])["lastError"]["message"]
     started = [event for event in events if event.type == "node.started"]
     for before, after, wait in zip(retried, started[1:], [20, 40], strict=True):
         assert millis(after.timestamp) - millis(before.timestamp) >= wait

@@ -34,6 +34,7 @@ from tests.support.engine.hosts import (
     until,
 )  # fmt: skip
 from tests.support.engine.replays import answer, call, calls, from_everywhere, same, waits
+from tests.support.event_payloads import payload_json
 
 DONE = {"kind": "terminate", "reason": "goal-reached"}
 
@@ -69,7 +70,7 @@ async def children(host: Host, run_id: str) -> list[Run]:
 
 
 async def phases(host: Host, run_id: str) -> list[str]:
-    return [e.payload["phase"] for e in await log(host, run_id) if "phase" in e.payload]
+    return [payload_json(e)["phase"] for e in await log(host, run_id) if "phase" in payload_json(e)]
 
 
 async def test_a_loop_runs_to_its_end(place: Place) -> None:
@@ -211,8 +212,8 @@ async def test_a_replay_says_again_what_a_person_made_of_a_decision(
     await answer(host, source, "hands", value)
     assert (await ended(host, source)).status is Status.COMPLETED
     now = await same(host, source)
-    assert [e.payload.get("iteration") for e in await log(host, now.run_id)] == [
-        e.payload.get("iteration") for e in await log(host, source)
+    assert [payload_json(e).get("iteration") for e in await log(host, now.run_id)] == [
+        payload_json(e).get("iteration") for e in await log(host, source)
     ]
     await from_everywhere(host, source)
 
@@ -277,7 +278,7 @@ async def test_losers_are_cancelled_with_the_join(place: Place) -> None:
     assert sorted(each.status for each in await children(host, run_id)) == [
         "cancelled", "cancelled", "completed"
     ]  # fmt: skip
-    said = (await log(host, next(iter(run.children))))[-1].payload
+    said = payload_json((await log(host, next(iter(run.children))))[-1])
     assert (said["reason"], said["parentRunId"]) == ("not-needed", run_id)
     assert len(host.timers) == 0
     await sound(host)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moot.core.events import FOREIGN_TYPES, REQUESTABLE_TYPES, check_event_types
+from moot.core.catalogue import FOREIGN_TYPES, REQUESTABLE_TYPES, check_event_types
 from tests.api.runs.test_runs import OUTSIDE, outside
 from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api

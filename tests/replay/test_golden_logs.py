@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from moot.core.events import CATALOGUE, TERMINAL_TYPES
+from moot.core.catalogue import CATALOGUE, TERMINAL_TYPES
 from moot.core.state.run import Run, apply, fold
 from tests.support.replay.golden_logs import LOGS, beside, folded, pretty, read_log, shown
 

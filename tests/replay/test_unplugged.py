@@ -16,6 +16,7 @@ from moot.core.workflows.definition import parse_definition
 from moot.core.workflows.flow import Flow, compile_flow
 from moot.engine.head import Head
 from moot.engine.replay.replay import ReplayTransaction
+from tests.support.event_payloads import payload_json
 from tests.support.replay.golden_logs import DEFINITIONS, LOGS, folded, read_log
 from tests.support.replay.story import TENANT, Story, StoryClock
 
@@ -47,7 +48,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def flow_of(path: Path) -> Flow:
-    digest = read_log(path)[0].payload["definition"]
+    digest = payload_json(read_log(path)[0])["definition"]
     body = msgspec.json.decode((DEFINITIONS / f"{digest}.json").read_bytes())
     return compile_flow(parse_definition(body), TYPES, digest)
 

@@ -9,6 +9,7 @@ import pytest
 
 from moot import ApiError, NodeContext, node
 from moot.testing import Bench, BenchError, Stuck, VirtualClock, asked, handed_over, happened, said
+from tests.support.event_payloads import payload_json
 from tests.support.servers import ROOT
 
 FLOWS = ROOT / "examples" / "flows"
@@ -95,7 +96,7 @@ def test_two_benches_tell_the_same_story_and_another_seed_another_one() -> None:
     def story(seed: str = "") -> list[Any]:
         bench = Bench(seed=seed).agent("ada", role="skeptic").agent("bo", role="builder")
         thread = bench.convene("Do we move?", "ada", "bo")
-        return [(event.id, event.type, event.payload) for event in thread.events]
+        return [(event.id, event.type, payload_json(event)) for event in thread.events]
 
     assert story() == story()
     assert story()[0][0] != story("other")[0][0]

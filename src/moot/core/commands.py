@@ -23,6 +23,7 @@ from moot.core.councils.invitations import InvitationEnded
 from moot.core.errors import Conflict, RunTerminal
 from moot.core.events import NewEvent, iso
 from moot.core.interrupts.decide import answer_interrupt, begin_gate
+from moot.core.payloads.runs import PauseBegan, PauseRequested, RunCancelled, RunResumed
 from moot.core.runs import advance, finish, nodes, start
 from moot.core.runs.answers import GateAnswer
 from moot.core.runs.child_outputs import ChildEnded, ChildReport
@@ -204,14 +205,13 @@ def _finish(run: Run, flow: Flow, done: FinishNode) -> list[NewEvent]:
 def _cancel(run: Run, flow: Flow, command: CancelRun) -> list[NewEvent]:
     if run.terminal:
         return []
-    payload: dict[str, Any] = {"durationMs": max(0, command.at - run.started_at)}
-    if command.reason is not None:
-        payload["reason"] = command.reason
-    if command.by is not None:
-        payload["cancelledBy"] = command.by
-    if command.parent_run is not None:
-        payload["parentRunId"] = command.parent_run
-    return [*finish.cancel_active_nodes(run, "run-cancelled"), NewEvent("run.cancelled", payload)]
+    cancelled = RunCancelled(
+        duration_ms=max(0, command.at - run.started_at),
+        reason=command.reason,
+        cancelled_by=command.by,
+        parent_run_id=command.parent_run,
+    )
+    return [*finish.cancel_active_nodes(run, "run-cancelled"), NewEvent(cancelled)]
 
 
 def _pause(run: Run, flow: Flow, command: PauseRun) -> list[NewEvent]:
@@ -233,14 +233,11 @@ def _pause(run: Run, flow: Flow, command: PauseRun) -> list[NewEvent]:
             runId=run.run_id,
             runStatus=run.status,
         )
-    payload: dict[str, Any] = {"drainPolicy": command.policy}
-    if command.reason is not None:
-        payload["reason"] = command.reason
-    if command.by is not None:
-        payload["pausedBy"] = command.by
-    if command.policy == "drain-current-node" and advance.is_executing(run):
-        return [NewEvent("moot.pause.requested", payload)]
-    return [NewEvent("run.paused", payload)]
+    waits = command.policy == "drain-current-node" and advance.is_executing(run)
+    payload = (PauseRequested if waits else PauseBegan)(
+        drain_policy=command.policy, reason=command.reason, paused_by=command.by
+    )
+    return [NewEvent(payload)]
 
 
 def _resume(run: Run, flow: Flow, command: ResumeRun) -> list[NewEvent]:
@@ -250,12 +247,7 @@ def _resume(run: Run, flow: Flow, command: ResumeRun) -> list[NewEvent]:
         raise Conflict(
             f"The run is {run.status}, not paused.", runId=run.run_id, runStatus=run.status
         )
-    payload: dict[str, Any] = {}
-    if command.reason is not None:
-        payload["reason"] = command.reason
-    if command.by is not None:
-        payload["resumedBy"] = command.by
-    return [NewEvent("run.resumed", payload)]
+    return [NewEvent(RunResumed(reason=command.reason, resumed_by=command.by))]
 
 
 #: command -> the function that decides it

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from moot.core.events import NewEvent
+from moot.core.events import NewEvent, new_event, payload_fields
+from moot.core.payloads.nodes import NodeCompleted, VariableChanged
 
 MASK = "[REDACTED]"
 
@@ -51,21 +52,23 @@ def mask_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
     if mode == "passthrough":
         return new
     secrets = Secrets(sealed.values())
-    payload, artifact, hints = (
-        _mask_fields(part, secrets, mode) for part in (new.payload, new.artifact, new.hints)
-    )
+    artifact, hints = (_mask_fields(part, secrets, mode) for part in (new.artifact, new.hints))
     new = msgspec.structs.replace(new, artifact=artifact, hints=hints)
-    if payload == new.payload:
+    fields = payload_fields(new)
+    masked = _mask_fields(fields, secrets, mode)
+    if masked == fields:
         return new
     extra = dict(new.sealed or {})
-    if new.type == "node.completed":
-        before, after = new.payload["outputs"], payload["outputs"]
-        for port, value in before.items():
-            if port not in after or after[port] != value:
-                extra.setdefault(f"out:{new.node_id}:{port}", value)
-    elif new.type == "variable.changed" and payload.get("next") != new.payload.get("next"):
-        extra.setdefault(f"var:{new.payload['name']}", new.payload["next"])
-    return msgspec.structs.replace(new, payload=payload, sealed=extra or None)
+    match new.payload:
+        case NodeCompleted(outputs=before):
+            after = masked["outputs"]
+            for port, value in before.items():
+                if port not in after or after[port] != value:
+                    extra.setdefault(f"out:{new.node_id}:{port}", value)
+        case VariableChanged(name=name, next=value) if masked.get("next") != fields.get("next"):
+            extra.setdefault(f"var:{name}", value)
+    event = new_event(new.type, masked)
+    return msgspec.structs.replace(new, payload=event.payload, raw=event.raw, sealed=extra or None)
 
 
 def mask_sealed(value: Any, sealed: dict[str, Any], mode: str) -> Any:

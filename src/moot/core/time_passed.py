@@ -1,12 +1,12 @@
 """Decide the effects of time: timers, retries, time limits, unanswered questions."""
 
-from typing import Any
-
 from moot.core.children.tree_limit import last_report
 from moot.core.councils import timeouts
 from moot.core.councils.mutes import end_mutes
 from moot.core.events import NewEvent
 from moot.core.interrupts.deadlines import expire_interrupt
+from moot.core.payloads.nodes import NodeCompleted
+from moot.core.payloads.runs import CapBreached, RunFailed
 from moot.core.pending import attempt_deadline, run_deadline
 from moot.core.runs import finish
 from moot.core.runs.advance import start_attempt
@@ -36,7 +36,7 @@ def decide_time_passed(
     events: list[NewEvent] = []
     for node_id in run.active:
         events += decide_node_due(run, flow, node_id, at, events, children, silences)
-        if events and events[-1].type == "run.failed":
+        if events and isinstance(events[-1].payload, RunFailed):
             break
     return events
 
@@ -66,8 +66,10 @@ def decide_node_due(
     if state.status is not NodeStatus.RUNNING:
         return []
     if node.type.kind is NodeKind.TIMER and state.due is not None and at >= state.due:
-        payload = {"nodeId": node.id, "outputs": {}, "durationMs": max(0, at - state.started_at)}
-        return [NewEvent("node.completed", payload, node.id, cause=state.started_seq)]
+        payload = NodeCompleted(
+            node_id=node.id, outputs={}, duration_ms=max(0, at - state.started_at)
+        )
+        return [NewEvent(payload, node.id, cause=state.started_seq)]
     limit = attempt_deadline(node, state)
     if limit is not None and at >= limit:
         error = NodeError(
@@ -98,7 +100,7 @@ def _cancel_children(
 def _fail_run_timeout(run: Run, at: int) -> list[NewEvent]:
     limit = run.limits["durationMs"]
     observed = max(limit + 1, run.active_ms + at - run.active_since)
-    cap: dict[str, Any] = {"kind": "run-duration", "limit": limit, "observed": observed}
+    cap = CapBreached(kind="run-duration", limit=limit, observed=observed)
     error = {
         "code": "run_timeout",
         "message": f"The run was active for longer than its limit of {limit} ms.",

@@ -4,24 +4,26 @@ from msgspec import Struct
 
 from moot.core.events import Event, millis
 from moot.core.interrupts import inbox
+from moot.core.payloads.conversations import ConversationEnded, ConversationExchanged
+from moot.core.payloads.memory import EffectAbandoned, EffectFinished, EffectStarted
 from moot.core.pending import PendingWork
 from moot.core.replay.origin import fork_origin
-from moot.core.search.indexed_text import EXTRACTORS
+from moot.core.search.indexed_text import TYPES_WITH_TEXT
 from moot.core.state.conversation import THREAD
 from moot.core.state.run import Run
 from moot.core.state.titles import current_title
-from moot.core.state.usage import CHARGED_TO, EFFECT_ABANDONED, EFFECT_FINISHED
 from moot.core.tenants import is_private_tenant
 from moot.core.verify.controls import WORDS_BY_EVENT
 from moot.engine.effects.agent_budgets import DAY_MS, MONEY_PARTS
 from moot.store.protocol import EffectRow, InboxRow, RunIndexRow
 from moot.store.search import TextRow
 
-EFFECT_EVENTS = ("moot.effect.started", "moot.effect.finished", "moot.effect.abandoned")
+EFFECT_EVENTS = (EffectStarted, EffectFinished, EffectAbandoned)
 #: event types with a turn -> the payload key of the turn
-TURN_KEYS = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
 #: events that may carry a message id of their sender
-EVENTS_WITH_MESSAGE_ID = frozenset({*TURN_KEYS, *WORDS_BY_EVENT})
+EVENTS_WITH_MESSAGE_ID = frozenset(
+    {ConversationExchanged.event_type, ConversationEnded.event_type, *WORDS_BY_EVENT}
+)
 
 
 def run_row(run: Run) -> RunIndexRow:
@@ -77,11 +79,13 @@ def message_ids(event: Event) -> list[tuple[str, int]]:
     """
     if event.type not in EVENTS_WITH_MESSAGE_ID:
         return []
-    turn = (
-        event.payload if event.type in WORDS_BY_EVENT else event.payload.get(TURN_KEYS[event.type])
-    )
-    message_id = turn.get("messageId") if isinstance(turn, dict) else None
-    host_prefix = f"{event.payload.get('conversationId')}:"
+    payload = event.payload
+    match payload:
+        case ConversationExchanged(turn=turn) | ConversationEnded(final_turn=turn):
+            message_id = turn.get("messageId")
+        case _:
+            message_id = getattr(payload, "message_id", None)
+    host_prefix = f"{getattr(payload, 'conversation_id', None)}:"
     return (
         [(message_id, event.sequence)]
         if isinstance(message_id, str) and not message_id.startswith(host_prefix)
@@ -95,7 +99,7 @@ def text_rows(run: Run, event: Event, at: int) -> list[TextRow]:
     An inherited event counts for the fork's source, except the first one. Private rooms are not
     searched.
     """
-    if event.type not in EXTRACTORS or is_private_tenant(run.tenant):
+    if event.type not in TYPES_WITH_TEXT or is_private_tenant(run.tenant):
         return []
     fork = fork_origin(run.forked_from) if 0 < event.sequence < run.inherited else None
     return [TextRow(event.sequence, at, fork.source_run_id if fork else None)]
@@ -110,7 +114,7 @@ class DerivedRows(Struct):
 
     def take(self, run: Run, event: Event) -> None:
         """Add the rows of the next event; the run is folded up to it."""
-        if event.type in EFFECT_EVENTS:
+        if isinstance(event.payload, EFFECT_EVENTS):
             self.effects += effect_rows(run, event)
         self.messages += message_ids(event)
         self.texts += text_rows(run, event, run.updated_at)
@@ -128,10 +132,10 @@ def effect_rows(run: Run, event: Event) -> list[EffectRow]:
     day, tokens, money = _usage_of(event)
     row = EffectRow(
         tenant=run.tenant,
-        invocation_id=str(event.payload.get("invocationId", "")),
+        invocation_id=str(getattr(event.payload, "invocation_id", "")),
         run_id=run.run_id,
         sequence=event.sequence,
-        finished=event.type == EFFECT_FINISHED,
+        finished=isinstance(event.payload, EffectFinished),
         day=day,
         tokens=tokens,
         money=money,
@@ -142,17 +146,18 @@ def effect_rows(run: Run, event: Event) -> list[EffectRow]:
 
 def _charged_member(run: Run, event: Event) -> str | None:
     """Return the standing agent charged for the effect, else the one that owns the run."""
-    charged = event.payload.get(CHARGED_TO)
-    if isinstance(charged, str):
+    charged: str | None = getattr(event.payload, "charged_to", None)
+    if charged is not None:
         return charged
     return run.member.roster_id if run.member is not None else None
 
 
 def _usage_of(event: Event) -> tuple[int, int, int]:
     """Return the day, tokens and millionths of money that a model's answer reports."""
-    result = event.payload.get("result")
+    payload = event.payload
+    result = payload.result if isinstance(payload, EffectFinished | EffectAbandoned) else None
     usage = result.get("usage") if isinstance(result, dict) else None
-    if not isinstance(usage, dict) or event.type not in (EFFECT_FINISHED, EFFECT_ABANDONED):
+    if not isinstance(usage, dict):
         return 0, 0, 0
     tokens = [usage.get("inputTokens"), usage.get("outputTokens")]
     cost = result.get("cost") if isinstance(result, dict) else None

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct
 
 from moot.core.errors import Conflict
 from moot.core.events import Event
+from moot.core.payloads.nodes import ChannelWritten
 from moot.core.secrets import mask_sealed, secrets_in
 from moot.core.state.run import Run, apply
 from moot.core.workflows.flow import Flow
@@ -95,10 +96,10 @@ class Head:
             self.messages_at += 1
 
     def add_message(self, event: Event) -> None:
+        payload = event.payload
         hints = event.hints if event.hints is not UNSET else {}
-        if event.type == "channel.written" and hints.get("reducer") == "message":
-            payload = event.payload
-            self.messages.setdefault(payload["channel"], []).append(payload["value"])
+        if isinstance(payload, ChannelWritten) and hints.get("reducer") == "message":
+            self.messages.setdefault(payload.channel, []).append(payload.value)
 
     async def settled(self) -> None:
         """Wait until the next commit of this run is on disk or has failed."""

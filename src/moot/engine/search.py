@@ -9,6 +9,7 @@ from msgspec import Struct
 from moot.core import events
 from moot.core.errors import BadRequest
 from moot.core.events import Event
+from moot.core.payloads.runs import RunStarted
 from moot.core.search.indexed_text import IndexedText, indexed_texts
 from moot.core.search.query import Query, SearchPlace, TextSnippet, make_snippet, score_text
 from moot.core.state.conversation import THREAD
@@ -140,5 +141,5 @@ async def _thread_title(store: Store, tenant: str, run_id: str) -> str:
     if page.found and (text := _indexed_text(page.found[0])) is not None:
         return text.text
     rows = await store.read(tenant, run_id, -1, 1)
-    inputs = events.decode(rows[0]).payload.get("inputs", {}) if rows else {}
-    return str(inputs.get("question", "")) if isinstance(inputs, dict) else ""
+    start = events.decode(rows[0]).payload if rows else None
+    return str(start.inputs.get("question", "")) if isinstance(start, RunStarted) else ""

@@ -6,6 +6,7 @@ from msgspec import UNSET
 
 from moot.core.errors import NotFound
 from moot.core.events import Event
+from moot.core.payloads.nodes import NodeStarted
 from moot.core.state.run import Run, apply
 from moot.core.workflows.definition import SUPERVISOR
 from moot.core.workflows.flow import Flow
@@ -37,7 +38,7 @@ def _find_turn(flow: Flow, log: list[Event], iteration: int) -> SupervisorTurn |
     run, match = Run(log[0].run_id), None
     for event in log:
         apply(run, event)
-        if event.type == "node.started" and _starts_supervisor(flow, event):
+        if event.type == NodeStarted.event_type and _starts_supervisor(flow, event):
             turn = supervisor_turn(run, str(event.node_id))
             if turn.iteration > iteration:
                 break

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from moot.clock import Clock
+from moot.core.catalogue import TERMINAL_TYPES
 from moot.core.children import peer_requests
 from moot.core.children.decide import can_begin_child, child_spec, child_start_command
 from moot.core.commands import (
@@ -25,14 +26,17 @@ from moot.core.commands import (
     decide,
 )
 from moot.core.councils.decide import AdvanceCouncil, InvitationReport
-from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode, event_id, iso
+from moot.core.events import Event, NewEvent, encode, event_id, iso
+from moot.core.payloads.memory import MemoryWritten
+from moot.core.payloads.nodes import NodeDispatched, VariableChanged
+from moot.core.payloads.supervisors import HandoffStepped
 from moot.core.pending import NO_WORK, PendingWork, pending
 from moot.core.replay.replay import NO_RECORD
 from moot.core.runs.answers import GateAnswer
 from moot.core.runs.nodes import Emit
 from moot.core.runs.readiness import PortProblem
 from moot.core.runs.start import RunLimits, StartRun
-from moot.core.search.indexed_text import EXTRACTORS
+from moot.core.search.indexed_text import TYPES_WITH_TEXT
 from moot.core.secrets import mask_event
 from moot.core.state.initiation import event_id_at
 from moot.core.state.memory import BEGINNINGS, record_revision
@@ -44,6 +48,7 @@ from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import Failed
 from moot.engine.children import child_ended, child_statuses, is_detached
 from moot.engine.derived_rows import (
+    EFFECT_EVENTS,
     EVENTS_WITH_MESSAGE_ID,
     effect_rows,
     inbox_rows,
@@ -65,9 +70,8 @@ SNAPSHOT_EVERY = 1000
 
 #: events with consequences outside their own log
 EVENTS_WITH_SIDE_EFFECTS = TERMINAL_TYPES | {
-    "node.dispatched", "moot.effect.started", "moot.effect.finished", "moot.effect.abandoned",
-    "memory.written",
-}  # fmt: skip
+    payload.event_type for payload in (NodeDispatched, MemoryWritten, *EFFECT_EVENTS)
+}
 
 #: commands that only report facts or answers: other nodes start only when a node has ended
 REPORTING_COMMANDS = (Emit, GateAnswer, InvitationReport)
@@ -234,8 +238,8 @@ class Transaction:
         run = head.run
         if head.sealed:
             new = mask_event(new, head.sealed, head.flow.masking)
-            if new.type == "variable.changed":
-                self._unseal(head, new)
+            if isinstance(new.payload, VariableChanged):
+                self._unseal(head, new, f"var:{new.payload.name}")
         run_id, type_, now = run.run_id, new.type, self._now
         if type_ in BEGINNINGS and self._revisions is not None:
             record_revision(new, head.flow, self._revisions.now(run.tenant))
@@ -250,7 +254,7 @@ class Transaction:
             head.follow_decided(event)
         if type_ in EVENTS_WITH_MESSAGE_ID:
             append.messages += message_ids(event)
-        if type_ in EXTRACTORS:
+        if type_ in TYPES_WITH_TEXT:
             append.texts += text_rows(run, event, now // 1000)
         self._size += 1
         if type_ in NODE_ENDS and new.node_id is not None:
@@ -273,39 +277,35 @@ class Transaction:
         run = head.run
         if new.sealed:
             head.sealed.update(new.sealed)
-            self.batch.sealed += [
-                (run.tenant, run.run_id, name, _json.encode(value))
-                for name, value in new.sealed.items()
-            ]
+            items = new.sealed.items()
+            rows = [(run.tenant, run.run_id, name, _json.encode(value)) for name, value in items]
+            self.batch.sealed += rows
         if new.artifact is not None:
-            artifact_id = new.artifact["artifactId"]
-            self.batch.artifacts.append(
-                ArtifactRow(
-                    tenant=run.tenant,
-                    run_id=run.run_id,
-                    artifact_id=artifact_id,
-                    body=_json.encode(new.artifact),
-                )
+            artifact = ArtifactRow(
+                tenant=run.tenant,
+                run_id=run.run_id,
+                artifact_id=new.artifact["artifactId"],
+                body=_json.encode(new.artifact),
             )
+            self.batch.artifacts.append(artifact)
         if new.note is not None and self._revisions is not None:
             revision = self._revisions.next(run.tenant)
             self.batch.notes.append(
                 note_from_write(run, new.note, event, revision, self._now // 1000)
             )
-        elif new.type.startswith("moot.effect."):
+        elif isinstance(new.payload, EFFECT_EVENTS):
             self.batch.effects += effect_rows(run, event)
-        elif new.type == "node.dispatched" and peer_requests.is_local_dispatch(new):
-            self._spawn(head, str(new.node_id), str(new.payload["childRunId"]))
+        elif isinstance(new.payload, NodeDispatched) and peer_requests.is_local_dispatch(new):
+            self._spawn(head, str(new.node_id), new.payload.child_run_id)
         elif new.type in TERMINAL_TYPES:
             self._end(head)
         elif new.hints and "childRunId" in new.hints:
-            lost = new.type == "core.workflowChain.event"
-            reason = "not-needed" if lost else "parent-node-failed"
+            is_lost = isinstance(new.payload, HandoffStepped)
+            reason = "not-needed" if is_lost else "parent-node-failed"
             self._cancel(head, str(new.hints["childRunId"]), reason)
 
-    def _unseal(self, head: Head, new: NewEvent) -> None:
+    def _unseal(self, head: Head, new: NewEvent, name: str) -> None:
         """Delete the sealed value of a variable that no longer holds a secret."""
-        name = f"var:{new.payload['name']}"
         if name in head.sealed and name not in (new.sealed or {}):
             del head.sealed[name]
             self.batch.sealed.append((head.run.tenant, head.run.run_id, name, None))
@@ -383,7 +383,7 @@ def stamp_event(run: Run, new: NewEvent, micros: int) -> Event:
         cause = sequence - 1
     if isinstance(cause, int):
         cause = event_id_at(run, cause) if 0 <= cause < sequence else ""
-    version = run.engine_version or str(new.payload.get("engineVersion", ""))
+    version = run.engine_version or getattr(new.payload, "engine_version", "")
     return Event(
         event_id=new.event_id or event_id(run_id, sequence),
         run_id=run_id,
@@ -396,4 +396,5 @@ def stamp_event(run: Run, new: NewEvent, micros: int) -> Event:
         node_id=new.node_id if new.node_id is not None else UNSET,
         causation_id=cause or UNSET,
         hints=new.hints if new.hints is not None else UNSET,
+        raw=new.raw,
     )

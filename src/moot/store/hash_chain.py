@@ -5,6 +5,7 @@ import hashlib
 import msgspec
 from msgspec import Struct
 
+from moot.core.payloads.memory import MemoryWritten
 from moot.store.protocol import Definition
 
 
@@ -61,6 +62,9 @@ def check_memory_event(body: bytes | None, memory_id: str) -> str | None:
         event = _decode_memory_event(body or b"")
     except msgspec.MsgspecError:
         event = None
-    if event is None or (event.type, event.payload.memory_id) != ("memory.written", memory_id):
+    if event is None or (event.type, event.payload.memory_id) != (
+        MemoryWritten.event_type,
+        memory_id,
+    ):
         return f"Something is remembered as {memory_id!r}, and no event tells of it."
     return None

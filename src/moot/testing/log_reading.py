@@ -6,6 +6,12 @@ from typing import Any
 from msgspec import Struct
 
 from moot.client.http.frames import Event
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ConversationOpened,
+)
+from moot.core.payloads.supervisors import HandoffStepped, SupervisorDecided
 
 #: phase of a handoff -> the state it leads to
 STATES = {
@@ -18,9 +24,9 @@ STATES = {
     "output.harvested": "harvested",
 }
 TURNS = {
-    "conversation.opened": "initialTurn",
-    "conversation.exchanged": "turn",
-    "conversation.closed": "finalTurn",
+    ConversationOpened.event_type: "initialTurn",
+    ConversationExchanged.event_type: "turn",
+    ConversationEnded.event_type: "finalTurn",
 }
 
 
@@ -53,11 +59,11 @@ def collect_handoffs(events: Sequence[Event]) -> list[Handoff]:
     """Return the handoffs in the order of their decisions."""
     handoffs: list[Handoff] = []
     for event in events:
-        if event.type == "runOrchestrator.decided":
+        if event.type == SupervisorDecided.event_type:
             handoffs += [
                 Handoff(worker=name, states=["pending"]) for name in _workers(event.payload)
             ]
-        elif event.type == "core.workflowChain.event":
+        elif event.type == HandoffStepped.event_type:
             _apply_chain_event(handoffs, event.payload)
     return handoffs
 

@@ -132,7 +132,7 @@ class InvitedMembers(Struct, frozen=True):
 
 
 class BridgeDiscussion(Struct, frozen=True):
-    """Whether agents may talk to one another."""
+    """The switch that lets agents answer one another."""
 
     on: bool
     allow_agent_mentions: bool

@@ -77,7 +77,7 @@ class ManifestRuntime(WireStruct, frozen=True):
 
 
 class LiveRuntime(WireStruct, frozen=True):
-    """Agents that act while a run goes on."""
+    """Agents that act during a run."""
 
     supported: bool
     confidence_escalation: bool

@@ -284,7 +284,7 @@ class MemberQuestion(WireStruct, frozen=True):
 
 
 class MemberDismissal(WireStruct, frozen=True):
-    """When and by which key a standing agent was dismissed."""
+    """The dismissal of a standing agent: its time and its key."""
 
     by: str
     at: str

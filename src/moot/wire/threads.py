@@ -166,7 +166,7 @@ class LinkSource(WireStruct, frozen=True):
 
 
 class ImportMark(WireStruct, frozen=True):
-    """When and by which key a thread was imported."""
+    """The import of a thread: its time and its key."""
 
     at: str
     by: str

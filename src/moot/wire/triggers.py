@@ -38,7 +38,7 @@ class BindQueue(RequestStruct, frozen=True):
 
 
 class SubscriptionVerification(RequestStruct, frozen=True):
-    """Whether calls must have a signature."""
+    """The rule about signatures of calls."""
 
     mode: VerificationMode = "required"
 
@@ -85,7 +85,7 @@ class RetryRule(WireStruct, frozen=True):
 
 
 class VerificationView(WireStruct, frozen=True):
-    """Whether calls must have a signature: required, best-effort or none."""
+    """The rule about signatures of calls: required, best-effort or none."""
 
     mode: str
 

@@ -22,6 +22,7 @@ from moot.engine.nodes.registry import built_in_types
 from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.memory.store import MemoryStore
 from tests.support.agents.models import REAL
+from tests.support.event_payloads import payload_json
 from tests.support.model_provider import Reply, StandIn
 
 pytestmark = pytest.mark.parametrize("kind", REAL)
@@ -90,7 +91,7 @@ async def test_a_provider_is_told_the_task_and_the_data_apart(
     assert "You count." in said and said.count("</data>") == 2  # the rule, and the one mark
     usage = (run.nodes["a"].outputs or {})["usage"]
     assert (usage["inputTokens"], usage["outputTokens"]) == (11, 2)
-    [began] = [event.payload for event in events if event.type == "agent.invocation.started"]
+    [began] = [payload_json(event) for event in events if event.type == "agent.invocation.started"]
     assert (began["resolvedProvider"], began["resolvedModel"]) == (kind, "big")
 
 
@@ -109,4 +110,4 @@ async def test_a_provider_that_refuses_or_breaks_fails_the_node_by_its_code(
     provider.will(Reply(status=503, error={"message": "busy"}))
     run, events = await office.work(prompt="Add up.")
     assert (run.nodes["a"].error or {})["code"] == "model_unavailable"
-    assert events[-3].payload["outcome"] == "failed"
+    assert payload_json(events[-3])["outcome"] == "failed"

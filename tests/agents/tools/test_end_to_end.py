@@ -20,6 +20,7 @@ from moot.core.runs.start import StartRun
 from moot.core.state.run import Run
 from moot.store.sqlite import SqliteStore
 from tests.support.agents.http_shop import Shop
+from tests.support.event_payloads import payload_json
 from tests.support.model_provider import Reply, StandIn
 from tests.support.servers import ROOT
 
@@ -135,16 +136,16 @@ async def test_a_model_uses_a_function_an_address_and_a_server(
     read = [m for m in provider.asked[2].body["messages"] if m["role"] == "tool"]
     assert [m["tool_call_id"] for m in read] == ["call_0", "call_1", "call_0", "call_1"]
     assert "10.8" in read[0]["content"] and "/rates/Rome" in read[1]["content"]
-    called = [event.payload for event in events if event.type == "agent.toolCalled"]
+    called = [payload_json(event) for event in events if event.type == "agent.toolCalled"]
     assert [(said["toolName"], said["transport"]) for said in called] == [
         ("price_history", "native"), ("http:get_rates", "http"), ("mcp:shop/add", "mcp"),
         ("http:book", "http"),
     ]  # fmt: skip
     assert len({said["callId"] for said in called}) == 4
-    backs = [event.payload for event in events if event.type == "agent.toolReturned"]
+    backs = [payload_json(event) for event in events if event.type == "agent.toolReturned"]
     assert [said["status"] for said in backs] == ["ok"] * 4
     effects = {
-        event.payload["providerKey"]: event.payload["invocationId"]
+        payload_json(event)["providerKey"]: payload_json(event)["invocationId"]
         for event in events
         if event.type == "moot.effect.finished"
     }
@@ -173,7 +174,7 @@ async def test_what_a_server_says_of_itself_gives_no_right(
         Reply(words=["Well."]),
     )
     _, events = await asked(services)
-    [back] = [event.payload for event in events if event.type == "agent.toolReturned"]
+    [back] = [payload_json(event) for event in events if event.type == "agent.toolReturned"]
     assert back["status"] == "forbidden"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.api.caller import Api
+from tests.support.api.questions import approval, asked
 
 PACKAGE = "moot_generated"
 
@@ -63,8 +64,7 @@ def test_it_drives_a_run(client: Any) -> None:
 
 
 def test_it_answers_a_question(client: Any, api: Api) -> None:
-    run_id = api.create("conformance-approval")
-    api.until(run_id, "waiting-approval")
+    run_id = asked(api, approval())
     inbox = operation("inbox.read_inbox")(client=client)
     [item] = [item for item in inbox.items if item.run_id == run_id]
     answer = models().AnswerBody(resume_value={"action": "accept"})

@@ -14,6 +14,7 @@ from moot.config.settings import Settings
 from moot.core.events import decode
 from moot.store.sqlite import SqliteStore
 from tests.support.api.application import Said, ask
+from tests.support.event_payloads import payload_json
 
 SPEAKERS = 40
 TALK = {
@@ -52,7 +53,7 @@ async def say(app: App, bearer: str, path: str, number: int, **more: Any) -> Sai
 async def recorded(services: Services, path: str) -> dict[int, str]:
     """Index of each turn -> what was said."""
     events = map(decode, await services.store.read("default", path.split("/")[3]))
-    said = [event.payload for event in events if event.type == "conversation.exchanged"]
+    said = [payload_json(event) for event in events if event.type == "conversation.exchanged"]
     return {payload["turnIndex"]: payload["turn"]["content"] for payload in said}
 
 

@@ -24,18 +24,19 @@ from moot.core.agents.events import (
 )
 from moot.core.commands import Advance, FinishNode, decide
 from moot.core.errors import BadRequest, CapabilityRequired
-from moot.core.events import Event, NewEvent
+from moot.core.events import Event, NewEvent, new_event
 from moot.core.json import canonical
+from moot.core.payloads.agents import AgentDecided, AgentHandedOff, ReasoningDelta
 from moot.core.runs.nodes import Emit
 from moot.core.runs.start import RunLimits, StartRun
 from moot.core.secrets import MASK
-from moot.core.state.agents import AGENT_DECIDED, HANDOFF, REASONING_DELTA
 from moot.core.state.run import Run, apply, fold
 from moot.core.state.status import Status
 from moot.core.workflows.definition import parse_definition
 from moot.core.workflows.flow import Flow, compile_flow
 from moot.core.workflows.node_types import Completed, NodeKind, NodeType
 from moot.engine.nodes.registry import built_in_types
+from tests.support.event_payloads import payload_json
 
 SECRETS = ["hunter2!", "abcab", "abcabd", "bb"]
 letters = st.text("abcd h2!x", max_size=12) | st.sampled_from(SECRETS)
@@ -94,18 +95,18 @@ def test_what_a_run_asks_for_counts_if_there_is_such_a_thing(wrong: Any) -> None
 
 def test_the_hash_of_arguments_is_over_their_one_spelling() -> None:
     one, other = (
-        tool_called_event("n", "host:a", "t", (0, "c"), [given]).payload
+        payload_json(tool_called_event("n", "host:a", "t", (0, "c"), [given]))
         for given in ({"b": 1.0, "a": [None]}, {"a": [None], "b": 1})
     )
     assert one["argsHash"] == other["argsHash"] == canonical.canonical_digest({"a": [None], "b": 1})
-    assert "argsHash" not in tool_called_event("n", "host:a", "t", (0, "c"), []).payload
+    assert "argsHash" not in payload_json(tool_called_event("n", "host:a", "t", (0, "c"), []))
 
 
 @pytest.mark.parametrize(
     ("confidence", "kept"), [(0.0, 0.0), (1, 1), (None, None), (float("nan"), None)]
 )
 def test_a_confidence_that_is_no_number_says_nothing(confidence: Any, kept: Any) -> None:
-    payload = decision_event("n", "host:a", 1, confidence, 0).payload
+    payload = payload_json(decision_event("n", "host:a", 1, confidence, 0))
     assert payload.get("confidence") == kept
 
 
@@ -159,7 +160,7 @@ class Told:
             event = Event(
                 event_id=f"run_1.{self.run.next_sequence}", run_id="run_1", type=new.type,
                 sequence=self.run.next_sequence, timestamp="2026-01-01T00:00:00.000000Z",
-                payload=new.payload, node_id=new.node_id or msgspec.UNSET,
+                payload=new.payload, raw=new.raw, node_id=new.node_id or msgspec.UNSET,
                 hints=new.hints or msgspec.UNSET,
             )  # fmt: skip
             self.log.append(event)
@@ -180,9 +181,9 @@ class Told:
 
     def handoffs(self) -> list[tuple[str, str]]:
         return [
-            (event.payload["fromAgentId"], event.payload["toAgentId"])
+            (payload_json(event)["fromAgentId"], payload_json(event)["toAgentId"])
             for event in self.log
-            if event.type == HANDOFF
+            if event.type == AgentHandedOff.event_type
         ]
 
 
@@ -196,11 +197,11 @@ def test_the_work_passes_when_the_next_node_is_another_agents() -> None:
         assert told.handoffs() == []
         told.end(name)
     assert told.handoffs() == [("host:one", "host:two")]
-    place = [event.type for event in told.log].index(HANDOFF)
+    place = [event.type for event in told.log].index(AgentHandedOff.event_type)
     assert (told.log[place + 1].type, told.log[place + 1].node_id) == ("node.started", "d")
-    assert told.log[place + 1].payload["agent"] == {"agentId": "host:two"}
+    assert payload_json(told.log[place + 1])["agent"] == {"agentId": "host:two"}
     told.end("d")
-    assert told.log[-2].payload["agent"] == {"agentId": "host:two"}
+    assert payload_json(told.log[-2])["agent"] == {"agentId": "host:two"}
     assert told.run.status is Status.COMPLETED and fold("run_1", told.log) == told.run
 
 
@@ -223,6 +224,9 @@ def test_a_pin_is_shown_with_the_memory_it_refers_to() -> None:
     assert told.run.agent == {"agentId": "host:one", **pin}
 
 
+CUT = {"nodeId": "a", "provider": "mock", "model": "m", "stopReason": "max_tokens"}
+
+
 def test_an_agent_says_each_thing_once() -> None:
     """The attempt is lived again from its beginning: what it has said is passed over."""
     told = Told(flow_of(pinned("a", "host:one")))
@@ -230,17 +234,21 @@ def test_an_agent_says_each_thing_once() -> None:
         for block, words in enumerate((["x", "y"], ["z"])):
             for number, word in enumerate(words):
                 event = reasoning_delta_event("a", "host:one", word, block, number, "full")
-                assert told.say(event) == ([REASONING_DELTA] if not life else [])
+                assert told.say(event) == ([ReasoningDelta.event_type] if not life else [])
             event = reasoning_event("a", "host:one", "".join(words), block, "full")
             assert bool(told.say(event)) is not bool(life)
         call = tool_called_event("a", "host:one", "t", (0, "c0"), [])
         back = tool_returned_event("a", "host:one", "t", (0, "c0"), {"outcome": 1})
         assert bool(told.say(call)) is bool(told.say(back)) is not bool(life)
-        cut = NewEvent("envelope.truncated", {"nodeId": "a"}, "a", hints={"nth": 0})
+        cut = new_event("envelope.truncated", CUT, "a", hints={"nth": 0})
         assert bool(told.say(cut)) is not bool(life)
         sure = decision_event("a", "host:one", "go", 0.9, 0)
         assert bool(told.say(sure)) is not bool(life)
-    sequences = [event.payload["sequence"] for event in told.log if event.type == REASONING_DELTA]
+    sequences = [
+        payload_json(event)["sequence"]
+        for event in told.log
+        if event.type == ReasoningDelta.event_type
+    ]
     assert sequences == [0, 1, 0]
     told.end("a")
     assert (told.run.nodes["a"].said, told.run.nodes["a"].calls) == ({}, {})
@@ -266,9 +274,9 @@ def test_a_decision_waits_when_its_agent_is_not_sure_enough(
     told = Told(flow_of(pinned("a", "host:one")), configurable=options)
     types = told.say(decision_event("a", "host:one", {"go": 1}, confidence, 0))
     if not waits:
-        assert types == [AGENT_DECIDED] and told.run.status is Status.RUNNING
+        assert types == [AgentDecided.event_type] and told.run.status is Status.RUNNING
         return
-    assert types == [AGENT_DECIDED, "interrupt.requested", "node.suspended"]
+    assert types == [AgentDecided.event_type, "interrupt.requested", "node.suspended"]
     assert told.run.status is Status.WAITING_APPROVAL
     data = told.run.interrupts["a"].data
     expected = {"agentId": "host:one", "threshold": threshold or 0.7, "observed": confidence}

@@ -15,6 +15,7 @@ from moot.core.state.status import Status
 from tests.support.core.random_flows import examples
 from tests.support.core.simulator import Life, World, chain, compiled, node
 from tests.support.core.supervisors import CHAIN, cause, variable
+from tests.support.event_payloads import payload_json
 
 OUT = {"result": "report", "points": "score"}
 PARENT = [variable("result", "before"), {**variable("points", 0), "type": "number"}]
@@ -38,7 +39,7 @@ def told(place: World, life: Life) -> None:
 
 
 def phases(life: Life) -> list[str]:
-    return [event.payload["phase"] for event in life.told(CHAIN)]
+    return [payload_json(event)["phase"] for event in life.told(CHAIN)]
 
 
 def outputs(life: Life) -> dict[str, Any]:
@@ -53,8 +54,8 @@ def walked(life: Life) -> None:
         here = event
         while here.type == CHAIN:
             before = life.log[cause(life, here) or 0]
-            allowed = TRANSITIONS[here.payload["phase"]]
-            assert not allowed or before.payload.get("phase") in allowed
+            allowed = TRANSITIONS[payload_json(here)["phase"]]
+            assert not allowed or payload_json(before).get("phase") in allowed
             here = before
         assert (here.type, here.node_id) == ("node.started", "sub")
 
@@ -65,7 +66,7 @@ def test_a_checksum_says_what_the_child_gave() -> None:
     assert phases(life) == [
         "dispatch.began", "dispatch.succeeded", "child.completed", "output.harvested"
     ]  # fmt: skip
-    said = life.told(CHAIN)[-1].payload
+    said = payload_json(life.told(CHAIN)[-1])
     assert said["attestation"] == {"checksum": SUM, "algorithm": "sha256"}
     assert said["harvestedKeys"] == ["result", "points"]
     assert outputs(life)["attestation"] == said["attestation"]
@@ -101,9 +102,9 @@ def asked(**config: Any) -> tuple[World, Life]:
 def test_a_person_sees_the_outputs_before_they_are_merged() -> None:
     place, life = asked()
     [said] = life.told("interrupt.requested")
-    assert said.payload["kind"] == "approval"
-    assert said.payload["data"]["artifactData"] == {"report": "done", "score": 0.9}
-    assert SUM in said.payload["data"]["description"]
+    assert payload_json(said)["kind"] == "approval"
+    assert payload_json(said)["data"]["artifactData"] == {"report": "done", "score": 0.9}
+    assert SUM in payload_json(said)["data"]["description"]
     assert life.run.status is Status.WAITING_APPROVAL
     assert life.run.variables == {"result": "before", "points": 0}
     assert phases(life)[-1] == "child.completed"
@@ -120,7 +121,7 @@ def test_an_edit_is_merged_in_the_place_of_the_outputs() -> None:
         life, "sub", {"action": "edit-accept", "editedArtifactData": {"report": "shorter"}}
     )
     assert life.run.variables == {"result": "shorter", "points": 0}
-    assert life.told(CHAIN)[-1].payload["harvestedKeys"] == ["result"]
+    assert payload_json(life.told(CHAIN)[-1])["harvestedKeys"] == ["result"]
     assert outputs(life)["attestation"]["checksum"] == SUM, "it is about what the child gave"
     assert outputs(life)["childOutputs"] == {"report": "shorter"}
 
@@ -210,10 +211,10 @@ def test_a_pause_beside_an_open_question_loses_nothing() -> None:
 def test_what_a_parent_keeps_secret_is_neither_shown_nor_lost() -> None:
     hidden = [{**variable("result"), "sensitive": True}, PARENT[1]]
     place, life = asked(variables=hidden)
-    assert "done" not in str([event.payload for event in life.log])
+    assert "done" not in str([payload_json(event) for event in life.log])
     place.answer(life, "sub", {"action": "accept"})
     assert life.sealed["var:result"] == "done"
-    assert "done" not in str([event.payload for event in life.log])
+    assert "done" not in str([payload_json(event) for event in life.log])
 
 
 # -- rights ----------------------------------------------------------------------------------

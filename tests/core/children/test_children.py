@@ -9,6 +9,7 @@ from moot.core.runs.start import RunLimits
 from moot.core.state.status import Status
 from moot.core.workflows.node_types import Completed
 from tests.support.core.simulator import Life, World, chain, compiled, definition, edge, node
+from tests.support.event_payloads import payload_json
 
 KID = definition(
     [node("work", "acme.work")],
@@ -37,7 +38,7 @@ def parent(*nodes: dict[str, Any], **variables: Any) -> tuple[World, Life, Life]
 def test_a_child_begins_with_the_event_that_names_it() -> None:
     _, life, child = parent(sub())
     assert life.order()[-1] == "node.dispatched sub"
-    assert life.log[-1].payload == {
+    assert payload_json(life.log[-1]) == {
         "childRunId": child.run.run_id, "childWorkflowId": "kid", "childStatus": "running"
     }  # fmt: skip
     assert child.log[0].causation_id == life.log[-1].event_id
@@ -100,7 +101,7 @@ def test_an_absorbed_failure_completes_the_node_and_maps_nothing(how: str) -> No
     world.tell_parent(child)
     assert life.run.status is Status.COMPLETED
     assert life.run.variables == {"a": 0}
-    outputs = life.told("node.completed")[0].payload["outputs"]
+    outputs = payload_json(life.told("node.completed")[0])["outputs"]
     assert (outputs["childStatus"], outputs["childRunId"]) == (how, child.run.run_id)
 
 
@@ -147,8 +148,8 @@ def test_a_cancelled_parent_takes_its_children_and_grandchildren_with_it() -> No
     grandchild = world.child_of(child)
     for life, above in ((child, top), (grandchild, child)):
         assert life.run.status is Status.CANCELLED
-        assert life.log[-1].payload["parentRunId"] == above.run.run_id
-    assert "parentRunId" not in top.log[-1].payload
+        assert payload_json(life.log[-1])["parentRunId"] == above.run.run_id
+    assert "parentRunId" not in payload_json(top.log[-1])
 
 
 def test_a_child_that_may_live_on_does() -> None:

@@ -24,6 +24,7 @@ from moot.core.workflows.node_types import NodeError
 from tests.support.core.random_flows import examples
 from tests.support.core.simulator import Life, World, chain, compiled, node
 from tests.support.core.supervisors import CHAIN, DONE, fast, hand, planned, settle, variable, world
+from tests.support.event_payloads import payload_json
 
 OUT = {"outputMapping": {"result": "out"}}
 RESULT = variable("result", "before")
@@ -66,7 +67,7 @@ def over(place: World, life: Life, child: str, status: str, **given: Any) -> lis
 
 
 def phases(life: Life) -> list[str]:
-    return [event.payload["phase"] for event in life.told(CHAIN)]
+    return [payload_json(event)["phase"] for event in life.told(CHAIN)]
 
 
 def test_a_child_is_asked_for_then_followed_then_harvested() -> None:
@@ -84,9 +85,11 @@ def test_a_child_is_asked_for_then_followed_then_harvested() -> None:
 def test_nothing_is_sent_that_was_not_written_down() -> None:
     _, life = supervised("lab/w")
     [event] = life.told("moot.peer.asked")
-    assert event.payload["peer"] == "lab" and event.payload["workflowId"] == "w"
+    assert payload_json(event)["peer"] == "lab" and payload_json(event)["workflowId"] == "w"
     again = World({}).start(life.flow)
-    assert [e.payload["askId"] for e in again.told("moot.peer.asked")] == [event.payload["askId"]]
+    assert [payload_json(e)["askId"] for e in again.told("moot.peer.asked")] == [
+        payload_json(event)["askId"]
+    ]
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
@@ -215,15 +218,15 @@ def _check(place: World, life: Life) -> None:
     run, by_id = life.run, {event.event_id: event for event in life.log}
     began = 0
     for event in life.told(CHAIN):
-        phase, said = event.payload["phase"], event.payload
+        phase, said = payload_json(event)["phase"], payload_json(event)
         began += phase == "dispatch.began"
         assert ("childRunId" in said) == (phase not in ("dispatch.began", "dispatch.failed"))
         assert not str(said.get("childRunId", "")).startswith("ask_")
         assert ("causationHostId" in said) == (event.causation_id not in by_id)
         if event.causation_id in by_id and TRANSITIONS[phase]:
-            assert by_id[event.causation_id].payload["phase"] in TRANSITIONS[phase]
-    ends = [e for e in life.told(CHAIN) if e.payload["phase"].startswith("child.")]
-    assert len({e.payload["childRunId"] for e in ends}) == len(ends)
+            assert payload_json(by_id[event.causation_id])["phase"] in TRANSITIONS[phase]
+    ends = [e for e in life.told(CHAIN) if payload_json(e)["phase"].startswith("child.")]
+    assert len({payload_json(e)["childRunId"] for e in ends}) == len(ends)
     assert all(run.children[name] for name in set(run.children) - set(place.lives))
     if run.terminal:
         failed = phases(life).count("dispatch.failed")

@@ -33,12 +33,13 @@ from tests.support.core.gates import (
     short,
 )
 from tests.support.core.simulator import ADA, BOT, CHAIR, Life, World, chain, compiled, node
+from tests.support.event_payloads import payload_json
 
 CFO = Speaker("key_cfo", ("host:cfo",))
 
 
 def turn(life: Life, number: int = -1) -> dict[str, Any]:
-    return dict(life.told("conversation.exchanged")[number].payload["turn"])
+    return dict(payload_json(life.told("conversation.exchanged")[number])["turn"])
 
 
 # -- opening -------------------------------------------------------------------------------------
@@ -49,13 +50,13 @@ def test_opening_is_caused_by_the_suspension_and_has_index_0() -> None:
     assert life.types[2:] == ["interrupt.requested", "node.suspended", "conversation.opened"]
     opened = life.log[-1]
     assert caused_by(life, opened).type == "node.suspended"
-    assert life.log[-2].payload["reason"] == "conversation-input"
+    assert payload_json(life.log[-2])["reason"] == "conversation-input"
     name = f"{life.run.run_id}:convo:1"
-    assert opened.payload == {
+    assert payload_json(opened) == {
         "conversationId": name, "participants": ROSTER, "capabilities": ["multi-turn"],
         "initialTurn": {
             "messageId": f"{name}:0:user", "from": "user", "role": "user", "content": "Ship?",
-            "turnIndex": 0, "ts": opened.payload["initialTurn"]["ts"],
+            "turnIndex": 0, "ts": payload_json(opened)["initialTurn"]["ts"],
         },
     }  # fmt: skip
     assert life.run.status is Status.WAITING_APPROVAL
@@ -63,16 +64,16 @@ def test_opening_is_caused_by_the_suspension_and_has_index_0() -> None:
 
 def test_an_owner_opens_in_its_own_name() -> None:
     _, life = council(agentId="host:chair")
-    first = life.log[-1].payload["initialTurn"]
+    first = payload_json(life.log[-1])["initialTurn"]
     assert (first["role"], first["from"], first["speakerId"]) == ("agent", *["host:chair"] * 2)
-    assert life.log[-1].payload["agentId"] == "host:chair"
+    assert payload_json(life.log[-1])["agentId"] == "host:chair"
 
 
 def test_an_owner_who_is_not_on_the_roster_does_not_speak() -> None:
     """J.1: every agent's turn is by a member, the opening one too."""
     _, life = council(agentId="host:outsider")
     assert life.log[-1].type == "conversation.opened"
-    first = life.log[-1].payload["initialTurn"]
+    first = payload_json(life.log[-1])["initialTurn"]
     assert first["role"] != "agent" and "speakerId" not in first
 
 
@@ -98,7 +99,7 @@ def test_the_host_fills_in_what_a_turn_leaves_out() -> None:
     found = world.answer(life, "convo", said("host:cfo", "June"), CFO)
     assert short(found) == ["conversation.exchanged"]
     talk = life.run.conversations["convo"].conversation_id
-    assert found[0].payload == {
+    assert payload_json(found[0]) == {
         "conversationId": talk, "turnIndex": 1,
         "turn": {
             "messageId": f"{talk}:1:agent", "from": "host:cfo", "speakerId": "host:cfo",
@@ -113,7 +114,7 @@ def test_a_turn_does_not_resume_the_node() -> None:
         say(world, life, "host:cto")
         assert life.run.status is Status.WAITING_APPROVAL and life.run.going
         assert life.run.conversations["convo"].turns == number
-    assert [event.payload["turnIndex"] for event in life.told("conversation.exchanged")] == [
+    assert [payload_json(event)["turnIndex"] for event in life.told("conversation.exchanged")] == [
         1, 2, 3
     ]  # fmt: skip
 
@@ -211,14 +212,14 @@ def test_turns_are_written_to_the_messages_channel_at_the_servers_time() -> None
     world, life = council(channel=True)
     found = say(world, life, "host:cfo", "June", ts=5)
     assert short(found) == ["conversation.exchanged", "channel.written"]
-    written = found[1].payload
+    written = payload_json(found[1])
     assert written["value"] == {
         "messageId": "convo:1:agent", "role": "assistant", "content": "June", "timestamp": 5,
         "agentId": "host:cfo",
     }  # fmt: skip
     assert written["writtenAt"][:19] == found[1].timestamp[:19]
     assert life.run.messages == {"conversation": 2}
-    opening = life.told("channel.written")[0].payload["value"]
+    opening = payload_json(life.told("channel.written")[0])["value"]
     assert opening["messageId"].startswith("convo:0:")
 
 
@@ -246,8 +247,8 @@ def test_an_intruder_is_refused_and_then_a_member_is_heard() -> None:
     assert life.run.status is Status.WAITING_APPROVAL
     for name in MEMBERS:
         say(world, life, name)
-    assert [event.payload["turn"]["speakerId"] for event in life.told("conversation.exchanged")] \
-        == list(MEMBERS)  # fmt: skip
+    turns = [payload_json(event)["turn"] for event in life.told("conversation.exchanged")]
+    assert [turn["speakerId"] for turn in turns] == list(MEMBERS)
 
 
 def test_a_group_gives_no_right_to_speak() -> None:
@@ -333,11 +334,15 @@ def test_a_close_ends_the_wait_with_its_outcome() -> None:
         "run.completed",
     ]  # fmt: skip
     closed, resolved, resumed = found[:3]
-    assert closed.payload["turnIndex"] == closed.payload["finalTurn"]["turnIndex"] == 2
-    assert closed.payload["finalTurn"]["speakerId"] == "host:chair"
+    assert payload_json(closed)["turnIndex"] == payload_json(closed)["finalTurn"]["turnIndex"] == 2
+    assert payload_json(closed)["finalTurn"]["speakerId"] == "host:chair"
     assert caused_by(life, resolved).type == "interrupt.requested"
     for event in (resolved, resumed):
-        assert event.payload["resumeValue"] == closed.payload["outcome"] == {"decision": "June"}
+        assert (
+            payload_json(event)["resumeValue"]
+            == payload_json(closed)["outcome"]
+            == {"decision": "June"}
+        )
     assert life.run.outputs == {
         "outcome": {"decision": "June"}, "turnCount": 2,
         "conversationId": life.run.conversations["convo"].conversation_id,
@@ -347,7 +352,7 @@ def test_a_close_ends_the_wait_with_its_outcome() -> None:
 def test_a_close_without_a_turn_is_the_hosts_with_the_closers_name() -> None:
     world, life = council()
     world.answer(life, "convo", {"operation": "close"}, ADA)
-    final = life.told("conversation.closed")[0].payload["finalTurn"]
+    final = payload_json(life.told("conversation.closed")[0])["finalTurn"]
     assert (final["role"], final["from"], final["via"]) == ("system", "system", "key_ada")
 
 
@@ -378,8 +383,8 @@ def test_a_gate_with_a_lifecycle_closes_by_itself_after_its_turns() -> None:
         "interrupt.resolved", "node.resumed", "node.completed", "run.completed",
     ]  # fmt: skip
     closed = found[2]
-    assert closed.payload["outcome"] == "two" and closed.payload["turnIndex"] == 3
-    assert closed.payload["finalTurn"]["role"] == "system"
+    assert payload_json(closed)["outcome"] == "two" and payload_json(closed)["turnIndex"] == 3
+    assert payload_json(closed)["finalTurn"]["role"] == "system"
     assert caused_by(life, closed) == found[0]
 
 
@@ -392,7 +397,7 @@ def test_a_conversation_that_runs_out_of_time_closes_with_nothing_and_fails() ->
     assert short(found) == [
         "conversation.closed", "interrupt.resolved", "node.failed", "run.failed"
     ]  # fmt: skip
-    closed = found[0].payload
+    closed = payload_json(found[0])
     assert closed["outcome"] is None and closed["turnIndex"] == 2
     assert closed["finalTurn"]["role"] == closed["finalTurn"]["from"] == "system"
     late = world.refused(life, world.answering("convo", said("host:cfo")))
@@ -430,12 +435,12 @@ def test_a_host_under_trial_talks_to_itself_and_says_the_same_in_every_run() -> 
         "conversation.closed", "channel.written", "interrupt.resolved", "node.resumed",
         "node.completed", "run.completed",
     ]  # fmt: skip
-    messages = [[e.payload["value"] for e in life.told("channel.written")]
+    messages = [[payload_json(e)["value"] for e in life.told("channel.written")]
                 for life in (first, second)]  # fmt: skip
     assert messages[0] == messages[1] and len(messages[0]) == 6
     turns = [*first.told("conversation.opened"), *first.told("conversation.exchanged"),
              *first.told("conversation.closed")]  # fmt: skip
-    assert [e.payload.get("turnIndex", 0) for e in turns] == [0, 1, 2, 3, 4, 5]
+    assert [payload_json(e).get("turnIndex", 0) for e in turns] == [0, 1, 2, 3, 4, 5]
     for before, after in pairwise(turns):
         assert caused_by(first, after) == before
     resolved = first.told("interrupt.resolved")[0]

@@ -16,6 +16,7 @@ from moot.core.conversations.closing_decision import (
 from moot.core.errors import BadRequest
 from moot.core.state.status import Status
 from tests.support.core.gates import council, say
+from tests.support.event_payloads import payload_json
 
 FULL = CouncilDecision(
     text="We ship in June.",
@@ -63,7 +64,7 @@ def test_any_other_outcome_is_no_decision_and_as_good(outcome: Any) -> None:
     assert read_decision(outcome) is None
     world, life = council()
     world.answer(life, "convo", {"operation": "close", "outcome": outcome})
-    assert life.told("conversation.closed")[0].payload["outcome"] == outcome
+    assert payload_json(life.told("conversation.closed")[0])["outcome"] == outcome
 
 
 @pytest.mark.parametrize(
@@ -101,14 +102,14 @@ def test_a_decision_is_kept_as_it_was_sent() -> None:
     say(world, life, "host:cfo")
     sent = {"text": FULL.text, **SENT, "mood": "good"}
     world.answer(life, "convo", {"operation": "close", "decision": sent})
-    assert life.told("conversation.closed")[0].payload["outcome"] == sent
+    assert payload_json(life.told("conversation.closed")[0])["outcome"] == sent
     assert read_decision(sent) == FULL
 
 
 def test_a_bare_text_is_a_decision() -> None:
     world, life = council()
     world.answer(life, "convo", {"operation": "close", "decision": "June"})
-    outcome = life.told("conversation.closed")[0].payload["outcome"]
+    outcome = payload_json(life.told("conversation.closed")[0])["outcome"]
     assert outcome == {"text": "June"} and read_decision(outcome) == CouncilDecision(text="June")
 
 

@@ -14,6 +14,7 @@ from tests.support.core.council_story import KEYS, Council, Move, councils, stor
 from tests.support.core.invariants import check_log, inbox_of
 from tests.support.core.random_flows import examples
 from tests.support.core.simulator import Life, state, state_back
+from tests.support.event_payloads import payload_json
 
 
 def lived(body: dict[str, Any], story: list[Move]) -> Life:
@@ -59,7 +60,7 @@ def test_turns_are_numbered_without_gaps_and_each_is_caused_by_the_one_before(
     for before, event in pairwise(events):
         assert event.causation_id == before.event_id
         turn = naive_fold.turn_of(event)
-        assert turn is not None and event.payload["turnIndex"] == turn["turnIndex"]
+        assert turn is not None and payload_json(event)["turnIndex"] == turn["turnIndex"]
     host_made = [t["messageId"] for t in found if t["messageId"].startswith("run0:")]
     assert len(set(host_made)) == len(host_made), "two turns have one id of the host"
 
@@ -100,7 +101,7 @@ def test_nothing_carries_the_conversation_after_its_close(
     closes = life.told("conversation.closed")
     assert len(closes) <= 1
     for event in life.log[closes[0].sequence + 1 :] if closes else []:
-        assert "conversationId" not in event.payload
+        assert "conversationId" not in payload_json(event)
         assert event.type not in ("moot.thread.control", "moot.participant.joined")
 
 
@@ -138,8 +139,8 @@ def vote_events(life: Life) -> list[Event]:
 def test_a_quorum_needs_as_many_keys_as_it_says(body: dict[str, Any], story: list[Move]) -> None:
     life = lived(body, story)
     for event in life.told("approval.received"):
-        said = event.payload
+        said = payload_json(event)
         if event.node_id == "ok" and said["action"] in ("accept", "edit-accept"):
             votes = naive_fold.votes(life.log, "ok")
             assert sum(action == "accept" for action in votes.values()) == 2
-    assert all(event.payload["gateId"] == "ok" for event in vote_events(life))
+    assert all(payload_json(event)["gateId"] == "ok" for event in vote_events(life))

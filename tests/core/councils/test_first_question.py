@@ -5,6 +5,7 @@ import pytest
 from tests.core.councils.test_next_speaker import council, end, speakers, woken
 from tests.core.verify.test_walk import verified
 from tests.support.core.replays import check_same, retold
+from tests.support.event_payloads import payload_json
 
 BO = [("host:bo", "speak")]
 
@@ -13,7 +14,7 @@ BO = [("host:bo", "speak")]
 def test_who_is_named_in_the_question_answers_it_and_nobody_else_does(mode: str) -> None:
     world, life = council({"mode": mode}, prompt="@Bo, do we ship? `@cy` is away.")
     assert woken(life) == BO
-    [given] = [event.payload["wakes"] for event in life.told("moot.participation.decided")]
+    [given] = [payload_json(event)["wakes"] for event in life.told("moot.participation.decided")]
     assert [wake["reason"] for wake in given] == ["addressed by user"]
     end(world, life, content="We do.")
     assert (woken(life), speakers(life)) == ([], ["bo"])

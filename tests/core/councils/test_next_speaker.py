@@ -11,12 +11,13 @@ from moot.core.councils.decide import InvitationReport
 from moot.core.councils.invitations import InvitationEnded
 from moot.core.councils.next_speaker import next_step
 from moot.core.errors import MootError
-from moot.core.events import NewEvent
+from moot.core.events import NewEvent, new_event
 from moot.core.ids import logical_invocation_id
 from moot.core.state.council_policy import Bounds
 from moot.core.state.floor import Floor
 from tests.support.core.council_story import meaningful
 from tests.support.core.simulator import ADA, CHAIR, TENANT, Life, World, compiled, definition, node
+from tests.support.event_payloads import payload_json
 
 MEMBERS = ("host:ada", "host:bo", "host:cy", "host:mo")
 MODES = (
@@ -57,7 +58,7 @@ def effect(life: Life, wake_id: str, type_: str = "started", **more: Any) -> New
     ordinal, key = int(place) * 10_000 + int(index) * 100 + 1, "model:it"
     name = logical_invocation_id(TENANT, life.run.run_id, "convo", ordinal, key)
     said = {"invocationId": name, "ordinal": ordinal, "providerKey": key, "nodeId": "convo"}
-    return NewEvent(f"moot.effect.{type_}", {**said, "attempt": 1, **more}, "convo")
+    return new_event(f"moot.effect.{type_}", {**said, "attempt": 1, **more}, "convo")
 
 
 def end(world: World, life: Life, outcome: str = "spoke", which: int = 0, **said: Any) -> None:
@@ -92,7 +93,7 @@ def talk_on(world: World, life: Life, most: int = 500) -> int:
 
 def speakers(life: Life) -> list[str]:
     return [
-        event.payload["turn"]["from"].removeprefix("host:")
+        payload_json(event)["turn"]["from"].removeprefix("host:")
         for event in life.told("conversation.exchanged")
     ]
 
@@ -101,14 +102,14 @@ def test_round_robin_gives_the_floor_in_the_declared_order_for_all_rounds() -> N
     world, life = council({"mode": "round-robin", "rounds": 2}, members=3)
     talk_on(world, life)
     assert speakers(life) == ["ada", "bo", "cy", "ada", "bo", "cy"]
-    assert life.told("moot.participation.stopped")[-1].payload["reason"] == "rounds"
+    assert payload_json(life.told("moot.participation.stopped")[-1])["reason"] == "rounds"
 
 
 def test_who_is_next_is_recorded_before_anybody_speaks() -> None:
     _, life = council({"mode": "round-robin"})
     assert woken(life) == [("host:ada", "speak")]
     decided = life.told("moot.participation.decided")[0]
-    assert decided.payload["wakes"][0]["reason"] == "round 1"
+    assert payload_json(decided)["wakes"][0]["reason"] == "round 1"
 
 
 def test_declared_order_answers_each_thing_a_person_says_to_all_once() -> None:
@@ -143,7 +144,7 @@ def test_nobody_raising_a_hand_is_a_consensus() -> None:
     world, life = council({"mode": "raise-hand", "rounds": 3}, members=2)
     end(world, life, "answered", answer={"raised": False})
     end(world, life, "answered", answer={"raised": False})
-    assert life.told("moot.participation.stopped")[-1].payload["reason"] == "consensus"
+    assert payload_json(life.told("moot.participation.stopped")[-1])["reason"] == "consensus"
 
 
 def test_the_moderator_chooses_and_a_choice_that_is_none_falls_back_to_the_order() -> None:
@@ -179,7 +180,7 @@ def test_a_council_ends_with_a_proposal_votes_and_dissent_by_name() -> None:
     end(world, life, "answered", answer={"vote": "yes"})
     end(world, life, "answered", answer={"vote": "no", "reason": "Too early."})
     end(world, life, "answered", answer={"vote": "yes"})
-    closed = life.told("conversation.closed")[-1].payload
+    closed = payload_json(life.told("conversation.closed")[-1])
     assert closed["finalTurn"]["speakerId"] == "host:mo"
     outcome = closed["outcome"]
     assert outcome["text"] == "We ship in June."
@@ -196,10 +197,10 @@ def test_a_moderator_who_may_not_speak_closes_nothing_and_a_person_can() -> None
         end(world, life)
     end(world, life, answer={"decision": "We ship."})
     held = life.told("moot.turn.held")[-1]
-    stopped = life.told("moot.participation.stopped")[-1].payload
+    stopped = payload_json(life.told("moot.participation.stopped")[-1])
     assert (stopped["reason"], stopped["error"]["code"]) == ("close", "participant_muted")
-    assert "/continue" in life.told("conversation.exchanged")[-1].payload["turn"]["content"]
-    assert held.payload["held"] == str(held.sequence)
+    assert "/continue" in payload_json(life.told("conversation.exchanged")[-1])["turn"]["content"]
+    assert payload_json(held)["held"] == str(held.sequence)
     world.answer(life, "convo", {"operation": "close", "decision": "Enough."}, ADA)
     assert life.run.status == "completed"
 
@@ -208,14 +209,16 @@ def test_a_member_that_stays_silent_is_passed_over_visibly() -> None:
     world, life = council({"limits": {"silence": 30}}, members=2)
     world.pass_time(30_000)
     world.take(life, TimePassed(world.at))
-    assert "Ada was silent" in life.told("conversation.exchanged")[-1].payload["turn"]["content"]
+    assert (
+        "Ada was silent" in payload_json(life.told("conversation.exchanged")[-1])["turn"]["content"]
+    )
     assert woken(life) == [("host:bo", "speak")]
 
 
 def test_a_member_that_fails_is_a_system_turn_and_the_talk_goes_on() -> None:
     world, life = council({}, members=2)
     end(world, life, "failed", error={"code": "model_unavailable", "message": "nobody is there"})
-    said = life.told("conversation.exchanged")[-1].payload["turn"]
+    said = payload_json(life.told("conversation.exchanged")[-1])["turn"]
     assert (said["role"], said["content"]) == (
         "system", "Ada could not answer: nobody is there",
     )  # fmt: skip
@@ -230,10 +233,10 @@ def test_two_agents_that_always_answer_each_other_stop_at_the_pair_limit() -> No
             break
         agent = woken(life)[0][0]
         end(world, life, content="@bo so?" if agent == "host:ada" else "@ada no")
-    stopped = life.told("moot.participation.stopped")[-1].payload
+    stopped = payload_json(life.told("moot.participation.stopped")[-1])
     assert (stopped["reason"], stopped["limit"]) == ("pair", 3)
     assert len([name for name in speakers(life) if name in ("ada", "bo")]) <= 4
-    assert "/continue" in life.told("conversation.exchanged")[-1].payload["turn"]["content"]
+    assert "/continue" in payload_json(life.told("conversation.exchanged")[-1])["turn"]["content"]
     world.answer(life, "convo", {"content": "@bo once more"}, ADA)
     assert woken(life) == [("host:bo", "speak")]
 
@@ -247,7 +250,7 @@ def test_a_limit_stops_it_before_the_next_call_and_a_person_lets_it_go_on(name: 
         world.pass_time(61_000)
     end(world, life)
     assert woken(life) == []
-    assert life.told("moot.participation.stopped")[-1].payload["reason"] == name
+    assert payload_json(life.told("moot.participation.stopped")[-1])["reason"] == name
     world.control(life, {"continue": True})
     assert woken(life) == [("host:cy", "speak")]
 
@@ -257,9 +260,9 @@ def test_muting_and_pausing_hold_back_a_turn_that_is_already_under_way() -> None
     world.control(life, {"mute": ["host:ada"]})
     end(world, life, content="Too late?")
     held = life.told("moot.turn.held")[-1]
-    assert held.payload["turn"]["content"] == "Too late?"
+    assert payload_json(held)["turn"]["content"] == "Too late?"
     world.control(life, {"unmute": ["host:ada"], "admit": str(held.sequence)})
-    said = [event.payload["turn"] for event in life.told("conversation.exchanged")]
+    said = [payload_json(event)["turn"] for event in life.told("conversation.exchanged")]
     assert ("host:ada", "Too late?") in [(turn["from"], turn["content"]) for turn in said]
     with pytest.raises(MootError):
         world.control(life, {"drop": str(held.sequence)})
@@ -269,7 +272,7 @@ def test_a_person_who_interrupts_takes_the_floor_and_the_member_has_it_again() -
     world, life = council({"interject": "interrupt"}, members=2)
     before = list(floor_of(life).wakes)
     world.answer(life, "convo", {"content": "Wait."}, ADA)
-    ended = life.told("moot.participation.answered")[-1].payload
+    ended = payload_json(life.told("moot.participation.answered")[-1])
     assert (ended["outcome"], ended["wakeId"]) == ("superseded", before[0])
     assert woken(life) == [("host:ada", "speak")] and list(floor_of(life).wakes) != before
 
@@ -279,7 +282,7 @@ def test_an_outside_member_answers_its_wake_by_speaking() -> None:
     turn = {"role": "agent", "speakerId": "host:ada", "content": "Here."}
     world.answer(life, "convo", turn, CHAIR)
     assert woken(life) == [("host:bo", "speak")]
-    assert life.told("moot.participation.answered")[-1].payload["outcome"] == "spoke"
+    assert payload_json(life.told("moot.participation.answered")[-1])["outcome"] == "spoke"
 
 
 def test_an_answer_to_a_wake_that_is_over_causes_nothing() -> None:
@@ -376,7 +379,7 @@ def bounds_hold(life: Life) -> None:
     open_wakes: set[str] = set()
     calls = streak = 0
     for event in life.log:
-        said = event.payload
+        said = payload_json(event)
         if event.type == "moot.participation.set":
             given_ = said["policy"].get("limits", {})
             limits = Bounds(**given_)

@@ -19,6 +19,7 @@ from tests.support.core.threads import (
     thread,
     woken,
 )  # fmt: skip
+from tests.support.event_payloads import payload_json
 
 LARGE = {**THREAD_POLICY, "mode": "large"}
 FIVE = ("ada", "bo", "cy", "dee", "ed")
@@ -133,7 +134,9 @@ def test_who_speaks_to_all_of_a_thread_that_has_grown_large_is_told_once(
     for _ in range(2):
         say(world, life, "Everybody?")
         assert woken(life) == []
-    turns = [each.payload["turn"] for each in life.log if each.type == "conversation.exchanged"]
+    turns = [
+        payload_json(each)["turn"] for each in life.log if each.type == "conversation.exchanged"
+    ]
     [told] = [turn for turn in turns if turn["role"] == "system"]
     assert told.get("to", "user") == "user"
     assert "such as @ada" in told["content"] and "moot thread auto " in told["content"]
@@ -190,7 +193,7 @@ def test_a_nickname_of_two_is_asked_back_and_wakes_nobody() -> None:
     world, life = thread("ada", "bo", "cy", profiles=PROFILES)
     say(world, life, "What does @Bobby think?", "user:eve")
     assert woken(life) == []
-    turn = life.told("conversation.exchanged")[-1].payload["turn"]
+    turn = payload_json(life.told("conversation.exchanged")[-1])["turn"]
     assert (turn["role"], turn["to"]) == ("system", "user:eve")
     assert turn["content"] == "Whom do you mean by @bobby: @bo or @cy?"
     assert "user:eve" in talk_of(life).asked, "it waits for the person"
@@ -216,7 +219,7 @@ def test_everybody_is_nobody_in_particular(word: str) -> None:
     world, life = thread("ada", "bo")
     say(world, life, f"@{word} wake up!")
     assert woken(life) == []
-    text = life.told("conversation.exchanged")[-1].payload["turn"]["content"]
+    text = payload_json(life.told("conversation.exchanged")[-1])["turn"]["content"]
     assert text.startswith(f"I wake nobody for @{word.lower()}; please name")
     check(life)
 
@@ -264,9 +267,9 @@ def test_a_loop_of_agents_is_stopped_until_a_person_speaks() -> None:
     for _ in range(5):
         speak(world, life, "@bo no, @ada yes")
     assert woken(life) == []
-    stopped = life.told("moot.participation.stopped")[-1].payload
+    stopped = payload_json(life.told("moot.participation.stopped")[-1])
     assert (stopped["reason"], stopped["limit"]) == ("consecutive", 5)
-    assert "Stopped" in life.told("conversation.exchanged")[-1].payload["turn"]["content"]
+    assert "Stopped" in payload_json(life.told("conversation.exchanged")[-1])["turn"]["content"]
     say(world, life, "@bo calm down")
     assert woken(life) == ["bo"]
     assert THREAD_POLICY["limits"]["consecutive"] == 12
@@ -281,7 +284,7 @@ def test_two_agents_do_not_bounce_for_ever() -> None:
         if not woken(life):
             break
         speak(world, life, "@bo" if woken(life) == ["ada"] else "@ada")
-    assert life.told("moot.participation.stopped")[-1].payload["reason"] == "pair"
+    assert payload_json(life.told("moot.participation.stopped")[-1])["reason"] == "pair"
     check(life)
 
 
@@ -382,7 +385,7 @@ def test_a_reply_says_what_it_replies_to() -> None:
     world, life = thread("ada")
     [asked] = [e for e in say(world, life, "@ada?") if e.type == "conversation.exchanged"]
     [reply] = [e for e in speak(world, life) if e.type == "conversation.exchanged"]
-    assert reply.payload["turn"]["meta"]["replyTo"] == asked.sequence
+    assert payload_json(reply)["turn"]["meta"]["replyTo"] == asked.sequence
 
 
 def test_limits_count_anew_with_every_turn_of_a_person() -> None:
@@ -402,7 +405,7 @@ def test_a_vote_waits_for_nobody_who_cannot_cast_one() -> None:
     assert woken(life) == ["ada"]
     assert named(decisions(life)[-1], "skipped") == {"rex": "outside", "dee": "outside"}
     speak(world, life, outcome="failed")
-    outcome = life.told("conversation.closed")[-1].payload["outcome"]
+    outcome = payload_json(life.told("conversation.closed")[-1])["outcome"]
     assert outcome["votes"] == [{"by": "host:ada", "vote": "abstain"}]
     check(life)
     world, life = thread(outside=("rex",))

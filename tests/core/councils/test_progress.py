@@ -12,7 +12,7 @@ from moot.agents.models.retry import RetryLimits
 from moot.core.commands import TimePassed
 from moot.core.councils.decide import InvitationReport
 from moot.core.councils.limits import remaining_budget
-from moot.core.events import NewEvent
+from moot.core.events import new_event
 from moot.core.state.conversation import Conversation
 from moot.core.state.council_policy import Bounds, describe_unused_settings
 from moot.core.state.run import Run, apply
@@ -33,6 +33,7 @@ from tests.core.councils.test_next_speaker import (
 from tests.support.core.council_story import meaningful
 from tests.support.core.random_flows import examples
 from tests.support.core.simulator import ADA, Life, World, compiled, definition, node
+from tests.support.event_payloads import payload_json
 
 
 def gathering(policy: dict[str, Any], members: int) -> tuple[World, Life]:
@@ -56,7 +57,7 @@ def check_progress(life: Life) -> None:
         before = _stand(talk) if talk is not None else b""
         apply(run, event)
         if event.type == "moot.participation.decided":
-            assert _stand(run.conversations["convo"]) != before, event.payload
+            assert _stand(run.conversations["convo"]) != before, payload_json(event)
 
 
 happenings = st.lists(
@@ -117,7 +118,7 @@ def test_a_call_counts_when_it_begins_though_its_member_is_passed_over() -> None
     assert floor_of(life).spent.calls == 1
     world.pass_time(10_000)
     world.take(life, TimePassed(world.at))
-    assert life.told("moot.participation.stopped")[-1].payload["reason"] == "calls"
+    assert payload_json(life.told("moot.participation.stopped")[-1])["reason"] == "calls"
     assert woken(life) == []
 
 
@@ -170,7 +171,7 @@ def test_a_limit_that_is_reached_is_told_though_nobody_answered() -> None:
     world, life = council({"blind": True, "limits": {"tokens": 150}}, members=2)
     for _ in range(2):
         end(world, life, "failed", usage={"calls": 1, "inputTokens": 100})
-    assert life.told("moot.participation.stopped")[-1].payload["reason"] == "tokens"
+    assert payload_json(life.told("moot.participation.stopped")[-1])["reason"] == "tokens"
     world.control(life, {"continue": True})
     assert woken(life) == [("host:ada", "speak")], "who could not answer is asked again"
 
@@ -181,19 +182,21 @@ def test_a_member_that_was_heard_meanwhile_is_not_passed_over_and_one_that_fell_
     world.pass_time(30_000)
     world.take(life, TimePassed(world.at, heard={ada: 4_000, bo: 30_000}))
     [heard] = life.told("moot.participation.heard")
-    assert heard.payload["agentId"] == "host:ada"
+    assert payload_json(heard)["agentId"] == "host:ada"
     assert woken(life) == [("host:ada", "speak")]
     assert floor_of(life).wakes[ada].due == world.at + 26_000
     world.pass_time(26_000)
     world.take(life, TimePassed(world.at, heard={ada: 30_000}))
-    assert "Ada was silent" in life.told("conversation.exchanged")[-2].payload["turn"]["content"]
+    assert (
+        "Ada was silent" in payload_json(life.told("conversation.exchanged")[-2])["turn"]["content"]
+    )
 
 
 def test_a_call_and_another_attempt_are_signs_of_life() -> None:
     world, life = council({"limits": {"silence": 30}}, members=2)
     wake_id = next(iter(floor_of(life).wakes))
     told = {"invocationId": f"run0:convo:{wake_id}", "agentId": "host:ada", "attempt": 1}
-    for event in (effect(life, wake_id), NewEvent("moot.model.retried", told, "convo")):
+    for event in (effect(life, wake_id), new_event("moot.model.retried", told, "convo")):
         world.pass_time(20_000)
         world.take(life, InvitationReport("convo", wake_id, (event,), world.at))
         world.take(life, TimePassed(world.at))
@@ -220,9 +223,9 @@ def test_when_nobody_could_answer_there_is_no_consensus_and_nothing_to_sum_up(
             world.take(life, TimePassed(world.at))
         else:
             end(world, life, outcome)
-    stopped = [event.payload["reason"] for event in life.told("moot.participation.stopped")]
+    stopped = [payload_json(event)["reason"] for event in life.told("moot.participation.stopped")]
     assert stopped == ["nobody-answered"] and floor_of(life).phase == "talk"
-    assert "/continue" in life.told("conversation.exchanged")[-1].payload["turn"]["content"]
+    assert "/continue" in payload_json(life.told("conversation.exchanged")[-1])["turn"]["content"]
     world.control(life, {"continue": True})
     assert woken(life), "who could not answer is asked again"
     talk_on(world, life)
@@ -233,7 +236,7 @@ def test_those_who_pass_agree_whatever_became_of_the_others() -> None:
     world, life = council({"rounds": 3}, members=2)
     end(world, life, "passed")
     end(world, life, "failed")
-    assert life.told("moot.participation.stopped")[-1].payload["reason"] == "consensus"
+    assert payload_json(life.told("moot.participation.stopped")[-1])["reason"] == "consensus"
 
 
 def test_a_synthesis_that_failed_is_tried_again_by_whoever_lets_it_go_on() -> None:
@@ -241,7 +244,7 @@ def test_a_synthesis_that_failed_is_tried_again_by_whoever_lets_it_go_on() -> No
     for _ in range(2):
         end(world, life)
     end(world, life, "failed", error={"code": "model_unavailable", "message": "nobody is there"})
-    assert life.told("moot.participation.stopped")[-1].payload["reason"] == "synthesis"
+    assert payload_json(life.told("moot.participation.stopped")[-1])["reason"] == "synthesis"
     assert woken(life) == [] and life.run.going
     world.control(life, {"continue": True})
     assert woken(life) == [("host:cy", "synthesise")]
@@ -308,7 +311,7 @@ def test_what_is_summed_up_follows_on_and_is_never_more_than_one_can_be_told(
         world.answer(life, "convo", {"content": "And?"}, ADA)
         while floor_of(life).wakes:
             end(world, life, "failed" if failing and woken(life)[0][1] == "summarise" else "spoke")
-    wakes = [w for e in life.told("moot.participation.decided") for w in e.payload["wakes"]]
+    wakes = [w for e in life.told("moot.participation.decided") for w in payload_json(e)["wakes"]]
     spans = [wake["of"] for wake in wakes if "of" in wake]
     assert spans and spans[0][0] == 1
     for (_, until), (first, _) in pairwise(spans):
@@ -347,5 +350,5 @@ def test_a_note_wakes_nobody() -> None:
 
 def test_of_a_member_that_is_given_the_floor_nothing_is_said_that_it_has_not_said() -> None:
     _, life = council({"mode": "large"}, agentId="host:ada")
-    opening = life.told("conversation.opened")[0].payload["initialTurn"]
+    opening = payload_json(life.told("conversation.opened")[0])["initialTurn"]
     assert opening["role"] != "agent" and opening["from"] != "host:ada"

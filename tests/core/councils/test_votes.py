@@ -12,6 +12,7 @@ from moot.core.verify.walk import verify
 from tests.core.councils.test_next_speaker import council, end, floor_of, speakers, talk_on, woken
 from tests.support.core.replays import check_same, retold
 from tests.support.core.simulator import ADA, TENANT, Life, World, compiled, definition, node
+from tests.support.event_payloads import payload_json
 
 VOTERS = ["host:ada", "host:bo", "host:cy"]
 
@@ -30,7 +31,7 @@ def test_everybody_votes_on_what_a_person_proposes_and_it_is_closed_in_his_name(
     end(world, life, "answered", answer={"vote": "yes"})
     end(world, life, "answered", answer={"vote": "no", "reason": "Too early."})
     end(world, life, "failed")
-    closed = life.told("conversation.closed")[0].payload
+    closed = payload_json(life.told("conversation.closed")[0])
     assert closed["outcome"] == {
         "text": "Pilot first.",
         "votes": [
@@ -53,7 +54,7 @@ def test_a_moderator_that_is_outvoted_says_so_and_a_person_decides_all_the_same(
             steer(world, life, vote={"close": True})
         for vote in ("no", "yes", "no"):
             end(world, life, "answered", answer={"vote": vote})
-        closed = life.told("conversation.closed")[0].payload
+        closed = payload_json(life.told("conversation.closed")[0])
         assert closed["outcome"]["text"] == text
         assert len(closed["outcome"]["dissent"]) == 2
 
@@ -73,7 +74,7 @@ def test_a_vote_needs_more_ayes_than_noes(votes: list[str], text: str) -> None:
         end(world, life, answer={"decision": "We ship."})
     for vote in votes:
         end(world, life, "answered", answer={"vote": vote})
-    closed = life.told("conversation.closed")[0].payload
+    closed = payload_json(life.told("conversation.closed")[0])
     assert closed["outcome"]["text"] == text
     assert closed["outcome"].get("adopted", True) is (text == "We ship.")
     assert closed["finalTurn"]["content"] == (f"Decided: {text}" if text == "We ship." else text)
@@ -84,7 +85,7 @@ def test_a_muted_member_does_not_vote() -> None:
     steer(world, life, mute=["host:bo"])
     steer(world, life, vote={"decision": "Pilot first.", "close": True})
     talk_on(world, life)
-    outcome = life.told("conversation.closed")[0].payload["outcome"]
+    outcome = payload_json(life.told("conversation.closed")[0])["outcome"]
     assert [vote["by"] for vote in outcome["votes"]] == ["host:ada", "host:cy"]
 
 
@@ -107,7 +108,7 @@ def test_a_vote_under_way_counts_for_the_newest_proposal_only() -> None:
     assert woken(life) == [(name, "vote") for name in VOTERS]
     assert floor_of(life).votes == {}
     talk_on(world, life)
-    outcome = life.told("conversation.closed")[0].payload["outcome"]
+    outcome = payload_json(life.told("conversation.closed")[0])["outcome"]
     assert [outcome["text"], *(vote["vote"] for vote in outcome["votes"])] == ["We wait."] + [
         "yes"
     ] * 3
@@ -120,7 +121,7 @@ def test_without_a_text_the_moderators_proposal_is_put_to_the_vote_and_cited() -
     assert floor_of(life).phase == "over"
     steer(world, life, vote={"close": True})
     talk_on(world, life)
-    outcome = life.told("conversation.closed")[0].payload["outcome"]
+    outcome = payload_json(life.told("conversation.closed")[0])["outcome"]
     assert outcome["text"] == "We ship."
     assert outcome["citedTurns"] == [4]
 
@@ -131,7 +132,7 @@ def test_a_vote_is_a_persons_word_to_go_on_past_a_limit() -> None:
     assert floor_of(life).stopped == "consecutive"
     steer(world, life, vote={"decision": "Enough.", "close": True})
     talk_on(world, life)
-    assert len(life.told("conversation.closed")[0].payload["outcome"]["votes"]) == 3
+    assert len(payload_json(life.told("conversation.closed")[0])["outcome"]["votes"]) == 3
 
 
 def test_what_cannot_be_put_to_the_vote_is_refused_and_changes_nothing() -> None:
@@ -202,4 +203,6 @@ def test_however_often_a_vote_is_called_it_comes_to_rest_or_closes_once(moves: l
     assert verify(life.flow, TENANT, life.run.run_id, life.log) is None
     check_same(life, retold(life))
     if not life.run.conversations["convo"].open:
-        assert life.told("conversation.closed")[0].payload["outcome"]["text"] == floor.proposal
+        assert (
+            payload_json(life.told("conversation.closed")[0])["outcome"]["text"] == floor.proposal
+        )

@@ -19,6 +19,7 @@ from tests.support.core.simulator import (
     edge,
     node,
 )
+from tests.support.event_payloads import payload_json
 
 ALL = ["accept", "reject", "refine", "edit", "ask"]
 BOB = Speaker("key_bob", ("user:bob",))
@@ -30,16 +31,19 @@ def test_asking_is_recorded_in_the_protocols_order() -> None:
         "node.started", "interrupt.requested", "node.suspended", "approval.requested"
     ]  # fmt: skip
     asked, waits, legacy = life.log[2:]
-    assert asked.payload["kind"] == "approval" and asked.payload["data"]["title"] == "Ship it"
-    assert asked.payload["data"]["actions"] == [
+    assert (
+        payload_json(asked)["kind"] == "approval"
+        and payload_json(asked)["data"]["title"] == "Ship it"
+    )
+    assert payload_json(asked)["data"]["actions"] == [
         "accept", "reject", "refine", "edit-accept", "ask"
     ]  # fmt: skip
     assert caused_by(life, asked).type == "node.started"
     assert caused_by(life, waits) == asked and caused_by(life, legacy) == waits
-    assert waits.payload["interruptId"] == legacy.payload["interruptId"]
-    assert waits.payload["key"] == asked.payload["key"] == f"{life.run.run_id}:ok:1"
-    assert legacy.payload["actions"] == ALL, "the older event knows 'edit' only"
-    assert legacy.payload["requiredApprovals"] == 2
+    assert payload_json(waits)["interruptId"] == payload_json(legacy)["interruptId"]
+    assert payload_json(waits)["key"] == payload_json(asked)["key"] == f"{life.run.run_id}:ok:1"
+    assert payload_json(legacy)["actions"] == ALL, "the older event knows 'edit' only"
+    assert payload_json(legacy)["requiredApprovals"] == 2
     assert life.run.status is Status.WAITING_APPROVAL
 
 
@@ -52,13 +56,15 @@ def test_an_acceptance_ends_the_wait_and_the_run_goes_on() -> None:
     ]  # fmt: skip
     resolved, received, resumed, completed, _ = found
     assert caused_by(life, resolved).type == "interrupt.requested"
-    assert resolved.payload["resumeValue"] == {"action": "accept", "comment": "fine"}
-    assert resolved.payload["resolvedBy"] == "key_ada"
-    assert received.payload["decidedBy"] == "user:ada"
-    assert received.payload["action"] == "accept" and received.payload["comment"] == "fine"
-    assert resumed.payload["interruptId"] == resolved.payload["interruptId"]
-    assert completed.payload["outputs"]["action"] == "accept"
-    assert life.run.outputs == completed.payload["outputs"]
+    assert payload_json(resolved)["resumeValue"] == {"action": "accept", "comment": "fine"}
+    assert payload_json(resolved)["resolvedBy"] == "key_ada"
+    assert payload_json(received)["decidedBy"] == "user:ada"
+    assert (
+        payload_json(received)["action"] == "accept" and payload_json(received)["comment"] == "fine"
+    )
+    assert payload_json(resumed)["interruptId"] == payload_json(resolved)["interruptId"]
+    assert payload_json(completed)["outputs"]["action"] == "accept"
+    assert life.run.outputs == payload_json(completed)["outputs"]
 
 
 def test_a_rejection_fails_the_run_unless_an_edge_takes_it() -> None:
@@ -100,9 +106,11 @@ def test_older_spellings_are_recorded_in_todays(
 ) -> None:
     world, life = approval(actions=ALL)
     world.answer(life, "ok", given)
-    said = life.told("approval.received")[0].payload
+    said = payload_json(life.told("approval.received")[0])
     assert {key: said[key] for key in recorded} == recorded
-    assert life.told("interrupt.resolved")[0].payload["resumeValue"]["action"] == said["action"]
+    assert (
+        payload_json(life.told("interrupt.resolved")[0])["resumeValue"]["action"] == said["action"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,13 +170,13 @@ def test_a_quorum_is_reached_by_the_last_distinct_acceptance() -> None:
         "moot.approval.granted", "interrupt.resolved", "approval.received", "node.resumed",
         "node.completed", "run.completed",
     ]  # fmt: skip
-    votes = [event.payload for event in life.told("moot.approval.granted")]
+    votes = [payload_json(event) for event in life.told("moot.approval.granted")]
     assert [each["principal"] for each in votes] == ["ada", "bob", "cyd"]
     assert votes[-1] == {
         "gateId": "ok", "principal": "cyd", "via": "key_chair",
         "quorumProgress": {"granted": 3, "required": 3},
     }  # fmt: skip
-    assert life.told("approval.received")[0].payload["decidedBy"] == "cyd"
+    assert payload_json(life.told("approval.received")[0])["decidedBy"] == "cyd"
     granted = life.told("moot.approval.granted")
     assert {caused_by(life, event).type for event in granted} == {"interrupt.requested"}
 
@@ -191,7 +199,7 @@ def test_the_first_rejection_is_a_veto_by_default() -> None:
     found = vote(world, life, "reject", "bob")
     assert found[:3] == ["moot.approval.rejected", "interrupt.resolved", "approval.received"]
     assert life.run.status is Status.FAILED
-    assert life.told("moot.approval.rejected")[0].payload == {
+    assert payload_json(life.told("moot.approval.rejected")[0]) == {
         "gateId": "ok", "principal": "bob", "via": "key_chair"
     }  # fmt: skip
 
@@ -203,13 +211,13 @@ def test_with_a_majority_policy_more_than_half_must_reject(needed: int, rejectio
         assert life.run.status is Status.WAITING_APPROVAL
         vote(world, life, "reject", f"v{number}")
     assert life.run.status is Status.FAILED
-    assert life.told("approval.received")[0].payload["action"] == "reject"
+    assert payload_json(life.told("approval.received")[0])["action"] == "reject"
 
 
 def test_a_reason_is_kept_with_the_vote() -> None:
     world, life = approval(requiredApprovals=2, rejectionPolicy="majority")
     world.answer(life, "ok", {"action": "reject", "comment": "too soon"}, ADA)
-    assert life.told("moot.approval.rejected")[0].payload == {
+    assert payload_json(life.told("moot.approval.rejected")[0]) == {
         "gateId": "ok", "principal": "user:ada", "via": "key_ada", "reason": "too soon"
     }  # fmt: skip
 
@@ -256,7 +264,11 @@ def test_an_administrator_who_is_not_listed_overrides_and_says_why() -> None:
     value = {"action": "accept", "override": True, "reason": "it burns"}
     found = world.answer(life, "ok", value, CHAIR)
     assert found[0].type == "approval.overridden"
-    assert found[0].payload == {"gateId": "ok", "principal": "key_chair", "reason": "it burns"}
+    assert payload_json(found[0]) == {
+        "gateId": "ok",
+        "principal": "key_chair",
+        "reason": "it burns",
+    }
     assert life.run.status is Status.COMPLETED
 
 

@@ -8,6 +8,7 @@ from moot.core.errors import BadRequest
 from moot.core.state.status import Status
 from tests.support.core.gates import caused_by, clarification, short
 from tests.support.core.simulator import ADA, compiled, definition, node
+from tests.support.event_payloads import payload_json
 
 COLOUR = {"id": "colour", "question": "Which colour?"}
 COUNT = {"id": "count", "question": "How many?", "schema": {"type": "integer", "minimum": 1}}
@@ -16,9 +17,9 @@ COUNT = {"id": "count", "question": "How many?", "schema": {"type": "integer", "
 def test_asking_is_recorded_in_the_protocols_order() -> None:
     _, life = clarification(COLOUR, COUNT)
     assert life.types[2:] == ["interrupt.requested", "node.suspended", "clarification.requested"]
-    said = life.log[-1].payload
+    said = payload_json(life.log[-1])
     assert said["questions"] == [COLOUR, COUNT]
-    assert said["interruptId"] == life.log[-2].payload["interruptId"]
+    assert said["interruptId"] == payload_json(life.log[-2])["interruptId"]
     assert life.run.status is Status.WAITING_INPUT
 
 
@@ -38,10 +39,10 @@ def test_both_spellings_are_taken_and_recorded_as_one(answers: Any) -> None:
     ]  # fmt: skip
     resolved, said = found[:2]
     assert caused_by(life, resolved).type == "interrupt.requested"
-    assert said.payload == {
+    assert payload_json(said) == {
         "nodeId": "ask", "answers": {"colour": "blue", "count": 2}, "answeredBy": "key_ada"
     }  # fmt: skip
-    assert resolved.payload["resumeValue"] == {"answers": {"colour": "blue", "count": 2}}
+    assert payload_json(resolved)["resumeValue"] == {"answers": {"colour": "blue", "count": 2}}
     outputs = life.run.nodes["ask"].outputs
     assert outputs is not None and (outputs["colour"], outputs["count"]) == ("blue", 2)
 

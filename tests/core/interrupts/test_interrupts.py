@@ -40,6 +40,7 @@ from tests.support.core.simulator import (
     edge,
     node,
 )
+from tests.support.event_payloads import payload_json
 
 GATE = node("ok", "core.approvalGate")
 ACCEPT = {"action": "accept"}
@@ -69,7 +70,7 @@ def test_an_external_event_must_match_every_key_and_may_carry_more() -> None:
     assert short(found) == [
         "interrupt.resolved", "node.resumed", "node.completed", "run.completed"
     ]  # fmt: skip
-    assert found[0].payload["resumeValue"] == event
+    assert payload_json(found[0])["resumeValue"] == event
     assert life.run.outputs == {"event": event, **event}
 
 
@@ -196,8 +197,13 @@ def test_nothing_is_approved_by_waiting() -> None:
     assert short(found) == ["interrupt.resolved", "approval.received", "node.failed", "run.failed"]
     resolved, received = found[:2]
     assert caused_by(life, resolved).type == "interrupt.requested"
-    assert resolved.payload["outcome"] == "rejected" and resolved.payload["reason"] == "timeout"
-    assert received.payload["action"] == "timeout" and "decidedBy" not in received.payload
+    assert (
+        payload_json(resolved)["outcome"] == "rejected"
+        and payload_json(resolved)["reason"] == "timeout"
+    )
+    assert payload_json(received)["action"] == "timeout" and "decidedBy" not in payload_json(
+        received
+    )
     assert life.run.error is not None and life.run.error["code"] == "interrupt_timeout"
 
 
@@ -324,7 +330,7 @@ def test_a_parent_shows_how_its_child_waits_and_says_it_once() -> None:
     world, life, child = family()
     assert life.run.status is Status.RUNNING
     found = world.mirror(child)
-    assert [event.payload["childStatus"] for event in found] == ["waiting-approval"]
+    assert [payload_json(event)["childStatus"] for event in found] == ["waiting-approval"]
     assert life.run.status is Status.WAITING_APPROVAL
     assert world.mirror(child) == []
     world.answer(child, "ok", ACCEPT)

@@ -15,6 +15,7 @@ from moot.core.state.run import NodeState, Run, apply
 from moot.core.state.status import NodeStatus, Status
 from tests.core.replay.test_properties import lived
 from tests.support.core.random_flows import Move, bodies, examples, limits, moves
+from tests.support.event_payloads import event_with, payload_json
 
 FIRST, SECOND = "run_aaaaaaaaaaaaaaaaaaaa", "run_bbbbbbbbbbbbbbbbbbbb"
 NAME = "int_cccccccccccccccccccc"
@@ -28,7 +29,7 @@ json = st.recursive(
 
 def event(payload: dict[str, Any], run_id: str = FIRST, **given: Any) -> Event:
     fields = {"type": "node.completed", "timestamp": "2026-01-01T00:00:00.000000Z", **given}
-    return Event(event_id=f"{run_id}.1", run_id=run_id, sequence=1, payload=payload, **fields)
+    return event_with(event_id=f"{run_id}.1", run_id=run_id, sequence=1, payload=payload, **fields)
 
 
 @given(json, json)
@@ -113,7 +114,7 @@ def test_a_forked_child_takes_the_place_of_the_one_it_was(
     run = Run("a", status=Status.RUNNING, nodes={"n": state}, active={"n": None})
     run.children = dict.fromkeys(names)
     new = child_forked_event("n", old, "fork", {old: 1})
-    apply(run, event(new.payload, type=new.type, node_id=new.node_id or UNSET))
+    apply(run, event(payload_json(new), type=new.type, node_id=new.node_id or UNSET))
     expected = ["fork" if name == old else name for name in names]
     assert list(run.children) == [child for _, child in living_children(run)] == expected
     assert list(run.nodes["n"].living.values()) == list(range(len(names)))

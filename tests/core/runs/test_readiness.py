@@ -13,6 +13,7 @@ from moot.core.state.status import NodeStatus
 from moot.core.workflows.flow import Flow
 from moot.core.workflows.schema import EdgeCondition
 from tests.support.core.simulator import World, chain, compiled, definition, edge, node
+from tests.support.event_payloads import payload_json
 
 #: what an upstream is, seen through its edge
 UPSTREAMS: dict[str, NodeState | None] = {
@@ -142,7 +143,7 @@ def test_without_an_error_branch_the_run_fails_with_the_first_failure() -> None:
     life = world.start(compiled(body))
     assert life.run.status == "failed" and life.run.error is not None
     assert life.run.error["code"] == "first"
-    assert life.told("run.failed")[0].payload["failedNodeId"] == "a"
+    assert payload_json(life.told("run.failed")[0])["failedNodeId"] == "a"
     assert life.order()[-3:] == ["node.skipped b", "node.skipped c", "run.failed"]
 
 

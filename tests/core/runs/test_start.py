@@ -8,6 +8,7 @@ from moot.core.errors import BadRequest
 from moot.core.runs.start import RunLimits, StartRun, check_inputs, start_run
 from moot.core.state.run import Run
 from tests.support.core.simulator import World, chain, compiled, definition, node
+from tests.support.event_payloads import payload_json
 
 CEILINGS = RunLimits(node_executions=100, duration_ms=60_000, parallel=4, depth=2)
 
@@ -120,11 +121,11 @@ def test_a_run_starts_once() -> None:
 
 def test_what_was_not_given_is_not_in_the_log() -> None:
     world = World()
-    bare = world.start(compiled(definition([node("n")]))).log[0].payload
+    bare = payload_json(world.start(compiled(definition([node("n")]))).log[0])
     assert not {"tags", "metadata", "configurable", "scopeId", "parentRunId", "depth"} & set(bare)
     full = world.start(
         compiled(definition([node("n")])), tags=["t"], metadata={"m": 1}, scope_id="s",
         configurable={"temperature": 1}, callback_url="https://x",
     )  # fmt: skip
     assert full.run.tags == ["t"] and full.run.metadata == {"m": 1} and full.run.scope_id == "s"
-    assert full.log[0].payload["callbackUrl"] == "https://x"
+    assert payload_json(full.log[0])["callbackUrl"] == "https://x"

@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 
 from moot.core.events import Event, encode, iso
 from moot.core.search.indexed_text import (
-    EXTRACTORS,
     KINDS,
     MAX_RUN_TEXT,
+    TYPES_WITH_TEXT,
     indexed_texts,
     texts_from_bytes,
 )
 from moot.core.state.conversation import THREAD
+from tests.support.event_payloads import event_with
 
 WORDS = st.sampled_from(
     ["inputs", "outputs", "error", "turn", "initialTurn", "finalTurn", "outcome", "title", "tags"]
@@ -26,14 +27,23 @@ JSON = st.recursive(
 
 
 def told(type_: str, **payload: Any) -> Event:
-    return Event(
-        event_id="r.3", run_id="r", sequence=3, type=type_, timestamp=iso(1), payload=payload,
+    return event_with(
+        event_id="r.3", run_id="r", sequence=3, type=type_, timestamp=iso(1),
+        payload=payload,
         node_id="talk",
     )  # fmt: skip
 
 
+#: fields that these events need besides
+FIELDS = {
+    "conversationId": "c", "turnIndex": 0, "definition": "d", "variables": {}, "durationMs": 0,
+    "capabilities": [],
+}  # fmt: skip
+
+
 def found(type_: str, **payload: Any) -> list[tuple[str, str]]:
-    return [(each.kind, each.text) for each in indexed_texts(told(type_, **payload))]
+    event = told(type_, **{**FIELDS, **payload})
+    return [(each.kind, each.text) for each in indexed_texts(event)]
 
 
 def test_a_run_has_its_workflow_its_tags_and_its_inputs() -> None:
@@ -65,7 +75,7 @@ def test_what_a_run_was_given_counts_as_far_as_it_is_looked_at() -> None:
     assert len(text) <= MAX_RUN_TEXT + 1 and "y" not in text
 
 
-@given(st.sampled_from(sorted(EXTRACTORS)), st.dictionaries(WORDS, JSON, max_size=3))
+@given(st.sampled_from(sorted(TYPES_WITH_TEXT)), st.dictionaries(WORDS, JSON, max_size=3))
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_no_payload_is_too_odd(type_: str, payload: dict[str, Any]) -> None:
     event = told(type_, **payload)

@@ -17,11 +17,16 @@ from moot.core.state.memory import (
     memory_view,
 )
 from moot.core.state.run import Run, fold
+from tests.support.event_payloads import event_with
+
+#: fields that these events need besides
+FIELDS = {"workflowId": "w", "definition": "d", "inputs": {}, "variables": {}, "typeId": "t"}
 
 
 def event(type_: str, sequence: int = 0, **given: Any) -> Event:
     fields = {"event_id": "", "run_id": "r", "timestamp": "2026-01-01T00:00:00.000000Z"}
-    return Event(type=type_, sequence=sequence, **{**fields, "payload": {}, **given})
+    payload = {**FIELDS, **given.pop("payload", {})}
+    return event_with(type=type_, sequence=sequence, payload=payload, **{**fields, **given})
 
 
 def started(memory: Any, **given: Any) -> Event:
@@ -35,7 +40,7 @@ def test_a_run_of_an_older_log_sees_memory_as_it_is() -> None:
 
 
 def test_a_supervisors_turn_moves_the_view_and_knows_of_nothing_later() -> None:
-    turn = event("node.started", 1, payload={"nodeId": "boss"}, node_id="boss",
+    turn = event("node.started", 1, payload={"nodeId": "boss", "attempt": 1}, node_id="boss",
                  hints={"memoryRevision": 7})  # fmt: skip
     run = fold("r", [started({"scope": "desk", "revision": 3})])
     assert (memory_view(run).revision, memory_view(run).roots) == (3, ("r",))

@@ -14,7 +14,7 @@ from moot.core.commands import (
     TimePassed,
 )
 from moot.core.errors import MootError, RunTerminal
-from moot.core.events import Event, NewEvent, iso
+from moot.core.events import iso, new_event
 from moot.core.pending import NO_WORK, pending
 from moot.core.runs.child_outputs import ChildEnded
 from moot.core.runs.nodes import Emit
@@ -23,6 +23,7 @@ from moot.core.state.run import Run, apply
 from moot.core.state.status import LIVE, TERMINAL, TRANSITIONS, Status
 from moot.core.workflows.node_types import Completed
 from tests.support.core.simulator import START_MS, Life, World, chain, compiled, definition, node
+from tests.support.event_payloads import event_with, payload_json
 
 WAITS = {Status.WAITING_APPROVAL, Status.WAITING_INPUT, Status.WAITING_EXTERNAL}
 
@@ -65,7 +66,7 @@ def test_nothing_leads_out_of_an_end(type_: str) -> None:
 @pytest.mark.parametrize("type_", TRANSITIONS)
 def test_the_fold_goes_where_the_table_says(type_: str) -> None:
     run = Run("r")
-    apply(run, Event(event_id="r.0", run_id="r", sequence=0, type=type_,
+    apply(run, event_with(event_id="r.0", run_id="r", sequence=0, type=type_,
                      timestamp=iso(START_MS * 1000), payload={}))  # fmt: skip
     assert run.status is TRANSITIONS[type_][1]
 
@@ -92,7 +93,7 @@ def ended(status: Status) -> tuple[World, Life]:
 
 def commands(world: World) -> list[object]:
     at = world.at
-    log = NewEvent("log.appended", {"level": "info", "message": "m"}, "work")
+    log = new_event("log.appended", {"level": "info", "message": "m"}, "work")
     return [
         StartRun(tenant="acme", principal="p", at=at, limits=RunLimits()),
         Advance(at), Advance(at, ("work",)), TimePassed(at + 10**9), CancelRun(at),
@@ -177,6 +178,6 @@ def test_a_cancel_says_who_and_why_and_stops_what_is_at_work() -> None:
     world, life = running()
     world.take(life, CancelRun(world.at, "enough", "me"))
     assert life.order()[-2:] == ["node.cancelled work", "run.cancelled"]
-    said = life.log[-1].payload
+    said = payload_json(life.log[-1])
     assert (said["reason"], said["cancelledBy"]) == ("enough", "me")
     assert "parentRunId" not in said

@@ -27,6 +27,7 @@ from tests.support.core.supervisors import (
     worker,
     world,
 )  # fmt: skip
+from tests.support.event_payloads import payload_json
 
 MODES = ("wait-all", "quorum", "first", "race")
 OUT = {"result": "out"}
@@ -41,7 +42,7 @@ def wave(names: tuple[str, ...], **config: Any) -> tuple[World, Life]:
 
 def joined(life: Life) -> dict[str, Any]:
     [said] = life.told("core.dispatch.join")
-    return said.payload
+    return payload_json(said)
 
 
 def expected(mode: str, failure: str, ends: list[str]) -> tuple[str, int]:
@@ -85,7 +86,7 @@ def test_every_mode_with_every_answer_to_failure(mode: str, failure: str, ends: 
     assert said["completedCount"] == ends[:takes].count("completed")
     for loser in kids(place, life)[takes:]:
         assert loser.run.status is Status.CANCELLED
-        assert loser.log[-1].payload["parentRunId"] == life.run.run_id
+        assert payload_json(loser.log[-1])["parentRunId"] == life.run.run_id
         assert place.tell_parent(loser) == []
     good = [name for name, how in zip("abc", ends[:takes], strict=False) if how == "completed"]
     kept = "before" if outcome == "failed" or not good else f"of {good[-1]}"
@@ -100,7 +101,7 @@ def test_every_mode_with_every_answer_to_failure(mode: str, failure: str, ends: 
 def test_no_more_children_at_once_than_allowed_and_none_is_dropped() -> None:
     names = tuple("abcde")
     place, life = wave(names, maxConcurrency=2)
-    assert life.told("core.dispatch.fanOut")[0].payload["maxConcurrency"] == 2
+    assert payload_json(life.told("core.dispatch.fanOut")[0])["maxConcurrency"] == 2
     done = 0
     while not life.run.terminal:
         living = [each for each in kids(place, life) if not each.run.terminal]
@@ -205,7 +206,11 @@ def test_an_empty_mapping_of_its_own_takes_nothing() -> None:
 def test_a_variable_the_child_never_set_leaves_the_parent_s_alone() -> None:
     life, _ = mapped({"outputMapping": OUT}, [RESULT])
     assert life.run.variables == {"result": "before"}
-    keys = [e.payload["harvestedKeys"] for e in life.told(CHAIN) if "harvestedKeys" in e.payload]
+    keys = [
+        payload_json(e)["harvestedKeys"]
+        for e in life.told(CHAIN)
+        if "harvestedKeys" in payload_json(e)
+    ]
     assert keys == [[], []]
 
 
@@ -295,7 +300,7 @@ def _check_paths(life: Life) -> None:
     for event in life.told(CHAIN):
         cause = event.causation_id
         path = chains.pop(str(cause), [])
-        phase = event.payload["phase"]
+        phase = payload_json(event)["phase"]
         assert (not path and not TRANSITIONS[phase]) or path[-1] in TRANSITIONS[phase]
         chains[event.event_id] = [*path, phase]
     ends = {path[-1] for path in chains.values()}
@@ -308,11 +313,11 @@ def _check_harvest(place: World, life: Life, config: dict[str, Any]) -> None:
     own = config.get("perWorkerOutputMappings", {})
     harvested = {}
     for event in life.told(CHAIN):
-        if event.payload["phase"] == "output.harvested":
-            child, name = event.payload["childRunId"], event.payload["workerId"]
+        if payload_json(event)["phase"] == "output.harvested":
+            child, name = payload_json(event)["childRunId"], payload_json(event)["workerId"]
             assert place.lives[child].run.status is Status.COMPLETED
             wanted = own.get(name, config.get("outputMapping", {}))
             keys = [mine for mine, theirs in wanted.items() if theirs == "out"]
-            assert wanted and event.payload["harvestedKeys"] == keys
+            assert wanted and payload_json(event)["harvestedKeys"] == keys
             harvested |= dict.fromkeys(keys, f"of {name}")
     assert life.run.variables == harvested

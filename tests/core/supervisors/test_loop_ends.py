@@ -20,6 +20,7 @@ from tests.support.core.supervisors import (
     worker,
     world,
 )
+from tests.support.event_payloads import payload_json
 
 
 def code(life: Life) -> str:
@@ -35,7 +36,7 @@ def test_supervisors_that_hand_work_to_each_other_end_at_the_depth_allowed() -> 
     lives = list(place.lives.values())
     assert [life.run.depth for life in lives] == [0, 1, 2, 3]
     assert code(lives[-1]) == "depth_exceeded" and not lives[-1].run.children
-    assert [e.payload["phase"] for e in lives[-1].told("core.workflowChain.event")] == []
+    assert [payload_json(e)["phase"] for e in lives[-1].told("core.workflowChain.event")] == []
     assert all(life.run.terminal for life in lives)
     assert first.run.status is Status.COMPLETED, "a worker that failed is its supervisor's to see"
 
@@ -74,7 +75,7 @@ def test_a_worker_that_never_ends_is_ended_by_the_time_limit_of_the_run(policy: 
     place.pass_time(1001)
     place.take(life, TimePassed(place.at))
     [cap] = life.told("cap.breached")
-    assert cap.payload["kind"] == "run-duration" and code(life) == "run_timeout"
+    assert payload_json(cap)["kind"] == "run-duration" and code(life) == "run_timeout"
     assert {each.run.status for each in kids(place, life)} == {Status.CANCELLED}
 
 
@@ -84,7 +85,7 @@ def test_a_loop_that_goes_round_for_ever_ends_at_the_nodes_allowed() -> None:
     life = place.start(planned(supervisor={"rules": rules}), configurable={"recursionLimit": 12})
     settle(place)
     [cap] = life.told("cap.breached")
-    assert (cap.payload["kind"], cap.payload["limit"]) == ("node-executions", 12)
+    assert (payload_json(cap)["kind"], payload_json(cap)["limit"]) == ("node-executions", 12)
     assert code(life) == "recursion_limit_exceeded"
 
 
@@ -95,7 +96,7 @@ def test_a_loop_without_a_bound_of_its_own_ends_at_the_bound_of_the_host() -> No
     for _ in range(1000):
         place.answer(life, "dis", {"content": "again"})
     [cap] = life.told("cap.breached")
-    assert (cap.payload["limit"], cap.payload["observed"]) == (1000, 1001)
+    assert (payload_json(cap)["limit"], payload_json(cap)["observed"]) == (1000, 1001)
     assert code(life) == "loop_limit_exceeded"
 
 

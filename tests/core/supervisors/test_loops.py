@@ -25,6 +25,7 @@ from tests.support.core.supervisors import (
     worker,
     world,
 )  # fmt: skip
+from tests.support.event_payloads import payload_json
 
 RESULT = variable("result", "before")
 OUT = {"result": "out"}
@@ -52,7 +53,7 @@ def test_a_cap_of_rounds_ends_the_run(given: Any, options: Any, bound: str) -> N
     life = place.start(planned(*[hand("a")] * 5, **given), **options)
     settle(place)
     [cap] = life.told("cap.breached")
-    assert {key: cap.payload[key] for key in ("kind", "limit", "observed", "bound")} == {
+    assert {key: payload_json(cap)[key] for key in ("kind", "limit", "observed", "bound")} == {
         "kind": "loop-iterations", "limit": 2, "observed": 3, "bound": bound
     }  # fmt: skip
     assert errors(life) == "loop_limit_exceeded"
@@ -63,7 +64,7 @@ def test_the_run_s_own_cap_is_clamped_by_nothing_larger() -> None:
     place = world(fast("a"))
     life = place.start(planned(*[hand("a")] * 5), configurable={"maxLoopIterations": 1})
     settle(place)
-    assert life.told("cap.breached")[0].payload["observed"] == 2
+    assert payload_json(life.told("cap.breached")[0])["observed"] == 2
     assert kids(place, life)[0].run.limits.get("loopIterations") is None
 
 
@@ -93,14 +94,14 @@ def test_a_question_of_a_supervisor_waits_in_the_inbox_until_a_person_answers(wa
 def test_a_question_is_a_conversation_unless_told_otherwise() -> None:
     life = (place := world()).start(planned(ask("Blue?"), ask("Red?"), DONE))
     first = life.told("conversation.opened")[0]
-    assert first.payload["initialTurn"]["content"] == "Blue?"
+    assert payload_json(first)["initialTurn"]["content"] == "Blue?"
     place.answer(life, "dis", {"content": "yes"}, ADA)
     second = life.told("conversation.opened")[1]
-    assert second.payload["conversationId"] != first.payload["conversationId"]
+    assert payload_json(second)["conversationId"] != payload_json(first)["conversationId"]
     place.answer(life, "dis", {"content": "no"}, ADA)
     assert life.run.status is Status.COMPLETED
     assert not [type_ for type_ in life.types if type_.startswith("clarification.")]
-    names = [e.payload["interruptId"] for e in life.told("node.suspended")]
+    names = [payload_json(e)["interruptId"] for e in life.told("node.suspended")]
     assert len(set(names)) == 2
 
 
@@ -112,7 +113,7 @@ def test_a_question_may_be_a_clarification() -> None:
     ):
         life = place.start(flow)
         [asked] = life.told("clarification.requested")
-        assert [q["question"] for q in asked.payload["questions"]] == ["Blue?"]
+        assert [q["question"] for q in payload_json(asked)["questions"]] == ["Blue?"]
         assert life.run.orchestrator.decision == ask("Blue?")
         place.answer(life, "dis", {"answers": {"answer": "yes"}}, ADA)
         assert life.run.status is Status.COMPLETED
@@ -123,10 +124,10 @@ def test_a_question_may_be_a_clarification() -> None:
 def test_the_supervisor_s_own_word_for_a_question_is_kept(word: str) -> None:
     life = world().start(planned({"kind": word, "prompt": "Blue?"}, DONE))
     [waits] = life.told("node.suspended")
-    assert waits.payload["escalationKind"] == word
+    assert payload_json(waits)["escalationKind"] == word
     for way in ("clarification", "conversation"):
         plain = world().start(planned(ask("Blue?"), DONE, dispatch={"askUserRouting": way}))
-        assert "escalationKind" not in plain.told("node.suspended")[0].payload
+        assert "escalationKind" not in payload_json(plain.told("node.suspended")[0])
 
 
 @pytest.mark.parametrize("action", ["accept", "reject"])
@@ -136,7 +137,7 @@ def test_a_question_may_be_an_approval_and_is_asked_once(action: str) -> None:
     assert life.run.status is Status.WAITING_APPROVAL
     place.answer(life, "dis", {"action": action})
     assert len(life.told("approval.requested")) == 1
-    assert life.told("node.completed")[1].payload["outputs"]["answer"]["action"] == action
+    assert payload_json(life.told("node.completed")[1])["outputs"]["answer"]["action"] == action
     assert life.run.status is Status.COMPLETED
 
 
@@ -185,7 +186,7 @@ def test_nodes_of_a_loop_are_new_in_every_round() -> None:
     assert life.run.nodes["mid"].status == "running"
     place.finish(life, "mid")
     assert life.run.status is Status.COMPLETED
-    attempts = [e.payload["attempt"] for e in life.told("node.started") if e.node_id == "mid"]
+    attempts = [payload_json(e)["attempt"] for e in life.told("node.started") if e.node_id == "mid"]
     assert attempts == [1, 2] and life.run.nodes["mid"].failures == 0
 
 
@@ -220,7 +221,7 @@ def test_a_cancel_takes_the_wave_along() -> None:
     place.take(life, CancelRun(place.at))
     assert [each.run.status for each in kids(place, life)] == [Status.CANCELLED] * 2
     for each in kids(place, life):
-        assert each.log[-1].payload["parentRunId"] == life.run.run_id
+        assert payload_json(each.log[-1])["parentRunId"] == life.run.run_id
         assert place.tell_parent(each) == []
 
 
@@ -267,7 +268,9 @@ def test_a_wave_waits_when_everyone_left_of_it_waits() -> None:
     end(place, b)
     assert life.run.status is Status.WAITING_APPROVAL
     shown = [
-        e.payload for e in life.told("node.dispatched") if e.payload["childStatus"] != "running"
+        payload_json(e)
+        for e in life.told("node.dispatched")
+        if payload_json(e)["childStatus"] != "running"
     ]
     assert [(each["childRunId"], each["childStatus"]) for each in shown] == [
         (first.run.run_id, "waiting-approval"), (second.run.run_id, "waiting-approval")

@@ -25,6 +25,7 @@ from tests.support.core.supervisors import (
     worker,
     world,
 )  # fmt: skip
+from tests.support.event_payloads import payload_json
 
 RESULT = variable("result", "before")
 OUT = {"result": "out"}
@@ -54,9 +55,12 @@ def test_one_worker_completes_and_is_harvested() -> None:
     causes = {n: cause(life, life.log[n]) for n in (5, 6, 7, 8, 10, 17)}
     assert causes == {5: 2, 6: 2, 7: 5, 8: 7, 10: 8, 17: 13}
     child = kids(place, life)[0].run.run_id
-    assert life.log[10].payload["harvestedKeys"] == ["result"]
-    assert life.log[11].payload["outputs"] == {"childRunId": child, "childStatus": "completed"}
-    assert [e.payload["iteration"] for e in life.told("runOrchestrator.decided")] == [1, 2]
+    assert payload_json(life.log[10])["harvestedKeys"] == ["result"]
+    assert payload_json(life.log[11])["outputs"] == {
+        "childRunId": child,
+        "childStatus": "completed",
+    }
+    assert [payload_json(e)["iteration"] for e in life.told("runOrchestrator.decided")] == [1, 2]
     assert {e.node_id for e in life.told("runOrchestrator.decided")} == {"sup"}
     assert life.run.variables == {"result": "done"}
     assert life.run.outputs == {"reason": "goal-reached"}
@@ -71,8 +75,8 @@ def test_a_worker_that_is_not_there_fails_the_run() -> None:
         "run.failed",
     ]  # fmt: skip
     assert (cause(life, life.log[5]), cause(life, life.log[6])) == (2, 5)
-    assert life.log[6].payload["error"]["code"] == errors(life) == "unknown_child_workflow"
-    assert not any("childRunId" in event.payload for event in life.log)
+    assert payload_json(life.log[6])["error"]["code"] == errors(life) == "unknown_child_workflow"
+    assert not any("childRunId" in payload_json(event) for event in life.log)
 
 
 @pytest.mark.parametrize("how", ["failed", "cancelled"])
@@ -83,9 +87,9 @@ def test_a_worker_that_does_not_complete_gives_nothing_and_the_supervisor_goes_o
     )
     end(place, place.child_of(life), how)
     assert phases(life) == ["dispatch.began a", "dispatch.succeeded a", f"child.{how} a"]
-    assert set(life.log[8].payload["error"]) >= {"code", "message"}
+    assert set(payload_json(life.log[8])["error"]) >= {"code", "message"}
     assert life.run.nodes["dis"].status == "completed"
-    assert life.log[9].payload["outputs"]["childStatus"] == how
+    assert payload_json(life.log[9])["outputs"]["childStatus"] == how
     assert life.run.variables == {"result": "before"}
     assert life.run.status is Status.COMPLETED
     check_chains(life)
@@ -115,7 +119,7 @@ def test_two_workers_one_after_the_other_hand_over_what_they_know() -> None:
     ]  # fmt: skip
     a, b = kids(place, life)
     assert a.run.variables == {"output": "hello"} and b.run.variables == {"input": "hello"}
-    done = life.told("node.completed")[1].payload["outputs"]
+    done = payload_json(life.told("node.completed")[1])["outputs"]
     assert done == {"childRunId": b.run.run_id, "childStatus": "completed"}
     check_chains(life)
 
@@ -136,16 +140,18 @@ def test_a_wave_comes_together_in_the_order_its_children_ended() -> None:
         "node.completed dis",
     ]  # fmt: skip
     assert cause(life, life.log[5]) == cause(life, life.log[14]) == 2
-    assert life.log[5].payload == {
+    assert payload_json(life.log[5]) == {
         "fanOutPolicy": "parallel", "childCount": 2, "joinMode": "wait-all"
     }  # fmt: skip
     assert (cause(life, life.log[16]), cause(life, life.log[18])) == (12, 13)
     names = [b.run.run_id, a.run.run_id]
-    assert life.log[14].payload == {
+    assert payload_json(life.log[14]) == {
         "joinOutcome": "satisfied", "completedCount": 2, "failedCount": 0, "cancelledCount": 0,
         "mergeOrder": names,
     }  # fmt: skip
-    assert [each["childRunId"] for each in life.log[19].payload["outputs"]["children"]] == names
+    assert [
+        each["childRunId"] for each in payload_json(life.log[19])["outputs"]["children"]
+    ] == names
     assert life.run.variables == {"result": "of a"}, "the last to end has the last word"
     check_chains(life)
 
@@ -160,7 +166,7 @@ def test_a_weak_decision_waits_for_a_person(decision: dict[str, Any]) -> None:
     ]  # fmt: skip
     said = life.log[5]
     assert cause(life, said) == 2 and life.run.status is Status.WAITING_APPROVAL
-    assert said.payload == {
+    assert payload_json(said) == {
         "confidence": decision["confidence"], "floor": 0.5, "escalationKind": "escalate",
         "parentRunId": life.run.run_id, "originalDecision": decision,
         **({"workerId": "a"} if "nextWorkerIds" in decision else {}),
@@ -203,7 +209,7 @@ def test_a_rejected_weak_decision_gives_the_turn_back(weak: dict[str, Any]) -> N
     settle(place)
     assert [p.split()[1] for p in phases(life)] == ["b"] * 3
     assert life.run.status is Status.COMPLETED
-    assert [e.payload["iteration"] for e in life.told("runOrchestrator.decided")] == [1, 1, 2]
+    assert [payload_json(e)["iteration"] for e in life.told("runOrchestrator.decided")] == [1, 1, 2]
 
 
 @pytest.mark.parametrize("edited", [hand("b"), hand("b", confidence=0.2), ask(), DONE])
@@ -215,8 +221,11 @@ def test_an_edited_weak_decision_is_a_new_one_of_the_same_supervisor(
     value = {"action": "edit-accept", "editedArtifactData": edited}
     place.answer(life, "dis", value)
     first, second = life.told("runOrchestrator.decided")[:2]
-    assert second.node_id == "sup" and second.payload["agentId"] == first.payload["agentId"]
-    assert second.payload["decision"]["kind"] == edited["kind"]
+    assert (
+        second.node_id == "sup"
+        and payload_json(second)["agentId"] == payload_json(first)["agentId"]
+    )
+    assert payload_json(second)["decision"]["kind"] == edited["kind"]
     settle(place)
     if edited["kind"] == "ask-user":
         assert life.run.status is Status.WAITING_INPUT or life.run.interrupts
@@ -250,20 +259,21 @@ def held(
 def test_an_unsure_supervisor_is_held_and_its_decision_is_none_yet() -> None:
     place, life = held()
     [waits] = life.told("node.suspended")
-    assert {key: waits.payload[key] for key in ("reason", "threshold", "observed", "agentId")} == {
+    said = payload_json(waits)
+    assert {key: said[key] for key in ("reason", "threshold", "observed", "agentId")} == {
         "reason": "low-confidence", "threshold": 0.7, "observed": 0.5, "agentId": "supervisor-sup"
     }  # fmt: skip
     assert life.run.status is Status.WAITING_APPROVAL and life.run.orchestrator is None
     place.answer(life, "sup", {"action": "accept"})
     [said] = life.told("runOrchestrator.decided")
-    assert said.payload == {"agentId": "supervisor-sup", "decision": DONE, "iteration": 1}
+    assert payload_json(said) == {"agentId": "supervisor-sup", "decision": DONE, "iteration": 1}
     assert life.run.status is Status.COMPLETED
 
 
 def test_a_held_decision_may_be_edited() -> None:
     place, life = held(decision=hand("a"))
     place.answer(life, "sup", {"action": "edit-accept", "editedArtifactData": DONE})
-    assert life.told("runOrchestrator.decided")[0].payload["decision"] == DONE
+    assert payload_json(life.told("runOrchestrator.decided")[0])["decision"] == DONE
     assert phases(life) == [] and life.run.status is Status.COMPLETED
 
 
@@ -306,7 +316,7 @@ def test_another_agent_does_not_decide_in_its_place() -> None:
     place = world(fast("a"))
     life = place.start(planned(hand("a"), more=(other,), edges=(edge("sup", "other"),)))
     assert life.run.nodes["other"].error["code"] == "validation_error"
-    assert {e.payload["agentId"] for e in life.told("runOrchestrator.decided")} == {
+    assert {payload_json(e)["agentId"] for e in life.told("runOrchestrator.decided")} == {
         "supervisor-sup"
     }
 
@@ -349,7 +359,7 @@ def test_a_plan_or_rules_decide() -> None:
     flow = planned(supervisor={"rules": rules}, dispatch={"outputMapping": OUT}, variables=[RESULT])
     life = place.start(flow)
     settle(place)
-    kinds = [e.payload["decision"]["kind"] for e in life.told("runOrchestrator.decided")]
+    kinds = [payload_json(e)["decision"]["kind"] for e in life.told("runOrchestrator.decided")]
     assert kinds == ["next-worker", "terminate"] and life.run.status is Status.COMPLETED
 
 
@@ -357,7 +367,7 @@ def test_a_supervisor_without_a_plan_is_on_trial() -> None:
     place = world(fast("conformance-noop"))
     life = place.start(planned(supervisor={}))
     settle(place)
-    kinds = [e.payload["decision"]["kind"] for e in life.told("runOrchestrator.decided")]
+    kinds = [payload_json(e)["decision"]["kind"] for e in life.told("runOrchestrator.decided")]
     assert kinds == ["next-worker", "terminate"]
 
 

@@ -31,13 +31,14 @@ from tests.support.core.supervisors import (
     worker,
     world,
 )
+from tests.support.event_payloads import payload_json
 
 WEAK = hand("a", confidence=0.3)
 DECIDED = "runOrchestrator.decided"
 
 
 def iterations(life: Life) -> list[int]:
-    return [event.payload["iteration"] for event in life.told(DECIDED)]
+    return [payload_json(event)["iteration"] for event in life.told(DECIDED)]
 
 
 def before(life: Life, number: int) -> SupervisorTurn:
@@ -105,7 +106,7 @@ def test_giving_back_for_ever_ends_with_the_nodes_a_run_may_start() -> None:
     life = place.start(planned(supervisor={"rules": rules}), configurable={"recursionLimit": 9})
     while life.run.interrupts:
         place.answer(life, "dis", {"action": "reject"})
-    assert life.told("cap.breached")[0].payload["kind"] == "node-executions"
+    assert payload_json(life.told("cap.breached")[0])["kind"] == "node-executions"
     assert life.run.status is Status.FAILED and set(iterations(life)) == {1}
 
 
@@ -155,7 +156,7 @@ def test_rules_see_workers_and_answers() -> None:
     place.answer(life, "dis", {"content": "yes"}, ADA)
     settle(place)
     assert life.run.status is Status.COMPLETED
-    kinds = [event.payload["decision"]["kind"] for event in life.told(DECIDED)]
+    kinds = [payload_json(event)["decision"]["kind"] for event in life.told(DECIDED)]
     assert kinds == ["next-worker", "ask-user", "next-worker", "terminate"]
 
 

@@ -33,6 +33,7 @@ from tests.support.core.threads import (
     thread,
     told,
 )  # fmt: skip
+from tests.support.event_payloads import event_with, payload_json
 
 LONG = os.environ.get("MOOT_LONG") == "1"
 
@@ -107,7 +108,9 @@ def test_both_views_agree_whatever_happens(story: list[Any], opening: str | None
     for what, with_ in story:
         move(world, life, what, with_)
     found = told(life)
-    turns = [(event, event.payload[TURNS[event.type]]) for event in life.log if event.type in TURNS]
+    turns = [
+        (event, payload_json(event)[TURNS[event.type]]) for event in life.log if event.type in TURNS
+    ]
     if opening is None:
         turns = turns[1:]
     said = [each for each in found if each["type"] in ("message", "task", "result")]
@@ -217,8 +220,8 @@ def test_the_fold_equals_its_rebuild_for_any_thousand_events(found: list[Any], c
 
 def _event(run_id: str, log: list[Event], type_: str, payload: dict[str, Any]) -> Event:
     sequence = len(log)
-    conversation = log[4].payload["conversationId"]
-    return Event(
+    conversation = payload_json(log[4])["conversationId"]
+    return event_with(
         event_id=event_id(run_id, sequence), run_id=run_id, sequence=sequence, type=type_,
         timestamp=iso(1_700_000_100_000_000 + sequence * 1000), node_id=TALK,
         payload=json.loads(json.dumps({"conversationId": conversation, **payload})),

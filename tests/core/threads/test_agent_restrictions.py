@@ -26,6 +26,7 @@ from tests.support.core.threads import (
     thread,
     woken,
 )
+from tests.support.event_payloads import payload_json
 
 REX = Speaker("key_rex", ("host:rex",))
 
@@ -174,7 +175,7 @@ def test_a_persons_name_means_that_person_before_any_nickname() -> None:
     count = len(decisions(life))
     say(world, life, "@bob the password is X")
     [event] = [e for e in say(world, life, "and", to="bob") if e.type == "conversation.exchanged"]
-    assert event.payload["turn"]["to"] == "user:bob" and len(decisions(life)) == count
+    assert payload_json(event)["turn"]["to"] == "user:bob" and len(decisions(life)) == count
     asked = turn_event(life, "@bob the password is X")
     assert RequestReader(talk_of(life), "user:bob").asked(asked) is not None
     assert RequestReader(talk_of(life), "host:rex").asked(asked) is None
@@ -199,7 +200,7 @@ def test_no_agent_describes_people_invites_who_is_here_or_sends_them_away() -> N
 
 def turn_event(life: Life, text: str) -> Event:
     found = life.told("conversation.exchanged")
-    return next(event for event in found if event.payload["turn"]["content"] == text)
+    return next(event for event in found if payload_json(event)["turn"]["content"] == text)
 
 
 # -- how much ------------------------------------------------------------------------------------

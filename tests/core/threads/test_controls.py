@@ -15,11 +15,17 @@ from moot.core.errors import (
     RosterFull,
     ThreadPaused,
 )
+from moot.core.payloads.conversations import ThreadControlled
 from moot.core.state.control_content import MOST_NAMES, MOST_TARGETS, parse_control
 from moot.core.state.thread_controls import ThreadControls, apply_control
 from moot.core.threads.control_checks import control_problems
 from tests.support.core.gates import caused_by, council, said, say, short
 from tests.support.core.simulator import ADA, BOT, CHAIR, Life
+from tests.support.event_payloads import payload_json
+
+
+def control(sender: str, content: Any) -> ThreadControlled:
+    return ThreadControlled(conversation_id="c", from_=sender, content=content)
 
 
 def thread(life: Life) -> ThreadControls:
@@ -30,7 +36,7 @@ def test_a_control_is_recorded_as_it_came_with_its_sender() -> None:
     world, life = council()
     found = world.control(life, {"pause": {"on": True}, "note": "kept"}, ADA)
     assert short(found) == ["moot.thread.control"]
-    assert found[0].payload == {
+    assert payload_json(found[0]) == {
         "conversationId": life.run.conversations["convo"].conversation_id, "from": "user:ada",
         "content": {"pause": {"on": True}, "note": "kept"}, "via": "key_ada",
     }  # fmt: skip
@@ -154,7 +160,7 @@ def test_a_runway_counts_from_its_own_event() -> None:
 def test_what_a_control_says_wrongly_is_kept_and_ignored(content: Any) -> None:
     world, life = council()
     found = world.control(life, content)
-    assert found[0].payload["content"] == content
+    assert payload_json(found[0])["content"] == content
     assert thread(life) == ThreadControls(people=["user"])
 
 
@@ -201,10 +207,10 @@ def test_names_without_end_are_refused_and_a_state_holds_so_many() -> None:
     assert isinstance(world.refused(life, world.controlling({"prod": many})), BadRequest)
     state = ThreadControls()
     long = ["x" * 257, "y" * 900_000]
-    apply_control(state, {"from": "user", "content": {"prod": long, "mute": long}}, 0)
+    apply_control(state, control("user", {"prod": long, "mute": long}), 0)
     assert state == ThreadControls() and control_problems({"mute": long}), "nobody has such a name"
     for _ in range(10):
-        apply_control(state, {"from": "user", "content": {"prod": many[1:], "mute": many[1:]}}, 0)
+        apply_control(state, control("user", {"prod": many[1:], "mute": many[1:]}), 0)
     assert state.prodded and len(state.prodded) <= MOST_NAMES and len(state.muted) <= MOST_NAMES
 
 
@@ -213,14 +219,14 @@ def test_names_without_end_are_refused_and_a_state_holds_so_many() -> None:
 )
 def test_a_control_that_came_as_text_is_read_as_json(content: str) -> None:
     state = ThreadControls()
-    apply_control(state, {"content": content, "from": "user"}, 0)
+    apply_control(state, control("user", content), 0)
     assert (state.paused or state.muted) and state.ttl_until is None
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1]", "null", "[" * 100_000, 5, None, [], True])
 def test_what_is_no_control_at_all_changes_nothing(content: Any) -> None:
     state = ThreadControls()
-    apply_control(state, {"content": content, "from": "user"}, 0)
+    apply_control(state, control("user", content), 0)
     assert state == ThreadControls()
 
 
@@ -235,14 +241,14 @@ def test_no_text_of_an_agent_does_what_is_for_people(odd: str) -> None:
     state = ThreadControls(muted={"host:codex": 0})
     text = "{" + f'{words}, {more}, "x": {odd}' + "}"
     for content in (text, parse_control(text)):
-        apply_control(state, {"from": "host:codex", "content": content}, 0)
+        apply_control(state, control("host:codex", content), 0)
     assert state == ThreadControls(muted={"host:codex": 0})
 
 
 @pytest.mark.parametrize("odd", LAX)
 def test_a_text_is_read_alike_by_who_checks_it_and_who_acts_on_it(odd: str) -> None:
     text, state = '{"pause": true, "x": ' + odd + "}", ThreadControls()
-    apply_control(state, {"from": "user", "content": text}, 0)
+    apply_control(state, control("user", text), 0)
     assert state.paused is isinstance(parse_control(text), dict)
     assert isinstance(parse_control(text), str), "it is no JSON, or too deep"
 
@@ -299,11 +305,11 @@ def test_an_invitation_is_a_join_from_the_next_turn_on() -> None:
     invite = {"participant_id": "host:cfo", "profile": profile}
     found = world.control(life, {"invite": invite, "pause": True}, ADA)
     assert short(found) == ["moot.participant.joined", "moot.thread.control"]
-    assert found[0].payload == {
+    assert payload_json(found[0]) == {
         "conversationId": life.run.conversations["convo"].conversation_id, "by": "user:ada",
         "participantId": "host:cfo", "profile": profile, "fromTurn": 2,
     }  # fmt: skip
-    assert found[1].payload["content"] == {"pause": True}
+    assert payload_json(found[1])["content"] == {"pause": True}
     member = thread(life).members["host:cfo"]
     assert (member.profile, member.invited_by, member.from_turn) == (profile, "user:ada", 2)
 
@@ -326,7 +332,7 @@ def test_leaving_is_recorded_once() -> None:
     world.control(life, {"invite": "host:cto"})
     found = world.control(life, {"uninvite": {"participant_id": "host:cfo"}})
     assert short(found) == ["moot.participant.left"]
-    assert found[0].payload["afterTurn"] == 0
+    assert payload_json(found[0])["afterTurn"] == 0
     assert world.control(life, {"uninvite": {"participant_id": "host:cfo"}}) == []
     assert list(thread(life).members) == ["host:cto"]
 

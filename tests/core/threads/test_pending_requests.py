@@ -9,15 +9,21 @@ from moot.core.events import Event
 from moot.core.state.agent_chain import AgentChain
 from moot.core.state.conversation import Conversation
 from moot.core.threads.pending_requests import MOST_PASSED, PendingRequests, RequestReader
+from tests.support.event_payloads import event_with
 
 REX = "host:rex"
 TALK = "run_1:talk:1"
 
 
+#: fields that these events need besides
+FIELDS = {"turnIndex": 0, "phase": "talk", "round": 1, "wakes": [], "capabilities": []}
+
+
 def event(sequence: int, type_: str, **payload: Any) -> Event:
-    return Event(
+    return event_with(
         event_id=f"run_1.{sequence}", run_id="run_1", sequence=sequence, type=type_,
-        timestamp="2030-01-01T00:00:00.000000Z", payload={"conversationId": TALK, **payload},
+        timestamp="2030-01-01T00:00:00.000000Z",
+        payload={"conversationId": TALK, **FIELDS, **payload},
         causation_id=f"run_1.{max(0, sequence - 1)}",
     )  # fmt: skip
 

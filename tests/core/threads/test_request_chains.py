@@ -19,6 +19,7 @@ from tests.support.core.threads import (
     thread,
     woken,
 )
+from tests.support.event_payloads import payload_json
 
 TASK = {"kind": "task"}
 
@@ -42,12 +43,12 @@ def ping_pong(world: World, life: Life, *names: str, most: int = 60, **turn: Any
 
 
 def reasons(life: Life) -> list[tuple[str, float, float]]:
-    told = [event.payload for event in life.told("moot.participation.stopped")]
+    told = [payload_json(event) for event in life.told("moot.participation.stopped")]
     return [(said["reason"], said["limit"], said["observed"]) for said in told]
 
 
 def last_words(life: Life) -> dict[str, Any]:
-    return dict(life.told("conversation.exchanged")[-1].payload["turn"])
+    return dict(payload_json(life.told("conversation.exchanged")[-1])["turn"])
 
 
 def council(*names: str, roster: bool) -> tuple[World, Life]:
@@ -124,7 +125,7 @@ def test_who_is_called_by_a_person_is_called_although_agents_have_gone_too_far()
     speak(world, life)
     assert [reason for reason, *_ in reasons(life)] == ["pair"]
     say(world, life, "@pb, you?")
-    last = life.told("moot.participation.decided")[-1].payload
+    last = payload_json(life.told("moot.participation.decided")[-1])
     assert named(last, "called") == {"pb": "addressed by user"}
     check(life)
 

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from moot.core.commands import PauseRun, ResumeRun
-from moot.core.events import Event
+from moot.core.events import Event, with_fields
 from moot.core.verify.walk import verify
 from tests.core.councils.test_next_speaker import end, floor_of
 from tests.core.verify.test_walk import verified
@@ -14,10 +14,11 @@ from tests.support.core.random_councils import deeds, lived, stories
 from tests.support.core.random_flows import examples
 from tests.support.core.replays import check_same, retold
 from tests.support.core.simulator import TENANT, Life, World, compiled, definition, node
+from tests.support.event_payloads import payload_json
 
 
 def said(log: list[Event], type_: str) -> list[dict[str, Any]]:
-    return [event.payload for event in log if event.type == type_]
+    return [payload_json(event) for event in log if event.type == type_]
 
 
 @examples(300)
@@ -75,14 +76,12 @@ def test_a_decision_that_somebody_changed_is_found(
     _, life = lived(story, more)
     places = [event for event in life.log if event.type.startswith("moot.participation.")]
     event = data.draw(st.sampled_from(places))
-    key = data.draw(st.sampled_from(sorted(event.payload)))
+    key = data.draw(st.sampled_from(sorted(payload_json(event))))
     if key in ("usage", "answer", "error"):
         return  # what a member said is a fact
-    changed = {**event.payload, key: ["something else"]}
+    changed = {**payload_json(event), key: ["something else"]}
     log = list(life.log)
-    log[event.sequence] = Event(**{
-        name: getattr(event, name) for name in event.__struct_fields__ if name != "payload"
-    }, payload=changed)  # fmt: skip
+    log[event.sequence] = with_fields(event, changed)
     fake = Life(life.run.run_id, life.flow)
     fake.log = log
     assert verified(fake) is not None, event

@@ -10,6 +10,7 @@ from moot.core.verify.walk import Difference, verify
 from moot.core.workflows.node_types import Completed
 from tests.core.verify.test_tampering import Log, at, told
 from tests.support.core.simulator import TENANT, Life, World, chain, compiled, node
+from tests.support.event_payloads import payload_json
 
 PIN = {"type": "variable", "variableName": "pin"}
 TOPIC = {"type": "variable", "variableName": "topic"}
@@ -61,7 +62,7 @@ FORGED = {
 
 
 def _part(log: Log, place: int) -> Log:
-    return told(log, place, outputs={**log[place].payload["outputs"], "more": 1})
+    return told(log, place, outputs={**payload_json(log[place])["outputs"], "more": 1})
 
 
 @pytest.mark.parametrize("which", LIVES)
@@ -79,7 +80,7 @@ def test_what_is_forged_beside_a_mask_is_found(which: str, how: str) -> None:
 def test_words_around_a_mask_are_compared() -> None:
     life = LIVES["a secret"]
     place = at(life.log, "node.resumed")
-    assert life.log[place].payload["resumeValue"]["comment"] == "[REDACTED], go"
+    assert payload_json(life.log[place])["resumeValue"]["comment"] == "[REDACTED], go"
     other = {"action": "accept", "comment": "[REDACTED], stop"}
     assert checked(life, told(life.log, place, resumeValue=other)) is not None
 
@@ -88,7 +89,7 @@ def test_words_around_a_mask_are_compared() -> None:
 def test_a_text_that_looks_like_a_mask_hides_nothing(text: str) -> None:
     life = LIVES[text]
     place = at(life.log, "node.completed", nodeId="look")
-    assert life.log[place].payload["outputs"] == {"payload": text}
+    assert payload_json(life.log[place])["outputs"] == {"payload": text}
     assert checked(life, told(life.log, place, outputs={"payload": "else"})) is not None
 
 

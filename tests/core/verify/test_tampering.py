@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from moot.core.commands import TimePassed
-from moot.core.events import Event, event_id
+from moot.core.events import Event, event_id, with_fields
 from moot.core.verify.walk import verify
 from moot.core.workflows.node_types import ChannelWrite, Completed
 from tests.support.core.simulator import (
@@ -22,6 +22,7 @@ from tests.support.core.simulator import (
     edge,
     node,
 )
+from tests.support.event_payloads import payload_json
 
 Log = list[Event]
 
@@ -78,7 +79,7 @@ def _set(name: str, value: Any) -> dict[str, Any]:
 def at(log: Log, type_: str, nth: int = 0, **said: Any) -> int:
     found = [
         n for n, event in enumerate(log)
-        if event.type == type_ and all(event.payload.get(k) == v for k, v in said.items())
+        if event.type == type_ and all(payload_json(event).get(k) == v for k, v in said.items())
     ]  # fmt: skip
     return found[nth]
 
@@ -86,7 +87,11 @@ def at(log: Log, type_: str, nth: int = 0, **said: Any) -> int:
 def told(log: Log, place: int, **changes: Any) -> Log:
     """One payload says something else."""
     event = log[place]
-    return [*log[:place], replace(event, payload={**event.payload, **changes}), *log[place + 1 :]]
+    return [
+        *log[:place],
+        with_fields(event, {**payload_json(event), **changes}),
+        *log[place + 1 :],
+    ]
 
 
 def changed(log: Log, place: int, **changes: Any) -> Log:
@@ -219,7 +224,7 @@ TAMPERING: dict[str, Callable[[Log], Log]] = {
 
 def _turn(log: Log, **changes: Any) -> Log:
     place = at(log, "conversation.exchanged")
-    return told(log, place, turn={**log[place].payload["turn"], **changes})
+    return told(log, place, turn={**payload_json(log[place])["turn"], **changes})
 
 
 LIVED = story()[1]
@@ -278,12 +283,12 @@ def test_noise_is_reported_and_never_raises() -> None:
         place = chance.randrange(len(LIVED.log))
         noise = chance.choice([None, 1, -1, "x", [], [None], {}, {"a": None}, True, 1.5])
         event = LIVED.log[place]
-        key = chance.choice([*event.payload, "more"])
-        if key in event.payload and msgspec.json.encode(event.payload[key]) == msgspec.json.encode(
-            noise
-        ):
+        key = chance.choice([*payload_json(event), "more"])
+        if key in payload_json(event) and msgspec.json.encode(
+            payload_json(event)[key]
+        ) == msgspec.json.encode(noise):
             continue
-        payload = {**event.payload, key: noise}
+        payload = {**payload_json(event), key: noise}
         forged = changed(LIVED.log, place, payload=payload)
         if verify(LIVED.flow, TENANT, LIVED.run.run_id, forged) is None:
             unseen.add((event.type, key))

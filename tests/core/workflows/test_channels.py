@@ -15,6 +15,7 @@ from moot.core.workflows.node_types import ChannelWrite, Completed
 from moot.core.workflows.schema import ChannelAccess, ChannelDef
 from tests.support.core.random_flows import VALUES, examples
 from tests.support.core.simulator import Life, World, chain, compiled, definition, node
+from tests.support.event_payloads import payload_json
 
 
 def folded(rule: ChannelRule, writes: list[Any], at: int = 0) -> Any:
@@ -162,7 +163,7 @@ def wrote(*writes: dict[str, Any], **given: Any) -> tuple[World, Life]:
 
 def test_a_write_is_recorded_as_it_came_with_the_rule_it_is_folded_by() -> None:
     _, life = wrote(write("c", 1, "counter"), write("c", 2, "counter"))
-    said = [event.payload for event in life.told("channel.written")]
+    said = [payload_json(event) for event in life.told("channel.written")]
     assert [(each["value"], each["reducer"]) for each in said] == [(1, "counter"), (2, "counter")]
     assert life.run.channels == {"c": 3}
 
@@ -170,7 +171,7 @@ def test_a_write_is_recorded_as_it_came_with_the_rule_it_is_folded_by() -> None:
 def test_the_declared_reducer_wins_over_the_nodes() -> None:
     _, life = wrote(write("c", 1), write("c", 2), channels={"c": {"reducer": "counter"}})
     assert life.run.channels == {"c": 3}
-    assert {event.payload["reducer"] for event in life.told("channel.written")} == {"counter"}
+    assert {payload_json(event)["reducer"] for event in life.told("channel.written")} == {"counter"}
 
 
 def test_a_declared_default_is_where_the_channel_begins() -> None:
@@ -194,15 +195,15 @@ def test_runs_do_not_share_the_lists_of_their_definition() -> None:
     first, second = world.start(flow), world.start(flow)
     assert first.run.channels == second.run.channels == {"c": ["seed", "more"], "d": ["seed"]}
     assert flow.nodes["w1"].definition.config["value"] == ["seed"]
-    written = decode(encode(first.told("channel.written")[0])).payload["value"]
+    written = payload_json(decode(encode(first.told("channel.written")[0])))["value"]
     assert written == ["seed"], "the record of the first write has grown"
 
 
 def test_an_entry_of_a_timed_channel_carries_its_time() -> None:
     _, life = wrote(write("c", "a", ttlMs=100))
     written = life.told("channel.written")[0]
-    assert life.run.channels["c"] == [written.payload["value"]]
-    assert written.payload["value"] == {"value": "a", "_ts": life.run.channels["c"][0]["_ts"]}
+    assert life.run.channels["c"] == [payload_json(written)["value"]]
+    assert payload_json(written)["value"] == {"value": "a", "_ts": life.run.channels["c"][0]["_ts"]}
     assert isinstance(life.run.channels["c"][0]["_ts"], int)
 
 
@@ -293,7 +294,7 @@ def test_messages_stay_in_the_log_and_out_of_the_state() -> None:
 def test_a_reader_who_knows_only_append_gets_the_same_messages() -> None:
     """The published payload has no word for 'message'."""
     _, life = wrote(write("m", message("1"), "message"), write("m", message("2"), "message"))
-    said = [event.payload for event in life.told("channel.written")]
+    said = [payload_json(event) for event in life.told("channel.written")]
     assert {each["reducer"] for each in said} == {"append"}
     assert [each["value"] for each in said] == [message("1"), message("2")]
 

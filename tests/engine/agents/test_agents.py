@@ -7,9 +7,9 @@ from typing import Any
 from moot import NodeContext
 from moot import node as node_function
 from moot.core.events import encode
+from moot.core.payloads.agents import ReasoningDelta
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
-from moot.core.state.agents import REASONING_DELTA
 from moot.core.state.status import Status
 from moot.engine.host import Host
 from moot.engine.nodes.registry import types_from_file
@@ -26,6 +26,7 @@ from tests.support.engine.hosts import (
     until,
     variable,
 )  # fmt: skip
+from tests.support.event_payloads import payload_json
 from tests.support.servers import ROOT
 
 AGENT = {"agentId": "host:thinker", "modelClass": "reasoning"}
@@ -85,7 +86,9 @@ async def test_every_unsure_decision_of_an_attempt_is_asked_about_once(place: Pl
     assert (await types(host, run_id)).count("agent.decided") == 3
     assert (await types(host, run_id)).count("agent.reasoned") == 1
     assert len(calls) == 1, "the tool was used again"
-    keys = [e.payload["key"] for e in await log(host, run_id) if e.type == "interrupt.requested"]
+    keys = [
+        payload_json(e)["key"] for e in await log(host, run_id) if e.type == "interrupt.requested"
+    ]
     assert keys == [f"{run_id}:a:1", f"{run_id}:a:1:2"]
     await sound(host)
 
@@ -130,13 +133,17 @@ async def test_what_an_agent_has_said_before_a_crash_it_does_not_say_again(place
     host = place.host()
     run_id = await begun(host, chain(node("a", "acme.stopping")))
     for told in (1, 2, 3):
-        await until(host, run_id, lambda run, n=told: run.nodes["a"].said.get(REASONING_DELTA) == n)
+        await until(
+            host,
+            run_id,
+            lambda run, n=told: run.nodes["a"].said.get(ReasoningDelta.event_type) == n,
+        )
         await place.crash(host)
         host = place.host()
         await host.recover()
     run = await ended(host, run_id)
     assert run.status is Status.COMPLETED and len(lives) == 4
-    said = [event.payload for event in await log(host, run_id)]
+    said = [payload_json(event) for event in await log(host, run_id)]
     assert [each["delta"] for each in said if "delta" in each] == ["a", "b", "c"]
     assert [each["sequence"] for each in said if "delta" in each] == [0, 1, 2]
     assert [each["reasoning"] for each in said if "reasoning" in each] == ["abc"]
@@ -151,14 +158,14 @@ async def test_no_thought_shows_a_secret_not_even_in_pieces(place: Place) -> Non
     assert (await ended(host, run_id)).status is Status.COMPLETED
     events = await log(host, run_id)
     assert not [event for event in events if b"hunter2!" in encode(event)]
-    deltas = [event.payload["delta"] for event in events if "delta" in event.payload]
-    [whole] = [e.payload["reasoning"] for e in events if e.type == "agent.reasoned"]
+    deltas = [payload_json(event)["delta"] for event in events if "delta" in payload_json(event)]
+    [whole] = [payload_json(e)["reasoning"] for e in events if e.type == "agent.reasoned"]
     assert "".join(deltas) == whole == "I think [REDACTED] I am"
     [call] = [event for event in events if event.type == "agent.toolCalled"]
-    assert call.payload["inputs"] == {"secret": "[REDACTED]"}
+    assert payload_json(call)["inputs"] == {"secret": "[REDACTED]"}
     [back] = [event for event in events if event.type == "agent.toolReturned"]
     assert back.causation_id == call.event_id
-    assert back.payload["callId"] == call.payload["callId"]
+    assert payload_json(back)["callId"] == payload_json(call)["callId"]
 
 
 async def test_a_decision_that_holds_a_secret_comes_back_whole(memory: Place) -> None:
@@ -190,7 +197,7 @@ async def test_a_replay_says_what_an_agent_said_word_for_word(memory: Place) -> 
     assert copy.status is Status.COMPLETED and not calls
     then, now = await log(host, run_id), await log(host, copy.run_id)
     assert [event.type for event in now] == [event.type for event in then]
-    assert [e.payload for e in now[1:-1]] == [e.payload for e in then[1:-1]]
+    assert [payload_json(e) for e in now[1:-1]] == [payload_json(e) for e in then[1:-1]]
 
 
 async def test_the_agent_of_the_page_really_works(memory: Place, tmp_path: Path) -> None:

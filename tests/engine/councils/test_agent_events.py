@@ -5,26 +5,33 @@ from typing import Any
 from moot.agents.tools.toolbox import UsableTool
 from moot.config.models import ScriptLine
 from moot.core.events import event_id
-from moot.core.state.agents import (
-    AGENT_DECIDED,
-    INVOCATION_COMPLETED,
-    INVOCATION_STARTED,
-    PROMPT_RESOLVED,
-    REASONED,
+from moot.core.payloads.agents import (
+    AgentDecided,
+    AgentReasoned,
+    InvocationCompleted,
+    InvocationStarted,
+    PromptResolved,
 )
 from moot.engine.host import Host
 from tests.support.engine.agents import Counted, Staff
 from tests.support.engine.hosts import Place, begun, chain, log, node, soon, sound, until
+from tests.support.event_payloads import payload_json
 
-TURN = [INVOCATION_STARTED, PROMPT_RESOLVED, REASONED, AGENT_DECIDED, INVOCATION_COMPLETED]
+TURN = [
+    InvocationStarted.event_type,
+    PromptResolved.event_type,
+    AgentReasoned.event_type,
+    AgentDecided.event_type,
+    InvocationCompleted.event_type,
+]
 USED = [
-    INVOCATION_STARTED,
-    PROMPT_RESOLVED,
-    REASONED,
+    InvocationStarted.event_type,
+    PromptResolved.event_type,
+    AgentReasoned.event_type,
     "agent.toolCalled",
     "agent.toolReturned",
-    AGENT_DECIDED,
-    INVOCATION_COMPLETED,
+    AgentDecided.event_type,
+    InvocationCompleted.event_type,
 ]
 
 
@@ -41,7 +48,7 @@ async def told_by(host: Host, run_id: str, name: str) -> list[str]:
     return [
         event.type
         for event in await log(host, run_id)
-        if event.type.startswith("agent.") and event.payload.get("agentId") == f"host:{name}"
+        if event.type.startswith("agent.") and payload_json(event).get("agentId") == f"host:{name}"
     ]
 
 
@@ -68,7 +75,9 @@ async def test_a_crash_while_a_member_speaks_leaves_one_turn_and_one_bracket(pla
     await over(host, run_id)
     assert await told_by(host, run_id, "ada") == TURN
     assert await told_by(host, run_id, "bo") == TURN
-    [began] = [e.payload for e in await log(host, run_id) if e.type == INVOCATION_STARTED][:1]
+    [began] = [
+        payload_json(e) for e in await log(host, run_id) if e.type == InvocationStarted.event_type
+    ][:1]
     assert began["source"] == "chat-mention" and began["memoryBound"] is False
     await sound(host)
 

@@ -11,12 +11,13 @@ from tests.support.engine.branches import forked
 from tests.support.engine.council_members import TO_THE_END, Council, at_rest, convened, floor
 from tests.support.engine.hosts import TENANT, Place, ended, log, order, soon, sound
 from tests.support.engine.replays import answer, same, steer
+from tests.support.event_payloads import payload_json
 
 STEPS = ("moot.participation.decided", "moot.participation.stopped", "conversation.exchanged")
 
 
 def payloads(events: list[Event], *types: str) -> list[Any]:
-    return [event.payload for event in events if event.type in types]
+    return [payload_json(event) for event in events if event.type in types]
 
 
 def spoken(events: list[Event]) -> list[tuple[str, Any]]:
@@ -67,7 +68,7 @@ async def test_every_fork_goes_on_and_asks_only_what_was_not_answered(memory: Pl
         assert run.status is Status.COMPLETED, await order(host, run.run_id)
         assert len(spoken(told)) == 3 and run.outputs is not None
         known = {
-            event.payload["ordinal"] for event in before[: fork.inherited]
+            payload_json(event)["ordinal"] for event in before[: fork.inherited]
             if event.type == "moot.effect.started"
         }  # fmt: skip
         assert len(council.calls) == 5 - len(known), "what was answered is not asked again"

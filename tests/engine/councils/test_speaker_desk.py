@@ -22,6 +22,7 @@ from moot.store.sqlite.write.group_commit import QueuedBatch, Writer
 from tests.support.engine.council_members import Council, at_rest, convened
 from tests.support.engine.hosts import TENANT, Gated, Place, log, soon, sound
 from tests.support.engine.replays import answer
+from tests.support.event_payloads import payload_json
 
 TWICE = {"mode": "round-robin", "rounds": 2}
 
@@ -86,12 +87,12 @@ def asked_in_their_own_name(events: list[Event]) -> None:
         wake["wakeId"]: wake["agentId"]
         for event in events
         if event.type == "moot.participation.decided"
-        for wake in event.payload["wakes"]
+        for wake in payload_json(event)["wakes"]
     }
     for event in events:
         if event.type.startswith("agent."):
             assert event.hints is not UNSET
-            assert given[event.hints["wake"]] == event.payload["agentId"]
+            assert given[event.hints["wake"]] == payload_json(event)["agentId"]
 
 
 async def test_a_model_is_asked_when_the_call_and_all_it_is_told_are_on_disk(place: Place) -> None:

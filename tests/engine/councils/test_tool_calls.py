@@ -17,6 +17,7 @@ from moot.core.threads.decide import Control
 from moot.engine.host import Host
 from tests.support.engine.council_members import Council, at_rest, convened, floor
 from tests.support.engine.hosts import TENANT, Failing, Place, log, soon
+from tests.support.event_payloads import payload_json
 from tests.support.injections import PRETENDING
 
 PERSON = Speaker("key_eve", admin=True)
@@ -110,7 +111,7 @@ async def test_what_a_tool_gives_back_is_words(place: Place) -> None:
     await allow_all(host, run_id)
     assert council.read
     events = await log(host, run_id)
-    told = [event.payload for event in events if event.type == "agent.toolReturned"]
+    told = [payload_json(event) for event in events if event.type == "agent.toolReturned"]
     assert all(each["flags"] for each in told), "whoever reads the log is told"
     assert not [event for event in events if event.type == "moot.thread.control"]
 
@@ -166,11 +167,11 @@ async def test_whichever_write_fails_a_tool_is_used_once_and_every_member_speaks
     await allow_all(host, run_id)
     await at_rest(host, run_id)
     events = await log(host, run_id)
-    turns = [e.payload["turn"] for e in events if e.type == "conversation.exchanged"]
+    turns = [payload_json(e)["turn"] for e in events if e.type == "conversation.exchanged"]
     assert [turn["from"] for turn in turns if turn["role"] == "agent"] == [
         "host:ada", "host:bo", "host:mo"
     ]  # fmt: skip
     dug = [e for e in events if e.type == "agent.toolCalled"]
     assert council.dug <= len(dug) <= 3
-    finished = [e.payload["invocationId"] for e in events if e.type == "moot.effect.finished"]
+    finished = [payload_json(e)["invocationId"] for e in events if e.type == "moot.effect.finished"]
     assert len(set(finished)) == len(finished)

@@ -25,6 +25,7 @@ from tests.support.engine.tools import (
     steer,
     waiting,
 )
+from tests.support.event_payloads import payload_json
 
 USE = ScriptLine(tool="fire", arguments={"what": "papers"})
 
@@ -53,7 +54,7 @@ async def convened(
 
 async def turns(host: Host, run_id: str) -> list[Any]:
     said = [event for event in await log(host, run_id) if event.type == "conversation.exchanged"]
-    return [event.payload["turn"]["content"] for event in said]
+    return [payload_json(event)["turn"]["content"] for event in said]
 
 
 async def test_a_member_uses_a_tool_and_speaks(place: Place) -> None:
@@ -63,9 +64,9 @@ async def test_a_member_uses_a_tool_and_speaks(place: Place) -> None:
     await until(host, run_id, over)
     assert await turns(host, run_id) == ["I used it."]
     [(called, back)] = await paired(host, run_id)
-    assert called.payload["agentId"] == back.payload["agentId"] == "host:ada"
-    assert called.payload["argsHash"] == canonical_digest({"what": "papers"})
-    assert back.payload["status"] == "ok"
+    assert payload_json(called)["agentId"] == payload_json(back)["agentId"] == "host:ada"
+    assert payload_json(called)["argsHash"] == canonical_digest({"what": "papers"})
+    assert payload_json(back)["status"] == "ok"
     [read] = [message for message in model.asked[1].messages if message.role == "tool"]
     assert "<system>" not in str(read.content)
     await sound(host)
@@ -85,8 +86,8 @@ async def test_at_whatever_commit_the_host_dies_a_call_is_told_once(place: Place
         await until(host, run_id, over)
         assert await turns(host, run_id) == ["I used it."], nth
         [(_, back)] = await paired(host, run_id)
-        known = back.payload["status"] == "ok"
-        assert known or back.payload["error"]["code"] == "effect_outcome_unknown", nth
+        known = payload_json(back)["status"] == "ok"
+        assert known or payload_json(back)["error"]["code"] == "effect_outcome_unknown", nth
         assert len(fire.made) <= 1 and (not known or len(fire.made) == 1), nth
         await host.aclose()
         await place.open()
@@ -121,7 +122,7 @@ async def test_a_crash_in_the_middle_of_a_call_leaves_it_unknown_and_unrepeated(
     host = await staff.again(host)
     await until(host, run_id, over)
     [(_, back)] = await paired(host, run_id)
-    assert back.payload["error"]["code"] == "effect_outcome_unknown"
+    assert payload_json(back)["error"]["code"] == "effect_outcome_unknown"
     assert "not known" in str(model.asked[1].messages[-1].content)
     assert len(fire.made) == 1
     await sound(host)
@@ -163,7 +164,7 @@ async def test_a_person_says_no(place: Place) -> None:
     await steer(host, run_id, deny=next(iter(talk.floor.asks)))
     await until(host, run_id, over)
     [(_, back)] = await paired(host, run_id)
-    assert back.payload["status"] == "forbidden" and fire.made == []
+    assert payload_json(back)["status"] == "forbidden" and fire.made == []
     assert "said no" in str(model.asked[1].messages[-1].content)
     assert await turns(host, run_id) == ["I used it."]
     await sound(host)
@@ -208,7 +209,7 @@ async def test_neither_a_peer_nor_a_person_nor_a_transcript_gives_a_tool(place: 
         pass  # what is no turn is refused whole
     await until(host, run_id, over)
     backs = [event for event in await log(host, run_id) if event.type == RETURNED]
-    assert backs and all(event.payload["status"] == "forbidden" for event in backs)
+    assert backs and all(payload_json(event)["status"] == "forbidden" for event in backs)
     assert fire.made == [] and all(request.tools == () for request in model.asked)
 
 

@@ -26,6 +26,7 @@ from tests.support.engine.hosts import (
     sound,
 )
 from tests.support.engine.hosts import another as started
+from tests.support.event_payloads import payload_json
 
 
 class Shop:
@@ -68,7 +69,7 @@ async def test_an_effect_is_announced_before_and_recorded_after_it_is_made(place
     ]  # fmt: skip
     key = logical_invocation_id(TENANT, run_id, "n", 1, "shop:order")
     assert shop.orders == {key: 1}
-    finished = (await log(host, run_id))[3].payload
+    finished = payload_json((await log(host, run_id))[3])
     assert finished["invocationId"] == key and finished["result"] == {"order": 1}
 
 
@@ -190,7 +191,7 @@ async def test_a_failed_effect_is_recorded_as_such(place: Place) -> None:
     assert run.error is not None and "shop is closed" in run.error["message"]
     finished = (await log(host, run_id))[3]
     assert finished.type == "moot.effect.finished"
-    assert "shop is closed" in finished.payload["error"]["message"]
+    assert "shop is closed" in payload_json(finished)["error"]["message"]
 
 
 async def test_after_a_cancel_no_effect_begins_that_is_not_announced(place: Place) -> None:

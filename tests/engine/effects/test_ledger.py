@@ -5,11 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from moot.core.events import NewEvent
+from moot.core.events import NewEvent, new_event
 from moot.core.ids import logical_invocation_id
 from moot.engine.effects.ledger import Effect, EffectFailed, EffectLedger, EffectOutcomeUnknown
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Append, Batch, EffectRow
+from tests.support.event_payloads import payload_json
 
 
 class Notes:
@@ -27,10 +28,10 @@ class Notes:
                 b'{"eventId":"e","runId":"run_x","sequence":%d,"type":"%b","timestamp":"t",'
                 b'"payload":%b}'
             )
-            row = body % (first, event.type.encode(), msgspec.json.encode(event.payload))
+            row = body % (first, event.type.encode(), msgspec.json.encode(payload_json(event)))
             effect = EffectRow(
                 tenant=self.tenant,
-                invocation_id=event.payload["invocationId"],
+                invocation_id=payload_json(event)["invocationId"],
                 run_id=self.run_id,
                 sequence=first,
                 finished=event.type == "moot.effect.finished",
@@ -67,7 +68,7 @@ async def test_no_log_answers_for_another_run() -> None:
     forger.run_id = "run_forger"
     for _ in range(9):
         told = {"invocationId": name, "result": {"order": "forged"}, "attempt": 1}
-        await forger.recorded(NewEvent("moot.effect.finished", told))
+        await forger.recorded(new_event("moot.effect.finished", told))
     assert await EffectLedger(store).once(Notes(store), effect) == {"order": 1}
     assert await EffectLedger(store).once(Notes(store), effect) == {"order": 1}
     assert shop.calls == 1

@@ -24,6 +24,7 @@ from tests.support.engine.memory_nodes import (
     texts,
 )
 from tests.support.engine.replays import same
+from tests.support.event_payloads import payload_json
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ async def test_a_replay_writes_nothing_and_tells_the_same_ids(host: Host) -> Non
     for from_seq in range(source.next_sequence + 1):
         now = await same(host, source.run_id, from_seq)
         told = [
-            [e.payload for e in await log(host, name) if e.type == "memory.written"]
+            [payload_json(e) for e in await log(host, name) if e.type == "memory.written"]
             for name in (source.run_id, now.run_id)
         ]
         assert told[0] == told[1] and len(told[0]) == 3

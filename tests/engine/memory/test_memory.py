@@ -30,6 +30,7 @@ from tests.support.engine.memory_nodes import (
     said,
     tells,
 )
+from tests.support.event_payloads import payload_json
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ async def test_what_a_node_writes_is_an_event_and_a_row_of_one_commit(place: Pla
     run = await ended(host, run_id)
     assert run.status is Status.COMPLETED, run.error
     [event] = [event for event in await log(host, run_id) if event.type == "memory.written"]
-    assert event.payload == {
+    assert payload_json(event) == {
         "memoryRef": run_id, "memoryId": said()[0].id, "nodeId": "put", "tags": ["taste"],
     }  # fmt: skip
     [note] = await host.store.notes(TENANT, run_id, None, host.clock.millis(), None, 9)

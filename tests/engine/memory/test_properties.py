@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moot.core.events import Event, MemoryWrite
+from moot.core.events import MemoryWrite
 from moot.core.memory import MemoryEntry, is_ref, sharing_scope
 from moot.core.state.memory import RunMemory
 from moot.core.state.run import Run
@@ -18,6 +18,7 @@ from moot.engine.memory.journal import (
 )
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Batch
+from tests.support.event_payloads import event_with
 
 REFS, IDS, TAGS = ("desk", "shelf"), ("a", "b", "c"), ("x", "y")
 
@@ -119,7 +120,7 @@ class World:
         ends = None if ttl is None or what != "put" else ttl
         write = MemoryWrite(scope=ref, memory_id=name, write_id=f"{run.run_id}{run.next_sequence}",
                       content=content, tags=tags if content else [], ttl_ms=ends)  # fmt: skip
-        event: Any = Event(event_id="", run_id=run.run_id, sequence=run.next_sequence,
+        event: Any = event_with(event_id="", run_id=run.run_id, sequence=run.next_sequence,
                            type="memory.written", timestamp="", payload={})  # fmt: skip
         revision = self.revisions.next(run.tenant)
         note = note_from_write(run, write, event, revision, self.clock.now)

@@ -16,6 +16,7 @@ from moot.engine.host import Host
 from tests.support.engine.hosts import TENANT, Place, begun, chain, ended, log, node, sub, until
 from tests.support.engine.memory_nodes import entries, remembering
 from tests.support.engine.replays import answer, council, waits
+from tests.support.event_payloads import payload_json
 
 TOKEN = "tok-1234567890"
 
@@ -141,8 +142,8 @@ async def test_an_agent_has_its_own_memory_wherever_it_works(host: Host) -> None
 
     run = await ended(host, await begun(host, chain(remembering.scene(writes, agent=agent))))
     [event] = [e for e in await log(host, run.run_id) if e.type == "memory.written"]
-    assert event.payload["agentId"] == "host:ada"
-    assert event.payload["memoryRef"] == "ada/long-term"
+    assert payload_json(event)["agentId"] == "host:ada"
+    assert payload_json(event)["memoryRef"] == "ada/long-term"
     [note] = await entries(host, "ada/long-term")
     assert note.agent_id == "host:ada"
 

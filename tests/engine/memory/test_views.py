@@ -34,6 +34,7 @@ from tests.support.engine.memory_nodes import (
     texts,
 )
 from tests.support.engine.replays import same
+from tests.support.event_payloads import payload_json
 
 
 @pytest.fixture
@@ -192,7 +193,7 @@ async def test_an_isolated_child_has_a_memory_of_its_own(host: Host, by: str) ->
     assert run.status is Status.COMPLETED, run.error
     [name] = run.children
     [started] = (await log(host, name))[:1]
-    assert started.payload["memory"]["scope"] == name
+    assert payload_json(started)["memory"]["scope"] == name
     assert [note.content for note in await entries(host, name)] == ["of the child"]
 
 

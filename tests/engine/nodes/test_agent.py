@@ -6,16 +6,16 @@ import pytest
 
 from moot.agents.tools.toolbox import UsableTool
 from moot.config.models import ScriptLine
+from moot.core.payloads.agents import (
+    AgentDecided,
+    AgentReasoned,
+    InvocationCompleted,
+    InvocationStarted,
+    PromptResolved,
+    ReasoningDelta,
+)
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
-from moot.core.state.agents import (
-    AGENT_DECIDED,
-    INVOCATION_COMPLETED,
-    INVOCATION_STARTED,
-    PROMPT_RESOLVED,
-    REASONED,
-    REASONING_DELTA,
-)
 from moot.core.state.status import Status
 from moot.engine.replay.replay import replay_run
 from tests.support.engine.agents import Counted, Staff, asks, payloads, told
@@ -53,19 +53,19 @@ async def test_an_agent_is_asked_and_everything_is_told_in_order(place: Place) -
     outputs = run.nodes["a"].outputs or {}
     assert outputs["text"] == "Four, I think." and outputs["usage"]["calls"] == 1
     assert await told(host, run_id) == [
-        INVOCATION_STARTED,
-        PROMPT_RESOLVED,
-        REASONING_DELTA,
-        REASONED,
-        AGENT_DECIDED,
-        INVOCATION_COMPLETED,
+        InvocationStarted.event_type,
+        PromptResolved.event_type,
+        ReasoningDelta.event_type,
+        AgentReasoned.event_type,
+        AgentDecided.event_type,
+        InvocationCompleted.event_type,
     ]
-    [began] = await payloads(host, run_id, INVOCATION_STARTED)
+    [began] = await payloads(host, run_id, InvocationStarted.event_type)
     assert began["source"] == "workflow-node" and began["agentId"] == "host:ada"
     assert began["resolvedAgentVersion"] == ada.version and began["toolSurfaceCount"] == 0
-    [reasoned] = await payloads(host, run_id, REASONED)
+    [reasoned] = await payloads(host, run_id, AgentReasoned.event_type)
     assert reasoned["reasoning"].split() == ["two", "and", "two"]
-    [done] = await payloads(host, run_id, INVOCATION_COMPLETED)
+    [done] = await payloads(host, run_id, InvocationCompleted.event_type)
     assert done["outcome"] == "completed" and done["invocationId"] == began["invocationId"]
     chunks = await payloads(host, run_id, "output.chunk")
     assert "".join(each["chunk"] for each in chunks) == "Four, I think."
@@ -105,12 +105,12 @@ async def test_a_crash_in_the_middle_of_an_answer_asks_once_more_and_says_nothin
     run = await ended(host, run_id)
     assert run.status is Status.COMPLETED and len(model.asked) == 2
     assert await told(host, run_id) == [
-        INVOCATION_STARTED,
-        PROMPT_RESOLVED,
-        REASONING_DELTA,
-        REASONED,
-        AGENT_DECIDED,
-        INVOCATION_COMPLETED,
+        InvocationStarted.event_type,
+        PromptResolved.event_type,
+        ReasoningDelta.event_type,
+        AgentReasoned.event_type,
+        AgentDecided.event_type,
+        InvocationCompleted.event_type,
     ]
     await sound(host)
 
@@ -139,8 +139,9 @@ async def test_an_answer_on_record_is_never_asked_for_again(place: Place) -> Non
         assert len(model.asked) <= 3 and len(looked) <= 2, nth
         types = await told(host, run_id)
         assert types == [
-            INVOCATION_STARTED, PROMPT_RESOLVED, REASONED, "agent.toolCalled", "agent.toolReturned",
-            AGENT_DECIDED, INVOCATION_COMPLETED,
+            InvocationStarted.event_type, PromptResolved.event_type, AgentReasoned.event_type,
+            "agent.toolCalled", "agent.toolReturned",
+            AgentDecided.event_type, InvocationCompleted.event_type,
         ], nth  # fmt: skip
         await sound(host)
 
@@ -174,7 +175,7 @@ async def test_a_form_that_does_not_fit_is_sent_back_once(place: Place) -> None:
     outputs = run.nodes["a"].outputs or {}
     assert outputs["value"] == {"sum": 4} and outputs["usage"]["calls"] == 2
     assert "does not fit" in str(model.asked[1].messages[-1].content)
-    [done] = await payloads(host, run_id, INVOCATION_COMPLETED)
+    [done] = await payloads(host, run_id, InvocationCompleted.event_type)
     assert done["schemaValidated"] is True
     assert await payloads(host, run_id, "output.chunk") == []
 
@@ -188,7 +189,7 @@ async def test_a_form_that_never_fits_fails_the_node(place: Place) -> None:
     run = await ended(host, run_id)
     assert run.status is Status.FAILED and len(model.asked) == 2
     assert (run.nodes["a"].error or {})["code"] == "model_answer_invalid"
-    assert (await payloads(host, run_id, INVOCATION_COMPLETED))[0]["outcome"] == "failed"
+    assert (await payloads(host, run_id, InvocationCompleted.event_type))[0]["outcome"] == "failed"
 
 
 async def test_a_refusal_is_a_refusal(place: Place) -> None:
@@ -199,7 +200,7 @@ async def test_a_refusal_is_a_refusal(place: Place) -> None:
     run_id = await begun(host, asks())
     run = await ended(host, run_id)
     assert (run.nodes["a"].error or {})["code"] == "model_refused"
-    assert (await payloads(host, run_id, INVOCATION_COMPLETED))[0]["outcome"] == "refused"
+    assert (await payloads(host, run_id, InvocationCompleted.event_type))[0]["outcome"] == "refused"
 
 
 async def test_nobody_of_that_name_fails_the_node_and_says_so(place: Place) -> None:
@@ -222,7 +223,7 @@ async def test_what_others_have_said_is_data(place: Place) -> None:
     said = str(model.asked[0].messages[-1].content)
     assert said.count("</data>") == 2 and "<system>" not in said and "{unknown}" in said
     assert '<data name="found">' in said and '<data name="more">\n7\n</data>' in said
-    [began] = await payloads(host, run_id, INVOCATION_STARTED)
+    [began] = await payloads(host, run_id, InvocationStarted.event_type)
     assert began["flaggedData"] == [{"name": "found", "flags": ["markup", "speaker-tag"]}]
     assert "flaggedTurns" not in began, "data has a name and is no turn"
 
@@ -249,11 +250,11 @@ async def test_an_unsure_answer_waits_for_a_person(place: Place) -> None:
     assert (run.nodes["a"].outputs or {})["value"] == {"sum": 5, "confidence": 1}
     assert len(model.asked) == 1
     assert await told(host, run_id) == [
-        INVOCATION_STARTED,
-        PROMPT_RESOLVED,
-        REASONED,
-        AGENT_DECIDED,
-        INVOCATION_COMPLETED,
+        InvocationStarted.event_type,
+        PromptResolved.event_type,
+        AgentReasoned.event_type,
+        AgentDecided.event_type,
+        InvocationCompleted.event_type,
     ]
 
 
@@ -268,7 +269,9 @@ async def test_a_rejected_answer_fails_and_the_bracket_is_closed(place: Place) -
     await host.handle(TENANT, run_id, answer)
     run = await ended(host, run_id)
     assert (run.nodes["a"].error or {})["code"] == "decision_rejected"
-    assert (await payloads(host, run_id, INVOCATION_COMPLETED))[0]["outcome"] == "escalated"
+    assert (await payloads(host, run_id, InvocationCompleted.event_type))[0][
+        "outcome"
+    ] == "escalated"
 
 
 @pytest.mark.parametrize("memory", ["run", "shared:team", "long-term"])
@@ -285,7 +288,7 @@ async def test_what_an_agent_remembers_is_shown_to_it_as_data(place: Place, memo
     await ended(host, run_id)
     before, after = (str(request.messages) for request in model.asked)
     assert "Paris." not in before and "Question a\\nParis." in after
-    assert (await payloads(host, run_id, INVOCATION_STARTED))[0]["memoryBound"] is True
+    assert (await payloads(host, run_id, InvocationStarted.event_type))[0]["memoryBound"] is True
 
 
 async def test_a_tool_that_is_not_given_is_not_used(place: Place) -> None:

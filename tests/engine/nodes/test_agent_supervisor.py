@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from moot.config.models import ScriptLine
+from moot.core.payloads.agents import (
+    AgentDecided,
+    AgentReasoned,
+    InvocationCompleted,
+    InvocationStarted,
+    PromptResolved,
+)
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
-from moot.core.state.agents import (
-    AGENT_DECIDED,
-    INVOCATION_COMPLETED,
-    INVOCATION_STARTED,
-    PROMPT_RESOLVED,
-    REASONED,
-)
 from moot.core.state.status import Status
 from moot.engine.replay.replay import replay_run
 from tests.support.engine.agents import Counted, Staff, payloads, told
@@ -33,7 +33,13 @@ from tests.support.engine.hosts import (
 )  # fmt: skip
 
 PERSON = Speaker("key_ada", ("user:ada",))
-TURN = [INVOCATION_STARTED, PROMPT_RESOLVED, REASONED, AGENT_DECIDED, INVOCATION_COMPLETED]
+TURN = [
+    InvocationStarted.event_type,
+    PromptResolved.event_type,
+    AgentReasoned.event_type,
+    AgentDecided.event_type,
+    InvocationCompleted.event_type,
+]
 
 
 def led(pin: dict[str, Any] | None = None, **config: Any) -> dict[str, Any]:
@@ -79,7 +85,9 @@ async def test_agents_work_for_an_agent(place: Place) -> None:
     [child] = run.children
     ran = (await host.view(TENANT, child)).run
     assert ran.workflow_id == "moot.ask" and ran.agent == {"agentId": "host:finder"}
-    assert (await payloads(host, child, INVOCATION_STARTED))[0]["source"] == "workflow-node"
+    assert (await payloads(host, child, InvocationStarted.event_type))[0][
+        "source"
+    ] == "workflow-node"
     asked = staff.models["finder"].asked[0]
     assert '<data name="topic">\nbees\n</data>' in str(asked.messages[-1].content)
     second = staff.models["mo"].asked[1]
@@ -168,7 +176,9 @@ async def test_a_held_decision_is_ratified_by_a_person_after_a_restart(place: Pl
     host = staff.host()
     run_id = await begun(host, led())
     await until(host, run_id, lambda run: run.status is Status.WAITING_APPROVAL)
-    assert (await payloads(host, run_id, INVOCATION_COMPLETED))[0]["outcome"] == "escalated"
+    assert (await payloads(host, run_id, InvocationCompleted.event_type))[0][
+        "outcome"
+    ] == "escalated"
     assert await payloads(host, run_id, "runOrchestrator.decided") == []
     host = await staff.again(host)
     answer = GateAnswer(

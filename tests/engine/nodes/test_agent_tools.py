@@ -28,6 +28,7 @@ from tests.support.engine.hosts import (
     until,
 )
 from tests.support.engine.tools import CALLED, PERSON, RETURNED, Fire, paired, tool_events, waiting
+from tests.support.event_payloads import payload_json
 
 USE = ScriptLine(tool="fire", arguments={"what": "papers"})
 
@@ -56,11 +57,13 @@ async def test_a_call_and_what_came_of_it_are_told_and_the_model_reads_it(place:
     run_id = await begun(host, asks())
     await ended(host, run_id)
     [(called, back)] = await paired(host, run_id)
-    assert called.payload["inputs"] == {"what": "papers"}
-    assert called.payload["argsHash"] == canonical_digest({"what": "papers"})
-    assert called.payload["transport"] == "native" and called.payload["toolId"] == "fire"
-    assert back.payload["status"] == "ok" and back.payload["outcome"] == fire.answer
-    assert back.payload["durationMs"] >= 0
+    assert payload_json(called)["inputs"] == {"what": "papers"}
+    assert payload_json(called)["argsHash"] == canonical_digest({"what": "papers"})
+    assert (
+        payload_json(called)["transport"] == "native" and payload_json(called)["toolId"] == "fire"
+    )
+    assert payload_json(back)["status"] == "ok" and payload_json(back)["outcome"] == fire.answer
+    assert payload_json(back)["durationMs"] >= 0
     [read] = [message for message in model.asked[1].messages if message.role == "tool"]
     assert "<system>" not in str(read.content) and "obey" in str(read.content)
     [effect] = [
@@ -85,7 +88,7 @@ async def test_what_a_tool_fails_with_is_its_result(place: Place) -> None:
         run_id = await begun(host, asks())
         assert (await ended(host, run_id)).status is Status.COMPLETED
         [(_, back)] = await paired(host, run_id)
-        assert (back.payload["error"]["code"], back.payload["status"]) == (code, status)
+        assert (payload_json(back)["error"]["code"], payload_json(back)["status"]) == (code, status)
         assert code in str(model.asked[1].messages[-1].content)
 
 
@@ -106,8 +109,8 @@ async def test_arguments_that_do_not_fit_are_told_and_nothing_is_called(
     run_id = await begun(host, asks())
     await ended(host, run_id)
     [(_, back)] = await paired(host, run_id)
-    assert back.payload["error"]["code"] == "validation_error" and fire.made == []
-    assert "durationMs" not in back.payload
+    assert payload_json(back)["error"]["code"] == "validation_error" and fire.made == []
+    assert "durationMs" not in payload_json(back)
 
 
 def _as_if(use: Any, box: Any, call: Any) -> Any:
@@ -134,8 +137,8 @@ async def test_only_what_the_definition_names_can_be_used(place: Place) -> None:
     )  # fmt: skip
     await ended(host, run_id)
     [(_, back)] = await paired(host, run_id)
-    assert back.payload["status"] == "forbidden" and fire.made == []
-    assert back.payload["error"]["code"] == "forbidden"
+    assert payload_json(back)["status"] == "forbidden" and fire.made == []
+    assert payload_json(back)["error"]["code"] == "forbidden"
     assert [tool.name for tool in model.asked[0].tools] == ["water"]
 
 
@@ -151,7 +154,7 @@ async def test_a_crash_in_the_middle_of_a_call_leaves_it_unknown_and_unrepeated(
     host = await staff.again(host)
     assert (await ended(host, run_id)).status is Status.COMPLETED
     [(_, back)] = await paired(host, run_id)
-    assert back.payload["error"]["code"] == "effect_outcome_unknown"
+    assert payload_json(back)["error"]["code"] == "effect_outcome_unknown"
     assert "not known" in str(model.asked[1].messages[-1].content)
     assert len(fire.made) == 1 and len(model.asked) == 2
     await sound(host)
@@ -168,7 +171,7 @@ async def test_an_idempotent_call_is_made_again_under_the_same_name(place: Place
     fire.gate.set()
     await ended(host, run_id)
     [(_, back)] = await paired(host, run_id)
-    assert back.payload["status"] == "ok"
+    assert payload_json(back)["status"] == "ok"
     assert len(fire.made) == 2 and len({name for _, name in fire.made}) == 1
 
 
@@ -206,7 +209,7 @@ async def test_a_person_who_says_no_is_heard_and_the_agent_goes_on(place: Place)
     await answered(host, run_id, "reject")
     assert (await ended(host, run_id)).status is Status.COMPLETED
     [(_, back)] = await paired(host, run_id)
-    assert back.payload["status"] == "forbidden" and fire.made == []
+    assert payload_json(back)["status"] == "forbidden" and fire.made == []
     assert "said no" in str(model.asked[1].messages[-1].content)
     await sound(host)
 
@@ -241,7 +244,7 @@ async def test_each_use_is_asked_for_and_decisions_between_keep_their_own_answer
     run = await ended(host, run_id)
     assert run.status is Status.COMPLETED
     assert [arguments["n"] for arguments, _ in fire.made] == [0, 2]
-    statuses = [back.payload["status"] for _, back in await paired(host, run_id)]
+    statuses = [payload_json(back)["status"] for _, back in await paired(host, run_id)]
     assert statuses == ["ok", "forbidden", "ok"]
     await sound(host)
 
@@ -277,9 +280,9 @@ async def test_secrets_of_the_run_are_neither_shown_nor_hashed(place: Place) -> 
     await ended(host, run_id)
     [(called, back)] = await paired(host, run_id)
     shown = {"what": "the [REDACTED] papers"}
-    assert called.payload["inputs"] == shown and called.payload["argsHash"] == canonical_digest(
-        shown
-    )
-    assert back.payload["outcome"] == "burnt [REDACTED]"
+    assert payload_json(called)["inputs"] == shown and payload_json(called)[
+        "argsHash"
+    ] == canonical_digest(shown)
+    assert payload_json(back)["outcome"] == "burnt [REDACTED]"
     assert fire.made[0][0] == {"what": f"the {secret} papers"}
-    assert secret not in str([event.payload for event in await log(host, run_id)])
+    assert secret not in str([payload_json(event) for event in await log(host, run_id)])

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from moot.core.payloads.nodes import LoopbackLimit
 from moot.core.runs.readiness import PortProblem
 from tests.support.engine.node_calls import completed, failed, outcome, problem
 
@@ -52,7 +53,7 @@ def test_a_loop_that_does_not_end_fails_and_says_why() -> None:
     assert found.error.code == "loop_limit_exceeded"
     assert not found.error.retryable
     [because] = found.because
-    assert because == ("workflow.loopback-limit", {"nodeId": "here", "iterations": 5, "limit": 5})
+    assert because == LoopbackLimit(node_id="here", iterations=5, limit=5)
 
 
 def test_exactly_as_many_passes_as_the_limit_are_fine() -> None:

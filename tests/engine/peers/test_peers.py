@@ -26,6 +26,7 @@ from tests.support.engine.peers import (
     said,
     strange_peer,
 )
+from tests.support.event_payloads import payload_json
 
 CREATE, RUN, EVENTS = ("POST", "/v1/runs"), ("GET", "/v1/runs/*"), ("GET", "/v1/runs/*/events")
 CANCEL = ("POST", "/v1/runs/*/cancel")
@@ -45,7 +46,7 @@ async def lab() -> AsyncIterator[StrangePeer]:
 
 
 async def phases(host: Host, run_id: str) -> list[str]:
-    return [e.payload["phase"] for e in await log(host, run_id) if "phase" in e.payload]
+    return [payload_json(e)["phase"] for e in await log(host, run_id) if "phase" in payload_json(e)]
 
 
 def code(run: Run) -> str:
@@ -189,8 +190,10 @@ async def test_a_stream_that_is_not_there_is_no_hindrance(memory: Place, lab: St
     await until(host, run_id, lambda run: run.status is Status.WAITING_INPUT)
     lab.become("far_0", "completed")
     assert (await ended(host, run_id)).variables == {"result": "far"}
-    [done] = [e for e in await log(host, run_id) if e.payload.get("phase") == "child.completed"]
-    assert "causationHostId" not in done.payload  # nobody saw the event that ended it
+    [done] = [
+        e for e in await log(host, run_id) if payload_json(e).get("phase") == "child.completed"
+    ]
+    assert "causationHostId" not in payload_json(done)  # nobody saw the event that ended it
 
 
 @pytest.mark.parametrize(
@@ -205,8 +208,8 @@ async def test_a_child_that_cannot_be_read_has_failed_after_a_while_and_is_stopp
     host = knowing(memory, lab, patience_ms=50)
     run = await ended(host, run_id := await begun(host, led(hand("lab/w"), DONE)))
     assert run.status is Status.COMPLETED  # the supervisor has seen it and gone on
-    [over] = [e for e in await log(host, run_id) if e.payload.get("phase") == "child.failed"]
-    assert over.payload["error"]["code"] == "peer_answer_invalid"
+    [over] = [e for e in await log(host, run_id) if payload_json(e).get("phase") == "child.failed"]
+    assert payload_json(over)["error"]["code"] == "peer_answer_invalid"
     await soon(lambda: lab.runs["far_0"]["status"] == "cancelled")
 
 

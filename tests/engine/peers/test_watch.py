@@ -8,6 +8,7 @@ from moot.core.state import remote_children
 from moot.engine.peers import remote_runs, watch
 from tests.support.engine.hosts import Place, begun, ended, log
 from tests.support.engine.peers import DONE, StrangePeer, hand, knowing, led, said, strange_peer
+from tests.support.event_payloads import payload_json
 
 RUN = ("GET", "/v1/runs/*")
 
@@ -32,8 +33,8 @@ async def test_a_host_that_talks_nonsense_and_is_away_in_turns_is_not_waited_for
     host = knowing(memory, lab, patience_ms=100)
     run_id = await begun(host, led(hand("lab/w"), DONE))
     await ended(host, run_id)
-    [over] = [e for e in await log(host, run_id) if e.payload.get("phase") == "child.failed"]
-    assert over.payload["error"]["code"] == "peer_answer_invalid"
+    [over] = [e for e in await log(host, run_id) if payload_json(e).get("phase") == "child.failed"]
+    assert payload_json(over)["error"]["code"] == "peer_answer_invalid"
 
 
 async def test_a_child_that_waits_and_goes_on_again_and_again_leaves_a_short_log(
@@ -48,5 +49,5 @@ async def test_a_child_that_waits_and_goes_on_again_and_again_leaves_a_short_log
     host = knowing(memory, lab)
     run_id = await begun(host, led(hand("lab/w"), DONE))
     await ended(host, run_id)
-    shown = [e.payload.get("childStatus") for e in await log(host, run_id)]
+    shown = [payload_json(e).get("childStatus") for e in await log(host, run_id)]
     assert (shown.count("waiting-input"), shown.count("running")) == (8, 9)  # it began once

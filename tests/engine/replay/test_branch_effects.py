@@ -29,6 +29,7 @@ from tests.support.engine.hosts import (
     until,
 )
 from tests.support.engine.replays import answer, call, calls, put, quickly, waits
+from tests.support.event_payloads import payload_json
 
 #: the names under which the outside was called, and whether it answers
 names: list[str] = []
@@ -115,7 +116,7 @@ async def test_artifacts_of_the_history_can_be_read_and_later_ones_cannot(place:
     cut = len(await log(host, source))
     await answer(host, source, "ok", {"action": "accept"})
     await ended(host, source)
-    made = [e.payload["artifactId"] for e in await log(host, source) if "artifact" in e.type]
+    made = [payload_json(e)["artifactId"] for e in await log(host, source) if "artifact" in e.type]
     run = await forked(host, await _again(host, source, cut), cut)
     first, second = [
         await read_inherited_artifact(host.store, TENANT, run.run_id, each) for each in made

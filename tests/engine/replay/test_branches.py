@@ -43,6 +43,7 @@ from tests.support.engine.replays import (
     steer,
     waits,
 )
+from tests.support.event_payloads import payload_json
 
 
 @pytest.fixture(autouse=True)
@@ -176,7 +177,7 @@ async def test_a_council_goes_on_in_the_branch_with_the_same_speakers(place: Pla
     assert done.nodes["talk"].outputs == {
         "outcome": "May", "conversationId": f"{source}:talk:1", "turnCount": 4
     }  # fmt: skip
-    turns = [e.payload["turn"] for e in await log(host, run.run_id) if "exchanged" in e.type]
+    turns = [payload_json(e)["turn"] for e in await log(host, run.run_id) if "exchanged" in e.type]
     assert [turn["speakerId"] for turn in turns] == ["host:ada", "host:bo", "host:bo"]
     await sound(host)
 

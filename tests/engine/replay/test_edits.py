@@ -24,6 +24,7 @@ from tests.support.engine.hosts import (
     variable,
 )
 from tests.support.engine.replays import CHAIR, answer, council, put, waits
+from tests.support.event_payloads import payload_json
 
 
 async def place_of(host: Host, run_id: str, type_: str, nth: int = 0) -> int:
@@ -44,7 +45,7 @@ async def test_variables_change_right_at_the_fork(place: Place) -> None:
     run = await forked(host, source, cut, edit={"variables": {"x": 9}})
     changed = await at(host, run.run_id, cut)
     assert changed.type == "variable.changed"
-    assert changed.payload == {"name": "x", "previous": 1, "next": 9, "by": CHAIR.principal}
+    assert payload_json(changed) == {"name": "x", "previous": 1, "next": 9, "by": CHAIR.principal}
     done = await ended(host, run.run_id)
     assert done.nodes["copy"].outputs == {"payload": 9}
     assert done.forked_from is not None
@@ -97,15 +98,15 @@ async def test_edited_words_say_that_they_are_not_the_speakers_own(place: Place)
     source = await talked(host)
     cut = await place_of(host, source, "conversation.exchanged", 1)
     run = await forked(host, source, cut, edit={"turn": {"content": "other words"}})
-    turn = (await at(host, run.run_id, cut)).payload["turn"]
-    was = (await at(host, source, cut)).payload["turn"]
+    turn = payload_json(await at(host, run.run_id, cut))["turn"]
+    was = payload_json(await at(host, source, cut))["turn"]
     assert turn["content"] == "other words"
     for key in ("from", "speakerId", "role", "turnIndex"):
         assert turn[key] == was[key]
     assert turn["editedBy"] == turn["via"] == CHAIR.principal
     assert turn["originalEventId"] == f"{source}.{cut}"
     assert turn["messageId"] == f"{source}:talk:1:2:agent"
-    echo = (await at(host, run.run_id, cut + 1)).payload["value"]
+    echo = payload_json(await at(host, run.run_id, cut + 1))["value"]
     assert (echo["content"], echo["editedBy"]) == ("other words", CHAIR.principal)
     assert run.conversations["talk"].open
     await answer(host, run.run_id, "talk", {"operation": "close", "outcome": "May"})
@@ -119,7 +120,7 @@ async def test_the_last_turn_can_be_edited_too(place: Place) -> None:
     cut = await place_of(host, source, "conversation.closed")
     run = await forked(host, source, cut, edit={"turn": {"content": "adjourned"}})
     done = await ended(host, run.run_id)
-    closed = (await at(host, run.run_id, cut)).payload
+    closed = payload_json(await at(host, run.run_id, cut))
     assert closed["finalTurn"]["content"] == "adjourned" and closed["outcome"] == "June"
     assert closed["finalTurn"]["editedBy"] == CHAIR.principal
     assert done.status is Status.COMPLETED
@@ -156,7 +157,7 @@ async def test_a_decision_is_made_otherwise(place: Place) -> None:
     other = {"kind": "next-worker", "nextWorkerIds": ["b"]}
     run = await forked(host, source, cut, edit={"decision": other})
     decided = await at(host, run.run_id, cut)
-    assert decided.payload["decision"] == other and decided.payload["iteration"] == 1
+    assert payload_json(decided)["decision"] == other and payload_json(decided)["iteration"] == 1
     assert decided.hints == {"editedBy": CHAIR.principal}
     done = await ended(host, run.run_id)
     assert (done.status, done.variables) == (Status.COMPLETED, {"who": "b"})
@@ -180,7 +181,7 @@ async def test_an_answer_is_given_otherwise(place: Place) -> None:
     run = await forked(host, source, cut, edit={"answer": {"action": "reject"}})
     done = await ended(host, run.run_id)
     assert done.nodes["undo"].status == "completed" and done.variables == {}
-    resolved = (await at(host, run.run_id, cut)).payload
+    resolved = payload_json(await at(host, run.run_id, cut))
     assert resolved["resolvedBy"] == CHAIR.principal
     assert resolved["resumeValue"]["action"] == "reject"
     with pytest.raises(BadRequest):

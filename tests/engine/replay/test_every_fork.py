@@ -31,6 +31,7 @@ from tests.support.engine.hosts import (
     variable,
 )
 from tests.support.engine.replays import CHAIR, answer, call, calls, council, put, quickly, waits
+from tests.support.event_payloads import payload_json
 
 EVENTS = 200
 
@@ -115,7 +116,7 @@ async def test_an_edit_is_the_first_difference_wherever_it_is_made(sqlite: Place
         extra = [e.type for e in told[place:]].index("variable.changed")
         assert {e.type for e in told[place : place + extra]} <= {"moot.child.forked"}
         assert first_difference(before, told) == place
-        assert told[place + extra].payload["by"] == CHAIR.principal
+        assert payload_json(told[place + extra])["by"] == CHAIR.principal
 
 
 async def test_a_fork_that_the_disk_refuses_leaves_nothing(place: Place) -> None:

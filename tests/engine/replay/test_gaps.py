@@ -27,6 +27,7 @@ from tests.support.engine.hosts import (
     sub,
 )
 from tests.support.engine.replays import answer, call, calls, flaky, hang, put, quickly, same
+from tests.support.event_payloads import payload_json
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ async def test_a_cancelled_source_has_no_outcome_to_serve(place: Place) -> None:
     await host.handle(TENANT, source, CancelRun(host.clock.millis()))
     now = await replay_run(host, TENANT, source, 0)
     assert now.status is Status.FAILED
-    failed = [e.payload for e in await log(host, now.run_id) if e.type == "node.failed"]
+    failed = [payload_json(e) for e in await log(host, now.run_id) if e.type == "node.failed"]
     assert [(f["nodeId"], f["error"]["code"]) for f in failed] == [
         ("effect", "replay_source_missing")
     ]
@@ -132,8 +133,8 @@ async def test_a_changed_node_type_is_told_exactly_once(place: Place, from_seq: 
     _, source, other, now = await said_otherwise(place, before, after, from_seq)
     told = await log(other, now.run_id)
     [diverged] = [event for event in told if event.type == "replay.diverged"]
-    at = diverged.payload["atSequence"]
-    assert diverged.payload == {
+    at = payload_json(diverged)["atSequence"]
+    assert payload_json(diverged) == {
         "sourceRunId": source.run_id,
         "atSequence": at,
         "originalEventId": f"{source.run_id}.{at}",
@@ -161,7 +162,7 @@ async def test_another_output_in_the_same_order_is_told_exactly_once(
     host, source, other, now = await said_otherwise(place, before, after, from_seq)
     told = await log(other, now.run_id)
     [diverged] = [event for event in told if event.type == "replay.diverged"]
-    assert diverged.payload == {
+    assert payload_json(diverged) == {
         "sourceRunId": source.run_id,
         "atSequence": 2,
         "originalEventId": f"{source.run_id}.2",

@@ -40,6 +40,7 @@ from tests.support.engine.replays import (
     steer,
     waits,
 )
+from tests.support.event_payloads import payload_json
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +86,9 @@ async def test_effects_artifacts_and_inbox_of_the_source_are_untouched(place: Pl
         await host.store.inbox(TENANT, 100),
     )
     assert effect is not None and effect.run_id == source
-    [artifact] = [e.payload["artifactId"] for e in await log(host, source) if "artifact" in e.type]
+    [artifact] = [
+        payload_json(e)["artifactId"] for e in await log(host, source) if "artifact" in e.type
+    ]
     kept = await host.store.artifact(TENANT, source, artifact)
     now = await same(host, source)
     assert await host.store.effect(TENANT, source, key) == effect
@@ -145,7 +148,9 @@ async def test_a_council_says_every_turn_again_in_its_own_name(place: Place) -> 
     await answer(host, source, "talk", {"operation": "close", "decision": decision})
     await ended(host, source)
     now = await same(host, source)
-    turns = [e.payload for e in await log(host, now.run_id) if e.type == "conversation.exchanged"]
+    turns = [
+        payload_json(e) for e in await log(host, now.run_id) if e.type == "conversation.exchanged"
+    ]
     assert [turn["turn"]["speakerId"] for turn in turns] == ["host:ada", "host:bo", "host:ada"]
     assert {turn["conversationId"] for turn in turns} == {f"{source}:talk:1"}
     assert turns[0]["turn"]["messageId"] == f"{source}:talk:1:1:agent"

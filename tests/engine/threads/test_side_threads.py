@@ -12,6 +12,7 @@ from moot.engine.rebuild import rebuild_rows
 from moot.engine.workflows.built_in import TALK
 from moot.store.protocol import Batch
 from tests.support.engine.hosts import TENANT, Place, another, log, until
+from tests.support.event_payloads import payload_json
 
 USER = Speaker("key", ("user",))
 
@@ -43,7 +44,7 @@ async def told(host: Host, main: str) -> list[str]:
         link.open for link in run.conversations[TALK].links.values()
     ))  # fmt: skip
     turns = [e for e in await log(host, main) if e.type == "conversation.exchanged"]
-    return [event.payload["turn"]["content"] for event in turns]
+    return [payload_json(event)["turn"]["content"] for event in turns]
 
 
 async def test_a_side_thread_that_ends_is_summed_up_once(place: Place) -> None:
@@ -76,7 +77,7 @@ async def test_a_thread_that_is_linked_is_told_by_which_once(place: Place) -> No
         found = await until(host, side, lambda run: main in run.conversations[TALK].links)
         assert found.conversations[TALK].links[main].back
         turns = [e for e in await log(host, side) if e.type == "conversation.exchanged"]
-        [said] = [event.payload["turn"] for event in turns]
+        [said] = [payload_json(event)["turn"] for event in turns]
         assert said["content"] == f"This thread is linked from “Main” ({main})."
         assert said["role"] == "system" and said["meta"]["thread"] == main
         flow = await host.flows.newest(TENANT, THREAD)

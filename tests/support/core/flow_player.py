@@ -101,6 +101,7 @@ class _Player:
             type=new.type,
             timestamp=iso(self.at * 1000),
             payload=new.payload,
+            raw=new.raw,
             node_id=new.node_id if new.node_id is not None else UNSET,
             hints=new.hints if new.hints is not None else UNSET,
         )

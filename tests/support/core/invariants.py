@@ -4,13 +4,15 @@ from collections import Counter
 
 from msgspec import UNSET
 
-from moot.core.events import TERMINAL_TYPES, Event
+from moot.core.catalogue import TERMINAL_TYPES
+from moot.core.events import Event
 from moot.core.interrupts import inbox
 from moot.core.pending import NO_WORK
 from moot.core.state.run import Run
 from moot.core.state.status import NODE_TERMINAL, NodeStatus, Status
 from tests.support.core import naive_fold
 from tests.support.core.simulator import Life, World
+from tests.support.event_payloads import payload_json
 
 ATTEMPT_ENDS = frozenset({"node.completed", "node.failed", "node.cancelled", "node.retried"})
 NODE_ENDS = frozenset({"node.completed", "node.failed", "node.cancelled", "node.skipped"})
@@ -110,7 +112,7 @@ def _check_causes(world: World, life: Life) -> None:
     else:
         parent = world.lives[life.run.parent_run]
         causes = [event for event in parent.log if event.event_id == first.causation_id]
-        assert [event.payload["childRunId"] for event in causes] == [life.run.run_id]
+        assert [payload_json(event)["childRunId"] for event in causes] == [life.run.run_id]
     known = {first.event_id}
     for event in life.log[1:]:
         assert event.causation_id in known, f"{event.type} has no cause in its run"
@@ -132,11 +134,11 @@ def _check_agents(life: Life) -> None:
     holder = None
     for event in life.log:
         if event.type == "agent.handoff":
-            assert event.payload["fromAgentId"] == holder != event.payload["toAgentId"]
-            holder = event.payload["toAgentId"]
-        elif event.type == "node.started" and event.payload["attempt"] == 1:
+            assert payload_json(event)["fromAgentId"] == holder != payload_json(event)["toAgentId"]
+            holder = payload_json(event)["toAgentId"]
+        elif event.type == "node.started" and payload_json(event)["attempt"] == 1:
             pin = life.flow.agents.get(str(event.node_id))
-            assert event.payload.get("agent") == pin
+            assert payload_json(event).get("agent") == pin
             holder = pin["agentId"] if pin and holder is None else holder
             assert pin is None or pin["agentId"] == holder
     assert (life.run.agent or {}).get("agentId") == holder
@@ -148,7 +150,7 @@ def _check_caps(life: Life) -> None:
     breaches = life.told("cap.breached")
     assert len(breaches) <= 1
     if breaches:
-        said = breaches[0].payload
+        said = payload_json(breaches[0])
         assert said["observed"] > said["limit"]
         assert life.log[-1].type == "run.failed"
         after = life.types[breaches[0].sequence + 1 : -1]
@@ -163,23 +165,23 @@ def _check_given_up(life: Life) -> None:
     """Said once, just before the end, of the node whose attempts are all used up."""
     said = life.told("run.dead_lettered")
     end = life.log[-1]
-    failed = end.payload.get("failedNodeId") if end.type == "run.failed" else None
+    failed = payload_json(end).get("failedNodeId") if end.type == "run.failed" else None
     tries = [event for event in life.told("node.retried") if event.node_id == failed]
     most = life.flow.nodes[failed].retries if failed in life.flow.nodes else 0
     if failed is None or not 0 < most <= len(tries) or life.told("cap.breached"):
         assert not said
         return
     assert [event.sequence for event in said] == [end.sequence - 1]
-    assert said[0].payload["nodeId"] == failed
-    assert said[0].payload["attempts"] == len(tries) + 1
+    assert payload_json(said[0])["nodeId"] == failed
+    assert payload_json(said[0])["attempts"] == len(tries) + 1
 
 
 def _waited_for(event: Event, before: str | None) -> str | None:
     """The child a node waits for after a dispatch: one that begins, none when it has ended."""
     hints = {} if event.hints is UNSET else event.hints
     if "tree" in hints or "askId" in hints:
-        return str(event.payload["childRunId"])
-    return before if event.payload.get("childStatus") in naive_fold.SHOWN else None
+        return str(payload_json(event)["childRunId"])
+    return before if payload_json(event).get("childStatus") in naive_fold.SHOWN else None
 
 
 def _check_node(events: list[Event]) -> None:
@@ -193,7 +195,7 @@ def _check_node(events: list[Event]) -> None:
         assert not over, f"{event.type} after the end of the node"
         if event.type == "node.started":
             assert not at_work, "an attempt began while another was at work"
-            assert event.payload["attempt"] == attempt + 1
+            assert payload_json(event)["attempt"] == attempt + 1
             attempt, at_work, waits_for = attempt + 1, True, None
         elif event.type == "node.dispatched":
             assert at_work
@@ -209,7 +211,7 @@ def _check_node(events: list[Event]) -> None:
         elif event.type in ("node.completed", "node.retried"):
             assert at_work and not asked, f"{event.type} without a start, or a question is open"
         elif event.type == "node.failed":
-            lacking = event.payload["error"]["code"] == "capability_not_provided"
+            lacking = payload_json(event)["error"]["code"] == "capability_not_provided"
             assert at_work or (lacking and not attempt)
         elif event.type == "node.cancelled":
             assert attempt, "a node was cancelled that never began"

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from moot.core.events import Event, millis
 from moot.core.state.status import Status
+from tests.support.event_payloads import payload_json
 
 #: how a child may be shown by its parent while it lives
 WAITING = ("waiting-approval", "waiting-input", "waiting-external")
@@ -29,7 +30,7 @@ def questions(log: list[Event]) -> dict[str, str]:
     found: dict[str, str] = {}
     for event in log:
         if event.type == "interrupt.requested":
-            found[node_of(event)] = event.payload["kind"]
+            found[node_of(event)] = payload_json(event)["kind"]
         elif event.type == "interrupt.resolved" or event.type in NODE_OVER:
             found.pop(node_of(event), None)
         elif event.type in ENDED:
@@ -74,8 +75,8 @@ def _mirrored(log: list[Event]) -> dict[str, str]:
     for event in log:
         if event.type == "node.dispatched":
             found.pop(node_of(event), None)
-            if event.payload.get("childStatus") in WAITING:
-                found[node_of(event)] = event.payload["childStatus"]
+            if payload_json(event).get("childStatus") in WAITING:
+                found[node_of(event)] = payload_json(event)["childStatus"]
         elif event.type in ("node.started", "node.retried", *NODE_OVER):
             found.pop(node_of(event), None)
     return found
@@ -103,7 +104,7 @@ def turns(log: list[Event], node_id: str = "convo") -> list[dict[str, Any]]:
         "conversation.closed": "finalTurn",
     }  # fmt: skip
     return [
-        event.payload[field[event.type]]
+        payload_json(event)[field[event.type]]
         for event in log
         if event.type in field and node_of(event) == node_id
     ]
@@ -143,16 +144,16 @@ def inbox(log: list[Event]) -> list[Row]:
 
 def _interrupt(log: list[Event], node_id: str) -> str:
     waits = [e for e in log if e.type == "node.suspended" and node_of(e) == node_id]
-    return str(waits[-1].payload["interruptId"]) if waits else ""
+    return str(payload_json(waits[-1])["interruptId"]) if waits else ""
 
 
 def votes(log: list[Event], node_id: str) -> dict[str, str]:
     """The last vote of each voter."""
     words = {"moot.approval.granted": "accept", "moot.approval.rejected": "reject"}
     return {
-        event.payload["principal"]: words[event.type]
+        payload_json(event)["principal"]: words[event.type]
         for event in log
-        if event.type in words and event.payload["gateId"] == node_id
+        if event.type in words and payload_json(event)["gateId"] == node_id
     }
 
 
@@ -191,7 +192,7 @@ def thread_shown(state: Any) -> Thread:
 
 
 def turn_of(event: Event) -> dict[str, Any] | None:
-    said = event.payload
+    said = payload_json(event)
     found = said.get("initialTurn") or said.get("turn") or said.get("finalTurn")
     return found if event.type.startswith("conversation.") else None
 
@@ -201,7 +202,7 @@ def thread(log: list[Event], node_id: str = "convo") -> Thread:
     for event in log:
         if node_of(event) != node_id:
             continue
-        said, at = event.payload, millis(event.timestamp)
+        said, at = payload_json(event), millis(event.timestamp)
         if event.type in ("conversation.opened", "conversation.exchanged"):
             speaker = full((turn_of(event) or {})["from"])
             found.prodded = [name for name in found.prodded if name != speaker]
@@ -278,7 +279,7 @@ def may_speak(log: list[Event], event: Event, speaker: str) -> bool:
     """Whether the roster let an agent speak at that point of the log."""
     opening = event if event.type == "conversation.opened" else None
     opened = opening or next(each for each in log if each.type == "conversation.opened")
-    roster = opened.payload.get("participants")
+    roster = payload_json(opened).get("participants")
     if roster is not None:
         return speaker in [member["agentId"] for member in roster]
     now = thread(log)

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 
 from moot.core.commands import TimePassed
 from moot.core.councils.decide import InvitationReport
-from moot.core.events import NewEvent
+from moot.core.events import NewEvent, new_event
 from tests.core.councils.test_next_speaker import (
     MEMBERS,
     council,
@@ -111,17 +111,17 @@ def _told(life: Life, deed: str, name: str, agent: str) -> list[NewEvent]:
     """As members that are at work tell of it."""
     if deed == "invoke":
         payload = {"invocationId": f"{life.run.run_id}:convo:{name}", "agentId": agent}
-        return [NewEvent("agent.invocation.started", payload, "convo")]
+        return [new_event("agent.invocation.started", payload, "convo")]
     if deed == "call":
         return [effect(life, name), effect(life, name, "finished", result=PRICED)]
     if deed == "retry":
         told = {"invocationId": f"{life.run.run_id}:convo:{name}", "agentId": agent, "attempt": 1}
-        return [effect(life, name), NewEvent("moot.model.retried", told, "convo")]
+        return [effect(life, name), new_event("moot.model.retried", told, "convo")]
     if deed == "ask":
         asked = {"wakeId": name, "askId": f"{name}.1", "agentId": agent, "toolName": "dig"}
-        return [NewEvent("moot.tool.asked", asked, "convo")]
+        return [new_event("moot.tool.asked", asked, "convo")]
     called = {"agentId": agent, "callId": "1", "toolName": "dig"}
     return [
-        NewEvent("agent.toolCalled", called, "convo"),
-        NewEvent("agent.toolReturned", {**called, "status": "ok", "outcome": 1}, "convo"),
+        new_event("agent.toolCalled", called, "convo"),
+        new_event("agent.toolReturned", {**called, "status": "ok", "outcome": 1}, "convo"),
     ]

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, settings
 
 from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, SetVariables, TimePassed
-from moot.core.events import NewEvent
+from moot.core.events import new_event
 from moot.core.runs.nodes import Emit
 from moot.core.runs.start import RunLimits
 from moot.core.state.status import NodeStatus
@@ -305,7 +305,7 @@ class Story:
         if found:
             life, node_id, attempt = found[number % len(found)]
             payload = {"level": "info", "message": "m", "fields": {"value": value}}
-            events = (NewEvent("log.appended", payload, node_id),)
+            events = (new_event("log.appended", payload, node_id),)
             assert len(self.world.take(life, Emit(node_id, attempt, events, self.world.at))) >= 1
 
     def _pass(self, ms: int) -> None:

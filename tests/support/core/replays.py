@@ -13,6 +13,7 @@ from moot.engine.replay.replay import ReplayTransaction
 from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.protocol import Batch
 from tests.support.core.simulator import TENANT, Life
+from tests.support.event_payloads import payload_json
 
 FORK = "fork"
 #: what a run is to others, which a replay is not
@@ -99,11 +100,13 @@ def _check_log(found: Retold) -> None:
 def _check_history(source: Life, found: Retold, from_seq: int) -> None:
     """Everything before the sequence is as it was, but for ids and times."""
     for was, now in zip(source.log[:from_seq], found.log[:from_seq], strict=True):
-        then, said = ({k: v for k, v in e.payload.items() if k not in OWN} for e in (was, now))
+        then, said = (
+            {k: v for k, v in payload_json(e).items() if k not in OWN} for e in (was, now)
+        )
         assert (was.type, was.node_id, was.hints) == (now.type, now.node_id, now.hints)
         assert _homeless(source, then) == _homeless(source, said)
     forked = {"sourceRunId": source.run.run_id, "fromSeq": from_seq, "mode": "replay"}
-    assert found.log[0].payload["forkedFrom"] == forked
+    assert payload_json(found.log[0])["forkedFrom"] == forked
 
 
 def _homeless(source: Life, value: Any) -> Any:

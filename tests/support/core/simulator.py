@@ -14,12 +14,13 @@ import msgspec
 from msgspec import UNSET
 
 from moot.conformance.nodes.registry import conformance_types
+from moot.core.catalogue import TERMINAL_TYPES
 from moot.core.children import peer_requests
 from moot.core.children.decide import ChildWaits, can_begin_child, child_spec, child_start_command
 from moot.core.commands import Advance, CancelRun, Command, Compute, Dispatch, FinishNode, decide
 from moot.core.councils.decide import AdvanceCouncil
 from moot.core.errors import MootError
-from moot.core.events import TERMINAL_TYPES, Event, NewEvent, decode, encode, event_id, iso
+from moot.core.events import Event, NewEvent, decode, encode, event_id, iso
 from moot.core.pending import PendingWork, pending
 from moot.core.runs.answers import GateAnswer
 from moot.core.runs.child_outputs import ChildEnded
@@ -43,6 +44,7 @@ from moot.core.workflows.node_types import (
 )
 from moot.core.workflows.peer_ids import is_peer_id
 from moot.engine.nodes.registry import built_in_types
+from tests.support.event_payloads import payload_json
 
 START_MS = 1_700_000_000_000
 TENANT = "acme"
@@ -321,11 +323,11 @@ class World:
         if new.type in NODE_ENDS and new.node_id is not None:
             self._ended.setdefault(run.run_id, []).append(new.node_id)
         if new.type == "variable.changed":
-            life.sealed.pop(f"var:{new.payload['name']}", None)
+            life.sealed.pop(f"var:{payload_json(new)['name']}", None)
         if new.sealed:
             life.sealed.update(new.sealed)
         if new.type == "node.dispatched" and peer_requests.is_local_dispatch(new):
-            self._spawn(life, str(new.node_id), str(new.payload["childRunId"]))
+            self._spawn(life, str(new.node_id), str(payload_json(new)["childRunId"]))
         elif new.type in TERMINAL_TYPES:
             self._end(life)
         elif new.hints and new.hints.get("childRunId") in self.lives:
@@ -339,8 +341,8 @@ class World:
             cause = event_id(run.run_id, cause) if 0 <= cause < sequence else ""
         return Event(
             event_id=event_id(run.run_id, sequence), run_id=run.run_id, sequence=sequence,
-            type=new.type, timestamp=moment, payload=new.payload, schema_version=1,
-            engine_version=run.engine_version or str(new.payload.get("engineVersion", "")),
+            type=new.type, timestamp=moment, payload=new.payload, raw=new.raw, schema_version=1,
+            engine_version=run.engine_version or getattr(new.payload, "engine_version", ""),
             node_id=new.node_id if new.node_id is not None else UNSET,
             causation_id=cause or UNSET,
             hints=new.hints if new.hints is not None else UNSET,
@@ -349,7 +351,7 @@ class World:
     def _spawn(self, parent: Life, node_id: str, child_run: str) -> None:
         flow_node = parent.flow.nodes[node_id]
         command = child_start_command(parent.run, flow_node, self.at, parent.sealed, self.limits)
-        workflow_id = parent.log[-1].payload["childWorkflowId"]
+        workflow_id = payload_json(parent.log[-1])["childWorkflowId"]
         assert child_run not in self.lives, "two children have one id"
         child = self.lives[child_run] = Life(child_run, self.flows[workflow_id])
         self._decide(child, command)

@@ -10,6 +10,7 @@ from moot.core.events import Event
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
 from moot.core.workflows.flow import Flow
 from tests.support.core.simulator import Life, World, chain, compiled, definition, edge, node
+from tests.support.event_payloads import payload_json
 
 DONE = {"kind": "terminate", "reason": "goal-reached"}
 CHAIN = "core.workflowChain.event"
@@ -79,7 +80,7 @@ def kids(world: World, life: Life) -> list[Life]:
 
 
 def phases(life: Life) -> list[str]:
-    return [f"{e.payload['phase']} {e.payload['workerId']}" for e in life.told(CHAIN)]
+    return [f"{payload_json(e)['phase']} {payload_json(e)['workerId']}" for e in life.told(CHAIN)]
 
 
 def told(life: Life) -> list[str]:
@@ -89,9 +90,9 @@ def told(life: Life) -> list[str]:
     for event in life.log:
         words = [event.type]
         if event.type == CHAIN:
-            words = [event.payload["phase"], event.payload["workerId"]]
+            words = [payload_json(event)["phase"], payload_json(event)["workerId"]]
         elif event.type == "runOrchestrator.decided":
-            words = ["decided", event.payload["decision"]["kind"]]
+            words = ["decided", payload_json(event)["decision"]["kind"]]
         elif event.node_id is not UNSET:
             words.append(event.node_id)
         lines.append(" ".join(words))
@@ -113,14 +114,16 @@ def check_chains(life: Life) -> None:
         here = event
         while here.type == CHAIN:
             before = by_id[here.causation_id]
-            allowed = TRANSITIONS[here.payload["phase"]]
+            allowed = TRANSITIONS[payload_json(here)["phase"]]
             if allowed:
-                assert before.payload["phase"] in allowed
-                assert before.payload["workerId"] == here.payload["workerId"]
+                assert payload_json(before)["phase"] in allowed
+                assert payload_json(before)["workerId"] == payload_json(here)["workerId"]
             here = before
         assert here.type == "runOrchestrator.decided"
-        assert (event.payload["parentRunId"], event.node_id) == (life.run.run_id, "dis")
+        assert (payload_json(event)["parentRunId"], event.node_id) == (life.run.run_id, "dis")
     followed = [
-        event.causation_id for event in life.told(CHAIN) if TRANSITIONS[event.payload["phase"]]
+        event.causation_id
+        for event in life.told(CHAIN)
+        if TRANSITIONS[payload_json(event)["phase"]]
     ]
     assert len(followed) == len(set(followed)), "a phase was left twice"

@@ -15,6 +15,7 @@ from moot.core.threads.decide import Control
 from moot.core.verify.walk import verify
 from moot.engine.workflows.built_in import BUILT_IN, TALK
 from tests.support.core.simulator import CHAIR, TENANT, Life, World, compiled
+from tests.support.event_payloads import payload_json
 
 FLOW = compiled(json.loads(BUILT_IN[THREAD]))
 USER = Speaker("key_user", ("user",))
@@ -100,7 +101,7 @@ def speak_all(world: World, life: Life, content: Any = "Well.", most: int = 100)
 
 
 def decisions(life: Life) -> list[dict[str, Any]]:
-    return [event.payload for event in life.told("moot.participation.decided")]
+    return [payload_json(event) for event in life.told("moot.participation.decided")]
 
 
 def named(payload: dict[str, Any], word: str) -> dict[str, str]:

@@ -19,6 +19,7 @@ from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in_types
 from moot.engine.workflows.registry import WorkflowRegistry
 from tests.support.engine.hosts import TENANT, Place, chain, log, node
+from tests.support.event_payloads import payload_json
 
 MODEL = "scripted"
 
@@ -118,4 +119,4 @@ async def told(host: Host, run_id: str, *prefixes: str) -> list[str]:
 
 
 async def payloads(host: Host, run_id: str, type_: str) -> list[dict[str, Any]]:
-    return [event.payload for event in await log(host, run_id) if event.type == type_]
+    return [payload_json(event) for event in await log(host, run_id) if event.type == type_]

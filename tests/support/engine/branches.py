@@ -12,6 +12,7 @@ from moot.engine.host import Host
 from moot.engine.replay.fork import ForkRequest, fork_run
 from tests.support.engine.hosts import TENANT, log
 from tests.support.engine.replays import CHAIR
+from tests.support.event_payloads import payload_json
 
 #: what is a branch's own in its first event
 OWN = ("forkedFrom", "parentRunId", "parentNodeId", "scopeId", "memory")
@@ -35,11 +36,13 @@ def assert_history(before: list[Event], told: list[Event], cut: int, changed: bo
     assert [event.type for event in told].count("run.started") == 1
     first = 1 if changed else 0
     for was, now in zip(before[first:cut], told[first:cut], strict=True):
-        then, said = ({k: v for k, v in e.payload.items() if k not in OWN} for e in (was, now))
+        then, said = (
+            {k: v for k, v in payload_json(e).items() if k not in OWN} for e in (was, now)
+        )
         assert (was.type, was.node_id, then) == (now.type, now.node_id, said)
         assert hints(was) == hints(now)
         assert place(was) == place(now)
-    mark = told[0].payload["forkedFrom"]
+    mark = payload_json(told[0])["forkedFrom"]
     assert (mark["sourceRunId"], mark["mode"]) == (before[0].run_id, "branch")
 
 

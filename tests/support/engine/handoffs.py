@@ -26,6 +26,7 @@ from tests.support.engine.hosts import (
     node,
     sound,
 )
+from tests.support.event_payloads import payload_json
 
 CHAIN, DECIDED = "core.workflowChain.event", "runOrchestrator.decided"
 DONE = {"kind": "terminate", "reason": "goal-reached"}
@@ -157,14 +158,14 @@ def chains(events: list[Event]) -> dict[str, list[Event]]:
         if event.type != CHAIN:
             continue
         here, steps = event, 0
-        while TRANSITIONS[here.payload["phase"]]:
+        while TRANSITIONS[payload_json(here)["phase"]]:
             before = by_id[here.causation_id]
-            assert before.payload["phase"] in TRANSITIONS[here.payload["phase"]]
-            assert before.payload["workerId"] == here.payload["workerId"]
+            assert payload_json(before)["phase"] in TRANSITIONS[payload_json(here)["phase"]]
+            assert payload_json(before)["workerId"] == payload_json(here)["workerId"]
             here, steps = before, steps + 1
         decided = by_id[here.causation_id]
         assert decided.type == DECIDED
-        assert event.payload["workerId"] in decided.payload["decision"]["nextWorkerIds"]
+        assert payload_json(event)["workerId"] in payload_json(decided)["decision"]["nextWorkerIds"]
         path = found.setdefault(here.event_id, [])
         assert len(path) == steps, "a phase was left twice, or not at all"
         path.append(event)
@@ -178,7 +179,7 @@ def check(plan: Plan, run: Run, events: list[Event], children: dict[str, Run]) -
     assert all(child.terminal for child in children.values()), "nobody lives on"
     limit = (plan.most or 8) if plan.parallel and len(plan.workers) > 1 else 1
     assert _most_at_once(events) <= limit
-    joins = [event.payload for event in events if event.type == "core.dispatch.join"]
+    joins = [payload_json(event) for event in events if event.type == "core.dispatch.join"]
     if joins:
         _check_join(plan, run, events, joins[0], children)
     assert run.variables == _replayed(events), "what is recorded is what was applied"
@@ -190,19 +191,19 @@ def mapping_of(plan: Plan, worker: str) -> dict[str, str]:
 
 
 def _check_child(plan: Plan, path: list[Event], children: dict[str, Run]) -> None:
-    phases = [event.payload["phase"] for event in path]
-    worker = path[0].payload["workerId"]
+    phases = [payload_json(event)["phase"] for event in path]
+    worker = payload_json(path[0])["workerId"]
     if worker == "nobody":
         assert phases == ["dispatch.began", "dispatch.failed"]
         return
-    child = children[path[1].payload["childRunId"]]
+    child = children[payload_json(path[1])["childRunId"]]
     assert phases[:2] == ["dispatch.began", "dispatch.succeeded"]
     assert phases[2:3] == [f"child.{child.status}"]
     mapping = mapping_of(plan, worker)
     if phases[3:]:
         assert phases[3:] == ["output.harvested"] and child.status == "completed" and mapping
         keys = [mine for mine, theirs in mapping.items() if theirs in child.variables]
-        assert path[3].payload["harvestedKeys"] == keys
+        assert payload_json(path[3])["harvestedKeys"] == keys
     if child.status == "cancelled" and plan.workers[int(worker[1:])].how != "cancelled":
         assert child.with_parent, "who was not needed was cancelled by nobody else"
     assert child.status != "failed" or plan.workers[int(worker[1:])].how == "failed"
@@ -211,7 +212,7 @@ def _check_child(plan: Plan, path: list[Event], children: dict[str, Run]) -> Non
 def _most_at_once(events: list[Event]) -> int:
     most = living = 0
     for event in events:
-        phase = event.payload.get("phase", "") if event.type == CHAIN else ""
+        phase = payload_json(event).get("phase", "") if event.type == CHAIN else ""
         living += (phase == "dispatch.succeeded") - phase.startswith("child.")
         most = max(most, living)
     return most
@@ -221,10 +222,10 @@ def _check_join(
     plan: Plan, run: Run, events: list[Event], said: dict[str, Any], children: dict[str, Run]
 ) -> None:
     """Who ended by itself when it was not needed any more has no part in it."""
-    ends = [event for event in events if event.payload.get("phase", "")[:6] == "child."]
-    lost = {end.payload["childRunId"] for end in ends if end.hints["result"]["lost"]}
+    ends = [event for event in events if payload_json(event).get("phase", "")[:6] == "child."]
+    lost = {payload_json(end)["childRunId"] for end in ends if end.hints["result"]["lost"]}
     late = {name for name in lost if children[name].status != "cancelled"}
-    seen = [end.payload["childRunId"] for end in ends]
+    seen = [payload_json(end)["childRunId"] for end in ends]
     assert said["mergeOrder"] == [name for name in seen if name not in late]
     children = {name: child for name, child in children.items() if name not in late}
     good = sum(child.status == "completed" for child in children.values())
@@ -240,7 +241,7 @@ def _check_join(
         expected = "failed"
     assert said["joinOutcome"] == expected
     assert run.status == ("failed" if expected == "failed" else "completed")
-    told = [event.payload for event in events if event.type == CHAIN]
+    told = [payload_json(event) for event in events if event.type == CHAIN]
     merged = [each["childRunId"] for each in told if each["phase"] == "output.harvested"]
     assert merged == [name for name in said["mergeOrder"] if name in merged]
     if expected == "failed":
@@ -256,5 +257,5 @@ def _replayed(events: list[Event]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for event in events:
         if event.type == "variable.changed":
-            found[event.payload["name"]] = event.payload["next"]
+            found[payload_json(event)["name"]] = payload_json(event)["next"]
     return found

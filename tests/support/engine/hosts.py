@@ -11,8 +11,9 @@ import msgspec
 
 from moot.clock import SystemClock
 from moot.conformance.nodes.registry import conformance_types
+from moot.core.catalogue import TERMINAL_TYPES
 from moot.core.errors import StorageFailed
-from moot.core.events import TERMINAL_TYPES, Event, decode
+from moot.core.events import Event, decode
 from moot.core.runs.start import RunLimits, StartRun
 from moot.core.state.run import Run, fold
 from moot.core.verify.walk import verify

@@ -10,6 +10,7 @@ from moot.core.speaker import Speaker
 from moot.core.threads.decide import Control
 from moot.engine.host import Host
 from tests.support.engine.hosts import TENANT, chain, log, node
+from tests.support.event_payloads import payload_json
 
 PERSON = Speaker("key_ada", ("user:ada",))
 CALLED, RETURNED = "agent.toolCalled", "agent.toolReturned"
@@ -51,12 +52,12 @@ async def tool_events(host: Host, run_id: str) -> list[Event]:
 async def paired(host: Host, run_id: str) -> list[tuple[Event, Event]]:
     """Every call with what came of it; each is caused by the other."""
     events = await tool_events(host, run_id)
-    calls = {event.payload["callId"]: event for event in events if event.type == CALLED}
+    calls = {payload_json(event)["callId"]: event for event in events if event.type == CALLED}
     backs = [event for event in events if event.type == RETURNED]
     assert len(calls) == len(backs) == len(events) / 2, [event.type for event in events]
     for back in backs:
-        assert back.causation_id == calls[back.payload["callId"]].event_id
-    return [(calls[back.payload["callId"]], back) for back in backs]
+        assert back.causation_id == calls[payload_json(back)["callId"]].event_id
+    return [(calls[payload_json(back)["callId"]], back) for back in backs]
 
 
 async def waiting(host: Host, run_id: str) -> list[InboxItem]:

@@ -9,7 +9,7 @@ from moot.agents.invocation.context import (
     InvocationResult,
     InvocationUsage,
 )
-from moot.core.state.agents import INVOCATION_COMPLETED, INVOCATION_STARTED, MODEL_RETRIED
+from moot.core.payloads.agents import InvocationCompleted, InvocationStarted, ModelRetried
 from moot.core.state.floor import Floor
 from tests.support.replay.story import ADA, TENANT, Story, chain, node
 
@@ -29,10 +29,8 @@ class Members:
     async def __call__(self, assignment: Assignment, desk: AgentContext) -> InvocationResult:
         name, way = assignment.agent, self.ways.get(assignment.agent, "spoke")
         self.desks[name] = desk
-        told = {"invocationId": assignment.invocation, "agentId": name}
-        await desk.noted(
-            INVOCATION_STARTED, {**told, "source": assignment.source, "memoryBound": False}
-        )
+        told = {"invocation_id": assignment.invocation, "agent_id": name}
+        await desk.noted(InvocationStarted(**told, source=assignment.source, memory_bound=False))
 
         async def call(key: str) -> dict[str, str]:
             if name in self.slow:
@@ -44,13 +42,12 @@ class Members:
             return {"text": f"{name} has thought."}
 
         if way == "again":
-            desk.tell(MODEL_RETRIED, {**told, "attempt": 1, "of": 4})
+            desk.tell(ModelRetried(**told, attempt=1, of=4))
         said = await desk.effect(f"model:{name}", call)
         dug = await desk.ask_permission(name, "dig", {"deep": True}) if way == "dig" else None
         usage = InvocationUsage(calls=1, input_tokens=12, output_tokens=7, model="script")
-        await desk.noted(
-            INVOCATION_COMPLETED, {**told, "outcome": "failed" if way == "failed" else "completed"}
-        )
+        outcome = "failed" if way == "failed" else "completed"
+        await desk.noted(InvocationCompleted(**told, outcome=outcome))
         if way in ("failed", "refused", "passed"):
             error = {"code": "model_down", "message": "nobody is there"}
             return InvocationResult(outcome=way, usage=usage, error=error)  # type: ignore[arg-type]
@@ -174,7 +171,7 @@ async def _on(story: Story, run_id: str) -> None:
 async def _speaking(story: Story, run_id: str, agent: str) -> None:
     """Until this member is at work on its turn."""
     while not any(
-        wake.agent == agent and INVOCATION_STARTED in wake.said
+        wake.agent == agent and InvocationStarted.event_type in wake.said
         for wake in (await floor_of(story, run_id)).wakes.values()
     ):
         await _on(story, run_id)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from moot.core.events import decode
+from tests.support.event_payloads import payload_json
 from tests.support.replay.agents import agents, models, refusals
 from tests.support.replay.councils import interrupted, led, summed_up, unheard
 from tests.support.replay.golden_logs import (
@@ -70,7 +71,7 @@ async def record(version: str) -> list[str]:
             name = f"{version}-{scene.__name__}" + (f"-child{number}" if number else "")
             path = LOGS / f"{name}.jsonl"
             rows = await story.store.read(tenant, run_id, -1, 100_000)
-            digest = decode(rows[0]).payload["definition"]
+            digest = payload_json(decode(rows[0]))["definition"]
             known = await story.store.definition_by_digest(tenant, digest)
             if known is not None:
                 (DEFINITIONS / f"{digest}.json").write_bytes(known.body)

@@ -11,6 +11,7 @@ from moot.triggers.inbound.queues import Consumer
 from moot.triggers.schedules import queue_items
 from tests.support.engine.hosts import chain, log, node
 from tests.support.engine.schedules import MINUTE, SALLY, TENANT, Timepiece, turning
+from tests.support.event_payloads import payload_json
 
 BY_QUEUE = {"condition": {"queue": "leads"}}
 
@@ -50,10 +51,10 @@ async def test_the_items_of_its_queue_are_given_to_the_run_with_its_beginning(
         await host.forward(MINUTE)
         [run] = await host.runs()
         started, *_ = await log(host.services.host, run.run_id)
-        told = started.payload["trigger"]["schedule"]["items"]
+        told = payload_json(started)["trigger"]["schedule"]["items"]
         assert [each["itemId"] for each in told] == names
         assert [each["item"]["subject"] for each in told] == ["one", "two"]
-        assert started.payload["inputs"]["items"] == told
+        assert payload_json(started)["inputs"]["items"] == told
         for one in names:
             row = await item(host, one)
             assert (row.state, row.run_id, row.member) == ("delivered", run.run_id, SALLY)
@@ -112,7 +113,7 @@ async def test_items_that_are_secret_stand_in_no_log(tmp_path: Path) -> None:
         await host.forward(MINUTE)
         [run] = await host.runs()
         events = await log(host.services.host, run.run_id)
-        assert b"canary" not in msgspec.json.encode([each.payload for each in events])
+        assert b"canary" not in msgspec.json.encode([payload_json(each) for each in events])
 
 
 async def test_a_run_by_hand_has_what_there_is_and_begins_without(tmp_path: Path) -> None:
@@ -122,4 +123,4 @@ async def test_a_run_by_hand_has_what_there_is_and_begins_without(tmp_path: Path
         await host.schedules.run(TENANT, name, None, dry=False)
         [run] = await host.runs()
         started, *_ = await log(host.services.host, run.run_id)
-        assert started.payload["inputs"]["items"] == []
+        assert payload_json(started)["inputs"]["items"] == []

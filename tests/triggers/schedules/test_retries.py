@@ -13,6 +13,7 @@ from moot.core.triggers.subscriptions import FAILING_LIMIT
 from moot.store.records import Delivery
 from tests.support.engine.hosts import log
 from tests.support.engine.schedules import MINUTE, TENANT, Timepiece, turning
+from tests.support.event_payloads import payload_json
 
 STARTED = ("delivered", "", 1)
 WHY = "not_found: There is no such workflow."
@@ -58,7 +59,7 @@ async def test_a_run_that_cannot_begin_is_tried_again_and_is_one_delivery(tmp_pa
         assert [each.outcome for each in row.attempts] == ["retrying", "delivered"]
         [started, attempted, *_] = await log(host.services.host, row.run_id or "")
         assert started.causation_id == attempted.event_id == row.delivery_id
-        assert attempted.payload["attempt"] == 2
+        assert payload_json(attempted)["attempt"] == 2
         await host.forward(MINUTE)
         assert await host.fires(name) == [STARTED, STARTED]
         assert await tried(host) == []

@@ -26,6 +26,7 @@ from tests.support.engine.schedules import (
     timepiece,
     turning,
 )
+from tests.support.event_payloads import payload_json
 
 STARTED = ("delivered", "", 1)
 
@@ -46,9 +47,9 @@ async def test_each_slot_starts_one_run_that_says_what_began_it(tmp_path: Path) 
             "run.started", "roster.run.initiated", "trigger.delivery.attempted",
         ]  # fmt: skip
         assert events[0].causation_id == events[2].event_id == rows[0].delivery_id
-        assert events[1].payload["triggerSource"] == "schedule"
-        assert events[1].payload["triggerSubscriptionId"] == rows[0].subscription
-        assert events[0].payload["trigger"]["schedule"]["scheduleId"] == name
+        assert payload_json(events[1])["triggerSource"] == "schedule"
+        assert payload_json(events[1])["triggerSubscriptionId"] == rows[0].subscription
+        assert payload_json(events[0])["trigger"]["schedule"]["scheduleId"] == name
         slots = [fire_from_row(row).slot for row in rows]
         assert [b - a for a, b in pairwise(slots)] == [60_000, 60_000]
         case = await host.case(name)

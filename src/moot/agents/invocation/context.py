@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from moot.core.payloads.base import Payload
 from moot.core.state.council_policy import Policy
 from moot.core.state.floor import InvitationTask
 from moot.core.state.initiation import RunMember
@@ -179,11 +180,11 @@ class AgentContext(EffectContext):
         """Return the trace context for the call of this name."""
 
     @abstractmethod
-    async def noted(self, type_: str, payload: dict[str, Any]) -> None:
+    async def noted(self, payload: Payload) -> None:
         """Record an event of the invocation."""
 
     @abstractmethod
-    def tell(self, type_: str, payload: dict[str, Any]) -> None:
+    def tell(self, payload: Payload) -> None:
         """Publish an event at once that nothing relies on."""
 
     @abstractmethod

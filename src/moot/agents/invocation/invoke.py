@@ -31,13 +31,13 @@ from moot.agents.tools.toolbox import Toolbox
 from moot.core.agents.refusals import remove_echo
 from moot.core.errors.models import ModelAnswerInvalid, ModelError
 from moot.core.interrupts.escalations import DecisionRejected, escalation_threshold
-from moot.core.state.agents import (
-    INVOCATION_COMPLETED,
-    INVOCATION_STARTED,
-    MODEL_RETRIED,
-    PROMPT_RESOLVED,
-    REFUSAL,
-    TRUNCATED,
+from moot.core.payloads.agents import (
+    InvocationCompleted,
+    InvocationStarted,
+    ModelRefused,
+    ModelRetried,
+    ModelTruncated,
+    PromptResolved,
 )
 from moot.core.state.floor import SPOKEN_TASKS
 from moot.core.state.initiation import RunMember
@@ -109,16 +109,16 @@ class _Invocation:
     async def run(self) -> InvocationResult:
         """Run the assignment, and record its start and its end whatever happens."""
         prompt = await self._build_prompt()
-        await self._context.noted(INVOCATION_STARTED, self._started_payload(prompt))
-        await self._context.noted(PROMPT_RESOLVED, self._resolved_payload())
+        await self._context.noted(self._invocation_started(prompt))
+        await self._context.noted(self._prompt_resolved())
         try:
             result = await self._settle(await self._answer(prompt))
         except ModelError as error:
             result = self._failed_result(error)
         except DecisionRejected:
-            await self._context.noted(INVOCATION_COMPLETED, self._done_payload("escalated"))
+            await self._context.noted(self._invocation_completed("escalated"))
             raise
-        await self._context.noted(INVOCATION_COMPLETED, self._completed_payload(result, prompt))
+        await self._context.noted(self._invocation_ended(result, prompt))
         return result
 
     async def _build_prompt(self) -> Prompt:
@@ -193,7 +193,7 @@ class _Invocation:
         self._spending.count(answer)
         if answer.finish == "length":
             await self._context.noted(
-                TRUNCATED, {**self._model_payload(), "stopReason": "max_tokens"}
+                ModelTruncated(**self._model_fields(), stop_reason="max_tokens")
             )
         return answer
 
@@ -202,15 +202,16 @@ class _Invocation:
         self._spending.attempts = attempt.number
         if attempt.wait_s is None:
             return
-        payload = {
-            **self._id_payload(),
-            "model": self._model.reference.text,
-            "attempt": attempt.number,
-            "of": attempt.of,
-            "error": {"code": attempt.code, "message": attempt.message},
-            "waitMs": round(attempt.wait_s * 1000),
-        }
-        self._context.tell(MODEL_RETRIED, payload)
+        retried = ModelRetried(
+            invocation_id=self._assignment.invocation,
+            agent_id=self._assignment.agent,
+            model=self._model.reference.text,
+            attempt=attempt.number,
+            of=attempt.of,
+            error={"code": attempt.code, "message": attempt.message},
+            wait_ms=round(attempt.wait_s * 1000),
+        )
+        self._context.tell(retried)
 
     def _failed_result(self, error: ModelError) -> InvocationResult:
         details = {"code": error.code, "message": error.message, "retryable": error.passing}
@@ -222,7 +223,7 @@ class _Invocation:
         """Record a refusal and return it as such."""
         sent = [part.content for part in messages if isinstance(part.content, str)]
         text = remove_echo(answer.refusal or "", sent) or None
-        await self._context.noted(REFUSAL, {**self._model_payload(), "refusalText": text})
+        await self._context.noted(ModelRefused(**self._model_fields(), refusal_text=text))
         return InvocationResult(
             outcome="refused",
             error={
@@ -324,9 +325,9 @@ class _Invocation:
             decision["confidence"] = confidence
         return replace(result, answer=decision, confidence=confidence, threshold=self._threshold)
 
-    def _model_payload(self) -> dict[str, Any]:
+    def _model_fields(self) -> dict[str, Any]:
         model = {"provider": self._model.provider, "model": self._model.reference.model}
-        return {"nodeId": self._assignment.node_id, **model}
+        return {"node_id": self._assignment.node_id, **model}
 
     def _speaker(self) -> dict[str, Any]:
         model = {"provider": self._model.provider, "model": self._model.reference.model}
@@ -335,61 +336,54 @@ class _Invocation:
             return {"agentId": member.roster_id, "name": member.persona, "model": model}
         return {"agentId": self._agent.agent_id, "model": model}
 
-    def _started_payload(self, prompt: Prompt) -> dict[str, Any]:
+    def _invocation_started(self, prompt: Prompt) -> InvocationStarted:
         assignment, resolved = self._assignment, self._resolved_agent
-        payload: dict[str, Any] = {
-            **self._id_payload(),
-            "source": assignment.source,
-            "modelClass": self._agent.model_class,
-            "resolvedModel": self._model.reference.model,
-            "resolvedProvider": self._model.provider,
-            "resolvedAgentVersion": resolved.version,
-            "toolSurfaceCount": len(self._toolbox.tools),
-            "memoryBound": self._memory != "none",
-            "task": assignment.task,
-        }
-        if resolved.channel is not None:
-            payload["resolvedChannel"] = resolved.channel
-        if assignment.version is not None:
-            payload["requestedVersion"] = assignment.version
-        for field, word, key_type in (("flaggedTurns", "turn", int), ("flaggedData", "name", str)):
-            marks = [
-                {word: key, "flags": flags}
-                for key, flags in prompt.flagged.items()
-                if isinstance(key, key_type)
-            ]
-            if marks:
-                payload[field] = marks
-        return payload
+        flagged = prompt.flagged.items()
+        turns = [{"turn": key, "flags": flags} for key, flags in flagged if isinstance(key, int)]
+        data = [{"name": key, "flags": flags} for key, flags in flagged if isinstance(key, str)]
+        return InvocationStarted(
+            invocation_id=assignment.invocation,
+            agent_id=assignment.agent,
+            source=assignment.source,
+            model_class=self._agent.model_class,
+            resolved_model=self._model.reference.model,
+            resolved_provider=self._model.provider,
+            resolved_agent_version=resolved.version,
+            tool_surface_count=len(self._toolbox.tools),
+            memory_bound=self._memory != "none",
+            task=assignment.task,
+            resolved_channel=resolved.channel,
+            requested_version=assignment.version,
+            flagged_turns=turns or None,
+            flagged_data=data or None,
+        )
 
-    def _resolved_payload(self) -> dict[str, Any]:
+    def _prompt_resolved(self) -> PromptResolved:
         """Return the source of the prompt. The own prompt of the agent always wins."""
         source = f"prompt:{self._agent.manifest_id}@{self._resolved_agent.version}"
-        return {
-            "nodeId": self._assignment.node_id,
-            "kind": "system",
-            "agentId": self._assignment.agent,
-            "chain": [{"layer": "agent-intrinsic", "source": source, "applied": True}],
-            "resolved": source,
-        }
+        return PromptResolved(
+            node_id=self._assignment.node_id,
+            kind="system",
+            agent_id=self._assignment.agent,
+            chain=[{"layer": "agent-intrinsic", "source": source, "applied": True}],
+            resolved=source,
+        )
 
-    def _completed_payload(self, result: InvocationResult, prompt: Prompt) -> dict[str, Any]:
+    def _invocation_ended(self, result: InvocationResult, prompt: Prompt) -> InvocationCompleted:
         unsure = result.confidence is not None and result.confidence < self._threshold
         if result.outcome in ("refused", "failed"):
-            return self._done_payload(result.outcome)
+            return self._invocation_completed(result.outcome)
         escalated = self._assignment.task == "decide" and unsure
-        payload = self._done_payload("escalated" if escalated else "completed")
-        if prompt.format is not None:
-            payload["schemaValidated"] = True
-        if result.confidence is not None:
-            payload["confidence"] = result.confidence
-        return payload
+        completed = self._invocation_completed("escalated" if escalated else "completed")
+        return replace(
+            completed, schema_validated=prompt.format is not None, confidence=result.confidence
+        )
 
-    def _done_payload(self, outcome: str) -> dict[str, Any]:
-        return {**self._id_payload(), "outcome": outcome}
-
-    def _id_payload(self) -> dict[str, Any]:
-        return {"invocationId": self._assignment.invocation, "agentId": self._assignment.agent}
+    def _invocation_completed(self, outcome: str) -> InvocationCompleted:
+        assignment = self._assignment
+        return InvocationCompleted(
+            invocation_id=assignment.invocation, agent_id=assignment.agent, outcome=outcome
+        )
 
 
 def stated_confidence(value: Any) -> float | None:

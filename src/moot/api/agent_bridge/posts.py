@@ -29,7 +29,7 @@ from moot.core.errors import (
     InterruptAlreadyResolved,
     MessageIdConflict,
 )
-from moot.core.events import decode
+from moot.core.events import decode, payload_fields
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state.control_content import parse_control
@@ -191,7 +191,7 @@ async def _answer_repeat(
     """
     page = await ThreadLog(request.services.store, run, conversation).after(sequence - 1, 1)
     [row] = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
-    payload = decode(row).payload
+    payload = payload_fields(decode(row))
     if body.type in TURN_TYPES:
         same = _is_same_turn(
             conversation, payload.get("turn", {}), _turn_from_post(run, body, name)

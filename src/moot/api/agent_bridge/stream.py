@@ -8,6 +8,7 @@ from moot.api.agent_bridge.thread_log import ThreadLog, event_translator, parse_
 from moot.api.http.request import Receive, Request, Send, encode
 from moot.api.runs.event_stream import KEEPALIVE_FRAME, RunEventStream
 from moot.core.events import decode, micros
+from moot.core.payloads.conversations import ConversationEnded
 from moot.core.state.conversation import Conversation
 from moot.core.threads.agent_bridge import BridgeEvent
 from moot.engine.head import Head
@@ -59,11 +60,10 @@ class ThreadEventStream(RunEventStream):
         return super()._is_end(events) or any(map(self._is_closing, events))
 
     def _is_closing(self, event: Published) -> bool:
-        if event.type != "conversation.closed":
+        if event.type != ConversationEnded.event_type:
             return False
-        return (
-            decode(event.body).payload.get("conversationId") == self._conversation.conversation_id
-        )
+        talk = getattr(decode(event.body).payload, "conversation_id", None)
+        return talk == self._conversation.conversation_id
 
     def _frame_group(self, group: EventGroup) -> bytes:
         return group.made(self._form, self._translate_group)

@@ -9,6 +9,8 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from moot.api.services import Services
+from moot.core.payloads.nodes import NodeCompleted, NodeStarted
+from moot.core.payloads.runs import CapBreached, RunStarted
 
 __all__ = ["CONTENT_TYPE", "render_metrics"]
 
@@ -22,7 +24,7 @@ class _HostMetrics(Collector):
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         host = self._services.host
         metrics = host.metrics
-        yield _counter("openwop_run_created", "Runs begun.", metrics.events["run.started"])
+        yield _counter("openwop_run_created", "Runs begun.", metrics.events[RunStarted.event_type])
         ended = CounterMetricFamily(
             "openwop_run_completed", "Runs ended, by how.", labels=["openwop_run_status"]
         )
@@ -30,10 +32,14 @@ class _HostMetrics(Collector):
             ended.add_metric([status], metrics.events[f"run.{status}"])
         yield ended
         yield _counter(
-            "openwop_node_completed", "Nodes ended well.", metrics.events["node.completed"]
+            "openwop_node_completed", "Nodes ended well.", metrics.events[NodeCompleted.event_type]
         )
-        yield _counter("openwop_node_attempts", "Attempts begun.", metrics.events["node.started"])
-        yield _counter("openwop_cap_exceeded", "Limits reached.", metrics.events["cap.breached"])
+        yield _counter(
+            "openwop_node_attempts", "Attempts begun.", metrics.events[NodeStarted.event_type]
+        )
+        yield _counter(
+            "openwop_cap_exceeded", "Limits reached.", metrics.events[CapBreached.event_type]
+        )
         yield _counter("moot_events", "Events committed.", sum(metrics.events.values()))
         answers = CounterMetricFamily(
             "moot_http_requests", "Requests answered.", labels=["route", "status"]

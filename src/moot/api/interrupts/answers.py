@@ -11,6 +11,7 @@ from moot.api.access import signed_links
 from moot.api.access.auth import check_may_close, is_agent_key, speaker_from_request
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.services import Services
+from moot.core.conversations.turns import recorded_turn
 from moot.core.errors import (
     BadRequest,
     Forbidden,
@@ -20,6 +21,7 @@ from moot.core.errors import (
 )
 from moot.core.events import decode, iso
 from moot.core.interrupts.decide import too_late_error
+from moot.core.payloads.conversations import ConversationEnded
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state.conversation import Conversation
@@ -170,7 +172,7 @@ async def _repeat_answer(
     tenant, run_id, name = place
     [row] = await request.services.store.read(tenant, run_id, sequence - 1, 1)
     event = decode(row)
-    turn: JsonObject = event.payload.get("turn") or event.payload.get("finalTurn") or {}
+    turn = recorded_turn(event.payload) or {}
     sent_turn = _turn_in(command.value)
     sent = {
         key: sent_turn[key] for key in ("content", "role", "speakerId", "from") if key in sent_turn
@@ -179,8 +181,8 @@ async def _repeat_answer(
         raise MessageIdConflict("This messageId belongs to another turn.", messageId=name)
     run = (await request.services.host.view(tenant, run_id)).run
     position = ConversationPosition(
-        conversation_id=event.payload.get("conversationId"),
-        operation="close" if event.type == "conversation.closed" else "exchange",
+        conversation_id=getattr(event.payload, "conversation_id", None),
+        operation="close" if isinstance(event.payload, ConversationEnded) else "exchange",
         turn_index=turn.get("turnIndex"),
         turns=turn.get("turnIndex", 0) + 1,
         sequence=sequence,

@@ -12,7 +12,7 @@ from moot.core.errors import BadRequest, Forbidden, ReplayDivergedAtRefusal
 from moot.core.errors.triggers import MemberOffDuty
 from moot.core.events import decode
 from moot.core.replay import edits
-from moot.core.replay.edits import TURN_EVENTS
+from moot.core.replay.edits import edited_turn
 from moot.core.state.run import Run
 from moot.engine.head import Head
 from moot.engine.replay.fork import ForkRequest, fork_run, past_end_error
@@ -223,8 +223,8 @@ async def _speaker_at(request: Request, source: Head, sequence: int) -> str | No
     run = source.run
     rows = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
     event = decode(rows[0]) if rows else None
-    turn = event.payload.get(TURN_EVENTS.get(event.type, "")) if event is not None else None
-    return turn.get("speakerId") if isinstance(turn, dict) else None
+    turn = edited_turn(event.payload) if event is not None else None
+    return turn.get("speakerId") if turn is not None else None
 
 
 FORK_ENDPOINTS = (

@@ -6,6 +6,7 @@ from moot import __version__
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.runs import snapshot
 from moot.core.events import Event, decode, decode_head, iso
+from moot.core.payloads.nodes import NodeDispatched, NodeStarted
 from moot.core.workflows.flow import Flow
 from moot.engine.head import Head
 from moot.wire.json import JsonObject, stored_object
@@ -101,22 +102,23 @@ def _spans(rows: list[bytes]) -> list[NodeSpan]:
         if not decode_head(row).type.startswith("node."):
             continue
         event = decode(row)
-        node_id = str(event.payload.get("nodeId", event.node_id))
-        if event.type == "node.started":
-            span = under_way[node_id] = _span(event, node_id)
+        payload = event.payload
+        node_id = str(getattr(payload, "node_id", event.node_id))
+        if isinstance(payload, NodeStarted):
+            span = under_way[node_id] = _span(event, payload)
             spans.append(span)
-        elif event.type != "node.dispatched" and node_id in under_way:
+        elif not isinstance(payload, NodeDispatched) and node_id in under_way:
             under_way.pop(node_id).ended_at = event.timestamp
     return spans
 
 
-def _span(event: Event, node_id: str) -> NodeSpan:
-    type_id = event.payload["typeId"]
+def _span(event: Event, started: NodeStarted) -> NodeSpan:
+    type_id = started.type_id
     attributes = {
         "openwop.run_id": event.run_id,
-        "openwop.node_id": node_id,
+        "openwop.node_id": started.node_id,
         "openwop.node_type": type_id,
-        "openwop.node_attempt": event.payload.get("attempt", 1) - 1,
+        "openwop.node_attempt": started.attempt - 1,
     }
     return NodeSpan(
         name=f"openwop.node.{type_id}",

@@ -17,6 +17,7 @@ from moot.api.http.request import SSE, Receive, Request, Send, encode
 from moot.api.runs import snapshot
 from moot.core.errors import Unauthenticated
 from moot.core.events import decode, decode_head, iso
+from moot.core.payloads.nodes import NodeSuspended
 from moot.engine.head import Head
 from moot.engine.streams.hub import (
     EventGroup,
@@ -220,7 +221,7 @@ class RunEventStream:
             self._weight += len(document)
             if len(self._held) == MOST_BATCHED or self._weight > LARGEST_PIECE:
                 await self._send_piece(send, self._flush())
-        if self._done or any(event.type == "node.suspended" for event in events):
+        if self._done or any(event.type == NodeSuspended.event_type for event in events):
             await self._send_piece(send, self._flush())
 
     def _flush(self) -> bytes:

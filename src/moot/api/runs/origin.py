@@ -15,7 +15,7 @@ from moot.core import trace
 from moot.core.errors import MootError, NotFound, Unavailable
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.events import decode
-from moot.core.state.initiation import RUN_INITIATED
+from moot.core.payloads.runs import RunInitiated, RunStarted
 from moot.core.state.run import Run
 from moot.core.workflows import peer_ids
 from moot.engine.host import Host
@@ -106,17 +106,20 @@ async def describe_start(request: Request, run_id: str) -> RunStart | None:
     """
     rows = await request.services.store.read(request.caller.tenant, run_id, -1, FIRST_EVENTS)
     events = [decode(row) for row in rows]
-    trigger: JsonObject = (events[0].payload.get("trigger") if events else None) or {}
-    initiations = [event.payload for event in events[1:] if event.type == RUN_INITIATED]
+    if not events:
+        return None
+    first = events[0].payload
+    trigger: JsonObject = (first.trigger or {}) if isinstance(first, RunStarted) else {}
+    initiations = [event.payload for event in events[1:] if isinstance(event.payload, RunInitiated)]
     if not initiations and not trigger:
         return None
     start = await _triggered_start(request, trigger)
     for initiation in initiations:
         start = replace(
             start,
-            source=initiation["triggerSource"],
-            roster_id=initiation["rosterId"],
-            persona=initiation["persona"],
+            source=initiation.trigger_source,
+            roster_id=initiation.roster_id,
+            persona=initiation.persona,
         )
     return start
 

@@ -12,7 +12,27 @@ import msgspec
 from msgspec import Struct
 
 from moot.core.conversations.closing_decision import CouncilDecision, read_decision
+from moot.core.conversations.turns import recorded_turn
 from moot.core.events import Event
+from moot.core.payloads.agents import ToolCalled
+from moot.core.payloads.base import OpaquePayload, Payload
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ConversationOpened,
+    ParticipantJoined,
+    ParticipantLeft,
+    ThreadControlled,
+    ThreadLinked,
+    ThreadRenamed,
+)
+from moot.core.payloads.councils import (
+    CouncilContinued,
+    PolicySet,
+    ToolAnswered,
+    ToolAsked,
+    VoteCalled,
+)
 from moot.core.state.conversation import Conversation
 from moot.core.state.tasks import turn_kind
 from moot.core.threads.agent_bridge import (
@@ -28,17 +48,11 @@ from moot.wire.minutes import Line
 PROFILE_FIELDS = ("name", "role", "model")
 UNKNOWN = "unknown"
 #: Events that become sentences in the minutes.
-NOTED_EVENTS = frozenset(
-    {"moot.vote.called", "moot.participation.continued", "moot.participant.joined"}
-    | {"moot.participant.left", "moot.thread.control", "moot.thread.renamed", "moot.thread.linked"}
-)
-
+NOTED_EVENTS = (
+    VoteCalled, CouncilContinued, ParticipantJoined, ParticipantLeft, ThreadControlled,
+    ThreadRenamed, ThreadLinked,
+)  # fmt: skip
 #: Event type -> the field that holds its turn.
-TURN_FIELDS = {
-    "conversation.opened": "initialTurn",
-    "conversation.exchanged": "turn",
-    "conversation.closed": "finalTurn",
-}
 #: Characters of a tool's inputs.
 LONGEST_INPUTS = 200
 
@@ -75,9 +89,8 @@ class MinutesFacts:
         self._people: People = {}
 
     def add(self, event: Event) -> None:
-        payload = event.payload
-        if payload.get("conversationId") == self._conversation.conversation_id:
-            _apply_event(self._minutes, event, payload, self._people)
+        if _conversation_of(event) == self._conversation.conversation_id:
+            _apply_event(self._minutes, event, self._people)
 
     def minutes(self) -> MinutesHead:
         minutes, people = self._minutes, self._people
@@ -98,33 +111,36 @@ class MinutesTranscript:
         self._last_change: tuple[int, Any] | None = None
 
     def lines(self, event: Event) -> list[Line]:
-        payload, lines = event.payload, list[Line]()
-        if (
-            payload.get("conversationId") == self._conversation.conversation_id
-            and event.type in TURN_FIELDS
-        ):
-            lines.append(_turn_line(event, payload.get(TURN_FIELDS[event.type])))
+        lines = list[Line]()
+        turn = recorded_turn(event.payload)
+        if _conversation_of(event) == self._conversation.conversation_id and turn is not None:
+            lines.append(_turn_line(event, turn))
         self._count += len(lines)
         if event.node_id != self._conversation.node_id:
             return lines
         sentence = _sentence(self._translator, event)
         if sentence is not None:
-            change = _profile_change(payload)
+            change = _profile_change(event)
             if change is None or (self._count, change) != self._last_change:
                 note = sentence(lambda name: self._names.get(name_from_handle(name), name))
-                lines.append(Line(at=event.timestamp, by=_actor(payload), note=note))
+                lines.append(Line(at=event.timestamp, by=_actor(event), note=note))
                 self._count += 1
             self._last_change = (self._count, change)
         return lines
 
 
-def _profile_change(payload: dict[str, Any]) -> tuple[Any, Any] | None:
+def _conversation_of(event: Event) -> str | None:
+    conversation_id: str | None = getattr(event.payload, "conversation_id", None)
+    return conversation_id
+
+
+def _profile_change(event: Event) -> tuple[Any, Any] | None:
     """Return whose profile was changed by whom. Repeated changes appear once in the minutes."""
-    return (
-        (payload.get("participantId"), payload.get("by"))
-        if payload.get("changed") is True
-        else None
-    )
+    match event.payload:
+        case ParticipantJoined(changed=True, participant_id=name, by=by):
+            return name, by
+        case _:
+            return None
 
 
 def display_names(minutes: MinutesHead) -> dict[str, str]:
@@ -143,47 +159,46 @@ def display_names(minutes: MinutesHead) -> dict[str, str]:
     }
 
 
-def _actor(payload: dict[str, Any]) -> str:
-    return str(payload.get("by") or payload.get("from") or payload.get("agentId"))
+def _actor(event: Event) -> str:
+    names = (getattr(event.payload, field, None) for field in ("by", "from_", "agent_id"))
+    return str(next(filter(None, names), None))
 
 
 def _sentence(translator: BridgeRenderer, event: Event) -> Sentence | None:
     """Return a function that words the event once display names are known, or None."""
     payload = event.payload
-    if event.type in TOOL_SENTENCES:
-        actor, action = handle_from_name(_actor(payload)), TOOL_SENTENCES[event.type](payload)
+    action = _tool_sentence(payload)
+    if action is not None:
+        actor = handle_from_name(_actor(event))
         return lambda called: f"{called(actor)} {action}"
-    if (
-        event.type not in NOTED_EVENTS or payload.get("closed") is True
-    ):  # the closing turn reports it
+    if not isinstance(payload, NOTED_EVENTS):
+        return None
+    if isinstance(payload, ThreadLinked) and payload.closed:  # the closing turn reports it
         return None
     translated = translator.tell(event)
     return (lambda called: event_sentence(translated[0], called)) if translated else None
 
 
-def _apply_event(
-    minutes: MinutesHead, event: Event, payload: dict[str, Any], people: People
-) -> None:
-    match event.type:
-        case "conversation.opened":
+def _apply_event(minutes: MinutesHead, event: Event, people: People) -> None:
+    match event.payload:
+        case ConversationOpened(initial_turn=turn, participants=participants):
             minutes.opened_at = event.timestamp
-            minutes.question = _object(payload.get("initialTurn")).get("content")
+            minutes.question = turn.get("content")
             minutes.participants = [
-                {**member, "agentId": str(member.get("agentId"))}
-                for member in payload.get("participants", [])
+                {**member, "agentId": str(member.get("agentId"))} for member in participants or []
             ]
-            _add_speaker(people, payload.get("initialTurn"))
-        case "conversation.exchanged":
-            _add_speaker(people, payload.get("turn"))
-        case "conversation.closed":
+            _add_speaker(people, turn)
+        case ConversationExchanged(turn=turn):
+            _add_speaker(people, turn)
+        case ConversationEnded(final_turn=turn, outcome=outcome):
             minutes.closed_at = event.timestamp
-            minutes.decision = read_decision(payload.get("outcome"))
-            minutes.outcome = None if minutes.decision else payload.get("outcome")
-            _add_speaker(people, payload.get("finalTurn"))
-        case "moot.participation.set":
-            _add_members(people, payload.get("members"))
-        case "moot.participant.joined":
-            _add_profile(people, payload.get("participantId"), payload.get("profile"))
+            minutes.decision = read_decision(outcome)
+            minutes.outcome = None if minutes.decision else outcome
+            _add_speaker(people, turn)
+        case PolicySet(members=members):
+            _add_members(people, members)
+        case ParticipantJoined(participant_id=name, profile=profile):
+            _add_profile(people, name, profile)
         case _:
             pass
 
@@ -241,11 +256,11 @@ def _optional_text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def tool_call_text(payload: dict[str, Any]) -> str:
+def tool_call_text(call: ToolCalled | ToolAsked) -> str:
     """Return ``price_history({"sku":"lamp"})``."""
-    inputs = content_text(payload.get("inputs") or {})
+    inputs = content_text(call.inputs or {})
     shortened = inputs if len(inputs) <= LONGEST_INPUTS else inputs[:LONGEST_INPUTS] + "…"
-    return f"{payload.get('toolName')}({shortened})"
+    return f"{call.tool_name}({shortened})"
 
 
 def content_text(content: Any) -> str:
@@ -253,10 +268,13 @@ def content_text(content: Any) -> str:
 
 
 #: Event type -> sentence about a tool call.
-TOOL_SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
-    "agent.toolCalled": lambda payload: f"used {tool_call_text(payload)}",
-    "moot.tool.asked": lambda payload: f"asked to use {tool_call_text(payload)}",
-    "moot.tool.answered": lambda payload: (
-        "allowed it" if payload.get("allowed") else "did not allow it"
-    ),
-}
+def _tool_sentence(payload: Payload | OpaquePayload) -> str | None:
+    match payload:
+        case ToolCalled():
+            return f"used {tool_call_text(payload)}"
+        case ToolAsked():
+            return f"asked to use {tool_call_text(payload)}"
+        case ToolAnswered(allowed=allowed):
+            return "allowed it" if allowed else "did not allow it"
+        case _:
+            return None

@@ -18,6 +18,7 @@ from moot.api.threads.lookup import check_open, find_thread, find_thread_by_id
 from moot.api.threads.view import thread_view
 from moot.core.errors import BadRequest, Conflict
 from moot.core.events import Event, decode
+from moot.core.payloads.conversations import ConversationEnded
 from moot.core.runs.start import LinkedStart
 from moot.core.state.conversation import THREAD, Conversation, thread_id
 from moot.core.state.council_policy import describe_unused_settings
@@ -217,7 +218,7 @@ async def _closing_sequence(request: Request, run: Run, conversation: Conversati
     """Return the start of the decision that closed the conversation or ended its run."""
     thread = ThreadLog(request.services.store, run, conversation)
     closing = await _read_event(request, run, conversation.last_seq)
-    if closing.type == "conversation.closed":
+    if closing.type == ConversationEnded.event_type:
         return await thread.decision_after(conversation.last_seq - 1)
     return await thread.decision_after(run.next_sequence - 2)
 

@@ -6,8 +6,11 @@ from moot.api.runs.snapshot import run_metrics
 from moot.api.services import Services
 from moot.core.errors import RunNotFound
 from moot.core.events import decode, decode_head, iso
+from moot.core.payloads.agents import InvocationCompleted
+from moot.core.payloads.conversations import ConversationExchanged
+from moot.core.payloads.runs import DeliveryAttempted
 from moot.core.state.run import Run
-from moot.core.triggers.subscriptions import DELIVERY_ATTEMPTED, RetryPolicy, TriggerSubscription
+from moot.core.triggers.subscriptions import RetryPolicy, TriggerSubscription
 from moot.engine.host import Host
 from moot.store.records import Delivery, DeliveryAttempt
 from moot.triggers.inbound.items import REDELIVERED
@@ -39,7 +42,7 @@ ITEM_STATUSES = {
     "dropped": "dropped",
 }
 #: Events that count as turns.
-TURN_EVENTS = frozenset({"conversation.exchanged", "agent.invocation.completed"})
+TURN_EVENTS = frozenset({ConversationExchanged.event_type, InvocationCompleted.event_type})
 MOST_TURNS = 200
 PAGE = 1000
 
@@ -97,8 +100,11 @@ async def _list_turns(host: Host, tenant: str, run_id: str) -> list[ItemTurn]:
 
 def _turn_row(raw: bytes) -> ItemTurn:
     event = decode(raw)
-    turn = event.payload.get("turn")
-    by = turn.get("speakerId") if isinstance(turn, dict) else event.payload.get("agentId")
+    match event.payload:
+        case ConversationExchanged(turn=turn):
+            by = turn.get("speakerId")
+        case payload:
+            by = getattr(payload, "agent_id", None)
     return ItemTurn(
         sequence=event.sequence,
         type=event.type,
@@ -172,7 +178,7 @@ def attempt_view(row: Delivery, number: int) -> AttemptView:
     if attempt.outcome == REDELIVERED:
         return view
     payload = attempt_payload(row, attempt, number)
-    return replace(view, type=DELIVERY_ATTEMPTED, payload=payload)
+    return replace(view, type=DeliveryAttempted.event_type, payload=payload)
 
 
 def attempt_payload(row: Delivery, attempt: DeliveryAttempt, number: int) -> AttemptPayload:

@@ -5,9 +5,10 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from moot.api.http.request import Endpoint, Reply, Request, encode
+from moot.core.catalogue import check_event_types
 from moot.core.errors import BadRequest
 from moot.core.errors.triggers import TenantMembershipRequired
-from moot.core.events import check_event_types, iso
+from moot.core.events import iso
 from moot.core.triggers.webhooks import WebhookRegistration
 from moot.store.records import Delivery, DeliveryFilter
 from moot.wire.webhooks import (

@@ -8,6 +8,13 @@ from moot.cli.councils.members import CouncilRoster
 from moot.cli.councils.screen import wrap_text
 from moot.cli.councils.transcript_lines import objects_in, turn_from_event
 from moot.cli.shared import output
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ParticipantLeft,
+)
+from moot.core.payloads.councils import InvitationAnswered, MembersInvited
+from moot.core.payloads.runs import RunCancelled, RunFailed
 from moot.wire.threads import ThreadView
 
 #: rows for the words of all speakers
@@ -77,19 +84,19 @@ class LiveRows:
     def follow(self, event: dict[str, Any], now: float) -> None:
         payload = event["payload"]
         match event["type"]:
-            case "moot.participation.decided":
+            case MembersInvited.event_type:
                 for wake in objects_in(payload.get("wakes")):
                     task = (str(wake.get("agentId")), str(wake.get("task")), now)
                     self._wakes[str(wake.get("wakeId"))] = task
-            case "moot.participation.answered":
+            case InvitationAnswered.event_type:
                 self._wakes.pop(str(payload.get("wakeId")), None)
                 self._drop_speech(str(payload.get("agentId")))
-            case "conversation.exchanged":
+            case ConversationExchanged.event_type:
                 turn = turn_from_event(event)
                 self._end_speaker(str(turn.get("speakerId") or turn.get("from")))
-            case "moot.participant.left":
+            case ParticipantLeft.event_type:
                 self._end_speaker(str(payload.get("participantId")))
-            case "conversation.closed" | "run.failed" | "run.cancelled":
+            case ConversationEnded.event_type | RunFailed.event_type | RunCancelled.event_type:
                 self._wakes.clear()
                 self._speeches.clear()
                 self._busy.clear()

@@ -47,12 +47,17 @@ from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.streams import StreamFrame
 from moot.cli.threads.new import missing_agent_message, unknown_agent_warning
 from moot.client.operations import agent_bridge, runs, threads
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ThreadControlled,
+)
+from moot.core.payloads.runs import RunCancelled, RunFailed
 from moot.wire.threads import ThreadView
 
 ENDS = {
-    "conversation.closed": ExitCode.OK,
-    "run.failed": ExitCode.FAILED,
-    "run.cancelled": ExitCode.FAILED,
+    ConversationEnded.event_type: ExitCode.OK,
+    **dict.fromkeys((RunFailed.event_type, RunCancelled.event_type), ExitCode.FAILED),
 }
 TICK = 1.0
 PAUSED = "paused; /resume to go on"
@@ -215,9 +220,9 @@ class CouncilSession:
             self._print_lines(
                 [*([note_line(news_line)] if news_line else []), *self._renderer.tell(event)]
             )
-        if event["type"] == "moot.thread.control" and not self._as_json:
+        if event["type"] == ThreadControlled.event_type and not self._as_json:
             self._last_reminder = PAUSED  # the control itself has been printed
-        self.turns += event["type"] == "conversation.exchanged"
+        self.turns += event["type"] == ConversationExchanged.event_type
         self._ended = ENDS.get(event["type"])
 
     def _conversation_of(self, event: dict[str, Any]) -> str | None:

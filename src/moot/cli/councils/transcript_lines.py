@@ -10,12 +10,38 @@ from moot.cli.runs.agent_lines import tool_call_text
 from moot.cli.shared import output
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.quantities import format_count
+from moot.core.payloads.agents import ToolCalled
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ConversationOpened,
+    ParticipantJoined,
+    ParticipantLeft,
+    ThreadControlled,
+    ThreadLinked,
+    ThreadRenamed,
+)
+from moot.core.payloads.councils import (
+    CouncilContinued,
+    CouncilStopped,
+    InvitationAnswered,
+    MembersInvited,
+    PolicySet,
+    ToolAnswered,
+    ToolAsked,
+    ToolReopened,
+    TurnAdmitted,
+    TurnDropped,
+    TurnHeld,
+    VoteCalled,
+)
+from moot.core.payloads.runs import RunCancelled, RunFailed
 
 Event = dict[str, Any]
 
 #: the tag on the last turn of a program that leaves
 LEFT_TAG = "left"
-JOINED = "moot.participant.joined"
+JOINED = ParticipantJoined.event_type
 
 STOP_SENTENCES = {
     "consensus": "Nobody has anything to add.",
@@ -264,7 +290,7 @@ class TranscriptRenderer:
 
     def _settled(self, event: Event) -> list[TranscriptLine]:
         payload = event["payload"]
-        word = "let a held turn in" if event["type"] == "moot.turn.admitted" else "dropped it"
+        word = "let a held turn in" if event["type"] == TurnAdmitted.event_type else "dropped it"
         return [note_line(f"{self._name(payload)} {word}")]
 
     def _ended_badly(self, event: Event) -> list[TranscriptLine]:
@@ -310,27 +336,27 @@ def objects_in(value: Any) -> list[dict[str, Any]]:
 
 
 RENDERERS: dict[str, Callable[[TranscriptRenderer, Event], list[TranscriptLine]]] = {
-    "conversation.opened": TranscriptRenderer._opened,
-    "conversation.exchanged": TranscriptRenderer._turn,
-    "conversation.closed": TranscriptRenderer._closed,
-    "moot.thread.control": TranscriptRenderer._controlled,
-    "moot.thread.renamed": TranscriptRenderer._renamed,
-    "moot.thread.linked": TranscriptRenderer._linked,
+    ConversationOpened.event_type: TranscriptRenderer._opened,
+    ConversationExchanged.event_type: TranscriptRenderer._turn,
+    ConversationEnded.event_type: TranscriptRenderer._closed,
+    ThreadControlled.event_type: TranscriptRenderer._controlled,
+    ThreadRenamed.event_type: TranscriptRenderer._renamed,
+    ThreadLinked.event_type: TranscriptRenderer._linked,
     JOINED: TranscriptRenderer._joined,
-    "moot.participant.left": TranscriptRenderer._left,
-    "moot.participation.set": TranscriptRenderer._set,
-    "moot.participation.decided": TranscriptRenderer._decided,
-    "moot.participation.answered": TranscriptRenderer._answered,
-    "moot.participation.stopped": TranscriptRenderer._stopped,
-    "moot.participation.continued": TranscriptRenderer._continued,
-    "moot.vote.called": TranscriptRenderer._called_vote,
-    "agent.toolCalled": TranscriptRenderer._tool_used,
-    "moot.tool.asked": TranscriptRenderer._tool_asked,
-    "moot.tool.answered": TranscriptRenderer._tool_answered,
-    "moot.tool.reopened": TranscriptRenderer._tool_reopened,
-    "moot.turn.held": TranscriptRenderer._held,
-    "moot.turn.admitted": TranscriptRenderer._settled,
-    "moot.turn.dropped": TranscriptRenderer._settled,
-    "run.failed": TranscriptRenderer._ended_badly,
-    "run.cancelled": TranscriptRenderer._ended_badly,
+    ParticipantLeft.event_type: TranscriptRenderer._left,
+    PolicySet.event_type: TranscriptRenderer._set,
+    MembersInvited.event_type: TranscriptRenderer._decided,
+    InvitationAnswered.event_type: TranscriptRenderer._answered,
+    CouncilStopped.event_type: TranscriptRenderer._stopped,
+    CouncilContinued.event_type: TranscriptRenderer._continued,
+    VoteCalled.event_type: TranscriptRenderer._called_vote,
+    ToolCalled.event_type: TranscriptRenderer._tool_used,
+    ToolAsked.event_type: TranscriptRenderer._tool_asked,
+    ToolAnswered.event_type: TranscriptRenderer._tool_answered,
+    ToolReopened.event_type: TranscriptRenderer._tool_reopened,
+    TurnHeld.event_type: TranscriptRenderer._held,
+    TurnAdmitted.event_type: TranscriptRenderer._settled,
+    TurnDropped.event_type: TranscriptRenderer._settled,
+    RunFailed.event_type: TranscriptRenderer._ended_badly,
+    RunCancelled.event_type: TranscriptRenderer._ended_badly,
 }

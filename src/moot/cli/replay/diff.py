@@ -26,6 +26,7 @@ from moot.cli.shared.errors import ExitCode
 from moot.cli.shared.logs import read_log
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations.runs import get_run
+from moot.core.payloads.memory import EffectFinished
 from moot.wire.runs import Snapshot
 
 #: events of each run that are compared
@@ -95,7 +96,7 @@ def _run_figures(run: Snapshot, log: list[Event]) -> dict[str, Any]:
 
 
 #: the event with the result of a model call or another effect
-FINISHED = "moot.effect.finished"
+FINISHED = EffectFinished.event_type
 
 
 def count_tokens(log: list[Event]) -> int | None:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 from moot.cli.replay.align import Event, Pair, align
 from moot.cli.replay.compare import differing_paths, is_same
 from moot.cli.replay.lineage import replaced_kind
+from moot.core.payloads.nodes import VariableChanged
+from moot.core.payloads.runs import RunStarted
 
 
 class Stretch(NamedTuple):
@@ -28,7 +30,7 @@ def _pair_op(pair: Pair, is_fork: bool) -> str:
         return "removed"
     if pair.a is None:
         return "added"
-    is_start = is_fork and pair.a["type"] == pair.b["type"] == "run.started"
+    is_start = is_fork and pair.a["type"] == pair.b["type"] == RunStarted.event_type
     return "same" if is_start or is_same(pair.a, pair.b) else "changed"
 
 
@@ -99,7 +101,7 @@ def fork_edits(source: list[Event], fork: list[Event]) -> Iterator[ForkEdit]:
 
 def _is_set_by_hand(event: Event) -> bool:
     """Whether a user set the variable, and not a node."""
-    return event["type"] == "variable.changed" and "by" in event["payload"]
+    return event["type"] == VariableChanged.event_type and "by" in event["payload"]
 
 
 def _changed_values(word: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[ForkEdit]:
@@ -133,4 +135,8 @@ def _run_options(start: dict[str, Any]) -> dict[str, Any]:
 
 def _variable_set(event: Event) -> dict[str, Any]:
     payload = event["payload"]
-    return {payload["name"]: payload.get("next")} if event["type"] == "variable.changed" else {}
+    return (
+        {payload["name"]: payload.get("next")}
+        if event["type"] == VariableChanged.event_type
+        else {}
+    )

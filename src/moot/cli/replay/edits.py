@@ -10,6 +10,16 @@ from moot.cli.shared import output
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import parse_value
 from moot.cli.shared.logs import Event
+from moot.core.payloads.conversations import ConversationEnded, ConversationExchanged
+from moot.core.payloads.interrupts import (
+    ApprovalGranted,
+    ApprovalOverridden,
+    ApprovalRejected,
+    InterruptResolved,
+)
+from moot.core.payloads.nodes import VariableChanged
+from moot.core.payloads.runs import RunStarted
+from moot.core.payloads.supervisors import SupervisorDecided
 
 #: word before the dot -> the part of the edit
 PARTS = {"var": "variables", "input": "inputs", "model": "models"}
@@ -18,11 +28,17 @@ REPLACING = ("turn", "decision", "answer")
 
 #: events with which an answer begins
 ANSWERS = (
-    "interrupt.resolved", "moot.approval.granted", "moot.approval.rejected",
-    "approval.overridden",
+    InterruptResolved.event_type, ApprovalGranted.event_type, ApprovalRejected.event_type,
+    ApprovalOverridden.event_type,
 )  # fmt: skip
-TURNS = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
-EDITABLE = (*ANSWERS, *TURNS, "runOrchestrator.decided", "variable.changed", "run.started")
+TURNS = {ConversationExchanged.event_type: "turn", ConversationEnded.event_type: "finalTurn"}
+EDITABLE = (
+    *ANSWERS,
+    *TURNS,
+    SupervisorDecided.event_type,
+    VariableChanged.event_type,
+    RunStarted.event_type,
+)
 ACTIONS = {"approve": "accept", "edit": "edit-accept"}
 
 #: how often an editor is opened for a text that cannot be parsed
@@ -108,7 +124,7 @@ def parse_answer(text: str, at: Event) -> Any:
 
 
 def _is_decision(at: Event) -> bool:
-    return at["type"] != "interrupt.resolved" or at["payload"].get("kind") in (
+    return at["type"] != InterruptResolved.event_type or at["payload"].get("kind") in (
         "approval", "low-confidence",
     )  # fmt: skip
 
@@ -120,17 +136,17 @@ def draft_from_event(at: Event) -> EditDraft | None:
         turn = payload.get(TURNS[at["type"]])
         return EditDraft("turn", turn.get("content")) if isinstance(turn, dict) else None
     match str(at["type"]):
-        case "run.started":
+        case RunStarted.event_type:
             return EditDraft("inputs", payload.get("inputs", {}))
-        case "runOrchestrator.decided":
+        case SupervisorDecided.event_type:
             return EditDraft("decision", payload.get("decision", {}))
-        case "variable.changed" if "next" in payload:
+        case VariableChanged.event_type if "next" in payload:
             return EditDraft("variables", payload["next"], str(payload["name"]))
-        case "interrupt.resolved":
+        case InterruptResolved.event_type:
             return EditDraft("answer", payload.get("resumeValue"))
-        case "moot.approval.rejected":
+        case ApprovalRejected.event_type:
             return EditDraft("answer", {"action": "reject"})
-        case "moot.approval.granted" | "approval.overridden":
+        case ApprovalGranted.event_type | ApprovalOverridden.event_type:
             return EditDraft("answer", {"action": "accept"})
         case _:
             return None

@@ -21,10 +21,16 @@ from moot.cli.shared.logs import Event, LogReader, read_page
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.run_refs import parse_run_place
 from moot.client.operations import runs
+from moot.core.payloads.interrupts import ApprovalReceived, ClarificationResolved
+from moot.core.payloads.nodes import NodeResumed
 from moot.wire.replay import ForkEdit, ForkedRun
 
 #: direct effects of an answer: a user who names one of these means the answer
-ANSWER_EFFECTS = ("approval.received", "clarification.resolved", "node.resumed")
+ANSWER_EFFECTS = (
+    ApprovalReceived.event_type,
+    ClarificationResolved.event_type,
+    NodeResumed.event_type,
+)
 #: events that are searched for editable ones, and how many of those are suggested
 SEARCHED_EVENTS, SUGGESTED_EVENTS = 200, 5
 

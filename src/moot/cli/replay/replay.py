@@ -14,6 +14,7 @@ from moot.cli.shared.errors import ExitCode
 from moot.cli.shared.logs import Event, read_log
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations import runs
+from moot.core.payloads.runs import ReplayDiverged
 from moot.wire.replay import VerificationDifference
 
 #: events of a replay that are looked through for a difference
@@ -81,4 +82,4 @@ def _replay(options: CommandOptions, api: Api, source: str) -> ExitCode:
 
 def _divergences(api: Api, run_id: str) -> list[Event]:
     events, _ = read_log(api, run_id, MAX_EVENTS)
-    return [event for event in events if event["type"].startswith("replay.diverged")]
+    return [event for event in events if event["type"].startswith(ReplayDiverged.event_type)]

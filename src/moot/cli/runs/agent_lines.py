@@ -3,6 +3,24 @@
 from typing import Any
 
 from moot.cli.shared import output
+from moot.core.payloads.agents import (
+    AgentDecided,
+    AgentReasoned,
+    InvocationCompleted,
+    InvocationStarted,
+    PromptResolved,
+    ReasoningDelta,
+    ToolCalled,
+    ToolReturned,
+)
+from moot.core.payloads.councils import (
+    CouncilStopped,
+    InvitationAnswered,
+    MembersInvited,
+    PolicySet,
+    ToolAnswered,
+    ToolAsked,
+)
 
 Event = dict[str, Any]
 #: start of the provider key of a model call; the events of the invocation report such a call
@@ -78,18 +96,18 @@ def no_line(event: Event, _: object) -> None:
 
 
 AGENT_RENDERERS = {
-    "agent.invocation.started": invocation_started_line,
-    "agent.invocation.completed": invocation_ended_line,
-    "agent.promptResolved": no_line,
-    "agent.reasoned": reasoning_line,
-    "agent.reasoning.delta": no_line,
-    "agent.decided": no_line,
-    "agent.toolCalled": tool_called_line,
-    "agent.toolReturned": tool_returned_line,
-    "moot.participation.set": no_line,
-    "moot.participation.decided": floor_line,
-    "moot.participation.answered": no_line,
-    "moot.participation.stopped": stopped_line,
-    "moot.tool.asked": tool_asked_line,
-    "moot.tool.answered": tool_answered_line,
+    InvocationStarted.event_type: invocation_started_line,
+    InvocationCompleted.event_type: invocation_ended_line,
+    PromptResolved.event_type: no_line,
+    AgentReasoned.event_type: reasoning_line,
+    ReasoningDelta.event_type: no_line,
+    AgentDecided.event_type: no_line,
+    ToolCalled.event_type: tool_called_line,
+    ToolReturned.event_type: tool_returned_line,
+    PolicySet.event_type: no_line,
+    MembersInvited.event_type: floor_line,
+    InvitationAnswered.event_type: no_line,
+    CouncilStopped.event_type: stopped_line,
+    ToolAsked.event_type: tool_asked_line,
+    ToolAnswered.event_type: tool_answered_line,
 }

@@ -14,6 +14,9 @@ from moot.cli.shared.inputs import read_bytes
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.streams import follow_stream
 from moot.client.operations import host, threads
+from moot.core.payloads.conversations import ConversationExchanged
+from moot.core.payloads.councils import InvitationAnswered, ToolAsked
+from moot.core.payloads.runs import RunFailed
 
 
 @click.command()
@@ -61,17 +64,17 @@ def _read_answer(
             printed += words
             sys.stdout.write(words)
             sys.stdout.flush()
-        elif frame.kind == "event" and frame.data["type"] == "moot.tool.asked":
+        elif frame.kind == "event" and frame.data["type"] == ToolAsked.event_type:
             decide(frame.data["payload"])
-        elif frame.kind == "event" and frame.data["type"] == "moot.participation.answered":
+        elif frame.kind == "event" and frame.data["type"] == InvitationAnswered.event_type:
             if frame.data["payload"].get("outcome") == "passed":
                 return {"role": "system", "content": "the agent has nothing to say to that."}
-        elif frame.kind == "event" and frame.data["type"] == "conversation.exchanged":
+        elif frame.kind == "event" and frame.data["type"] == ConversationExchanged.event_type:
             turn = dict(frame.data["payload"]["turn"])
             if aloud and turn["role"] == "agent":
                 _print_rest(turn, printed)
             return turn
-        elif frame.kind == "event" and frame.data["type"] == "run.failed":
+        elif frame.kind == "event" and frame.data["type"] == RunFailed.event_type:
             break
     raise CommandError("the thread ended before there was an answer.")
 

@@ -8,6 +8,62 @@ import click
 from moot.cli.replay.lineage import describe_origin
 from moot.cli.runs import agent_lines
 from moot.cli.shared import output
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ConversationOpened,
+    ParticipantJoined,
+    ParticipantLeft,
+    ThreadControlled,
+)
+from moot.core.payloads.interrupts import (
+    ApprovalGranted,
+    ApprovalReceived,
+    ApprovalRejected,
+    ApprovalRequested,
+    ClarificationRequested,
+    ClarificationResolved,
+    InterruptRequested,
+    InterruptResolved,
+)
+from moot.core.payloads.memory import EffectFinished, EffectStarted
+from moot.core.payloads.nodes import (
+    ArtifactCreated,
+    ChannelWritten,
+    LogAppended,
+    NodeCancelled,
+    NodeCompleted,
+    NodeDispatched,
+    NodeFailed,
+    NodeResumed,
+    NodeRetried,
+    NodeSkipped,
+    NodeStarted,
+    NodeSuspended,
+    OutputChunk,
+    VariableChanged,
+)
+from moot.core.payloads.runs import (
+    DeliveryAttempted,
+    PauseBegan,
+    PauseRequested,
+    ReplayDiverged,
+    RunCancelled,
+    RunCompleted,
+    RunDeadLettered,
+    RunFailed,
+    RunInitiated,
+    RunResumed,
+    RunStarted,
+)
+from moot.core.payloads.supervisors import (
+    ChildForked,
+    ConfidenceEscalated,
+    FannedOut,
+    HandoffStepped,
+    SupervisorDecided,
+    WorkersJoined,
+)
 
 StartTimes = dict[str, str]
 EventRenderer = Callable[[dict[str, Any], StartTimes], str | None]
@@ -191,7 +247,7 @@ def _turn_line(event: dict[str, Any], _: StartTimes) -> str:
     turn = payload.get("turn") or payload.get("initialTurn") or payload.get("finalTurn") or {}
     to = f" → {turn['to']}" if turn.get("to") else ""
     speaker = click.style(output.one_line(f"{turn.get('from', '')}{to}"), bold=True)
-    closed = "closed: " if event["type"] == "conversation.closed" else ""
+    closed = "closed: " if event["type"] == ConversationEnded.event_type else ""
     return f"{closed}{speaker}  {output.shorten(turn.get('content', ''))}"
 
 
@@ -274,52 +330,53 @@ def _reason_suffix(payload: dict[str, Any]) -> str:
 
 
 REPORTED_BY_OTHERS = (
-    "node.suspended", "node.resumed", "approval.requested", "approval.received",
-    "clarification.requested", "clarification.resolved",
+    NodeSuspended.event_type, NodeResumed.event_type, ApprovalRequested.event_type,
+    ApprovalReceived.event_type,
+    ClarificationRequested.event_type, ClarificationResolved.event_type,
 )  # fmt: skip
 
 RENDERERS: dict[str, EventRenderer] = {
-    "run.started": _run_started,
-    "run.completed": _run_ended,
-    "run.failed": _run_ended,
-    "run.dead_lettered": _run_dead_lettered,
-    "run.cancelled": _run_ended,
-    "run.paused": _run_paused,
-    "run.resumed": _run_paused,
-    "node.started": _node_started,
-    "node.completed": _node_ended,
-    "node.failed": _node_ended,
-    "node.skipped": _node_ended,
-    "node.cancelled": _node_ended,
-    "node.retried": _node_retried,
-    "node.dispatched": _child_dispatched,
-    "moot.child.forked": _child_forked,
-    "variable.changed": _variable_changed,
-    "channel.written": _channel_written,
-    "output.chunk": _output_chunk,
-    "log.appended": _log_appended,
-    "artifact.created": _artifact_created,
-    "interrupt.requested": _interrupt_requested,
-    "interrupt.resolved": _interrupt_resolved,
-    "moot.approval.granted": _approval_vote,
-    "moot.approval.rejected": _approval_vote,
-    "conversation.opened": _turn_line,
-    "conversation.exchanged": _turn_line,
-    "conversation.closed": _turn_line,
-    "moot.thread.control": _thread_control,
-    "moot.participant.joined": _participant_changed,
-    "moot.participant.left": _participant_changed,
-    "runOrchestrator.decided": _supervisor_decided,
-    "core.workflowChain.event": _worker_event,
-    "core.workflowChain.confidence-escalated": _confidence_escalated,
-    "core.dispatch.fanOut": _workers_dispatched,
-    "core.dispatch.join": _workers_joined,
-    "replay.diverged": _replay_diverged,
-    "moot.pause.requested": _pause_requested,
-    "roster.run.initiated": _roster_run_initiated,
-    "trigger.delivery.attempted": _delivery_attempted,
-    "moot.effect.started": _effect_line,
-    "moot.effect.finished": _effect_line,
+    RunStarted.event_type: _run_started,
+    RunCompleted.event_type: _run_ended,
+    RunFailed.event_type: _run_ended,
+    RunDeadLettered.event_type: _run_dead_lettered,
+    RunCancelled.event_type: _run_ended,
+    PauseBegan.event_type: _run_paused,
+    RunResumed.event_type: _run_paused,
+    NodeStarted.event_type: _node_started,
+    NodeCompleted.event_type: _node_ended,
+    NodeFailed.event_type: _node_ended,
+    NodeSkipped.event_type: _node_ended,
+    NodeCancelled.event_type: _node_ended,
+    NodeRetried.event_type: _node_retried,
+    NodeDispatched.event_type: _child_dispatched,
+    ChildForked.event_type: _child_forked,
+    VariableChanged.event_type: _variable_changed,
+    ChannelWritten.event_type: _channel_written,
+    OutputChunk.event_type: _output_chunk,
+    LogAppended.event_type: _log_appended,
+    ArtifactCreated.event_type: _artifact_created,
+    InterruptRequested.event_type: _interrupt_requested,
+    InterruptResolved.event_type: _interrupt_resolved,
+    ApprovalGranted.event_type: _approval_vote,
+    ApprovalRejected.event_type: _approval_vote,
+    ConversationOpened.event_type: _turn_line,
+    ConversationExchanged.event_type: _turn_line,
+    ConversationEnded.event_type: _turn_line,
+    ThreadControlled.event_type: _thread_control,
+    ParticipantJoined.event_type: _participant_changed,
+    ParticipantLeft.event_type: _participant_changed,
+    SupervisorDecided.event_type: _supervisor_decided,
+    HandoffStepped.event_type: _worker_event,
+    ConfidenceEscalated.event_type: _confidence_escalated,
+    FannedOut.event_type: _workers_dispatched,
+    WorkersJoined.event_type: _workers_joined,
+    ReplayDiverged.event_type: _replay_diverged,
+    PauseRequested.event_type: _pause_requested,
+    RunInitiated.event_type: _roster_run_initiated,
+    DeliveryAttempted.event_type: _delivery_attempted,
+    EffectStarted.event_type: _effect_line,
+    EffectFinished.event_type: _effect_line,
     **agent_lines.AGENT_RENDERERS,
     **dict.fromkeys(REPORTED_BY_OTHERS, _no_line),
 }

@@ -19,6 +19,7 @@ from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.logs import read_page
 from moot.client.operations import runs
+from moot.core.payloads.runs import RunCancelled
 from moot.wire.runs import NodeView, RunMetrics, RunRow, Snapshot
 
 PREFIXES = ("run_", "th_")
@@ -91,7 +92,7 @@ def cancel_reason(api: Api, run: Snapshot) -> str | None:
     if run.status != "cancelled":
         return None
     events = read_page(api, run.run_id, max(-1, run.metrics.event_count - 10)).events
-    ends = [event["payload"] for event in events if event["type"] == "run.cancelled"]
+    ends = [event["payload"] for event in events if event["type"] == RunCancelled.event_type]
     return ends[0].get("reason") if ends else None
 
 

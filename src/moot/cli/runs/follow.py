@@ -14,13 +14,24 @@ from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.streams import follow_stream
 from moot.client.operations import host, runs, threads
+from moot.core.payloads.councils import CouncilStopped, MembersInvited, ToolAsked
+from moot.core.payloads.nodes import (
+    NodeCancelled,
+    NodeCompleted,
+    NodeDispatched,
+    NodeFailed,
+    NodeResumed,
+    NodeSkipped,
+    NodeSuspended,
+)
+from moot.core.payloads.runs import RunCancelled, RunCompleted, RunFailed, RunStarted
 from moot.wire.runs import Snapshot
 from moot.wire.threads import ThreadView
 
 TERMINAL = {
-    "run.completed": ExitCode.OK,
-    "run.failed": ExitCode.FAILED,
-    "run.cancelled": ExitCode.FAILED,
+    RunCompleted.event_type: ExitCode.OK,
+    RunFailed.event_type: ExitCode.FAILED,
+    RunCancelled.event_type: ExitCode.FAILED,
 }
 #: statuses in which only a person can continue a run; its stream stays quiet then
 WAITING_STATUSES = ("waiting-approval", "waiting-input")
@@ -28,14 +39,14 @@ WAITING_STATUSES = ("waiting-approval", "waiting-input")
 PATIENCE_SECONDS = 15.0
 #: events after which no node may be at work any more
 NODE_STOP_EVENTS = (
-    "node.suspended", "node.dispatched", "node.completed", "node.failed", "node.skipped",
-    "node.cancelled",
+    NodeSuspended.event_type, NodeDispatched.event_type, NodeCompleted.event_type,
+    NodeFailed.event_type, NodeSkipped.event_type, NodeCancelled.event_type,
 )  # fmt: skip
 #: events after which a council may be at rest, or wait for approval of a tool
 COUNCIL_STOP_EVENTS = (
-    "moot.participation.decided",
-    "moot.participation.stopped",
-    "moot.tool.asked",
+    MembersInvited.event_type,
+    CouncilStopped.event_type,
+    ToolAsked.event_type,
 )
 #: the workflow of councils and threads, and the status of one that continues by itself
 THREAD, TALKING = "moot.thread", "talking"
@@ -100,9 +111,9 @@ class Standstill:
     def _take_event(self, event: dict[str, Any]) -> None:
         self.seen, kind, node = event["sequence"], event["type"], str(event.get("nodeId"))
         child_waits = event["payload"].get("childStatus") in WAITING_STATUSES
-        if kind == "node.suspended" or (kind == "node.dispatched" and child_waits):
+        if kind == NodeSuspended.event_type or (kind == NodeDispatched.event_type and child_waits):
             self._waiting.add(node)
-        elif kind in NODE_STOP_EVENTS or kind == "node.resumed":
+        elif kind in NODE_STOP_EVENTS or kind == NodeResumed.event_type:
             self._waiting.discard(node)
         may_wait = kind in NODE_STOP_EVENTS or kind in COUNCIL_STOP_EVENTS
         self._may_wait = self._may_wait or (may_wait and bool(self._waiting))
@@ -142,7 +153,7 @@ class Follower:
         if self._as_json:
             output.print_json_line(event)
             return
-        if event["type"] == "run.started":
+        if event["type"] == RunStarted.event_type:
             self._nodes = self._count(event)
         line = event_line(event, self._started)
         if line is None:
@@ -153,7 +164,11 @@ class Follower:
         click.echo(f"  {when}  {node:<16}  {line}{self._progress(event)}")
 
     def _progress(self, event: dict[str, Any]) -> str:
-        if event["type"] not in ("node.completed", "node.failed", "node.skipped"):
+        if event["type"] not in (
+            NodeCompleted.event_type,
+            NodeFailed.event_type,
+            NodeSkipped.event_type,
+        ):
             return ""
         self._ended.add(str(event.get("nodeId")))
         if not self._nodes:

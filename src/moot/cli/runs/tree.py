@@ -15,6 +15,8 @@ from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.logs import read_page
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations import runs
+from moot.core.payloads.nodes import NodeDispatched
+from moot.core.payloads.supervisors import ChildForked
 from moot.wire.runs import RunRow
 
 #: runs that are shown by default, and pages of a log that are searched for its children
@@ -23,7 +25,7 @@ MAX_PAGES = 20
 #: rows of one page of the list of runs
 PAGE_SIZE = 100
 #: events that start a child -> the field that names it
-CHILD_EVENTS = {"node.dispatched": "childRunId", "moot.child.forked": "forkRunId"}
+CHILD_EVENTS = {NodeDispatched.event_type: "childRunId", ChildForked.event_type: "forkRunId"}
 #: levels that are shown
 MAX_DEPTH = 40
 

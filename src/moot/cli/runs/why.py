@@ -13,12 +13,13 @@ from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.logs import Event, LogReader
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.run_refs import parse_run_place
+from moot.core.payloads.runs import DeliveryAttempted
 
 #: steps that are walked by default
 DEFAULT_STEPS = 200
 
 #: the event that begins a triggered run, and its possible sequences
-DELIVERY, DELIVERED_AT = "trigger.delivery.attempted", (1, 2)
+DELIVERY, DELIVERED_AT = DeliveryAttempted.event_type, (1, 2)
 
 EventLookup = Callable[[str], Event | None]
 

@@ -8,6 +8,7 @@ from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.logs import read_last_events, read_log
+from moot.core.payloads.conversations import ConversationExchanged, ConversationOpened
 
 #: events that an error suggests when the user names none
 SUGGESTED_EVENTS = 5
@@ -55,7 +56,7 @@ def _turn_sequence(api: Api, run_id: str, number: int) -> int:
 
 
 def _turn_index(event: dict[str, Any]) -> int | None:
-    if event["type"] not in ("conversation.opened", "conversation.exchanged"):
+    if event["type"] not in (ConversationOpened.event_type, ConversationExchanged.event_type):
         return None
     payload = event["payload"]
     index = (payload.get("turn") or payload.get("initialTurn") or {}).get("turnIndex")

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
+from moot.core.payloads.nodes import LogAppended
 from moot.core.workflows.node_types import Completed, NodeKind, NodeType
 from moot.engine.nodes.control_nodes import IDENTITY_NODE
 
@@ -33,9 +34,9 @@ async def _probe_redaction(ctx: Any) -> Completed:
     """Write a test secret to memory. Its value follows from its name and is sealed first."""
     name = str(ctx.config.get("byokSecretId", ""))
     value = derived_id("test-secret-", name)
-    payload = {"level": "info", "message": f"Test secret {name} is used.", "nodeId": ctx.node_id}
+    payload = LogAppended(level="info", message=f"Test secret {name} is used.", node_id=ctx.node_id)
     sealed = {f"secret:{name}": value}
-    await ctx.recorded(NewEvent("log.appended", payload, ctx.node_id, sealed=sealed))
+    await ctx.recorded(NewEvent(payload, ctx.node_id, sealed=sealed))
     written = await ctx.memory.put(f"The key is {value}.", tags=[value])
     return _variable("memoryReadback", to_builtins(await ctx.memory.get(written.id)))
 

@@ -14,6 +14,8 @@ from moot.core.agents import refusals
 from moot.core.agents.model_key import SemanticRequest, model_key, parse_semantic_request
 from moot.core.errors import BadRequest
 from moot.core.json import schema
+from moot.core.payloads.agents import ModelAskedAgain, ModelGaveUp, ModelRefused, ModelTruncated
+from moot.core.payloads.runs import CapBreached
 from moot.core.workflows.node_types import Completed, Failed, NodeError, NodeKind, NodeType, Outcome
 from moot.engine.nodes.context import NodeContext
 from moot.engine.nodes.inputs import permanent_failure
@@ -109,8 +111,8 @@ class _StructuredCall:
             if not reason:
                 return Completed({"output": value})
             if reason == "truncation":
-                payload = {**self._model_fields(), "stopReason": answer["stopReason"]}
-                await self._ctx.agent.noted("envelope.truncated", payload)
+                cut = ModelTruncated(**self._model_fields(), stop_reason=answer["stopReason"])
+                await self._ctx.agent.noted(cut)
         return self._exhausted(reason)
 
     async def _call(self, invocation_id: str) -> dict[str, Any]:
@@ -138,9 +140,13 @@ class _StructuredCall:
 
     async def _retry(self, number: int, reason: str) -> None:
         """Prepare the next call: a higher token limit after a cut, a correction after a misfit."""
-        payload = {"nodeId": self._ctx.node_id, "attempt": number, "reason": reason}
         await self._ctx.agent.noted(
-            "envelope.retry.attempted", {**payload, "previousError": PROBLEMS[reason]}
+            ModelAskedAgain(
+                node_id=self._ctx.node_id,
+                attempt=number,
+                reason=reason,
+                previous_error=PROBLEMS[reason],
+            )
         )
         request = msgspec.to_builtins(self._request)
         if reason == "truncation":
@@ -152,7 +158,7 @@ class _StructuredCall:
 
     def _model_fields(self) -> dict[str, Any]:
         request = self._request
-        return {"nodeId": self._ctx.node_id, "provider": request.provider, "model": request.model}
+        return {"node_id": self._ctx.node_id, "provider": request.provider, "model": request.model}
 
     def _refusal(self, answer: dict[str, Any]) -> Failed:
         error = NodeError(
@@ -160,8 +166,8 @@ class _StructuredCall:
             message="The model refused to answer.",
             retryable=False,
         )
-        payload = {**self._model_fields(), "refusalText": answer.get("refusalText") or None}
-        return Failed(error, because=(("envelope.refusal", payload),))
+        text = answer.get("refusalText") or None
+        return Failed(error, because=(ModelRefused(**self._model_fields(), refusal_text=text),))
 
     def _exhausted(self, reason: str) -> Failed:
         node_id = self._ctx.node_id
@@ -171,10 +177,14 @@ class _StructuredCall:
             message=f"{PROBLEMS[reason]} The model was asked {MOST_CALLS} times.",
             retryable=False,
         )
-        given_up = {"nodeId": node_id, "totalAttempts": MOST_CALLS, "finalReason": reason}
-        cap = {"kind": "schema", "limit": MOST_CALLS, "observed": MOST_CALLS, "nodeId": node_id}
-        payload = {**given_up, "finalError": PROBLEMS[reason]}
-        return Failed(error, because=(("envelope.retry.exhausted", payload), ("cap.breached", cap)))
+        given_up = ModelGaveUp(
+            node_id=node_id,
+            total_attempts=MOST_CALLS,
+            final_reason=reason,
+            final_error=PROBLEMS[reason],
+        )
+        cap = CapBreached(kind="schema", limit=MOST_CALLS, observed=MOST_CALLS, node_id=node_id)
+        return Failed(error, because=(given_up, cap))
 
 
 def structured_output_type(programs: MockPrograms) -> NodeType:

@@ -8,7 +8,9 @@ from msgspec import Meta, Struct
 
 from moot.api.http.request import Reply, Request, encode
 from moot.core.errors import Unavailable, Unprocessable
-from moot.core.events import Event
+from moot.core.events import Event, payload_fields
+from moot.core.payloads.nodes import NodeDispatched
+from moot.core.payloads.supervisors import HandoffStepped, WorkersJoined
 from moot.core.workflows.flow import definition_digest
 from moot.engine.head import Head
 from moot.engine.start import RunOrder, start_run
@@ -35,13 +37,13 @@ async def fan_out_workers(request: Request) -> Reply:
     """Run one wave of workers and return how they joined."""
     body = await request.read(FanOut)
     head, events = await _run_supervisor(request, body.next_worker_ids, body.config, {})
-    joins = [event.payload for event in events if event.type == "core.dispatch.join"]
+    joins = [payload_fields(event) for event in events if isinstance(event.payload, WorkersJoined)]
     if not joins:
         raise _join_failure(head)
     ends = {
-        payload["childRunId"]: payload["phase"].removeprefix("child.")
+        step.child_run_id: step.phase.removeprefix("child.")
         for event in events
-        if (payload := event.payload).get("phase", "").startswith("child.")
+        if isinstance(step := event.payload, HandoffStepped) and step.phase.startswith("child.")
     }
     children = [
         {"childRunId": child, "childStatus": ends[child]} for child in joins[0]["mergeOrder"]
@@ -61,7 +63,7 @@ async def dispatch_per_item(request: Request) -> Reply:
     if head.run.status != "completed":
         raise _join_failure(head)
     host, tenant = request.services.host, request.caller.tenant
-    children = [e.payload["childRunId"] for e in events if e.type == "node.dispatched"]
+    children = [e.payload.child_run_id for e in events if isinstance(e.payload, NodeDispatched)]
     inputs = [(await host.view(tenant, child)).run.inputs for child in children]
     return Reply({"runId": head.run.run_id, "children": [{"inputs": each} for each in inputs]})
 

@@ -8,6 +8,8 @@ from msgspec import Struct
 from moot.api.http.request import Reply, Request, encode
 from moot.conformance.seams.conversation import Name
 from moot.core.errors import Forbidden
+from moot.core.events import payload_fields
+from moot.core.payloads.interrupts import ApprovalOverridden
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.engine.start import RunOrder, start_run
@@ -73,6 +75,6 @@ async def try_approval_gate(request: Request) -> Reply:
     head = await services.host.view(tenant, run_id)
     answer: dict[str, Any] = {"runId": run_id, "released": "gate" not in head.run.interrupts}
     for event in await services.host.runs.log(head):
-        if event.type == "approval.overridden":
-            answer["event"] = {"type": event.type, "payload": event.payload}
+        if isinstance(event.payload, ApprovalOverridden):
+            answer["event"] = {"type": event.type, "payload": payload_fields(event)}
     return Reply(answer)

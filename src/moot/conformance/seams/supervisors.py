@@ -7,8 +7,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from moot.api.http.request import Reply, Request, encode
 from moot.core.commands import CancelRun
 from moot.core.errors import Unavailable
-from moot.core.events import Event
+from moot.core.events import Event, payload_fields
 from moot.core.json.canonical import canonical_digest
+from moot.core.payloads.nodes import NodeResumed
+from moot.core.payloads.supervisors import HandoffStepped, SupervisorDecided
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state.run import Run
@@ -118,7 +120,9 @@ async def run_agent_loop(request: Request) -> Reply:
     if not run.terminal:
         await _cancel_run(request, run_id)
     log = await _read_log(request, run_id)
-    answer: dict[str, Any] = {"decisions": [event.payload for event in log if _is_decision(event)]}
+    answer: dict[str, Any] = {
+        "decisions": [payload_fields(event) for event in log if _is_decision(event)]
+    }
     if resumed:
         answer["resumedIteration"] = _resumed_turn(log)
     return Reply(answer)
@@ -139,16 +143,16 @@ def _loop_workflow(body: AgentLoop) -> dict[str, Any]:
 
 
 def _is_decision(event: Event) -> bool:
-    return event.type == "runOrchestrator.decided"
+    return isinstance(event.payload, SupervisorDecided)
 
 
 def _resumed_turn(log: list[Event]) -> int:
     """Return the turn that was under way when the run resumed."""
     turn = 0
     for event in log:
-        if _is_decision(event):
-            turn = event.payload["iteration"]
-        elif event.type == "node.resumed":
+        if isinstance(event.payload, SupervisorDecided):
+            turn = event.payload.iteration
+        elif isinstance(event.payload, NodeResumed):
             break
     return turn
 
@@ -199,5 +203,5 @@ def _attestation_workflow(body: ChildAttestation) -> dict[str, Any]:
 
 
 def _harvest_payload(log: list[Event]) -> dict[str, Any] | None:
-    phases = [event.payload for event in log if event.type == "core.workflowChain.event"]
+    phases = [payload_fields(e) for e in log if isinstance(e.payload, HandoffStepped)]
     return next((payload for payload in phases if payload["phase"] == "output.harvested"), None)

@@ -9,10 +9,10 @@ from moot.api.http.request import Reply, Request, encode
 from moot.api.triggers.views import attempt_payload, delivery_view
 from moot.conformance.seams.sources import create_minute_schedule, exhaust_schedule, reach_next_slot
 from moot.core.errors import BadRequest
-from moot.core.events import decode, iso
+from moot.core.events import decode, iso, payload_fields
 from moot.core.ids import derived_id
+from moot.core.payloads.runs import DeliveryAttempted
 from moot.core.triggers.subscriptions import (
-    DELIVERY_ATTEMPTED,
     Arrival,
     RetryPolicy,
     SubscriptionSource,
@@ -179,14 +179,17 @@ async def ingest_trigger(request: Request) -> Reply:
     row = (await services.triggers.deliveries.take(record, arrival, key)).delivery
     log = await services.store.read(record.tenant, row.run_id or "", -1, 1)
     return Reply(
-        {"triggerEvent": decode(log[0]).payload["trigger"], "deliveryEvent": _delivery_event(row)}
+        {
+            "triggerEvent": payload_fields(decode(log[0]))["trigger"],
+            "deliveryEvent": _delivery_event(row),
+        }
     )
 
 
 def _delivery_event(row: Delivery) -> dict[str, Any]:
     last = len(row.attempts) - 1
     return {
-        "type": DELIVERY_ATTEMPTED,
+        "type": DeliveryAttempted.event_type,
         "eventId": row.attempts[last].event_id,
         "payload": attempt_payload(row, row.attempts[last], last),
     }

@@ -5,30 +5,35 @@ Each report is recorded once. A decision below the confidence threshold waits fo
 
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from moot.core.errors import BadRequest
-from moot.core.events import NewEvent
+from moot.core.events import NewEvent, new_event
 from moot.core.ids import derived_id
 from moot.core.interrupts import decide, escalations
+from moot.core.payloads.agents import (
+    AgentDecided,
+    AgentHandedOff,
+    AgentReasoned,
+    InvocationCompleted,
+    InvocationStarted,
+    ReasoningDelta,
+    ToolCalled,
+    ToolReturned,
+)
+from moot.core.payloads.councils import ToolAsked
+from moot.core.payloads.nodes import NodeCompleted, NodeStarted
 from moot.core.runs import nodes
 from moot.core.runs.nodes import Emit
 from moot.core.runs.standing_agents import node_agent
 from moot.core.state.agents import (
-    AGENT_DECIDED,
-    HANDLERS,
-    HANDOFF,
-    INVOCATION_COMPLETED,
-    INVOCATION_STARTED,
-    REASONED,
-    REASONING_DELTA,
-    TOOL_CALLED,
-    TOOL_RETURNED,
+    AGENT_EVENTS,
     version_key,
 )
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
-from moot.core.state.tool_requests import TOOL_ASKED, TOOL_CALL, abbreviate_arguments
+from moot.core.state.tool_requests import TOOL_CALL, abbreviate_arguments
 from moot.core.workflows.definition import SUPERVISOR
 from moot.core.workflows.flow import Flow
 from moot.core.workflows.node_types import GateSpec
@@ -38,11 +43,9 @@ MOST_CALLS = 256
 MOST_DECISIONS = 256
 
 #: events that an attempt records once
-ONCE_EVENTS = frozenset({*HANDLERS, TOOL_ASKED})
+ONCE_EVENTS = (*AGENT_EVENTS, ToolAsked)
 #: numbers of questions about tools begin here, those of questions about decisions at 0
 TOOL_QUESTIONS_FROM = 1000
-
-ATTRIBUTED_EVENTS = frozenset({"node.started", "node.completed"})
 
 
 def emit_agent_events(run: Run, flow: Flow, command: Emit) -> list[NewEvent]:
@@ -51,21 +54,21 @@ def emit_agent_events(run: Run, flow: Flow, command: Emit) -> list[NewEvent]:
     What the agent reported in this attempt before a crash or a question is not recorded again.
     """
     state = nodes.running_attempt(run, command.node_id, command.attempt)
-    if state is None or not any(event.type in ONCE_EVENTS for event in command.events):
+    if state is None or not any(isinstance(event.payload, ONCE_EVENTS) for event in command.events):
         return nodes.emit_events(run, flow, command)
     fresh = tuple(new for event in command.events if (new := _new_event(state, event)) is not None)
     events = nodes.emit_events(run, flow, replace(command, events=fresh))
     for event in fresh:
-        if event.type == TOOL_ASKED:
-            return [*events, *_ask_about_tool(run, flow, command, event)]
+        if isinstance(event.payload, ToolAsked):
+            return [*events, *_ask_about_tool(run, flow, command, event.payload)]
     if flow.nodes[command.node_id].type.type_id == SUPERVISOR:
         return events  # an unsure decision is held back with its turn
     for event in fresh:
         payload = event.payload
-        if event.type == AGENT_DECIDED and escalations.is_unsure(
-            run, payload.get("confidence"), payload.get("threshold")
+        if isinstance(payload, AgentDecided) and escalations.is_unsure(
+            run, payload.confidence, payload.threshold
         ):
-            return [*events, *_ask_about_decision(run, flow, command, event)]
+            return [*events, *_ask_about_decision(run, flow, command, payload)]
     return events
 
 
@@ -75,42 +78,41 @@ def _new_event(state: NodeState, event: NewEvent) -> NewEvent | None:
     A command may be decided again, so the event itself is not changed. Raise BadRequest for an
     event that cannot come now.
     """
-    if event.type not in ONCE_EVENTS:
+    if not isinstance(event.payload, ONCE_EVENTS):
         return event
     nth: int = (event.hints or {}).get("nth", 0)
-    if event.type == REASONING_DELTA:
-        recorded = nth != state.said.get(REASONED, 0)
-        recorded = recorded or event.payload["sequence"] < state.said.get(REASONING_DELTA, 0)
+    payload = event.payload
+    if isinstance(payload, ReasoningDelta):
+        recorded = nth != state.said.get(AgentReasoned.event_type, 0)
+        recorded = recorded or payload.sequence < state.said.get(payload.event_type, 0)
         return None if recorded else replace(event, hints=None)
-    if event.type == TOOL_RETURNED:
-        return _tool_result(state, event, nth)
-    if event.type == TOOL_CALLED and len(state.calls) >= MOST_CALLS:
+    if isinstance(payload, ToolReturned):
+        return _tool_result(state, event, payload.call_id, nth)
+    if isinstance(payload, ToolCalled) and len(state.calls) >= MOST_CALLS:
         raise BadRequest(f"No more than {MOST_CALLS} tool calls can be open.")
-    if event.type in (AGENT_DECIDED, TOOL_ASKED) and nth >= MOST_DECISIONS:
+    if isinstance(payload, AgentDecided | ToolAsked) and nth >= MOST_DECISIONS:
         raise BadRequest(f"An attempt may decide or ask {MOST_DECISIONS} times.")
     return None if nth < state.said.get(event.type, 0) else replace(event, hints=None)
 
 
-def _tool_result(state: NodeState, event: NewEvent, nth: int) -> NewEvent | None:
+def _tool_result(state: NodeState, event: NewEvent, call_id: str, nth: int) -> NewEvent | None:
     """Return a tool's result with its call as the cause."""
-    call = state.calls.get(event.payload["callId"])
+    call = state.calls.get(call_id)
     if call is not None:
         return replace(event, hints=None, cause=call)
-    if nth >= state.said.get(TOOL_CALLED, 0):
-        raise BadRequest("No such tool was called.", callId=event.payload["callId"])
+    if nth >= state.said.get(ToolCalled.event_type, 0):
+        raise BadRequest("No such tool was called.", callId=call_id)
     return None
 
 
-def _ask_about_decision(run: Run, flow: Flow, command: Emit, event: NewEvent) -> list[NewEvent]:
-    payload = event.payload
+def _ask_about_decision(
+    run: Run, flow: Flow, command: Emit, decided: AgentDecided
+) -> list[NewEvent]:
+    assert decided.confidence is not None
     spec = escalations.low_confidence_gate(
-        run,
-        payload["agentId"],
-        payload["confidence"],
-        payload["decision"],
-        payload.get("threshold"),
+        run, decided.agent_id, decided.confidence, decided.decision, decided.threshold
     )
-    number = run.nodes[command.node_id].said.get(AGENT_DECIDED, 0)
+    number = run.nodes[command.node_id].said.get(AgentDecided.event_type, 0)
     events = decide.request_interrupt(
         run, flow, flow.nodes[command.node_id], spec, command.at, number
     )
@@ -118,10 +120,10 @@ def _ask_about_decision(run: Run, flow: Flow, command: Emit, event: NewEvent) ->
     return events
 
 
-def _ask_about_tool(run: Run, flow: Flow, command: Emit, event: NewEvent) -> list[NewEvent]:
+def _ask_about_tool(run: Run, flow: Flow, command: Emit, asked: ToolAsked) -> list[NewEvent]:
     """Ask a person whether the agent may use a tool with these inputs."""
-    number = TOOL_QUESTIONS_FROM + run.nodes[command.node_id].said.get(TOOL_ASKED, 0)
-    spec = tool_approval_gate(run, command.node_id, event.payload, number)
+    number = TOOL_QUESTIONS_FROM + run.nodes[command.node_id].said.get(ToolAsked.event_type, 0)
+    spec = tool_approval_gate(run, command.node_id, asked, number)
     events = decide.request_interrupt(
         run, flow, flow.nodes[command.node_id], spec, command.at, number
     )
@@ -137,15 +139,15 @@ def attribute_agents(run: Run, flow: Flow, events: list[NewEvent]) -> list[NewEv
     attributed: list[NewEvent] = []
     holder = run.agent
     for event in events:
-        agent = (
-            node_agent(run, flow, event.node_id or "") if event.type in ATTRIBUTED_EVENTS else None
-        )
-        if agent is not None:
-            event.payload["agent"] = agent
-            if event.type == "node.started" and _is_new_turn(run, event):
-                if holder is not None and holder["agentId"] != agent["agentId"]:
-                    attributed.append(_handoff_event(event, holder["agentId"], agent["agentId"]))
-                holder = agent
+        payload, agent = event.payload, None
+        if isinstance(payload, NodeStarted | NodeCompleted):
+            agent = node_agent(run, flow, event.node_id or "")
+            event.payload = replace(payload, agent=agent)
+        is_start = isinstance(payload, NodeStarted) and _is_new_turn(run, event)
+        if agent is not None and is_start:
+            if holder is not None and holder["agentId"] != agent["agentId"]:
+                attributed.append(_handoff_event(event, holder["agentId"], agent["agentId"]))
+            holder = agent
         attributed += _with_invocation(run, flow, event, agent)
     return attributed
 
@@ -158,23 +160,25 @@ def _with_invocation(
     version = _version(run, agent["agentId"], channel) if agent and channel else None
     if agent is None or version is None or flow.nodes[str(event.node_id)].type.instant is None:
         return [event]
-    attempt = event.payload.get("attempt") or run.nodes[str(event.node_id)].attempt
-    named = {
-        "invocationId": f"{event.node_id}:{attempt}",  # the same in every replay
-        "agentId": agent["agentId"],
-    }
-    if event.type == "node.completed":
-        done = {**named, "outcome": "completed"}
-        return [NewEvent(INVOCATION_COMPLETED, done, event.node_id, cause=event.cause), event]
+    payload = event.payload
+    started = payload.attempt if isinstance(payload, NodeStarted) else 0
+    attempt = started or run.nodes[str(event.node_id)].attempt
+    invocation_id = f"{event.node_id}:{attempt}"  # the same in every replay
+    if isinstance(payload, NodeCompleted):
+        done = InvocationCompleted(
+            invocation_id=invocation_id, agent_id=agent["agentId"], outcome="completed"
+        )
+        return [NewEvent(done, event.node_id, cause=event.cause), event]
     began = {
-        **named,
+        "invocationId": invocation_id,
+        "agentId": agent["agentId"],
         "source": "workflow-node",
         "resolvedAgentVersion": version,
         "resolvedChannel": channel,
         "toolSurfaceCount": 0,
         "memoryBound": False,
     }
-    return [event, NewEvent(INVOCATION_STARTED, began, event.node_id)]
+    return [event, new_event(InvocationStarted.event_type, began, event.node_id)]
 
 
 def _version(run: Run, agent_id: str, channel: str) -> str | None:
@@ -190,19 +194,19 @@ def _is_new_turn(run: Run, event: NewEvent) -> bool:
 
 
 def _handoff_event(start: NewEvent, holder: str, taker: str) -> NewEvent:
-    payload = {"fromAgentId": holder, "toAgentId": taker}
-    return NewEvent(HANDOFF, payload, start.node_id, cause=start.cause)
+    payload = AgentHandedOff(from_agent_id=holder, to_agent_id=taker)
+    return NewEvent(payload, start.node_id, cause=start.cause)
 
 
-def tool_approval_gate(run: Run, node_id: str, payload: dict[str, Any], number: int) -> GateSpec:
-    """Return the approval that a node waits for. ``payload`` is that of ``moot.tool.asked``."""
-    agent, tool = payload.get("agentId", "an agent"), payload.get("toolName", "")
+def tool_approval_gate(run: Run, node_id: str, asked: ToolAsked, number: int) -> GateSpec:
+    """Return the approval that a node waits for."""
+    inputs = {} if asked.inputs is UNSET else asked.inputs
     data = {
         "artifactId": derived_id("art_", run.run_id, node_id, str(number)),
         "artifactType": TOOL_CALL,
-        "artifactData": {"toolName": tool, "inputs": payload.get("inputs", {})},
-        "title": f"Let {agent} use {tool}?",
-        "description": abbreviate_arguments(payload.get("inputs", {})),
+        "artifactData": {"toolName": asked.tool_name, "inputs": inputs},
+        "title": f"Let {asked.agent_id} use {asked.tool_name}?",
+        "description": abbreviate_arguments(inputs),
         "actions": ["accept", "reject"],
     }
     return GateSpec(kind="approval", data=data)

@@ -10,7 +10,15 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from moot.core.catalogue import PAYLOADS
 from moot.core.errors import BadRequest, Conflict
+from moot.core.payloads.base import Payload
+from moot.core.payloads.deployments import (
+    CanaryAdjusted,
+    DeploymentPromoted,
+    DeploymentRolledBack,
+    DeploymentStateChanged,
+)
 
 VersionState = Literal["draft", "test", "staged", "active", "paused", "deprecated", "rolled-back"]
 STATES: tuple[VersionState, ...] = (
@@ -110,7 +118,7 @@ def _promote(
         if change.canary_percent is not None or change.channel is not None:
             raise BadRequest("Only an active version serves a channel.", field="channel")
         return deployment.with_versions(version), [
-            _deployment_event("promoted", deployment, payload)
+            _deployment_event(DeploymentPromoted.event_type, deployment, payload)
         ]
     channel = change.channel or (version.channels[0] if version.channels else STABLE)
     before = [each for each in deployment.serving(channel) if each.version != version.version]
@@ -127,7 +135,7 @@ def _promote(
     if version.eval_run_id is not None:
         payload["evalRunId"] = version.eval_run_id
     return _share_channels(deployment.with_versions(version), version, (channel,)), [
-        _deployment_event("promoted", deployment, payload)
+        _deployment_event(DeploymentPromoted.event_type, deployment, payload)
     ]
 
 
@@ -180,7 +188,7 @@ def _change_state(
     payload = {"version": version.version, "fromState": version.state, "toState": state}
     moved = replace(version, state=state, channels=channels)
     return deployment.with_versions(moved), [
-        _deployment_event("state.changed", deployment, payload)
+        _deployment_event(DeploymentStateChanged.event_type, deployment, payload)
     ]
 
 
@@ -207,7 +215,7 @@ def _rollback(
     if change.reason is not None:
         payload["reason"] = change.reason
     return _share_channels(deployment.with_versions(rolled_back, previous), previous, channels), [
-        _deployment_event("rolled-back", deployment, payload)
+        _deployment_event(DeploymentRolledBack.event_type, deployment, payload)
     ]
 
 
@@ -226,7 +234,7 @@ def _adjust_canary(
     version = replace(version, canary_percent=change.canary_percent)
     return (
         _share_channels(deployment.with_versions(version), version, version.channels),
-        [_deployment_event("canary.adjusted", deployment, payload)],
+        [_deployment_event(CanaryAdjusted.event_type, deployment, payload)],
     )
 
 
@@ -240,9 +248,9 @@ TRANSITIONS = {
 
 
 def _deployment_event(
-    name: str, deployment: AgentDeployment, payload: dict[str, Any]
+    type_: str, deployment: AgentDeployment, payload: dict[str, Any]
 ) -> DeploymentEvent:
-    return f"deployment.{name}", {"agentId": deployment.agent_id, **payload}
+    return type_, {"agentId": deployment.agent_id, **payload}
 
 
 class _DeploymentPayload(
@@ -281,21 +289,21 @@ class _CanaryAdjustedPayload(_DeploymentPayload, frozen=True, kw_only=True):
 
 #: event type -> its payload
 EVENT_PAYLOADS: dict[str, type[_DeploymentPayload]] = {
-    "deployment.promoted": _PromotedPayload,
-    "deployment.state.changed": _StateChangedPayload,
-    "deployment.rolled-back": _RolledBackPayload,
-    "deployment.canary.adjusted": _CanaryAdjustedPayload,
+    DeploymentPromoted.event_type: _PromotedPayload,
+    DeploymentStateChanged.event_type: _StateChangedPayload,
+    DeploymentRolledBack.event_type: _RolledBackPayload,
+    CanaryAdjusted.event_type: _CanaryAdjustedPayload,
 }
 
 
-def check_deployment_events(raw: Any) -> list[DeploymentEvent]:
+def check_deployment_events(raw: Any) -> list[Payload]:
     """Return the events of a change. Raise BadRequest when they are anything else."""
-    events: list[DeploymentEvent] = []
+    events: list[Payload] = []
     for type_, payload in msgspec.convert(raw, list[tuple[str, dict[str, Any]]]):
         if type_ not in EVENT_PAYLOADS:
             raise BadRequest(f"'{type_[:64]}' tells of no deployment.", type=type_[:64])
         msgspec.convert(payload, EVENT_PAYLOADS[type_])
-        events.append((type_, payload))
+        events.append(msgspec.convert(payload, PAYLOADS[type_]))
     return events
 
 

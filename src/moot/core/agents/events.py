@@ -4,18 +4,18 @@ from math import isfinite
 from typing import Any
 
 from moot.core.errors import BadRequest
-from moot.core.events import NewEvent
+from moot.core.events import NewEvent, new_event
 from moot.core.json import canonical
-from moot.core.secrets import MASK
-from moot.core.state.agents import (
-    AGENT_DECIDED,
-    HANDOFF,
-    REASONED,
-    REASONING_DELTA,
-    TOOL_CALLED,
-    TOOL_RETURNED,
+from moot.core.payloads.agents import (
+    AgentDecided,
+    AgentHandedOff,
+    AgentReasoned,
+    ReasoningDelta,
+    ToolCalled,
+    ToolReturned,
 )
-from moot.core.state.tool_requests import TOOL_ASKED
+from moot.core.payloads.councils import ToolAsked
+from moot.core.secrets import MASK
 
 VERBOSITIES = ("summary", "full", "off")
 DEFAULT_VERBOSITY = "summary"
@@ -114,15 +114,15 @@ def _mask_spans(text: str, spans: list[tuple[int, int]]) -> str:
 def reasoning_delta_event(
     node_id: str, agent_id: str, piece: str, block: int, number: int, how: str
 ) -> NewEvent:
-    payload = {"agentId": agent_id, "delta": piece, "sequence": number, "verbosity": how}
-    return NewEvent(REASONING_DELTA, payload, node_id, hints={"nth": block})
+    payload = ReasoningDelta(agent_id=agent_id, delta=piece, sequence=number, verbosity=how)
+    return NewEvent(payload, node_id, hints={"nth": block})
 
 
 def reasoning_event(
     node_id: str, agent_id: str, text: str, block: int, how: str, **more: Any
 ) -> NewEvent:
     payload = {**more, "agentId": agent_id, "reasoning": text, "verbosity": how}
-    return NewEvent(REASONED, payload, node_id, hints={"nth": block})
+    return new_event(AgentReasoned.event_type, payload, node_id, hints={"nth": block})
 
 
 def tool_called_event(
@@ -140,20 +140,20 @@ def tool_called_event(
     }
     if arguments:
         payload |= {"inputs": arguments[0], "argsHash": canonical.canonical_digest(arguments[0])}
-    return NewEvent(TOOL_CALLED, payload, node_id, hints={"nth": call[0]})
+    return new_event(ToolCalled.event_type, payload, node_id, hints={"nth": call[0]})
 
 
 def tool_asked_event(
     node_id: str, agent_id: str, tool: str, arguments: dict[str, Any], nth: int
 ) -> NewEvent:
     """Request a person's approval of a tool. The caller has removed secrets from ``arguments``."""
-    payload = {
-        "agentId": agent_id,
-        "toolName": tool,
-        "inputs": arguments,
-        "argsHash": canonical.canonical_digest(arguments),
-    }
-    return NewEvent(TOOL_ASKED, payload, node_id, hints={"nth": nth})
+    payload = ToolAsked(
+        agent_id=agent_id,
+        tool_name=tool,
+        inputs=arguments,
+        args_hash=canonical.canonical_digest(arguments),
+    )
+    return NewEvent(payload, node_id, hints={"nth": nth})
 
 
 def tool_returned_event(
@@ -170,7 +170,7 @@ def tool_returned_event(
         "status": _status(outcome),
         **outcome,
     }
-    return NewEvent(TOOL_RETURNED, payload, node_id, hints={"nth": call[0]})
+    return new_event(ToolReturned.event_type, payload, node_id, hints={"nth": call[0]})
 
 
 def _status(outcome: dict[str, Any]) -> str:
@@ -184,7 +184,7 @@ def agent_handoff_event(
     node_id: str, from_agent: str, to_agent: str, nth: int, **more: Any
 ) -> NewEvent:
     payload = {**more, "fromAgentId": from_agent, "toAgentId": check_agent_id(to_agent)}
-    return NewEvent(HANDOFF, payload, node_id, hints={"nth": nth})
+    return new_event(AgentHandedOff.event_type, payload, node_id, hints={"nth": nth})
 
 
 def decision_event(
@@ -196,4 +196,4 @@ def decision_event(
         if not 0 <= confidence <= 1:
             raise BadRequest("confidence must be 0 to 1.", confidence=confidence)
         payload["confidence"] = confidence
-    return NewEvent(AGENT_DECIDED, payload, node_id, hints={"nth": nth})
+    return new_event(AgentDecided.event_type, payload, node_id, hints={"nth": nth})

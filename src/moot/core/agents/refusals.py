@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from moot.core.events import Event, NewEvent
+from moot.core.events import Event, NewEvent, new_event
+from moot.core.payloads.memory import EffectFinished
+from moot.core.payloads.runs import RefusalDiverged, RunFailed
 from moot.core.runs import finish
 from moot.core.secrets import MASK
 from moot.core.state.run import Run
@@ -55,34 +57,43 @@ def end_diverged_replay(run: Run, event: Event, answer: dict[str, Any], at: int)
 
     Return nothing when both answers are of one kind.
     """
-    original, replayed = answer_kind(event.payload.get("result") or {}), answer_kind(answer)
+    original, replayed = answer_kind(_result_of(event)), answer_kind(answer)
     if original == replayed:
         return []
-    payload = {
-        "sourceRunId": event.run_id,
-        "atSequence": event.sequence,
-        "originalEventId": event.event_id,
-        "nodeId": str(event.node_id),
-        "originalEnvelopeKind": original,
-        "replayEnvelopeKind": replayed,
-    }
-    if replayed == "refusal" and answer.get("refusalText"):
-        payload["refusalReason"] = answer["refusalText"]
-    return divergence_events(run, payload, at)
+    refusal = answer.get("refusalText") if replayed == "refusal" else None
+    diverged = RefusalDiverged(
+        source_run_id=event.run_id,
+        at_sequence=event.sequence,
+        original_event_id=event.event_id,
+        node_id=str(event.node_id),
+        original_envelope_kind=original,
+        replay_envelope_kind=replayed,
+        refusal_reason=refusal or None,
+    )
+    return divergence_events(run, diverged, at)
 
 
-def divergence_events(run: Run, payload: dict[str, Any], at: int) -> list[NewEvent]:
+def _result_of(event: Event) -> dict[str, Any]:
+    finished = event.payload
+    return finished.result or {} if isinstance(finished, EffectFinished) else {}
+
+
+def divergence_events(run: Run, diverged: RefusalDiverged, at: int) -> list[NewEvent]:
     """Record the divergence and fail the run."""
-    keys = ("atSequence", "nodeId", "originalEnvelopeKind", "replayEnvelopeKind")
+    node_id = diverged.node_id
     error = {
         "code": DIVERGED_CODE,
-        "message": MESSAGES[payload["replayEnvelopeKind"]],
-        "details": {name: payload[name] for name in keys},
+        "message": MESSAGES[diverged.replay_envelope_kind],
+        "details": {
+            "atSequence": diverged.at_sequence,
+            "nodeId": node_id,
+            "originalEnvelopeKind": diverged.original_envelope_kind,
+            "replayEnvelopeKind": diverged.replay_envelope_kind,
+        },
     }
-    node_id = payload["nodeId"]
     end = {"error": error, "failedNodeId": node_id, "durationMs": max(0, at - run.started_at)}
     return [
-        NewEvent("replay.divergedAtRefusal", payload, node_id),
+        NewEvent(diverged, node_id),
         *finish.cancel_active_nodes(run, DIVERGED_CODE),
-        NewEvent("run.failed", end),
+        new_event(RunFailed.event_type, end),
     ]

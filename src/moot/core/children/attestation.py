@@ -174,7 +174,7 @@ def _merge_outputs(
     attestation = _attestation(record)
     if collect:
         place = (record["workflow"], cause, record["child"])
-        more = {"harvestedKeys": list(values), **attestation}
+        more = {"harvested_keys": list(values), **attestation}
         events.append(handoff.handoff_event(run, node.id, "output.harvested", *place, **more))
     hidden = sensitive_outputs(flow, collect)
     outputs = {

@@ -7,6 +7,7 @@ from msgspec import Struct
 from moot.core.children import handoff, peer_requests, tree_limit
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, event_id
+from moot.core.payloads.nodes import NodeCompleted, NodeDispatched, NodeFailed, NodeRetried
 from moot.core.runs.advance import node_completed_event
 from moot.core.runs.child_outputs import ChildEnded, map_outputs
 from moot.core.runs.nodes import finish_attempt, variable_events
@@ -51,12 +52,10 @@ def mirror_child_status(run: Run, command: ChildWaits) -> list[NewEvent]:
     )
     if recorded == status:
         return []
-    payload = {
-        "childRunId": command.child_run,
-        "childWorkflowId": command.workflow_id,
-        "childStatus": status,
-    }
-    return [NewEvent("node.dispatched", payload, command.node_id)]
+    payload = NodeDispatched(
+        child_run_id=command.child_run, child_workflow_id=command.workflow_id, child_status=status
+    )
+    return [NewEvent(payload, command.node_id)]
 
 
 def child_spec(
@@ -215,13 +214,13 @@ def end_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         results = [*(state.results or []), ended.outputs]
         done = _completed_event(node, state, ended.at, outputs, results)
         return _mark_child_end([*events, done], ended)
-    payload = {
-        "childRunId": ended.child_run,
-        "childWorkflowId": spec.workflow_id if spec else next_spec.workflow_id,
-        "childStatus": ended.status,
-    }
+    payload = NodeDispatched(
+        child_run_id=ended.child_run,
+        child_workflow_id=spec.workflow_id if spec else next_spec.workflow_id,
+        child_status=ended.status,
+    )
     hints = {"result": ended.outputs, "runs": ended.runs}
-    note = NewEvent("node.dispatched", payload, node.id, hints=hints)
+    note = NewEvent(payload, node.id, hints=hints)
     return [*events, note]
 
 
@@ -270,7 +269,7 @@ def child_failure(ended: ChildEnded) -> Failed:
 def _mark_child_end(events: list[NewEvent], ended: ChildEnded) -> list[NewEvent]:
     """Add the child's end as hints where the payload has no field for it."""
     for event in events:
-        if event.type in ("node.completed", "node.failed", "node.retried"):
+        if isinstance(event.payload, NodeCompleted | NodeFailed | NodeRetried):
             event.hints = {"childStatus": ended.status, "runs": ended.runs}
             if ended.stop:
                 event.hints["childRunId"] = ended.child_run

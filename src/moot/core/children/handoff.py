@@ -6,6 +6,8 @@ Each transition is an event, caused by the one before it. The decision causes th
 from typing import Any
 
 from moot.core.events import NewEvent
+from moot.core.payloads.nodes import NodeDispatched
+from moot.core.payloads.supervisors import HandoffStepped
 from moot.core.state.run import Run
 
 #: phase -> the phases it may follow; the first one follows a decision
@@ -35,18 +37,18 @@ def handoff_event(
     child: str | None = None,
     **more: Any,
 ) -> NewEvent:
-    payload: dict[str, Any] = {"phase": phase, "workerId": worker, "parentRunId": run.run_id}
-    if child is not None:
-        payload["childRunId"] = child
-    return NewEvent("core.workflowChain.event", {**payload, **more}, node_id, cause=cause)
+    payload = HandoffStepped(
+        phase=phase, worker_id=worker, parent_run_id=run.run_id, child_run_id=child, **more
+    )
+    return NewEvent(payload, node_id, cause=cause)
 
 
 def dispatched_event(
     node_id: str, child: str, worker: str, cause: int, hints: dict[str, Any]
 ) -> NewEvent:
     """Record that the child exists. Only this first such event of a child has hints."""
-    payload = {"childRunId": child, "childWorkflowId": worker, "childStatus": "running"}
-    return NewEvent("node.dispatched", payload, node_id, cause=cause, hints=hints)
+    payload = NodeDispatched(child_run_id=child, child_workflow_id=worker, child_status="running")
+    return NewEvent(payload, node_id, cause=cause, hints=hints)
 
 
 def worker_begun_events(
@@ -99,4 +101,6 @@ def failure_details(status: str, error: dict[str, Any] | None) -> dict[str, Any]
 def harvested_event(
     run: Run, node_id: str, worker: str, child: str, keys: list[str], cause: int
 ) -> NewEvent:
-    return handoff_event(run, node_id, "output.harvested", worker, cause, child, harvestedKeys=keys)
+    return handoff_event(
+        run, node_id, "output.harvested", worker, cause, child, harvested_keys=keys
+    )

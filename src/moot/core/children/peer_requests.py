@@ -7,6 +7,7 @@ from msgspec import UNSET
 from moot.core.errors import PeerUnknown
 from moot.core.events import Event, NewEvent
 from moot.core.ids import derived_id
+from moot.core.payloads.supervisors import PeerAsked, PeerAskedAnew
 from moot.core.state import remote_children
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
@@ -25,20 +26,20 @@ def peer_request_event(
     target = peer_ids.split_peer_id(spec.workflow_id)
     assert target is not None
     parts = (run.tenant, run.run_id, node.id, str(state.started_seq), str(state.children))
-    payload = {
-        "askId": derived_id("ask_", *parts),
-        "peer": target[0],
-        "workflowId": target[1],
-        "parentRunId": run.run_id,
-        "cause": "core.dispatch" if node.type.dispatches else "core.subWorkflow",
-    }
+    payload = PeerAsked(
+        ask_id=derived_id("ask_", *parts),
+        peer=target[0],
+        workflow_id=target[1],
+        parent_run_id=run.run_id,
+        cause="core.dispatch" if node.type.dispatches else "core.subWorkflow",
+    )
     hints: dict[str, Any] = {"inputs": spec.seed, "depth": run.depth + 1, "tree": tree}
     if worker is not None:
         hints["worker"] = worker
     if spec.detach_on_cancel:
         hints["detached"] = True
     cause = state.started_seq if worker is None else None
-    return NewEvent("moot.peer.asked", payload, node.id, cause=cause, hints=hints)
+    return NewEvent(payload, node.id, cause=cause, hints=hints)
 
 
 def inherited_requests(run: Run) -> list[str]:
@@ -60,18 +61,16 @@ def inherited_requests(run: Run) -> list[str]:
 def fork_request_event(run: Run, former: str, request: Event) -> NewEvent:
     """Ask for a child of the fork's own, with the contents of the source's request."""
     entry = run.abroad[former]
-    payload = {
-        "askId": derived_id("ask_", run.tenant, run.run_id, "fork", former),
-        "formerAskId": former,
-        "peer": entry.peer,
-        "workflowId": entry.workflow_id,
-        "parentRunId": run.run_id,
-        "cause": entry.cause,
-    }
-    hints = request.hints if request.hints is not UNSET else {}
-    return NewEvent(
-        remote_children.ASKED_ANEW, payload, entry.node_id, cause=request.sequence, hints=hints
+    payload = PeerAskedAnew(
+        ask_id=derived_id("ask_", run.tenant, run.run_id, "fork", former),
+        former_ask_id=former,
+        peer=entry.peer,
+        workflow_id=entry.workflow_id,
+        parent_run_id=run.run_id,
+        cause=entry.cause,
     )
+    hints = request.hints if request.hints is not UNSET else {}
+    return NewEvent(payload, entry.node_id, cause=request.sequence, hints=hints)
 
 
 def secret_withheld_error(names: tuple[str, ...]) -> NodeError:

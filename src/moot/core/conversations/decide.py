@@ -9,6 +9,13 @@ from moot.core.errors import BadRequest, Forbidden, MootError, NotFound
 from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
 from moot.core.json.schema import schema_problems
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ConversationOpened,
+)
+from moot.core.payloads.interrupts import InterruptResolved
+from moot.core.payloads.nodes import NodeResumed
 from moot.core.runs.answers import GateAnswer, end_interrupt, gate_completed_event
 from moot.core.state import tasks
 from moot.core.state.conversation import Conversation
@@ -181,12 +188,13 @@ def close_conversation(
     closed_event: NewEvent,
     answer: GateAnswer,
 ) -> list[NewEvent]:
-    outcome, final_turn = closed_event.payload["outcome"], closed_event.payload["finalTurn"]
-    outputs = turns.conversation_outputs(conversation, closed_event.payload["turnIndex"], outcome)
+    closed = closed_event.payload
+    assert isinstance(closed, ConversationEnded)
+    outputs = turns.conversation_outputs(conversation, closed.turn_index, closed.outcome)
     return [
         closed_event,
-        *turns.try_echo_turn(run, flow, node, final_turn, answer.at),
-        *end_interrupt(node, run.interrupts[node.id], answer, outcome, []),
+        *turns.try_echo_turn(run, flow, node, closed.final_turn, answer.at),
+        *end_interrupt(node, run.interrupts[node.id], answer, closed.outcome, []),
         gate_completed_event(run, node, outputs, answer.at),
     ]
 
@@ -196,7 +204,8 @@ def open_conversation(
 ) -> list[NewEvent]:
     """Return the opening turn, the invited members and the policy of a council."""
     event = opening.opened_event(run, node, spec, at)
-    turn = event.payload["initialTurn"]
+    assert isinstance(event.payload, ConversationOpened)
+    turn = event.payload.initial_turn
     echoes = turns.try_echo_turn(run, flow, node, turn, turn["ts"])
     return [
         event,
@@ -216,20 +225,20 @@ def mock_conversation(
     events, turn = _mock_turns(run, flow, node, spec)
     interrupt_id = derived_id("int_", run.run_id, node.id, str(run.nodes[node.id].attempt))
     outcome = turn["content"]
-    resolved = {
-        "nodeId": node.id,
-        "interruptId": interrupt_id,
-        "kind": "conversation.exchange",
-        "resumeValue": outcome,
-        "resolvedAt": iso(at * 1000),
-        "resolvedBy": "mock",
-    }
-    resumed = {"nodeId": node.id, "interruptId": interrupt_id, "resumeValue": outcome}
+    resolved = InterruptResolved(
+        node_id=node.id,
+        interrupt_id=interrupt_id,
+        kind="conversation.exchange",
+        resume_value=outcome,
+        resolved_at=iso(at * 1000),
+        resolved_by="mock",
+    )
+    resumed = NodeResumed(node_id=node.id, interrupt_id=interrupt_id, resume_value=outcome)
     outputs = {"outcome": outcome, "turnCount": turn["turnIndex"]}
     return [
         *events,
-        NewEvent("interrupt.resolved", resolved, node.id, cause=run.next_sequence),
-        NewEvent("node.resumed", resumed, node.id),
+        NewEvent(resolved, node.id, cause=run.next_sequence),
+        NewEvent(resumed, node.id),
         gate_completed_event(run, node, outputs, at),
     ]
 
@@ -249,18 +258,20 @@ def _mock_turns(
         turn = turns.new_turn(
             conversation_id, index, role, sender, f"mock turn {index}", index, spec.group_id
         )
-        payload = {"conversationId": conversation_id, "turnIndex": index, "turn": turn}
+        exchanged = ConversationExchanged(
+            conversation_id=conversation_id, turn_index=index, turn=turn
+        )
         sequence = first + len(events)
-        events.append(NewEvent("conversation.exchanged", payload, node.id, cause=last))
+        events.append(NewEvent(exchanged, node.id, cause=last))
         events += turns.echo_turn(run, flow, node, turn, index)
         last = sequence
     index = 2 * (spec.mock_turns or 1) + 1
     final_turn = turns.new_turn(conversation_id, index, "system", "system", "mock close", index)
-    payload = {
-        "conversationId": conversation_id,
-        "turnIndex": index,
-        "finalTurn": final_turn,
-        "outcome": "mock close",
-    }
-    events.append(NewEvent("conversation.closed", payload, node.id, cause=last))
+    closed = ConversationEnded(
+        conversation_id=conversation_id,
+        turn_index=index,
+        final_turn=final_turn,
+        outcome="mock close",
+    )
+    events.append(NewEvent(closed, node.id, cause=last))
     return [*events, *turns.try_echo_turn(run, flow, node, final_turn, index)], final_turn

@@ -10,6 +10,7 @@ from moot.core.conversations.turn_schema import LONGEST_NAME
 from moot.core.errors import BadRequest, ParticipantNotInvited, RosterClosed, RosterFull
 from moot.core.errors.threads import NameTaken
 from moot.core.events import NewEvent
+from moot.core.payloads.conversations import ParticipantJoined
 from moot.core.state import thread_controls
 from moot.core.state.conversation import Conversation
 from moot.core.text.confusables import skeleton
@@ -121,20 +122,16 @@ def joined_event(
             field="invite.profile",
             maxBytes=MAX_PROFILE_BYTES,
         )
-    payload = {
-        "conversationId": conversation.conversation_id,
-        "participantId": name,
-        "profile": profile,
-        "by": by,
-        "fromTurn": conversation.turns + 1,
-    }
-    if outside:
-        payload["outside"] = True
-    if member is not None:
-        payload["changed"] = True  # the participant stays; only its profile changes
-    return NewEvent(
-        "moot.participant.joined", payload, conversation.node_id, cause=conversation.last_seq
+    joined = ParticipantJoined(
+        conversation_id=conversation.conversation_id,
+        participant_id=name,
+        profile=profile,
+        by=by,
+        from_turn=conversation.turns + 1,
+        outside=outside,
+        changed=member is not None,  # the participant stays; only its profile changes
     )
+    return NewEvent(joined, conversation.node_id, cause=conversation.last_seq)
 
 
 def check_distinct_name(conversation: Conversation, word: str, name: str, by: str) -> None:

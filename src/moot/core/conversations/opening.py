@@ -4,6 +4,8 @@ from typing import Any
 
 from moot.core.conversations.turns import conversation_id, new_turn
 from moot.core.events import NewEvent
+from moot.core.payloads.conversations import ConversationOpened, ParticipantJoined
+from moot.core.payloads.councils import PolicySet
 from moot.core.state.council_policy import NAMING_MODES, THREAD_MODES
 from moot.core.state.run import Run
 from moot.core.text import mentions
@@ -16,15 +18,15 @@ def opened_event(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> N
     """Return the event with the opening turn, which has index 0."""
     name = conversation_id(run, node.id, run.nodes[node.id].attempt)
     turn = _opening_turn(run, spec, name, 0 if spec.mock_turns is not None else at)
-    payload: dict[str, Any] = {"conversationId": name, "initialTurn": turn}
-    if spec.owner is not None:
-        payload["agentId"] = spec.owner
-    if spec.participants is not None:
-        payload["participants"] = spec.participants
-    if spec.schema is not None:
-        payload["schema"] = spec.schema
-    payload["capabilities"] = ["multi-turn"]
-    return NewEvent("conversation.opened", payload, node.id)
+    opened = ConversationOpened(
+        conversation_id=name,
+        initial_turn=turn,
+        agent_id=spec.owner,
+        participants=spec.participants,
+        schema=spec.schema,
+        capabilities=["multi-turn"],
+    )
+    return NewEvent(opened, node.id)
 
 
 def _opening_turn(run: Run, spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
@@ -55,15 +57,14 @@ def join_initial_members(run: Run, node: FlowNode, spec: ConversationSpec) -> li
     name = conversation_id(run, node.id, run.nodes[node.id].attempt)
     return [
         NewEvent(
-            "moot.participant.joined",
-            {
-                "conversationId": name,
-                "participantId": member["agentId"],
-                "profile": _profile(spec, member),
-                "by": run.person,
-                "fromTurn": 1,
-                **_outside_flag(spec, member),
-            },
+            ParticipantJoined(
+                conversation_id=name,
+                participant_id=member["agentId"],
+                profile=_profile(spec, member),
+                by=run.person,
+                from_turn=1,
+                outside=bool(_outside_flag(spec, member)),
+            ),
             node.id,
         )
         for member in spec.invited
@@ -75,23 +76,25 @@ def set_initial_policy(run: Run, node: FlowNode, spec: ConversationSpec) -> list
     if spec.participation is None:
         return []
     members = spec.participants if spec.participants is not None else spec.invited
-    payload: dict[str, Any] = {
-        "conversationId": conversation_id(run, node.id, run.nodes[node.id].attempt),
-        "policy": spec.participation,
-        "members": [
-            {
-                "agentId": member["agentId"],
-                "profile": _profile(spec, member),
-                **_outside_flag(spec, member),
-            }
-            for member in members
-            if not is_person(member["agentId"])
-        ],
-    }
-    if spec.opening is None and spec.participation.get("mode") in THREAD_MODES:
-        payload["called"] = False  # no person has spoken yet
-    payload |= _initial_mentions(run, spec, payload["members"])
-    return [NewEvent("moot.participation.set", payload, node.id)]
+    agents = [
+        {
+            "agentId": member["agentId"],
+            "profile": _profile(spec, member),
+            **_outside_flag(spec, member),
+        }
+        for member in members
+        if not is_person(member["agentId"])
+    ]
+    # in a thread without an opening, no person has spoken yet
+    is_silent = spec.opening is None and spec.participation.get("mode") in THREAD_MODES
+    policy = PolicySet(
+        conversation_id=conversation_id(run, node.id, run.nodes[node.id].attempt),
+        policy=spec.participation,
+        members=agents,
+        called=False if is_silent else None,
+        **_initial_mentions(run, spec, agents),
+    )
+    return [NewEvent(policy, node.id)]
 
 
 def _initial_mentions(

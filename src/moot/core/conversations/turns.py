@@ -19,6 +19,12 @@ from moot.core.errors import (
 )
 from moot.core.events import NewEvent
 from moot.core.json import schema
+from moot.core.payloads.base import OpaquePayload, Payload
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ConversationOpened,
+)
 from moot.core.runs.nodes import write_events
 from moot.core.speaker import Speaker
 from moot.core.state import thread_controls
@@ -167,15 +173,30 @@ def check_may_speak(conversation: Conversation, speaker: str, role: str, at: int
         )
 
 
+#: types of the events with a turn
+TURN_TYPES = frozenset({
+    ConversationOpened.event_type, ConversationExchanged.event_type, ConversationEnded.event_type,
+})  # fmt: skip
+
+
+def recorded_turn(payload: Payload | OpaquePayload) -> dict[str, Any] | None:
+    """Return the turn of an event that opens, continues or closes a conversation."""
+    match payload:
+        case ConversationOpened(initial_turn=turn):
+            return turn
+        case ConversationExchanged(turn=turn) | ConversationEnded(final_turn=turn):
+            return turn
+        case _:
+            return None
+
+
 def turn_events(
     run: Run, flow: Flow, node: FlowNode, conversation: Conversation, turn: dict[str, Any], at: int
 ) -> list[NewEvent]:
-    payload = {
-        "conversationId": conversation.conversation_id,
-        "turnIndex": turn["turnIndex"],
-        "turn": turn,
-    }
-    event = NewEvent("conversation.exchanged", payload, node.id, cause=conversation.turn_seq)
+    payload = ConversationExchanged(
+        conversation_id=conversation.conversation_id, turn_index=turn["turnIndex"], turn=turn
+    )
+    event = NewEvent(payload, node.id, cause=conversation.turn_seq)
     return [event, *echo_turn(run, flow, node, turn, at)]
 
 
@@ -187,14 +208,14 @@ def closed_event(
     cause: int | None = None,
 ) -> NewEvent:
     """Return the closing event. ``cause`` is the last turn when this decision records it."""
-    payload = {
-        "conversationId": conversation.conversation_id,
-        "turnIndex": turn["turnIndex"],
-        "finalTurn": turn,
-        "outcome": outcome,
-    }
+    payload = ConversationEnded(
+        conversation_id=conversation.conversation_id,
+        turn_index=turn["turnIndex"],
+        final_turn=turn,
+        outcome=outcome,
+    )
     last_turn = conversation.turn_seq if cause is None else cause
-    return NewEvent("conversation.closed", payload, node.id, cause=last_turn)
+    return NewEvent(payload, node.id, cause=last_turn)
 
 
 def system_turn(

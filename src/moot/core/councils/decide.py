@@ -27,13 +27,15 @@ from moot.core.councils.votes import close_with_votes
 from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.errors.models import DailyBudgetUsedUp
 from moot.core.events import NewEvent
+from moot.core.payloads.agents import ToolReturned
+from moot.core.payloads.councils import CouncilStopped, ToolAsked, TurnHeld
+from moot.core.payloads.memory import EffectAbandoned
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state import agents
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import DAY_BUDGET, NATURAL_STOPS, SPOKEN_TASKS, Invitation
 from moot.core.state.run import Run
-from moot.core.state.usage import EFFECT_ABANDONED
 from moot.core.workflows.flow import Flow, FlowNode
 
 
@@ -71,25 +73,21 @@ def advance_council(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEven
     invited = invitations.invitations_event(run, node_id, conversation, step)
     if not step.unclear:
         return [invited]
-    question = host_turn_event(
-        flow.nodes[node_id],
-        conversation,
-        host_messages.mention_question(conversation, step.unclear),
-        at,
-    )
-    question.payload["turn"]["meta"] = {"replyTo": conversation.turn_seq}
+    text = host_messages.mention_question(conversation, step.unclear)
+    more: dict[str, Any] = {"meta": {"replyTo": conversation.turn_seq}}
     if conversation.floor.unclear_to:
-        question.payload["turn"]["to"] = conversation.floor.unclear_to
-    return [invited, question]
+        more["to"] = conversation.floor.unclear_to
+    return [invited, host_turn_event(flow.nodes[node_id], conversation, text, at, **more)]
 
 
 def _stop(node: FlowNode, conversation: Conversation, step: CouncilStep, at: int) -> list[NewEvent]:
-    payload: dict[str, Any] = {"conversationId": conversation.conversation_id, "reason": step.stop}
-    if step.limit is not None:
-        payload["limit"] = step.limit
-    if step.observed is not None:
-        payload["observed"] = round(step.observed, 6)
-    events = [NewEvent("moot.participation.stopped", payload, node.id, cause=conversation.turn_seq)]
+    stopped = CouncilStopped(
+        conversation_id=conversation.conversation_id,
+        reason=str(step.stop),
+        limit=step.limit,
+        observed=None if step.observed is None else round(step.observed, 6),
+    )
+    events = [NewEvent(stopped, node.id, cause=conversation.turn_seq)]
     if step.stop not in NATURAL_STOPS:
         sentence = STOP_TEXTS.get(str(step.stop), "{stop} reached its limit of {limit:g}")
         times = "once" if step.limit == 1 else f"{step.limit} times"
@@ -141,9 +139,14 @@ def _end_with_answer(
     try:
         events = answer_conversation(run, flow, node, answer)
     except (ParticipantMuted, ThreadPaused) as refusal:
-        held_id = str(run.next_sequence + len(ending.facts))
-        held_turn = {"held": held_id, "turn": turn, "reason": refusal.code}
-        return hold_turn(node, conversation, invitation, ending, held_turn)
+        held = TurnHeld(
+            conversation_id=conversation.conversation_id,
+            wake_id=ending.wake_id,
+            held=str(run.next_sequence + len(ending.facts)),
+            turn=turn,
+            reason=refusal.code,
+        )
+        return hold_turn(node, conversation, invitation, ending, held)
     except MootError as refusal:
         error = {"code": refusal.code, "message": refusal.message}
         return _end_without_turn(node, conversation, invitation, _as_failed(ending, error))
@@ -162,10 +165,8 @@ def _end_without_turn(
 ) -> list[NewEvent]:
     events = [invitation_answered(node, conversation, invitation, ending, ending.outcome)]
     if (ending.error or {}).get("code") == DailyBudgetUsedUp.code:
-        payload = {"conversationId": conversation.conversation_id, "reason": DAY_BUDGET}
-        events.append(
-            NewEvent("moot.participation.stopped", payload, node.id, cause=conversation.turn_seq)
-        )
+        payload = CouncilStopped(conversation_id=conversation.conversation_id, reason=DAY_BUDGET)
+        events.append(NewEvent(payload, node.id, cause=conversation.turn_seq))
     template = FAILURE_TEXTS.get(ending.outcome)
     if template is not None:
         reason = str((ending.error or {}).get("message", "no reason was given"))[:500]
@@ -194,7 +195,7 @@ def _abandoned_cost(
     unpaid = floor.unpaid.get(report.wake_id) if floor is not None else None
     if unpaid is None:
         return []
-    costs = [event for event in report.events if event.type == EFFECT_ABANDONED]
+    costs = [event for event in report.events if isinstance(event.payload, EffectAbandoned)]
     return [replace(event, cause=unpaid.seq) for event in costs[:1]]
 
 
@@ -218,17 +219,17 @@ def _new_event(
 
     The event itself is not changed, because a command may be decided again.
     """
-    if event.type == "moot.tool.asked":
-        recorded = (
-            conversation.floor is not None and event.payload.get("askId") in conversation.floor.asks
-        )
-        payload = {"conversationId": conversation.conversation_id, **event.payload}
-        return None if recorded else replace(event, payload=payload)
-    if event.type not in agents.HANDLERS:
+    payload = event.payload
+    if isinstance(payload, ToolAsked):
+        if conversation.floor is not None and payload.ask_id in conversation.floor.asks:
+            return None
+        asked = replace(payload, conversation_id=conversation.conversation_id)
+        return replace(event, payload=asked, raw=None)
+    if not isinstance(payload, agents.AGENT_EVENTS):
         return event
     nth: int = (event.hints or {}).get("nth", 0)
     hinted = replace(event, hints={"wake": wake_id})
-    if event.type == agents.TOOL_RETURNED:
-        call = invitation.calls.get(event.payload["callId"])
+    if isinstance(payload, ToolReturned):
+        call = invitation.calls.get(payload.call_id)
         return None if call is None else replace(hinted, cause=call)
     return None if nth < invitation.said.get(event.type, 0) else hinted

@@ -1,7 +1,10 @@
 """Sentences that the host says in a council."""
 
+from typing import Any
+
 from moot.core.conversations.turns import system_turn
 from moot.core.events import NewEvent
+from moot.core.payloads.conversations import ConversationExchanged
 from moot.core.state.conversation import Conversation
 from moot.core.state.council_policy import SMALL
 from moot.core.state.floor import NOBODY_ANSWERED, PAIR, RUNWAY, SYNTHESIS_FAILED, TO_MANY
@@ -64,15 +67,14 @@ def busiest_pair(conversation: Conversation) -> str:
 
 
 def host_turn_event(
-    node: FlowNode, conversation: Conversation, text: str, at: int, ahead: int = 1
+    node: FlowNode, conversation: Conversation, text: str, at: int, ahead: int = 1, **more: Any
 ) -> NewEvent:
-    turn = system_turn(conversation, text, at, ahead)
-    payload = {
-        "conversationId": conversation.conversation_id,
-        "turnIndex": turn["turnIndex"],
-        "turn": turn,
-    }
-    return NewEvent("conversation.exchanged", payload, node.id, cause=conversation.turn_seq)
+    """Return a turn of the host. ``more`` are further fields of the turn."""
+    turn = {**system_turn(conversation, text, at, ahead), **more}
+    payload = ConversationExchanged(
+        conversation_id=conversation.conversation_id, turn_index=turn["turnIndex"], turn=turn
+    )
+    return NewEvent(payload, node.id, cause=conversation.turn_seq)
 
 
 #: sentences about an invited member that did not speak

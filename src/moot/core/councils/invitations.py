@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from moot.core.councils.steps import CouncilStep, PlannedInvitation
 from moot.core.events import NewEvent
+from moot.core.payloads.conversations import ConversationExchanged
+from moot.core.payloads.councils import InvitationAnswered, MembersInvited
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Invitation
 from moot.core.state.run import Run
@@ -16,21 +18,23 @@ from moot.core.workflows.flow import FlowNode
 def invitations_event(
     run: Run, node_id: str, conversation: Conversation, step: CouncilStep
 ) -> NewEvent:
-    payload: dict[str, Any] = {
-        "conversationId": conversation.conversation_id,
-        "phase": step.phase,
-        "round": step.round,
-        "wakes": [
+    payload = MembersInvited(
+        conversation_id=conversation.conversation_id,
+        phase=step.phase,
+        round=step.round,
+        wakes=[
             _invitation_payload(f"{run.next_sequence}.{index}", planned, conversation)
             for index, planned in enumerate(step.wakes)
         ],
-    }
-    for word, others in (("skipped", step.skipped), ("called", step.called)):
-        if others:
-            payload[word] = [{"agentId": name, "reason": why} for name, why in others.items()]
-    if step.unclear:
-        payload["unclear"] = step.unclear
-    return NewEvent("moot.participation.decided", payload, node_id, cause=conversation.turn_seq)
+        skipped=_named_reasons(step.skipped),
+        called=_named_reasons(step.called),
+        unclear=step.unclear or None,
+    )
+    return NewEvent(payload, node_id, cause=conversation.turn_seq)
+
+
+def _named_reasons(reasons: dict[str, str]) -> list[dict[str, Any]] | None:
+    return [{"agentId": name, "reason": reason} for name, reason in reasons.items()] or None
 
 
 def _invitation_payload(
@@ -99,17 +103,17 @@ def invitation_answered(
     ending: InvitationEnded,
     outcome: str,
 ) -> NewEvent:
-    payload: dict[str, Any] = {
-        "conversationId": conversation.conversation_id,
-        "wakeId": ending.wake_id,
-        "agentId": invitation.agent,
-        "task": invitation.task,
-        "outcome": outcome,
-    }
-    for key in ("answer", "usage", "error"):
-        if getattr(ending, key) is not None:
-            payload[key] = getattr(ending, key)
-    return NewEvent("moot.participation.answered", payload, node.id, cause=invitation.seq)
+    answered = InvitationAnswered(
+        conversation_id=conversation.conversation_id,
+        wake_id=ending.wake_id,
+        agent_id=invitation.agent,
+        task=invitation.task,
+        outcome=outcome,
+        answer=ending.answer,
+        usage=ending.usage,
+        error=ending.error,
+    )
+    return NewEvent(answered, node.id, cause=invitation.seq)
 
 
 def end_invitations_for_turn(
@@ -117,9 +121,10 @@ def end_invitations_for_turn(
 ) -> list[NewEvent]:
     """End the speaker's own invitation, and all of them when a person interrupts."""
     conversation, first = run.conversations[node.id], events[0]
-    floor, turn = conversation.floor, first.payload.get("turn")
-    if floor is None or not floor.wakes or turn is None:
+    floor = conversation.floor
+    if floor is None or not floor.wakes or not isinstance(first.payload, ConversationExchanged):
         return []
+    turn = first.payload.turn
     ends: list[tuple[str, str]] = []
     meta = turn.get("meta")
     interrupts = floor.policy.interject == "interrupt" or (

@@ -1,5 +1,7 @@
 """The next step of a council: invitations, skipped members, or a stop."""
 
+from typing import Literal
+
 from msgspec import Struct
 
 from moot.core.state.floor import InvitationTask
@@ -30,7 +32,7 @@ class CouncilStep(Struct, frozen=True, kw_only=True):
     #: a word after an @ -> the members it could mean; empty when it means all members
     unclear: dict[str, list[str]] = {}
     round: int = 1
-    phase: str = "talk"
+    phase: Literal["talk", "synthesis", "vote", "over"] = "talk"
     stop: str | None = None
     limit: float | None = None
     observed: float | None = None

@@ -3,8 +3,8 @@
 from moot.core.councils.host_messages import display_name, host_turn_event
 from moot.core.councils.invitations import InvitationEnded, invitation_answered
 from moot.core.events import NewEvent
+from moot.core.payloads.councils import MemberHeard
 from moot.core.state.conversation import Conversation
-from moot.core.state.usage import PARTICIPATION_HEARD
 from moot.core.workflows.flow import FlowNode
 
 
@@ -24,13 +24,12 @@ def time_out_members(
     alive = [name for name in late if silence.get(name, limit) < limit]
     extensions = [
         NewEvent(
-            PARTICIPATION_HEARD,
-            {
-                "conversationId": conversation.conversation_id,
-                "wakeId": name,
-                "agentId": floor.wakes[name].agent,
-                "silentMs": max(0, silence[name]),
-            },
+            MemberHeard(
+                conversation_id=conversation.conversation_id,
+                wake_id=name,
+                agent_id=floor.wakes[name].agent,
+                silent_ms=max(0, silence[name]),
+            ),
             node.id,
             cause=floor.wakes[name].seq,
         )

@@ -7,6 +7,7 @@ from moot.core.conversations.turns import HOST as HOST
 from moot.core.councils.host_messages import host_turn_event
 from moot.core.errors import MootError
 from moot.core.events import NewEvent
+from moot.core.payloads.councils import CouncilStopped
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state.conversation import Conversation
@@ -67,9 +68,11 @@ def _close_refused(
 ) -> list[NewEvent]:
     """Stop the council until a person closes it or lets it continue."""
     error = {"code": refusal.code, "message": refusal.message}
-    payload = {"conversationId": conversation.conversation_id, "reason": "close", "error": error}
+    payload = CouncilStopped(
+        conversation_id=conversation.conversation_id, reason="close", error=error
+    )
     text = f"It could not be closed: {refusal.message} A person can close it, or /continue."
     return [
-        NewEvent("moot.participation.stopped", payload, node.id, cause=conversation.turn_seq),
+        NewEvent(payload, node.id, cause=conversation.turn_seq),
         host_turn_event(node, conversation, text, at),
     ]

@@ -3,10 +3,18 @@
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.events import NewEvent, iso
+from moot.core.payloads.interrupts import (
+    ApprovalGranted,
+    ApprovalOverridden,
+    ApprovalReceived,
+    ApprovalRejected,
+    ApprovalRequested,
+)
+from moot.core.payloads.nodes import ChannelWritten
 from moot.core.runs import child_outputs
 from moot.core.runs.answers import (
     GateAnswer,
@@ -34,18 +42,17 @@ LEGACY = {"approved": "accept", "rejected": "reject"}
 def approval_requested_event(node: FlowNode, spec: GateSpec, interrupt_id: str) -> NewEvent:
     """Return the older request event, whose actions have ``edit`` for ``edit-accept``."""
     data = spec.data
-    payload: dict[str, Any] = {
-        "nodeId": node.id,
-        "interruptId": interrupt_id,
-        "artifactId": data["artifactId"],
-        "artifactType": data["artifactType"],
-        "title": data["title"],
-        "actions": ["edit" if action == "edit-accept" else action for action in data["actions"]],
-    }
-    for key in ("approversList", "requiredApprovals"):
-        if key in data:
-            payload[key] = data[key]
-    return NewEvent("approval.requested", payload, node.id)
+    payload = ApprovalRequested(
+        node_id=node.id,
+        interrupt_id=interrupt_id,
+        artifact_id=data["artifactId"],
+        artifact_type=data["artifactType"],
+        title=data["title"],
+        actions=["edit" if action == "edit-accept" else action for action in data["actions"]],
+        approvers_list=data.get("approversList"),
+        required_approvals=data.get("requiredApprovals"),
+    )
+    return NewEvent(payload, node.id)
 
 
 def answer_approval(
@@ -64,12 +71,10 @@ def answer_approval(
         return [_question_event(node, interrupt, value, answer)]
     events: list[NewEvent] = []
     if is_override:
-        payload = {
-            "gateId": node.id,
-            "principal": _voter_of_key(answer.who),
-            "reason": value["reason"],
-        }
-        events.append(NewEvent("approval.overridden", payload, node.id, cause=interrupt.seq))
+        payload = ApprovalOverridden(
+            gate_id=node.id, principal=_voter_of_key(answer.who), reason=value["reason"]
+        )
+        events.append(NewEvent(payload, node.id, cause=interrupt.seq))
     if value["action"] != "refine":
         vote_events, result = _cast_vote(
             node, interrupt, (voter, answer.who.principal), value, is_override
@@ -209,16 +214,17 @@ def _is_override(value: dict[str, Any], key_holder: Speaker) -> bool:
 
 
 def approval_received_event(node_id: str, answer: dict[str, Any], voter: str, at: int) -> NewEvent:
-    payload: dict[str, Any] = {
-        "nodeId": node_id,
-        "action": answer["action"],
-        "decidedBy": voter,
-        "decidedAt": iso(at * 1000),
-    }
-    for key in ("comment", "feedback", "refineFeedback", "editedArtifactData"):
-        if key in answer:
-            payload[key] = answer[key]
-    return NewEvent("approval.received", payload, node_id)
+    payload = ApprovalReceived(
+        node_id=node_id,
+        action=answer["action"],
+        decided_by=voter,
+        decided_at=iso(at * 1000),
+        comment=answer.get("comment", UNSET),
+        feedback=answer.get("feedback", UNSET),
+        refine_feedback=answer.get("refineFeedback", UNSET),
+        edited_artifact_data=answer.get("editedArtifactData", UNSET),
+    )
+    return NewEvent(payload, node_id)
 
 
 def _voter(value: dict[str, Any], key_holder: Speaker) -> str:
@@ -261,17 +267,25 @@ def _vote_event(
     """Return the event of one vote of a quorum, with its voter and key."""
     voter, principal = voter_and_key
     if value["action"] == "reject":
-        payload: dict[str, Any] = {"gateId": node_id, "principal": voter, "via": principal}
-        if isinstance(value.get("comment"), str):
-            payload["reason"] = value["comment"]
-        return NewEvent("moot.approval.rejected", payload, node_id, cause=interrupt.seq)
+        reason = value.get("comment")
+        rejected = ApprovalRejected(
+            gate_id=node_id,
+            principal=voter,
+            via=principal,
+            reason=reason if isinstance(reason, str) else None,
+        )
+        return NewEvent(rejected, node_id, cause=interrupt.seq)
     granted = sum(action in ("accept", "edit-accept") for action in votes.values())
     progress = {"granted": granted, "required": int(interrupt.data.get("requiredApprovals", 1))}
-    payload = {"gateId": node_id, "principal": voter, "via": principal, "quorumProgress": progress}
-    for key in ("comment", "editedArtifactData"):
-        if key in value:
-            payload[key] = value[key]
-    return NewEvent("moot.approval.granted", payload, node_id, cause=interrupt.seq)
+    payload = ApprovalGranted(
+        gate_id=node_id,
+        principal=voter,
+        via=principal,
+        quorum_progress=progress,
+        comment=value.get("comment", UNSET),
+        edited_artifact_data=value.get("editedArtifactData", UNSET),
+    )
+    return NewEvent(payload, node_id, cause=interrupt.seq)
 
 
 def _question_event(
@@ -283,15 +297,15 @@ def _question_event(
         "askedBy": answer.who.principal,
         "timestamp": iso(answer.at * 1000),
     }
-    payload = {
-        "channel": f"_askExchanges:{node.id}",
-        "value": entry,
-        "reducer": "append",
-        "writtenAt": iso(answer.at * 1000),
-        "nodeId": node.id,
-    }
+    payload = ChannelWritten(
+        channel=f"_askExchanges:{node.id}",
+        value=entry,
+        reducer="append",
+        written_at=iso(answer.at * 1000),
+        node_id=node.id,
+    )
     hints = {"maxSize": MOST_QUESTIONS}
-    return NewEvent("channel.written", payload, node.id, cause=interrupt.seq, hints=hints)
+    return NewEvent(payload, node.id, cause=interrupt.seq, hints=hints)
 
 
 def finish_approval(

@@ -5,6 +5,7 @@ from typing import Any
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.json.schema import schema_problems
+from moot.core.payloads.interrupts import ClarificationRequested, ClarificationResolved
 from moot.core.runs.answers import GateAnswer, end_interrupt, gate_completed_event
 from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
@@ -14,16 +15,20 @@ from moot.core.workflows.node_types import GateSpec
 
 def clarification_requested_event(node: FlowNode, spec: GateSpec, interrupt_id: str) -> NewEvent:
     questions = spec.data["questions"]
-    payload = {"nodeId": node.id, "interruptId": interrupt_id, "questions": questions}
-    return NewEvent("clarification.requested", payload, node.id)
+    payload = ClarificationRequested(
+        node_id=node.id, interrupt_id=interrupt_id, questions=questions
+    )
+    return NewEvent(payload, node.id)
 
 
 def answer_clarification(
     run: Run, flow: Flow, node: FlowNode, interrupt: Interrupt, answer: GateAnswer
 ) -> list[NewEvent]:
     answers = _parse_answers(answer.value, interrupt.data["questions"])
-    payload = {"nodeId": node.id, "answers": answers, "answeredBy": answer.who.principal}
-    events = [NewEvent("clarification.resolved", payload, node.id)]
+    payload = ClarificationResolved(
+        node_id=node.id, answers=answers, answered_by=answer.who.principal
+    )
+    events = [NewEvent(payload, node.id)]
     end_events = end_interrupt(node, interrupt, answer, {"answers": answers}, events)
     return [
         *end_events,

@@ -5,6 +5,8 @@ An interrupt that expires is rejected; waiting never approves anything.
 
 from moot.core.conversations import turns
 from moot.core.events import NewEvent, iso
+from moot.core.payloads.interrupts import ApprovalReceived, InterruptResolved
+from moot.core.payloads.nodes import NodeResumed
 from moot.core.runs.answers import gate_completed_event, gate_failed_event
 from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
@@ -16,14 +18,14 @@ def expire_interrupt(
     run: Run, flow: Flow, node: FlowNode, interrupt: Interrupt, at: int
 ) -> list[NewEvent]:
     """Reject the interrupt and fail its node, or complete it if its config says so."""
-    resolved = {
-        "nodeId": node.id,
-        "interruptId": interrupt.interrupt_id,
-        "kind": interrupt.kind,
-        "resolvedAt": iso(at * 1000),
-        "outcome": "rejected",
-        "reason": "timeout",
-    }
+    resolved = InterruptResolved(
+        node_id=node.id,
+        interrupt_id=interrupt.interrupt_id,
+        kind=interrupt.kind,
+        resolved_at=iso(at * 1000),
+        outcome="rejected",
+        reason="timeout",
+    )
     events = []
     conversation = run.conversations.get(node.id)
     if (
@@ -34,15 +36,18 @@ def expire_interrupt(
         turn = turns.system_turn(conversation, "The conversation timed out.", at)
         events.append(turns.closed_event(conversation, node, turn, None))
         events += turns.try_echo_turn(run, flow, node, turn, at)
-    events.append(NewEvent("interrupt.resolved", resolved, node.id, cause=interrupt.seq))
+    events.append(NewEvent(resolved, node.id, cause=interrupt.seq))
     if interrupt.kind == "approval":
-        payload = {"nodeId": node.id, "action": "timeout", "decidedAt": iso(at * 1000)}
-        events.append(NewEvent("approval.received", payload, node.id))
+        payload = ApprovalReceived(node_id=node.id, action="timeout", decided_at=iso(at * 1000))
+        events.append(NewEvent(payload, node.id))
     # the node continues without the outputs it asked about
     if interrupt.kind == "approval" and node.type.attests:
-        resumed = {"nodeId": node.id, "interruptId": interrupt.interrupt_id}
-        value = {"action": "timeout"}
-        return [*events, NewEvent("node.resumed", {**resumed, "resumeValue": value}, node.id)]
+        resumed = NodeResumed(
+            node_id=node.id,
+            interrupt_id=interrupt.interrupt_id,
+            resume_value={"action": "timeout"},
+        )
+        return [*events, NewEvent(resumed, node.id)]
     if node.definition.config.get("onTimeout") == "complete" and interrupt.kind != "approval":
         events.append(gate_completed_event(run, node, {"outcome": None, "timedOut": True}, at))
     else:

@@ -26,6 +26,8 @@ from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
 from moot.core.interrupts import approvals, clarifications, escalations
 from moot.core.json import schema
+from moot.core.payloads.interrupts import InterruptRequested
+from moot.core.payloads.nodes import NodeSuspended
 from moot.core.runs.answers import GateAnswer, end_interrupt, gate_completed_event
 from moot.core.runs.nodes import finish_attempt
 from moot.core.runs.readiness import PortProblem, build_node_call, is_same_json
@@ -78,36 +80,39 @@ def request_interrupt(
     state = run.nodes[node.id]
     key_parts = (run.run_id, node.id, str(state.attempt), *([str(number)] if number else []))
     interrupt_id = derived_id("int_", *key_parts)
-    requested: dict[str, Any] = {
-        "kind": spec.kind,
-        "key": ":".join(key_parts),
-        "data": spec.data,
-    }
-    suspended: dict[str, Any] = {
-        "nodeId": node.id,
-        "interruptId": interrupt_id,
-        "kind": spec.kind,
-        "key": requested["key"],
-    }
-    if spec.resume_schema is not None:
-        requested["resumeSchema"] = spec.resume_schema
-    if spec.timeout_ms is not None:
-        requested["timeoutMs"] = spec.timeout_ms
-        suspended["dueAt"] = iso((at + spec.timeout_ms) * 1000)
-    if spec.profile is not None:
-        suspended["profile"] = spec.profile
-    if spec.escalation is not None:
-        suspended["escalationKind"] = spec.escalation
-    if spec.conversation is not None:
-        suspended["reason"] = "conversation-input"
-    if spec.kind == "low-confidence":
-        suspended["reason"] = "low-confidence"
-        suspended |= {key: spec.data[key] for key in ("agentId", "threshold", "observed")}
+    key = ":".join(key_parts)
+    requested = InterruptRequested(
+        kind=spec.kind,
+        key=key,
+        data=spec.data,
+        resume_schema=spec.resume_schema,
+        timeout_ms=spec.timeout_ms,
+    )
     return [
-        NewEvent("interrupt.requested", requested, node.id, cause=state.started_seq),
-        NewEvent("node.suspended", suspended, node.id),
+        NewEvent(requested, node.id, cause=state.started_seq),
+        NewEvent(_suspension(node, spec, interrupt_id, key, at), node.id),
         *_kind_events(run, flow, node, spec, interrupt_id, at),
     ]
+
+
+def _suspension(
+    node: FlowNode, spec: GateSpec, interrupt_id: str, key: str, at: int
+) -> NodeSuspended:
+    reason = "conversation-input" if spec.conversation is not None else None
+    is_unsure = spec.kind == "low-confidence"
+    return NodeSuspended(
+        node_id=node.id,
+        interrupt_id=interrupt_id,
+        kind=spec.kind,
+        key=key,
+        due_at=None if spec.timeout_ms is None else iso((at + spec.timeout_ms) * 1000),
+        profile=spec.profile,
+        escalation_kind=spec.escalation,
+        reason=spec.kind if is_unsure else reason,
+        agent_id=spec.data["agentId"] if is_unsure else None,
+        threshold=spec.data["threshold"] if is_unsure else None,
+        observed=spec.data["observed"] if is_unsure else None,
+    )
 
 
 def _kind_events(

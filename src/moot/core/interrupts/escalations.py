@@ -11,6 +11,7 @@ from typing import Any
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
+from moot.core.payloads.supervisors import ConfidenceEscalated
 from moot.core.state.run import Run
 from moot.core.state.supervisor import DECISION
 from moot.core.workflows.flow import FlowNode
@@ -72,21 +73,15 @@ def escalate_decision(run: Run, node: FlowNode) -> tuple[NewEvent, GateSpec]:
     """Return the event of the escalation, and the approval it asks for."""
     assert run.orchestrator is not None
     decision = run.orchestrator.decision
-    payload: dict[str, Any] = {
-        "confidence": decision["confidence"],
-        "floor": FLOOR,
-        "escalationKind": "escalate",
-        "parentRunId": run.run_id,
-        "originalDecision": decision,
-    }
-    if decision["kind"] == "next-worker":
-        payload["workerId"] = decision["nextWorkerIds"][0]
-    event = NewEvent(
-        "core.workflowChain.confidence-escalated",
-        payload,
-        node.id,
-        cause=run.orchestrator.decided_seq,
+    escalated = ConfidenceEscalated(
+        confidence=decision["confidence"],
+        floor=FLOOR,
+        escalation_kind="escalate",
+        parent_run_id=run.run_id,
+        original_decision=decision,
+        worker_id=decision["nextWorkerIds"][0] if decision["kind"] == "next-worker" else None,
     )
+    event = NewEvent(escalated, node.id, cause=run.orchestrator.decided_seq)
     spec = GateSpec(
         kind=ESCALATION_KIND,
         data={

@@ -8,7 +8,10 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core.events import Event
+from moot.core.events import Event, payload_fields
+from moot.core.payloads.nodes import NodeCompleted, VariableChanged
+from moot.core.payloads.runs import RunStarted
+from moot.core.payloads.supervisors import HandoffStepped
 from moot.core.secrets import MASK
 from moot.core.state.run import Run
 from moot.core.state.status import NODE_TERMINAL
@@ -55,7 +58,7 @@ def _may_have_secrets(flow: Flow, start: Event) -> bool:
     """Return whether the run can have secrets at all."""
     return (
         bool(flow.sensitive)
-        or "parentRunId" in start.payload
+        or "parentRunId" in payload_fields(start)
         or any(node.definition.output_sensitivity for node in flow.nodes.values())
     )
 
@@ -77,26 +80,22 @@ def _changed_names(flow: Flow, log: list[Event]) -> set[str]:
 
 def _sealed_by_event(flow: Flow, event: Event) -> list[tuple[str, bool]]:
     """Return the names whose values the event sets, each with whether the event masks it."""
-    payload = event.payload
-    match event.type:
-        case "run.started":
-            variables = payload.get("variables", {})
+    match event.payload:
+        case RunStarted(variables=variables):
             omitted = flow.sensitive if flow.masking == "omit" else ()
             names = [*variables, *(name for name in omitted if name not in variables)]
             return [
                 (f"var:{name}", _is_hidden(flow, name, variables.get(name, MASK))) for name in names
             ]
-        case "variable.changed":
-            name = payload.get("name", "")
-            return [(f"var:{name}", _is_hidden(flow, name, payload.get("next", MASK)))]
-        case "node.completed":
+        case VariableChanged(name=name, next=value):
+            return [(f"var:{name}", _is_hidden(flow, name, MASK if value is UNSET else value))]
+        case NodeCompleted() as completed:
             node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
             marked = node.definition.output_sensitivity if node is not None else {}
             outputs = {**dict.fromkeys((k for k, yes in (marked or {}).items() if yes), MASK)}
-            outputs |= payload.get("outputs", {})
+            outputs |= completed.outputs
             return [(f"out:{event.node_id}:{p}", is_masked(v)) for p, v in outputs.items()]
-        case "core.workflowChain.event" if event.hints is not UNSET:
-            child = payload.get("childRunId")
+        case HandoffStepped(child_run_id=child) if event.hints is not UNSET:
             harvest = event.hints.get("result", {}).get("harvest") or {}
             return [(f"harvest:{child}:{name}", name in flow.sensitive) for name in harvest]
         case _:
@@ -121,7 +120,7 @@ def is_masked(value: Any) -> bool:
 def _default_value(flow: Flow, start: Event, name: str, sequence: int) -> Any:
     """Return the workflow's default when the run has never replaced it, else UNSET."""
     wanted = name.removeprefix("var:")
-    if sequence or wanted in start.payload.get("inputs", {}):
+    if sequence or wanted in payload_fields(start).get("inputs", {}):
         return UNSET
     for variable in flow.definition.variables:
         if variable.name == wanted and name.startswith("var:"):

@@ -8,7 +8,9 @@ from typing import Any
 
 from msgspec import UnsetType
 
-from moot.core.events import Event, Payload
+from moot.core.events import Event, Hints, payload_fields
+from moot.core.payloads.nodes import ChannelWritten
+from moot.core.payloads.runs import RunStarted
 from moot.core.replay.lineage import PLACE_FIELDS
 from moot.core.state.run import Run
 
@@ -36,15 +38,17 @@ RunPair = tuple[str, str] | None
 def is_same_event(a: Event, b: Event) -> bool:
     """Return whether type, node and payload are the same."""
     return (a.type, a.node_id) == (b.type, b.node_id) and is_alike(
-        comparable_payload(a.type, a.payload, a.hints),
-        comparable_payload(b.type, b.payload, b.hints),
+        comparable_payload(a.type, payload_fields(a), a.hints),
+        comparable_payload(b.type, payload_fields(b), b.hints),
         (a.run_id, b.run_id),
     )
 
 
-def comparable_payload(type_: str, payload: Payload, hints: Payload | UnsetType | None) -> Payload:
+def comparable_payload(
+    type_: str, payload: dict[str, Any], hints: Hints | UnsetType | None
+) -> dict[str, Any]:
     """Return the payload without times of the host and without the place of a fork."""
-    without = CLOCK_FIELDS | OWN_FIELDS if type_ == "run.started" else CLOCK_FIELDS
+    without = CLOCK_FIELDS | OWN_FIELDS if type_ == RunStarted.event_type else CLOCK_FIELDS
     compared = {key: value for key, value in payload.items() if key not in without}
     for key in TURN_FIELDS:
         if isinstance(compared.get(key), dict):
@@ -53,7 +57,7 @@ def comparable_payload(type_: str, payload: Payload, hints: Payload | UnsetType 
     compared = _without_model_time(compared, "usage")
     if isinstance(compared.get("outputs"), dict):
         compared["outputs"] = _without_model_time(compared["outputs"], "usage")
-    if type_ == "channel.written" and isinstance(compared.get("value"), dict):
+    if type_ == ChannelWritten.event_type and isinstance(compared.get("value"), dict):
         is_turn = isinstance(hints, dict) and bool(hints.get("turn"))
         clocks = ("_ts", "timestamp") if is_turn else ("_ts",)
         compared["value"] = {
@@ -62,7 +66,7 @@ def comparable_payload(type_: str, payload: Payload, hints: Payload | UnsetType 
     return compared
 
 
-def _without_model_time(payload: Payload, part: str) -> Payload:
+def _without_model_time(payload: dict[str, Any], part: str) -> dict[str, Any]:
     """Remove the duration of a model call from the usage in ``part``."""
     usage = payload.get(part)
     if not isinstance(usage, dict) or not {MODEL_TIME, "inputTokens"} <= usage.keys():

@@ -6,12 +6,23 @@ The same code decides an edited decision, answer or turn as a live one. The even
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from moot.core.conversations import decide, turns
 from moot.core.errors import BadRequest, Unprocessable
-from moot.core.events import Event, NewEvent, event_id
+from moot.core.events import Event, NewEvent, event_id, payload_fields
 from moot.core.interrupts.decide import answer_interrupt
 from moot.core.json import schema
+from moot.core.payloads.base import OpaquePayload, Payload
+from moot.core.payloads.conversations import ConversationEnded, ConversationExchanged
+from moot.core.payloads.interrupts import (
+    ApprovalGranted,
+    ApprovalOverridden,
+    ApprovalRejected,
+    InterruptResolved,
+)
+from moot.core.payloads.nodes import VariableChanged
+from moot.core.payloads.supervisors import SupervisorDecided
 from moot.core.runs.answers import GateAnswer
 from moot.core.runs.nodes import variable_events
 from moot.core.runs.start import check_inputs
@@ -26,10 +37,8 @@ from moot.core.workflows.supervisor_decisions import parse_decision
 
 #: first events of an answer
 ANSWER_EVENTS = (
-    "interrupt.resolved", "approval.overridden", "moot.approval.granted", "moot.approval.rejected",
-    "conversation.closed",
+    InterruptResolved, ApprovalOverridden, ApprovalGranted, ApprovalRejected, ConversationEnded,
 )  # fmt: skip
-TURN_EVENTS = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
 
 MOST_ENTRIES = 256
 
@@ -74,12 +83,22 @@ def check_edit(edit: ForkEdit, from_seq: int, at: Event | None) -> None:
         raise Unprocessable(
             f"Inputs belong to the beginning: fork at 1, not at {from_seq}.", fromSeq=from_seq
         )
-    if edit.turn is not UNSET and (at is None or at.type not in TURN_EVENTS):
+    recorded = at.payload if at is not None else None
+    if edit.turn is not UNSET and edited_turn(recorded) is None:
         raise misfit_error("turn", "a turn of a conversation", from_seq, at)
-    if edit.decision is not UNSET and (at is None or at.type != "runOrchestrator.decided"):
+    if edit.decision is not UNSET and not isinstance(recorded, SupervisorDecided):
         raise misfit_error("decision", "a supervisor's decision", from_seq, at)
-    if edit.answer is not UNSET and (at is None or at.type not in ANSWER_EVENTS):
+    if edit.answer is not UNSET and not isinstance(recorded, ANSWER_EVENTS):
         raise misfit_error("answer", "the answer to a question", from_seq, at)
+
+
+def edited_turn(payload: Payload | OpaquePayload | None) -> dict[str, Any] | None:
+    """Return the turn of an exchange or a close, which an edit may replace."""
+    match payload:
+        case ConversationExchanged(turn=turn) | ConversationEnded(final_turn=turn):
+            return turn
+        case _:
+            return None
 
 
 def misfit_error(edit: str, wanted: str, from_seq: int, at: Event | None) -> Unprocessable:
@@ -96,7 +115,8 @@ def edit_inputs(
     flow: Flow, start: Event, sealed: dict[str, Any], changed: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the changes to the run's start, and the secrets to seal. Raise BadRequest."""
-    inputs = {name: sealed.get(f"var:{name}", v) for name, v in start.payload["inputs"].items()}
+    fields = payload_fields(start)
+    inputs = {name: sealed.get(f"var:{name}", v) for name, v in fields["inputs"].items()}
     check_inputs(flow, {**inputs, **changed})
     secret = {name for name in changed if name in flow.sensitive or f"var:{name}" in sealed}
     masked_values = {
@@ -104,7 +124,7 @@ def edit_inputs(
     }
     visible = {name: value for name, value in masked_values.items() if value is not UNSET}
     changes = {
-        part: {**start.payload.get(part, {}), **visible}
+        part: {**fields.get(part, {}), **visible}
         for part in ("inputs", "variables")
     }  # fmt: skip
     return changes, {f"var:{name}": changed[name] for name in secret}
@@ -124,7 +144,8 @@ def edit_variables(run: Run, flow: Flow, changed: dict[str, Any], by: str) -> li
         )
     events = variable_events(run, flow, changed, None, None)
     for event in events:
-        event.payload["by"] = by
+        assert isinstance(event.payload, VariableChanged)
+        event.payload = replace(event.payload, by=by)
     return events
 
 
@@ -149,11 +170,11 @@ def _decide_turn(
         errors := schema.schema_problems(conversation.schema, content)
     ):
         raise BadRequest(f"The turn does not fit the conversation: {errors[0]}", fields=errors)
-    turn = _edited_turn(conversation, at.payload[TURN_EVENTS[at.type]], content, editor)
+    turn = _edited_turn(conversation, edited_turn(at.payload) or {}, content, editor)
     turn["originalEventId"] = event_id(at.run_id, at.sequence)
-    if at.type == "conversation.exchanged":
+    if not isinstance(at.payload, ConversationEnded):
         return decide.record_turn(run, flow, node, conversation, turn, editor)
-    event = turns.closed_event(conversation, node, turn, at.payload.get("outcome"))
+    event = turns.closed_event(conversation, node, turn, at.payload.outcome)
     return decide.close_conversation(run, flow, node, conversation, event, editor)
 
 
@@ -180,7 +201,8 @@ def _decide_decision(
     run: Run, flow: Flow, decision: dict[str, Any], at: Event, editor: GateAnswer
 ) -> list[NewEvent]:
     parse_decision(decision)  # raises when the decision is not valid
-    outcome = Decided(agent_id=at.payload["agentId"], decision=decision, ratified=True)
+    assert isinstance(at.payload, SupervisorDecided)
+    outcome = Decided(agent_id=at.payload.agent_id, decision=decision, ratified=True)
     attempt = run.nodes[editor.node_id].attempt
     events = finish_supervisor(run, flow, editor.node_id, attempt, outcome, editor.at)
     if not events:
@@ -189,6 +211,6 @@ def _decide_decision(
             fromSeq=at.sequence,
         )
     for event in events:
-        if event.type == "runOrchestrator.decided":
+        if isinstance(event.payload, SupervisorDecided):
             event.hints = {**(event.hints or {}), "editedBy": editor.who.principal}
     return events

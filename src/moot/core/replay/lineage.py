@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from moot.core.events import Event, NewEvent, event_id, iso
+from moot.core.events import Event, NewEvent, event_id, iso, payload_fields, with_fields
 from moot.core.ids import derived_id
+from moot.core.payloads.supervisors import ChildForked, SupervisorDecided
 from moot.core.state import memory, remote_children
-from moot.core.state.node import CHILD_FORKED
 from moot.core.state.status import NodeStatus
 
 if TYPE_CHECKING:
@@ -34,27 +34,29 @@ def branch_start(
 
     A branch that is forked together with its parent is a child of that fork; others have no parent.
     """
-    payload = {key: value for key, value in event.payload.items() if key not in PLACE_FIELDS}
+    fields = payload_fields(event)
+    payload = {key: value for key, value in fields.items() if key not in PLACE_FIELDS}
     payload |= memory.memory_of_fork(event, fork.get("given", max(fork["fromSeq"], 1)))
     cause = event.causation_id
     if parent is None:
         cause = UNSET
     else:
         payload["parentRunId"] = parent.run_id
-        payload["parentNodeId"] = event.payload.get("parentNodeId")
+        payload["parentNodeId"] = fields.get("parentNodeId")
         if "memory" in payload:
             ancestors = [*memory.ancestor_runs(parent), parent.run_id]
             payload["memory"] = {**payload["memory"], "ancestors": ancestors}
         place = cause.rpartition(".")[2] if cause is not UNSET else ""
         cause = event_id(parent.run_id, int(place)) if place.isdigit() else UNSET
-    return replace(event, payload={**payload, **changes, "forkedFrom": fork}, causation_id=cause)
+    start = with_fields(event, {**payload, **changes, "forkedFrom": fork})
+    return replace(start, causation_id=cause)
 
 
 def is_edited(run: "Run", event: Event) -> bool:
     """Return whether the event is an edit of this fork, or of a fork that it comes from."""
     if event.sequence < run.inherited:
         hints = event.hints if event.hints is not UNSET else {}
-        return event.type == "runOrchestrator.decided" and "editedBy" in hints
+        return isinstance(event.payload, SupervisorDecided) and "editedBy" in hints
     edit = (run.forked_from or {}).get("edit", {})
     return event.sequence == run.inherited and bool(EVENT_EDITS.intersection(edit.get("kinds", [])))
 
@@ -91,8 +93,8 @@ def forked_child_id(branch: str, child: str) -> str:
 
 def child_forked_event(node_id: str, child: str, fork: str, copied: dict[str, int]) -> NewEvent:
     """Return the event. ``copied`` maps the child and its descendants to their copied events."""
-    payload = {"nodeId": node_id, "childRunId": child, "forkRunId": fork}
-    return NewEvent(CHILD_FORKED, payload, node_id, hints={"given": copied})
+    payload = ChildForked(node_id=node_id, child_run_id=child, fork_run_id=fork)
+    return NewEvent(payload, node_id, hints={"given": copied})
 
 
 def postponed_due_times(run: "Run", by_ms: int) -> dict[int, str]:

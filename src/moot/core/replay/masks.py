@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.core.events import Event
+from moot.core.events import Event, payload_fields
 from moot.core.replay.carried_secrets import is_masked
 from moot.core.replay.compare import RunPair, is_alike
 from moot.core.secrets import MASK
@@ -56,9 +56,10 @@ def mask_rules(flow: Flow, start: Event) -> MaskRules:
         or any(any((n.definition.output_sensitivity or {}).values()) for n in flow.nodes.values())
         or any(channel.sensitive for channel in flow.definition.channels.values())
     )
-    is_handed_over = (
-        "parentRunId" in start.payload or "forkedFrom" in start.payload
-    ) and is_masked(start.payload.get("variables", {}))
+    fields = payload_fields(start)
+    is_handed_over = ("parentRunId" in fields or "forkedFrom" in fields) and is_masked(
+        fields.get("variables", {})
+    )
     return MaskRules(flow, flow.masking != "passthrough" and (is_declared or is_handed_over))
 
 

@@ -6,12 +6,37 @@ time, other systems) is a fact: the replay copies it and calls no one.
 
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from moot.core.agents import refusals
-from moot.core.events import Event, NewEvent
+from moot.core.events import Event, NewEvent, payload_bytes, payload_fields, with_fields
+from moot.core.payloads.councils import CouncilStopped, MembersInvited
+from moot.core.payloads.interrupts import InterruptResolved
+from moot.core.payloads.nodes import (
+    ChannelWritten,
+    LoopbackLimit,
+    NodeCancelled,
+    NodeCompleted,
+    NodeFailed,
+    NodeResumed,
+    NodeSkipped,
+    NodeStarted,
+    VariableChanged,
+)
+from moot.core.payloads.runs import (
+    CapBreached,
+    PauseBegan,
+    PauseRequested,
+    ReplayDiverged,
+    RunCancelled,
+    RunCompleted,
+    RunDeadLettered,
+    RunFailed,
+    RunResumed,
+    RunStarted,
+)
+from moot.core.payloads.supervisors import SupervisorDecided
 from moot.core.replay import compare
 from moot.core.replay.lineage import PLACE_FIELDS
 from moot.core.state.floor import DAY_BUDGET
@@ -23,13 +48,12 @@ from moot.core.workflows.flow import Flow
 from moot.core.workflows.node_types import NodeError, NodeKind
 
 #: operations on the source that a replay leaves out
-OPERATOR_EVENTS = frozenset({"run.paused", "run.resumed", "moot.pause.requested"})
-CANCEL_EVENTS = frozenset({"node.cancelled", "run.cancelled"})
+OPERATOR_EVENTS = (PauseBegan, RunResumed, PauseRequested)
 
 #: results of nodes and of the run
 RESULT_EVENTS = frozenset({
-    "channel.written", "node.completed", "node.failed", "run.completed", "run.failed",
-    "variable.changed",
+    ChannelWritten.event_type, NodeCompleted.event_type, NodeFailed.event_type,
+    RunCompleted.event_type, RunFailed.event_type, VariableChanged.event_type,
 })  # fmt: skip
 
 #: error codes of runs that a limit ended
@@ -37,8 +61,6 @@ LIMIT_CODES = frozenset({"run_timeout", "recursion_limit_exceeded", "loop_limit_
 
 #: kinds of nodes that a replay must not run
 WORLD_KINDS = frozenset({NodeKind.ACTIVITY, NodeKind.CHILD})
-
-_bytes = msgspec.json.Encoder().encode
 
 NO_RECORD = NodeError(
     code="replay_source_missing",
@@ -50,50 +72,43 @@ NO_RECORD = NodeError(
 def without_cancel(source: list[Event], history: int) -> list[Event]:
     """Return the record without its final cancel; the first ``history`` events always stay."""
     until = len(source)
-    if source[-1].type == "run.cancelled":
-        while until > history and source[until - 1].type in CANCEL_EVENTS:
+    if isinstance(source[-1].payload, RunCancelled):
+        while until > history and isinstance(
+            source[until - 1].payload, NodeCancelled | RunCancelled
+        ):
             until -= 1
     return source[:until]
 
 
 def is_replayed(run: Run, event: Event) -> bool:
     """Return whether a replay repeats the event: of operations, only the end of a copied pause."""
-    match event.type:
-        case "run.resumed":
+    match event.payload:
+        case RunResumed():
             return run.status is Status.PAUSED
-        case "run.paused":
+        case PauseBegan():
             return run.pause is not None
-        case _:
-            return event.type not in OPERATOR_EVENTS
+        case payload:
+            return not isinstance(payload, OPERATOR_EVENTS)
 
 
 def is_fact(flow: Flow, event: Event) -> bool:
     """Return whether the event is input of the world; other events follow from the state."""
-    payload = event.payload
-    match event.type:
-        case (
-            "run.started"
-            | "run.completed"
-            | "run.dead_lettered"
-            | "node.skipped"
-            | "workflow.loopback-limit"
-        ):
+    match event.payload:
+        case RunStarted() | RunCompleted() | RunDeadLettered() | NodeSkipped() | LoopbackLimit():
             return False
-        case "moot.participation.stopped" if payload.get("reason") == DAY_BUDGET:
-            return True  # recorded together with the answer of a member
-        case "moot.participation.decided" | "moot.participation.stopped":
+        case CouncilStopped(reason=reason):
+            return reason == DAY_BUDGET  # recorded together with the answer of a member
+        case MembersInvited():
             return False
-        case "run.failed":
-            return bool(
-                payload.get("error", {}).get("code") in {*LIMIT_CODES, refusals.DIVERGED_CODE}
-            )
-        case "cap.breached" | "node.cancelled" | "interrupt.resolved" | "node.resumed":
+        case RunFailed(error=error):
+            return error.get("code") in {*LIMIT_CODES, refusals.DIVERGED_CODE}
+        case CapBreached() | NodeCancelled() | InterruptResolved() | NodeResumed():
             return True
-        case "node.started":
-            return bool(payload.get("attempt", 1) > 1)
-        case "runOrchestrator.decided":
+        case NodeStarted(attempt=attempt):
+            return attempt > 1
+        case SupervisorDecided():
             return True  # a replay does not ask the supervisor again
-        case "node.completed" if _is_supervisor(flow, event):
+        case NodeCompleted() if _is_supervisor(flow, event):
             return True  # recorded together with the decision
         case _:
             return _node_kind(flow, event) is not NodeKind.INSTANT
@@ -116,8 +131,10 @@ def _waiting_node(event: Event) -> str | None:
 
 def can_apply(run: Run, event: Event) -> bool:
     """Return whether the fact can be applied now: its node must be active."""
-    if event.type == "runOrchestrator.decided" and (node_id := _waiting_node(event)) is not None:
-        return node_id in run.active
+    if isinstance(event.payload, SupervisorDecided):
+        node_id = _waiting_node(event)
+        if node_id is not None:
+            return node_id in run.active
     return event.node_id is UNSET or event.node_id in run.active
 
 
@@ -129,10 +146,10 @@ def is_same_step(event: Event, new: NewEvent) -> bool:
 
 def has_same_result(event: Event, new: NewEvent, run_id: str) -> bool:
     """Return whether the results are the same, apart from the names and times of each run."""
-    if event.type not in RESULT_EVENTS or _bytes(event.payload) == _bytes(new.payload):
+    if event.type not in RESULT_EVENTS or payload_bytes(event) == payload_bytes(new):
         return True
-    recorded = compare.comparable_payload(event.type, event.payload, event.hints)
-    decided = compare.comparable_payload(new.type, new.payload, new.hints)
+    recorded = compare.comparable_payload(event.type, payload_fields(event), event.hints)
+    decided = compare.comparable_payload(new.type, payload_fields(new), new.hints)
     return compare.is_alike(recorded, decided, (event.run_id, run_id))
 
 
@@ -142,11 +159,11 @@ def repeat_event(event: Event, source_run: str, places: dict[int, int]) -> NewEv
     ``places`` maps sequences of the source to sequences of the new log.
     """
     return NewEvent(
-        event.type,
         event.payload,
         None if event.node_id is UNSET else event.node_id,
         cause=_new_cause(event, source_run, places),
         hints=None if event.hints is UNSET else event.hints,
+        raw=event.raw,
     )
 
 
@@ -165,9 +182,9 @@ def missing_outcome(run: Run, node_id: str) -> NewEvent:
     A child of the source does not belong to the replay: it is neither awaited nor ended.
     """
     state = run.nodes[node_id]
-    payload = {"nodeId": node_id, "error": NO_RECORD.as_payload(), "attempts": state.attempt}
+    payload = NodeFailed(node_id=node_id, error=NO_RECORD.as_payload(), attempts=state.attempt)
     hints = {"childStatus": "unknown"} if state.child is not None else None
-    return NewEvent("node.failed", payload, node_id, cause=state.started_seq, hints=hints)
+    return NewEvent(payload, node_id, cause=state.started_seq, hints=hints)
 
 
 def unfinished_nodes(run: Run, flow: Flow) -> list[str]:
@@ -205,19 +222,19 @@ def workflow_secrets(flow: Flow) -> dict[str, Any]:
 
 def replay_start(event: Event, from_seq: int) -> Event:
     """Return the source's start as the start of its replay, without a parent or a scope."""
-    payload = {key: value for key, value in event.payload.items() if key not in PLACE_FIELDS}
     fork = {"sourceRunId": event.run_id, "fromSeq": from_seq, "mode": "replay"}
+    kept = {key: value for key, value in payload_fields(event).items() if key not in PLACE_FIELDS}
     memory = memory_of_fork(event, from_seq)
-    return replace(event, payload={**payload, **memory, "forkedFrom": fork}, causation_id=UNSET)
+    start = with_fields(event, {**kept, **memory, "forkedFrom": fork})
+    return replace(start, causation_id=UNSET)
 
 
 def divergence_event(source_run: str, sequence: int, kind: str, new: NewEvent | None) -> NewEvent:
-    payload: dict[str, Any] = {
-        "sourceRunId": source_run,
-        "atSequence": sequence,
-        "originalEventId": f"{source_run}.{sequence}",
-        "divergenceKind": kind,
-    }
-    if new is not None:
-        payload["divergencePoint"] = new.type
-    return NewEvent("replay.diverged", payload)
+    diverged = ReplayDiverged(
+        source_run_id=source_run,
+        at_sequence=sequence,
+        original_event_id=f"{source_run}.{sequence}",
+        divergence_kind=kind,
+        divergence_point=None if new is None else new.type,
+    )
+    return NewEvent(diverged)

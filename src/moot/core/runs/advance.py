@@ -4,7 +4,17 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+from msgspec.structs import replace
+
 from moot.core.events import NewEvent, iso
+from moot.core.payloads.nodes import (
+    CapabilityInsufficient,
+    NodeCompleted,
+    NodeFailed,
+    NodeSkipped,
+    NodeStarted,
+)
+from moot.core.payloads.runs import CapBreached, PauseBegan, RunFailed
 from moot.core.runs import finish
 from moot.core.runs.readiness import (
     PortProblem,
@@ -52,7 +62,7 @@ def _next_round(run: Run, supervisor: FlowNode, body: tuple[str, ...], at: int) 
     last = max(run.nodes[name].ended_seq for name in body if name in run.nodes)
     attempt = run.nodes[supervisor.id].attempt + 1
     events = start_attempt(run, supervisor, at, attempt, (), last)
-    if events[0].type == "node.started":
+    if isinstance(events[0].payload, NodeStarted):
         events[0].hints = {"again": list(body)}
     return events
 
@@ -68,10 +78,7 @@ def is_executing(run: Run) -> bool:
 
 
 def _paused_event(pause: RunPause) -> NewEvent:
-    payload: dict[str, Any] = {"drainPolicy": pause.policy}
-    if pause.reason is not None:
-        payload["reason"] = pause.reason
-    return NewEvent("run.paused", payload)
+    return NewEvent(PauseBegan(drain_policy=pause.policy, reason=pause.reason))
 
 
 class _Step:
@@ -127,8 +134,8 @@ class _Step:
                 return False
 
     def _skip(self, node: FlowNode, reason: str) -> None:
-        payload = {"nodeId": node.id, "reason": reason}
-        self.events.append(NewEvent("node.skipped", payload, node.id, cause=self._cause(node)))
+        payload = NodeSkipped(node_id=node.id, reason=reason)
+        self.events.append(NewEvent(payload, node.id, cause=self._cause(node)))
         self.overlay[node.id] = NodeState(status=NodeStatus.SKIPPED, reason=reason)
 
     def _start(self, node: FlowNode) -> None:
@@ -159,7 +166,7 @@ class _Step:
             self.events += finish.finish_run(self.run, self.flow, self.overlay, self.at)
 
     def _has_failed(self) -> bool:
-        return bool(self.events) and self.events[-1].type == "run.failed"
+        return bool(self.events) and isinstance(self.events[-1].payload, RunFailed)
 
 
 def start_attempt(
@@ -177,25 +184,28 @@ def start_attempt(
     if node.type.requires or node.type.requires_model:
         return _missing_capability(node, cause)
     limit = run.limits.get("nodeExecutions", 0)
-    if limit and run.executions + sum(new.type == "node.started" for new in events) >= limit:
+    if (
+        limit
+        and run.executions + sum(isinstance(new.payload, NodeStarted) for new in events) >= limit
+    ):
         return _execution_limit_reached(run, node, limit, at, events)
-    payload: dict[str, Any] = {"nodeId": node.id, "typeId": node.type.type_id, "attempt": attempt}
-    started = NewEvent("node.started", payload, node.id, cause=cause)
+    started = NodeStarted(node_id=node.id, type_id=node.type.type_id, attempt=attempt)
     if node.type.kind is not NodeKind.TIMER:
-        return [started]
+        return [NewEvent(started, node.id, cause=cause)]
     assert node.type.duration is not None
     try:
         wait = call_node_type(node.type.duration, build_node_call(run, node, at, {}, attempt))
     except PortProblem as problem:
-        return [started, node_failed_event(node, problem.error, attempt)]
-    payload["dueAt"] = iso((at + wait) * 1000)
-    return [started]
+        failed = node_failed_event(node, problem.error, attempt)
+        return [NewEvent(started, node.id, cause=cause), failed]
+    timed = replace(started, due_at=iso((at + wait) * 1000))
+    return [NewEvent(timed, node.id, cause=cause)]
 
 
 def _execution_limit_reached(
     run: Run, node: FlowNode, limit: int, at: int, events: Sequence[NewEvent]
 ) -> list[NewEvent]:
-    cap = {"kind": "node-executions", "limit": limit, "observed": limit + 1, "nodeId": node.id}
+    cap = CapBreached(kind="node-executions", limit=limit, observed=limit + 1, node_id=node.id)
     error = {
         "code": "recursion_limit_exceeded",
         "message": f"The run may start {limit} nodes and wanted to start one more.",
@@ -208,13 +218,13 @@ def _missing_capability(node: FlowNode, cause: int | None) -> list[NewEvent]:
     events = []
     missing = [*node.type.requires, *node.type.requires_model]
     if node.type.requires_model:
-        payload: dict[str, Any] = {
-            "nodeId": node.id,
-            "provider": "none",
-            "model": "none",
-            "missingCapabilities": list(node.type.requires_model),
-        }
-        events.append(NewEvent("model.capability.insufficient", payload, node.id, cause=cause))
+        payload = CapabilityInsufficient(
+            node_id=node.id,
+            provider="none",
+            model="none",
+            missing_capabilities=list(node.type.requires_model),
+        )
+        events.append(NewEvent(payload, node.id, cause=cause))
     error = NodeError(
         code="capability_not_provided",
         message=f"Node '{node.id}' needs {', '.join(missing)}, which this host does not provide.",
@@ -227,16 +237,14 @@ def _missing_capability(node: FlowNode, cause: int | None) -> list[NewEvent]:
 def node_failed_event(
     node: FlowNode, error: NodeError, attempt: int, cause: int | None = None
 ) -> NewEvent:
-    payload = {"nodeId": node.id, "error": error.as_payload(), "attempts": max(1, attempt)}
-    return NewEvent("node.failed", payload, node.id, cause=cause)
+    payload = NodeFailed(node_id=node.id, error=error.as_payload(), attempts=max(1, attempt))
+    return NewEvent(payload, node.id, cause=cause)
 
 
 def node_completed_event(
     node: FlowNode, state: NodeState, outputs: dict[str, Any], at: int
 ) -> NewEvent:
-    payload = {
-        "nodeId": node.id,
-        "outputs": outputs,
-        "durationMs": max(0, at - state.started_at),
-    }
-    return NewEvent("node.completed", payload, node.id, cause=state.started_seq)
+    payload = NodeCompleted(
+        node_id=node.id, outputs=outputs, duration_ms=max(0, at - state.started_at)
+    )
+    return NewEvent(payload, node.id, cause=state.started_seq)

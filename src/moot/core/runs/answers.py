@@ -5,6 +5,8 @@ from typing import Any
 from msgspec import Struct
 
 from moot.core.events import NewEvent, iso
+from moot.core.payloads.interrupts import InterruptResolved
+from moot.core.payloads.nodes import NodeCompleted, NodeFailed, NodeResumed
 from moot.core.speaker import Speaker
 from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
@@ -31,39 +33,35 @@ def end_interrupt(
     events: list[NewEvent],
 ) -> list[NewEvent]:
     """Resolve the interrupt, add the events of its kind and resume the node."""
-    resolved = {
-        "nodeId": node.id,
-        "interruptId": interrupt.interrupt_id,
-        "kind": interrupt.kind,
-        "resumeValue": value,
-        "resolvedAt": iso(answer.at * 1000),
-        "resolvedBy": answer.who.principal,
-    }
-    resumed = {"nodeId": node.id, "interruptId": interrupt.interrupt_id, "resumeValue": value}
+    resolved = InterruptResolved(
+        node_id=node.id,
+        interrupt_id=interrupt.interrupt_id,
+        kind=interrupt.kind,
+        resume_value=value,
+        resolved_at=iso(answer.at * 1000),
+        resolved_by=answer.who.principal,
+    )
+    resumed = NodeResumed(node_id=node.id, interrupt_id=interrupt.interrupt_id, resume_value=value)
     return [
-        NewEvent("interrupt.resolved", resolved, node.id, cause=interrupt.seq),
+        NewEvent(resolved, node.id, cause=interrupt.seq),
         *events,
-        NewEvent("node.resumed", resumed, node.id),
+        NewEvent(resumed, node.id),
     ]
 
 
 def gate_completed_event(run: Run, node: FlowNode, outputs: dict[str, Any], at: int) -> NewEvent:
     state = run.nodes[node.id]
-    payload = {
-        "nodeId": node.id,
-        "outputs": outputs,
-        "durationMs": max(0, at - state.started_at),
-    }
+    payload = NodeCompleted(
+        node_id=node.id, outputs=outputs, duration_ms=max(0, at - state.started_at)
+    )
     hints = None
     if node.type.dispatches:  # the supervisor that asked receives the answer
         hints = {"answer": outputs.get("outcome", outputs.get("answer"))}
-    return NewEvent("node.completed", payload, node.id, hints=hints)
+    return NewEvent(payload, node.id, hints=hints)
 
 
 def gate_failed_event(run: Run, node: FlowNode, error: NodeError) -> NewEvent:
-    payload = {
-        "nodeId": node.id,
-        "error": error.as_payload(),
-        "attempts": run.nodes[node.id].attempt,
-    }
-    return NewEvent("node.failed", payload, node.id)
+    payload = NodeFailed(
+        node_id=node.id, error=error.as_payload(), attempts=run.nodes[node.id].attempt
+    )
+    return NewEvent(payload, node.id)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from moot.core.events import NewEvent
+from moot.core.payloads.nodes import NodeCancelled, NodeStarted
+from moot.core.payloads.runs import CapBreached, RunCompleted, RunDeadLettered, RunFailed
 from moot.core.state.node import NODE_ENDS, NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
@@ -15,12 +17,13 @@ def cancel_active_nodes(run: Run, reason: str, events: Sequence[NewEvent] = ()) 
 
     ``events`` are those of the same decision so far; they may have started or ended nodes.
     """
-    started = {new.node_id: None for new in events if new.type == "node.started" and new.node_id}
+    started = {
+        new.node_id: None for new in events if isinstance(new.payload, NodeStarted) and new.node_id
+    }
     ended = {new.node_id for new in events if new.type in NODE_ENDS}
     return [
         NewEvent(
-            "node.cancelled",
-            {"nodeId": node_id, "reason": reason},
+            NodeCancelled(node_id=node_id, reason=reason),
             node_id,
             cause=None if node_id in started else run.nodes[node_id].started_seq,
         )
@@ -30,18 +33,14 @@ def cancel_active_nodes(run: Run, reason: str, events: Sequence[NewEvent] = ()) 
 
 
 def fail_at_limit(
-    run: Run, cap: dict[str, Any], error: dict[str, Any], at: int, prior: Sequence[NewEvent] = ()
+    run: Run, cap: CapBreached, error: dict[str, Any], at: int, prior: Sequence[NewEvent] = ()
 ) -> list[NewEvent]:
     """Record the breached limit, cancel the active nodes and fail the run.
 
     ``prior`` are the events of the same decision so far.
     """
-    node_id = cap.get("nodeId")
-    events = [
-        NewEvent("cap.breached", cap, node_id),
-        *cancel_active_nodes(run, error["code"], prior),
-    ]
-    return [*events, _run_failed_event(run, error, node_id, at)]
+    events = [NewEvent(cap, cap.node_id), *cancel_active_nodes(run, error["code"], prior)]
+    return [*events, _run_failed_event(run, error, cap.node_id, at)]
 
 
 def finish_run(run: Run, flow: Flow, overlay: dict[str, NodeState], at: int) -> list[NewEvent]:
@@ -58,7 +57,7 @@ def finish_run(run: Run, flow: Flow, overlay: dict[str, NodeState], at: int) -> 
     for node_id in sorted(done, key=lambda key: (flow.nodes[key].index, key)):
         outputs.update(states[node_id].outputs or {})
     duration = max(0, at - run.started_at)
-    return [NewEvent("run.completed", {"outputs": outputs, "durationMs": duration})]
+    return [NewEvent(RunCompleted(outputs=outputs, duration_ms=duration))]
 
 
 def _is_passed(state: NodeState) -> bool:
@@ -86,17 +85,15 @@ def _dead_letter_events(run: Run, node: FlowNode) -> list[NewEvent]:
     state = run.nodes[node.id]
     if not 0 < node.retries <= state.failures:
         return []
-    payload = {
-        "runId": run.run_id,
-        "nodeId": node.id,
-        "reason": (state.error or {}).get("code", "node_failed"),
-        "attempts": state.failures + 1,
-    }
-    return [NewEvent("run.dead_lettered", payload, cause=state.ended_seq)]
+    payload = RunDeadLettered(
+        run_id=run.run_id,
+        node_id=node.id,
+        reason=(state.error or {}).get("code", "node_failed"),
+        attempts=state.failures + 1,
+    )
+    return [NewEvent(payload, cause=state.ended_seq)]
 
 
 def _run_failed_event(run: Run, error: dict[str, Any], node_id: str | None, at: int) -> NewEvent:
-    payload: dict[str, Any] = {"error": error, "durationMs": max(0, at - run.started_at)}
-    if node_id is not None:
-        payload["failedNodeId"] = node_id
-    return NewEvent("run.failed", payload)
+    duration = max(0, at - run.started_at)
+    return NewEvent(RunFailed(error=error, duration_ms=duration, failed_node_id=node_id))

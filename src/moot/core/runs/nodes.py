@@ -8,6 +8,13 @@ from moot.core.errors import BadRequest, ChannelAccessDenied, Conflict, RunPause
 from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
 from moot.core.json.schema import schema_problems
+from moot.core.payloads.nodes import (
+    ArtifactCreated,
+    ChannelWritten,
+    NodeCompleted,
+    NodeRetried,
+    VariableChanged,
+)
 from moot.core.runs.advance import node_failed_event
 from moot.core.runs.readiness import PortProblem, build_node_call
 from moot.core.secrets import mask_value
@@ -99,14 +106,12 @@ def _completion_events(
         events += write_events(run, flow, node, outcome.writes, at)
     for number, artifact in enumerate(outcome.artifacts):
         events.append(_artifact_event(run, node, state, number, artifact, at))
-    events += [NewEvent(type_, payload, node.id, cause=cause) for type_, payload in outcome.told]
+    events += [NewEvent(payload, node.id, cause=cause) for payload in outcome.told]
     visible, sealed = _mask_outputs(flow, node, outcome.outputs)
-    result = {
-        "nodeId": node.id,
-        "outputs": visible,
-        "durationMs": max(0, at - state.started_at),
-    }
-    done = NewEvent("node.completed", result, node.id, cause=cause, sealed=sealed or None)
+    result = NodeCompleted(
+        node_id=node.id, outputs=visible, duration_ms=max(0, at - state.started_at)
+    )
+    done = NewEvent(result, node.id, cause=cause, sealed=sealed or None)
     return [*events, done]
 
 
@@ -131,17 +136,17 @@ def failure_events(
     run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int
 ) -> list[NewEvent]:
     events = [
-        NewEvent(type_, payload, node.id, cause=None if number else state.started_seq)
-        for number, (type_, payload) in enumerate(outcome.because)
+        NewEvent(payload, node.id, cause=None if number else state.started_seq)
+        for number, payload in enumerate(outcome.because)
     ]
     if outcome.error.retryable and state.failures < node.retries:
-        payload = {
-            "nodeId": node.id,
-            "attempt": state.attempt + 1,
-            "delayMs": node.delay_before(state.failures + 2),
-            "lastError": outcome.error.as_payload(),
-        }
-        events.append(NewEvent("node.retried", payload, node.id, cause=state.started_seq))
+        retried = NodeRetried(
+            node_id=node.id,
+            attempt=state.attempt + 1,
+            delay_ms=node.delay_before(state.failures + 2),
+            last_error=outcome.error.as_payload(),
+        )
+        events.append(NewEvent(retried, node.id, cause=state.started_seq))
     else:
         cause = None if events else state.started_seq
         events.append(node_failed_event(node, outcome.error, state.attempt, cause))
@@ -192,16 +197,14 @@ def variable_events(
                 channel=name,
             )
         hidden = name in flow.sensitive
-        payload: dict[str, Any] = {"name": name}
-        if name in run.variables:
-            payload["previous"] = run.variables[name]
-        visible = mask_value(flow.masking, value) if hidden else value
-        if visible is not UNSET:
-            payload["next"] = visible
-        if node_id is not None:
-            payload["nodeId"] = node_id
+        changed = VariableChanged(
+            name=name,
+            previous=run.variables.get(name, UNSET),
+            next=mask_value(flow.masking, value) if hidden else value,
+            node_id=node_id,
+        )
         sealed = {f"var:{name}": value} if hidden else None
-        events.append(NewEvent("variable.changed", payload, node_id, cause=cause, sealed=sealed))
+        events.append(NewEvent(changed, node_id, cause=cause, sealed=sealed))
     return events
 
 
@@ -306,16 +309,15 @@ def _written_event(
         sealed = {f"chan:{name}": value}
         visible = mask_value(flow.masking, value)
         value = None if visible is UNSET else visible
-    payload: dict[str, Any] = {
-        "channel": name,
-        "value": value,
-        "reducer": rule.recorded,
-        "writtenAt": iso(at * 1000),
-        "nodeId": node.id,
-    }
-    if declared is not None:
-        payload["schemaVersion"] = declared.schema_version
-    return NewEvent("channel.written", payload, node.id, hints=rule.hints(), sealed=sealed)
+    payload = ChannelWritten(
+        channel=name,
+        value=value,
+        reducer=rule.recorded,
+        written_at=iso(at * 1000),
+        node_id=node.id,
+        schema_version=None if declared is None else declared.schema_version,
+    )
+    return NewEvent(payload, node.id, hints=rule.hints(), sealed=sealed)
 
 
 def check_reader(node: FlowNode, name: str) -> None:
@@ -337,13 +339,12 @@ def _artifact_event(
     run: Run, node: FlowNode, state: NodeState, number: int, artifact: Any, at: int
 ) -> NewEvent:
     name = derived_id("art_", run.run_id, node.id, str(state.attempt), str(number))
-    payload: dict[str, Any] = {
-        "artifactId": name,
-        "artifactType": artifact.artifact_type,
-        "nodeId": node.id,
-    }
-    if artifact.summary:
-        payload["summary"] = artifact.summary
+    created = ArtifactCreated(
+        artifact_id=name,
+        artifact_type=artifact.artifact_type,
+        node_id=node.id,
+        summary=artifact.summary or None,
+    )
     body = {
         "artifactId": name,
         "artifactType": artifact.artifact_type,
@@ -352,4 +353,4 @@ def _artifact_event(
         "createdAt": iso(at * 1000),
         "data": artifact.data,
     }
-    return NewEvent("artifact.created", payload, node.id, cause=state.started_seq, artifact=body)
+    return NewEvent(created, node.id, cause=state.started_seq, artifact=body)

@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct
 
 from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
+from moot.core.payloads.runs import Owner, RunStarted
 from moot.core.runs.standing_agents import run_initiation
 from moot.core.secrets import mask_value
 from moot.core.state.initiation import Initiation, RunMember, initiation_events
@@ -87,29 +88,27 @@ def start_run(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
     if run.next_sequence:
         return []
     variables, sealed = _variables(flow, command)
-    payload: dict[str, Any] = {
-        "workflowId": flow.definition.id,
-        "definition": flow.digest,
-        "inputs": {**_mask_inputs(flow, command.inputs), **_seed_inputs(command, variables)},
-        "variables": variables,
-        "transport": command.transport,
-        "engineVersion": str(command.engine_version),
-        "owner": {"tenant": command.tenant, "principal": command.principal},
-        "limits": resolve_limits(flow, command.configurable, command.limits, command.tree),
-        "memory": _memory(run, command),
-        **_options(flow, command),
-    }
     cause, initiation = command.cause, run_initiation(flow, command)
-    if command.inherits is not None and (initiation is None or initiation.member is None):
-        payload["member"] = command.inherits
+    inherits = initiation is None or initiation.member is None
+    payload = RunStarted(
+        workflow_id=flow.definition.id,
+        definition=flow.digest,
+        inputs={**_mask_inputs(flow, command.inputs), **_seed_inputs(command, variables)},
+        variables=variables,
+        transport=command.transport,
+        engine_version=str(command.engine_version),
+        owner=Owner(tenant=command.tenant, principal=command.principal),
+        limits=resolve_limits(flow, command.configurable, command.limits, command.tree),
+        memory=_memory(run, command),
+        member=command.inherits if inherits else None,
+        trigger=None if initiation is None else initiation.trigger,
+        hops=0 if initiation is None else initiation.hops,
+        **_options(flow, command),
+    )
     if initiation is None:
-        return [NewEvent("run.started", payload, cause=cause, sealed=sealed or None)]
-    if initiation.trigger is not None:
-        payload["trigger"] = initiation.trigger
-    if initiation.hops:
-        payload["hops"] = initiation.hops
+        return [NewEvent(payload, cause=cause, sealed=sealed or None)]
     cause = initiation.delivered.delivery_id if initiation.delivered is not None else cause
-    started = NewEvent("run.started", payload, cause=cause, sealed=sealed or None)
+    started = NewEvent(payload, cause=cause, sealed=sealed or None)
     return [started, *initiation_events(run.run_id, flow.definition.id, initiation)]
 
 
@@ -202,17 +201,17 @@ def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
         "tags": command.tags,
         "metadata": command.metadata,
         "configurable": command.configurable,
-        "scopeId": command.scope_id,
+        "scope_id": command.scope_id,
         "person": command.person if command.person != "user" else None,
-        "callbackUrl": command.callback_url,
-        "agentVersions": command.versions,
+        "callback_url": command.callback_url,
+        "agent_versions": command.versions,
         "members": {name: member.told() for name, member in command.members.items()},
-        "parentRunId": command.parent_run,
-        "parentNodeId": command.parent_node,
+        "parent_run_id": command.parent_run,
+        "parent_node_id": command.parent_node,
         "depth": command.depth,
         "trace": _trace(command.trace) if command.trace is not None else None,
         "origin": msgspec.to_builtins(command.origin),
-        "causationHostId": command.cause_host,
+        "causation_host_id": command.cause_host,
         "channels": {
             name: None if channel.default is UNSET else channel.default
             for name, channel in flow.definition.channels.items()

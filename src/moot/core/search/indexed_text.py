@@ -11,6 +11,14 @@ from msgspec import UNSET, Struct
 
 from moot.core.conversations import closing_decision
 from moot.core.events import Event, decode
+from moot.core.payloads.base import Payload
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ConversationOpened,
+    ThreadRenamed,
+)
+from moot.core.payloads.runs import RunCompleted, RunFailed, RunStarted
 from moot.core.state.conversation import THREAD
 from moot.core.text.names import is_person
 
@@ -38,7 +46,8 @@ class IndexedText(Struct, frozen=True, kw_only=True):
 
 def indexed_texts(event: Event) -> list[IndexedText]:
     """Return the texts in a fixed order. An unexpected payload has none; never raise."""
-    extract = EXTRACTORS.get(event.type)
+    payload = event.payload
+    extract = EXTRACTORS.get(type(payload)) if isinstance(payload, Payload) else None
     if extract is None:
         return []
     try:
@@ -57,49 +66,57 @@ def texts_from_bytes(body: bytes) -> list[IndexedText]:
 
 def _on_run_started(event: Event) -> Iterator[IndexedText]:
     payload = event.payload
-    by, inputs = str(payload.get("person", "user")), payload.get("inputs", {})
-    if payload.get("workflowId") == THREAD:
+    assert isinstance(payload, RunStarted)
+    by, inputs = payload.person or "user", payload.inputs
+    if payload.workflow_id == THREAD:
         # a question by a program that takes no part is asked by the host: see _on_opened
         question = "" if is_person(by) else inputs.get("question", "")
         yield IndexedText(
             kind="thread", text=_join_texts([inputs.get("title", ""), question]).strip(), by=by
         )
         return
-    values = [payload.get("workflowId", ""), payload.get("tags", []), inputs]
+    values = [payload.workflow_id, payload.tags or [], inputs]
     yield IndexedText(kind="run", text=_join_texts(values, MAX_RUN_TEXT), by=by)
 
 
 def _on_renamed(event: Event) -> Iterator[IndexedText]:
     payload = event.payload
-    by = str(payload.get("by") or payload.get("from") or "")
+    assert isinstance(payload, ThreadRenamed)
     yield IndexedText(
-        kind="thread", text=_join_texts(payload.get("title", "")), by=by, talk=_conversation(event)
+        kind="thread",
+        text=_join_texts(payload.title),
+        by=payload.by or "",
+        talk=_conversation(event),
     )
 
 
 def _on_run_ended(event: Event) -> Iterator[IndexedText]:
     """Index the outputs or the error. A conversation's outcome is indexed where it closed."""
     payload = event.payload
-    error = payload.get("error") or {}
-    values = [payload.get("outputs"), error.get("message")]
+    outputs = payload.outputs if isinstance(payload, RunCompleted) else None
+    error = payload.error if isinstance(payload, RunFailed) else {}
+    values = [outputs, error.get("message")]
     yield IndexedText(kind="run", text=_join_texts(values, MAX_RUN_TEXT))
 
 
 def _on_opened(event: Event) -> Iterator[IndexedText]:
     """Skip the title with which the host opens a thread; it is indexed as a title."""
-    turn = event.payload.get("initialTurn", {})
+    assert isinstance(event.payload, ConversationOpened)
+    turn = event.payload.initial_turn
     if turn.get("role") != "system" or not event.run_id.startswith(THREAD_PREFIX):
         yield from _turn(event, turn)
 
 
 def _on_exchanged(event: Event) -> Iterator[IndexedText]:
-    yield from _turn(event, event.payload.get("turn"))
+    assert isinstance(event.payload, ConversationExchanged)
+    yield from _turn(event, event.payload.turn)
 
 
 def _on_closed(event: Event) -> Iterator[IndexedText]:
     payload = event.payload
-    final = payload.get("finalTurn", {})
-    decision = closing_decision.read_decision(payload.get("outcome"))
+    assert isinstance(payload, ConversationEnded)
+    final = payload.final_turn
+    decision = closing_decision.read_decision(payload.outcome)
     if decision is not None:
         by = str(final.get("from", ""))
         yield IndexedText(
@@ -136,7 +153,8 @@ def _turn(event: Event, turn: Any) -> Iterator[IndexedText]:
 
 def _conversation(event: Event) -> str:
     node = event.node_id if event.node_id is not UNSET else ""
-    return f"{node}~{str(event.payload.get('conversationId', '')).rpartition(':')[2]}"
+    conversation_id = getattr(event.payload, "conversation_id", "")
+    return f"{node}~{conversation_id.rpartition(':')[2]}"
 
 
 def _join_texts(value: Any, limit: int | None = None) -> str:
@@ -159,12 +177,14 @@ def _join_texts(value: Any, limit: int | None = None) -> str:
 
 
 #: event type -> the function that extracts its texts
-EXTRACTORS: dict[str, Callable[[Event], Iterator[IndexedText]]] = {
-    "run.started": _on_run_started,
-    "run.completed": _on_run_ended,
-    "run.failed": _on_run_ended,
-    "conversation.opened": _on_opened,
-    "conversation.exchanged": _on_exchanged,
-    "conversation.closed": _on_closed,
-    "moot.thread.renamed": _on_renamed,
+EXTRACTORS: dict[type[Payload], Callable[[Event], Iterator[IndexedText]]] = {
+    RunStarted: _on_run_started,
+    RunCompleted: _on_run_ended,
+    RunFailed: _on_run_ended,
+    ConversationOpened: _on_opened,
+    ConversationExchanged: _on_exchanged,
+    ConversationEnded: _on_closed,
+    ThreadRenamed: _on_renamed,
 }
+#: types of the events that have texts
+TYPES_WITH_TEXT = frozenset(payload.event_type for payload in EXTRACTORS)

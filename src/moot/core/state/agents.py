@@ -9,33 +9,38 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from moot.core.events import Event
+from moot.core.payloads.agents import (
+    AgentDecided,
+    AgentHandedOff,
+    AgentReasoned,
+    InvocationCompleted,
+    InvocationStarted,
+    ModelAskedAgain,
+    ModelRefused,
+    ModelTruncated,
+    PromptResolved,
+    ReasoningDelta,
+    ToolCalled,
+    ToolReturned,
+)
+from moot.core.payloads.base import Payload
 
 if TYPE_CHECKING:
     from moot.core.state.floor import Invitation
     from moot.core.state.node import NodeState
     from moot.core.state.run import Run
 
-REASONING_DELTA = "agent.reasoning.delta"
-REASONED = "agent.reasoned"
-TOOL_CALLED = "agent.toolCalled"
-TOOL_RETURNED = "agent.toolReturned"
-HANDOFF = "agent.handoff"
-AGENT_DECIDED = "agent.decided"
-
-INVOCATION_STARTED = "agent.invocation.started"
-PROMPT_RESOLVED = "agent.promptResolved"
-INVOCATION_COMPLETED = "agent.invocation.completed"
-#: a call of a model failed and is repeated
-MODEL_RETRIED = "moot.model.retried"
-
-#: a model's answer was cut off at its longest; a model refused to answer
-TRUNCATED, REFUSAL = "envelope.truncated", "envelope.refusal"
 
 #: events about an agent's work with a model
-MODEL_EVENTS = frozenset({
-    "envelope.retry.attempted", TRUNCATED, REFUSAL, INVOCATION_STARTED, PROMPT_RESOLVED,
-    INVOCATION_COMPLETED,
-})  # fmt: skip
+MODEL_EVENTS = (
+    ModelAskedAgain, ModelTruncated, ModelRefused, InvocationStarted, PromptResolved,
+    InvocationCompleted,
+)  # fmt: skip
+#: events that an attempt or a member of a council counts, so that none is recorded twice
+AGENT_EVENTS = (
+    ReasoningDelta, AgentReasoned, ToolCalled, ToolReturned, AgentHandedOff, AgentDecided,
+    *MODEL_EVENTS,
+)  # fmt: skip
 #: source of an invocation that answers a conversation
 CHAT_MENTION = "chat-mention"
 
@@ -64,46 +69,43 @@ def _event_counter(run: "Run", event: Event) -> "NodeState | Invitation | None":
     return run.nodes.get(node_id)
 
 
-def _apply_agent_event(run: "Run", event: Event, at: int) -> None:
+def _apply_agent_event(run: "Run", payload: Payload, event: Event, at: int) -> None:
     counter = _event_counter(run, event)
     if counter is None:
         return
     counter.said[event.type] = counter.said.get(event.type, 0) + 1
-    if event.type == REASONED:
-        counter.said.pop(REASONING_DELTA, None)  # the deltas of the next block count from 0
-    elif event.type == TOOL_CALLED:
-        counter.calls[event.payload.get("callId", "")] = event.sequence
-    elif event.type == TOOL_RETURNED:
-        counter.calls.pop(event.payload.get("callId", ""), None)
+    if isinstance(payload, AgentReasoned):
+        # the deltas of the next block count from 0
+        counter.said.pop(ReasoningDelta.event_type, None)
+    elif isinstance(payload, ToolCalled):
+        counter.calls[payload.call_id] = event.sequence
+    elif isinstance(payload, ToolReturned):
+        counter.calls.pop(payload.call_id, None)
 
 
-def _apply_invocation_started(run: "Run", event: Event, at: int) -> None:
+def _apply_invocation_started(
+    run: "Run", payload: InvocationStarted, event: Event, at: int
+) -> None:
     """Pin the resolved version of the agent for the whole run."""
-    _apply_agent_event(run, event, at)
-    payload = event.payload
-    if payload.get("source") == CHAT_MENTION:
+    _apply_agent_event(run, payload, event, at)
+    if payload.source == CHAT_MENTION:
         return
     if run.agent is None:
-        run.agent = {"agentId": payload["agentId"]}
-    if "resolvedAgentVersion" in payload and "requestedVersion" not in payload:
-        name = version_key(payload["agentId"], payload.get("resolvedChannel"))
-        run.versions.setdefault(name, payload["resolvedAgentVersion"])
+        run.agent = {"agentId": payload.agent_id}
+    if payload.resolved_agent_version is not None and payload.requested_version is None:
+        name = version_key(payload.agent_id, payload.resolved_channel)
+        run.versions.setdefault(name, payload.resolved_agent_version)
 
 
-def _apply_handoff(run: "Run", event: Event, at: int) -> None:
+def _apply_handoff(run: "Run", payload: AgentHandedOff, event: Event, at: int) -> None:
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
-    run.agent = {"agentId": event.payload["toAgentId"]}
+    run.agent = {"agentId": payload.to_agent_id}
     if node is not None and event.node_id in run.active:
-        _apply_agent_event(run, event, at)
+        _apply_agent_event(run, payload, event, at)
 
 
-HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    REASONING_DELTA: _apply_agent_event,
-    REASONED: _apply_agent_event,
-    TOOL_CALLED: _apply_agent_event,
-    TOOL_RETURNED: _apply_agent_event,
-    HANDOFF: _apply_handoff,
-    AGENT_DECIDED: _apply_agent_event,
-    **dict.fromkeys(sorted(MODEL_EVENTS), _apply_agent_event),
-    INVOCATION_STARTED: _apply_invocation_started,
+HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {
+    **dict.fromkeys(AGENT_EVENTS, _apply_agent_event),
+    AgentHandedOff: _apply_handoff,
+    InvocationStarted: _apply_invocation_started,
 }

@@ -9,6 +9,31 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from moot.core.events import Event
+from moot.core.payloads.base import Payload
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ConversationOpened,
+    ParticipantJoined,
+    ParticipantLeft,
+    PresenceChanged,
+    ThreadControlled,
+    ThreadLinked,
+)
+from moot.core.payloads.councils import (
+    CouncilContinued,
+    CouncilStopped,
+    InvitationAnswered,
+    MembersInvited,
+    PolicySet,
+    ToolAnswered,
+    ToolAsked,
+    ToolReopened,
+    TurnAdmitted,
+    TurnDropped,
+    TurnHeld,
+    VoteCalled,
+)
 from moot.core.state import (
     agent_chain,
     awaited_people,
@@ -39,7 +64,6 @@ from moot.core.state.mutes import (
 from moot.core.state.node import node_id_of
 from moot.core.state.tasks import ThreadTask
 from moot.core.state.tool_requests import (
-    TOOL_ASKED,
     apply_tool_answered,
     apply_tool_asked,
     apply_tool_asked_at_node,
@@ -106,32 +130,35 @@ def thread_id(run: "Run", conversation: Conversation) -> str:
     return f"{run.run_id}~{conversation.node_id}~{number}"
 
 
-def _apply_conversation_opened(run: "Run", event: Event, at: int) -> None:
-    payload = event.payload
-    members = payload.get("participants")
+def _apply_conversation_opened(
+    run: "Run", payload: ConversationOpened, event: Event, at: int
+) -> None:
+    members = payload.participants
     node_id = node_id_of(event)
     run.conversations[node_id] = conversation = Conversation(
-        conversation_id=payload.get("conversationId", ""),
+        conversation_id=payload.conversation_id,
         node_id=node_id,
         opened_at=at,
         opened_seq=event.sequence,
         last_seq=event.sequence,
         roster=None if members is None else [member.get("agentId", "") for member in members],
-        schema=payload.get("schema"),
-        owner=payload.get("agentId"),
-        group_id=payload.get("initialTurn", {}).get("groupId"),
+        schema=payload.schema,
+        owner=payload.agent_id,
+        group_id=payload.initial_turn.get("groupId"),
     )
     conversation.state.by_invitation = run.workflow_id == THREAD
     thread_controls.add_person(conversation.state, run.person)
-    _apply_turn(conversation, payload.get("initialTurn", {}), event.sequence, at)
-    if supervisor.is_supervisor_question(run, payload.get("agentId")):
-        awaited_people.add_question(conversation.asked, "user", payload["agentId"], (0, at))
+    _apply_turn(conversation, payload.initial_turn, event.sequence, at)
+    if supervisor.is_supervisor_question(run, payload.agent_id):
+        awaited_people.add_question(conversation.asked, "user", str(payload.agent_id), (0, at))
 
 
-def _apply_conversation_exchanged(run: "Run", event: Event, at: int) -> None:
+def _apply_conversation_exchanged(
+    run: "Run", payload: ConversationExchanged, event: Event, at: int
+) -> None:
     conversation = run.conversations.get(node_id_of(event))
     if conversation is not None:
-        _apply_turn(conversation, event.payload.get("turn", {}), event.sequence, at)
+        _apply_turn(conversation, payload.turn, event.sequence, at)
 
 
 def _apply_turn(conversation: Conversation, turn: dict[str, Any], sequence: int, at: int) -> None:
@@ -161,10 +188,12 @@ def _mentionable_profiles(conversation: Conversation) -> dict[str, dict[str, Any
     return profiles | {name: {} for name in (*(conversation.roster or ()), *controls.people)}
 
 
-def _apply_conversation_closed(run: "Run", event: Event, at: int) -> None:
+def _apply_conversation_closed(
+    run: "Run", payload: ConversationEnded, event: Event, at: int
+) -> None:
     conversation = run.conversations.get(node_id_of(event))
     if conversation is not None:
-        conversation.turns = event.payload.get("turnIndex", conversation.turns)
+        conversation.turns = payload.turn_index
         conversation.last_seq = event.sequence
         conversation.open = False
         conversation.asked, conversation.tasks, conversation.chain = {}, {}, None
@@ -174,10 +203,10 @@ def _apply_conversation_closed(run: "Run", event: Event, at: int) -> None:
             floor.unpaid, floor.later = {}, {}
 
 
-def _apply_thread_control(run: "Run", event: Event, at: int) -> None:
+def _apply_thread_control(run: "Run", payload: ThreadControlled, event: Event, at: int) -> None:
     conversation = run.conversations.get(node_id_of(event))
     if conversation is not None:
-        thread_controls.apply_control(conversation.state, event.payload, at)
+        thread_controls.apply_control(conversation.state, payload, at)
         conversation.last_seq = event.sequence
         if conversation.floor is not None:
             thread_controls.drop_absent_prods(conversation.state, conversation.floor.members)
@@ -186,115 +215,107 @@ def _apply_thread_control(run: "Run", event: Event, at: int) -> None:
                 lift_ttl_stop(conversation.floor)
 
 
-def _apply_thread_linked(run: "Run", event: Event, at: int) -> None:
+def _apply_thread_linked(run: "Run", payload: ThreadLinked, event: Event, at: int) -> None:
     conversation = run.conversations.get(node_id_of(event))
     if conversation is not None:
-        payload = event.payload
-        back = payload.get("back") is True
-        is_open = payload.get("closed") is not True and not back
-        link = ThreadLink(str(payload.get("title", "")), is_open, back)
-        conversation.links[str(payload.get("threadId", ""))] = link
+        payload = payload
+        back = payload.back is True
+        is_open = payload.closed is not True and not back
+        link = ThreadLink(payload.title, is_open, back)
+        conversation.links[payload.thread_id] = link
         conversation.last_seq = event.sequence
 
 
-def _apply_presence_changed(run: "Run", event: Event, at: int) -> None:
+def _apply_presence_changed(run: "Run", payload: PresenceChanged, event: Event, at: int) -> None:
     conversation = run.conversations.get(node_id_of(event))
     if conversation is not None:
-        thread_controls.apply_presence(conversation.state, event.payload)
+        thread_controls.apply_presence(conversation.state, payload)
         conversation.last_seq = event.sequence
 
 
-def _apply_participant_joined(run: "Run", event: Event, at: int) -> None:
+def _apply_participant_joined(
+    run: "Run", payload: ParticipantJoined, event: Event, at: int
+) -> None:
     conversation = run.conversations.get(node_id_of(event))
     if conversation is not None:
-        thread_controls.apply_participant_joined(conversation.state, event.payload, at)
+        thread_controls.apply_participant_joined(conversation.state, payload, at)
         conversation.last_seq = event.sequence
-        name = full_name(str(event.payload.get("participantId", "")))
+        name = full_name(payload.participant_id)
         if conversation.floor is not None:
             member = conversation.state.members[name]
             by = member.invited_by
             add_floor_member(conversation.floor, name, member.profile, member.outside, by)
 
 
-def _apply_participant_left(run: "Run", event: Event, at: int) -> None:
+def _apply_participant_left(run: "Run", payload: ParticipantLeft, event: Event, at: int) -> None:
     conversation = run.conversations.get(node_id_of(event))
     if conversation is not None:
-        thread_controls.apply_participant_left(conversation.state, event.payload)
+        thread_controls.apply_participant_left(conversation.state, payload)
         conversation.last_seq = event.sequence
         if conversation.floor is not None:
-            name = full_name(str(event.payload.get("participantId", "")))
+            name = full_name(payload.participant_id)
             usage.apply_member_left(conversation.floor, name)
 
 
-def _apply_floor_event(run: "Run", event: Event, at: int) -> None:
+def _apply_floor_event(run: "Run", payload: Payload, event: Event, at: int) -> None:
     """Apply an event of a council, or of the agent chain where the conversation has no floor."""
     conversation = run.conversations.get(node_id_of(event))
     if conversation is None:
-        if event.type == TOOL_ASKED:
+        if isinstance(payload, ToolAsked):
             apply_tool_asked_at_node(run, event)
         return
     conversation.last_seq = event.sequence
-    payload, floor = event.payload, conversation.floor
-    if event.type == "moot.participation.set":
+    floor = conversation.floor
+    if isinstance(payload, PolicySet):
         conversation.floor = apply_participation_set(floor, payload, conversation.turns, at)
         if floor is None and conversation.floor is not None:
             turn_addressees.apply_opening_addressees(
                 conversation.floor, payload, run.person, conversation.opened_seq
             )
-    elif floor is not None and event.type == "moot.participation.decided":
+    elif floor is not None and isinstance(payload, MembersInvited):
         put_off_muted_requests(floor, conversation.state, payload)
         apply_participation_decided(floor, payload, event.sequence, at)
-        items = [item for key in ("wakes", "skipped", "called") for item in payload.get(key, [])]
+        items = [*payload.wakes, *(payload.skipped or []), *(payload.called or [])]
         handled = [item["agentId"] for item in items]
         prodded = conversation.state.prodded
         conversation.state.prodded = [name for name in prodded if name not in handled]
     elif floor is not None:
-        FLOOR_HANDLERS[event.type](floor, event, at)
-        if event.type == "moot.participation.continued" and thread_controls.is_ttl_over(
+        FLOOR_HANDLERS[type(payload)](floor, payload, event.sequence, at)
+        if isinstance(payload, CouncilContinued) and thread_controls.is_ttl_over(
             conversation.state, at
         ):
             conversation.state.ttl_until = None  # the person who continues overrides the limit
-    elif event.type == "moot.participation.stopped" and conversation.chain is not None:
+    elif isinstance(payload, CouncilStopped) and conversation.chain is not None:
         conversation.chain.stopped = True
-    elif event.type == "moot.participation.continued":
+    elif isinstance(payload, CouncilContinued):
         conversation.chain = None
 
 
-FLOOR_HANDLERS: dict[str, Callable[[Floor, Event, int], None]] = {
-    "moot.participation.answered": lambda floor, event, at: usage.apply_participation_answered(
-        floor, event.payload
+FLOOR_HANDLERS: dict[type[Payload], Callable[[Floor, Any, int, int], None]] = {
+    InvitationAnswered: lambda floor, payload, *_: usage.apply_participation_answered(
+        floor, payload
     ),
-    "moot.participation.stopped": lambda floor, event, at: apply_participation_stopped(
-        floor, event.payload
+    CouncilStopped: lambda floor, payload, *_: apply_participation_stopped(floor, payload),
+    CouncilContinued: lambda floor, payload, _, at: apply_participation_continued(
+        floor, payload, at
     ),
-    "moot.participation.continued": lambda floor, event, at: apply_participation_continued(
-        floor, event.payload, at
-    ),
-    "moot.vote.called": lambda floor, event, at: apply_vote_called(floor, event.payload, at),
-    "moot.turn.held": lambda floor, event, at: apply_turn_held(
-        floor, event.payload, event.sequence
-    ),
-    "moot.tool.asked": lambda floor, event, at: apply_tool_asked(
-        floor, event.payload, event.sequence, at
-    ),
-    "moot.tool.answered": lambda floor, event, at: apply_tool_answered(floor, event.payload, at),
-    "moot.tool.reopened": lambda floor, event, at: apply_tool_reopened(floor, event.payload),
-    "moot.turn.admitted": lambda floor, event, at: apply_turn_settled(floor, event.payload),
-    "moot.turn.dropped": lambda floor, event, at: apply_turn_settled(floor, event.payload),
+    VoteCalled: lambda floor, payload, _, at: apply_vote_called(floor, payload, at),
+    TurnHeld: lambda floor, payload, *_: apply_turn_held(floor, payload),
+    ToolAsked: apply_tool_asked,
+    ToolAnswered: lambda floor, payload, _, at: apply_tool_answered(floor, payload, at),
+    ToolReopened: lambda floor, payload, *_: apply_tool_reopened(floor, payload),
+    TurnAdmitted: lambda floor, payload, *_: apply_turn_settled(floor, payload),
+    TurnDropped: lambda floor, payload, *_: apply_turn_settled(floor, payload),
 }
 
-
-HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    "conversation.opened": _apply_conversation_opened,
-    "conversation.exchanged": _apply_conversation_exchanged,
-    "conversation.closed": _apply_conversation_closed,
-    "moot.thread.control": _apply_thread_control,
-    "moot.thread.linked": _apply_thread_linked,
-    "moot.presence.changed": _apply_presence_changed,
-    "moot.participant.joined": _apply_participant_joined,
-    "moot.participant.left": _apply_participant_left,
-    **dict.fromkeys(
-        ["moot.participation.set", "moot.participation.decided", *FLOOR_HANDLERS],
-        _apply_floor_event,
-    ),
+HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {
+    ConversationOpened: _apply_conversation_opened,
+    ConversationExchanged: _apply_conversation_exchanged,
+    ConversationEnded: _apply_conversation_closed,
+    ThreadControlled: _apply_thread_control,
+    ThreadLinked: _apply_thread_linked,
+    PresenceChanged: _apply_presence_changed,
+    ParticipantJoined: _apply_participant_joined,
+    ParticipantLeft: _apply_participant_left,
+    **dict.fromkeys([PolicySet, MembersInvited, *FLOOR_HANDLERS], _apply_floor_event),
 }

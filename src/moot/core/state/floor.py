@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from moot.core.payloads.councils import CouncilStopped, MembersInvited, PolicySet
 from moot.core.state.council_policy import SMALL, THREAD_MODES, Policy, policy_from_payload
 from moot.core.text.names import full_name, is_person
 
@@ -213,10 +214,10 @@ def pair_key(one: str, other: str) -> str:
 
 
 def apply_participation_set(
-    floor: Floor | None, payload: dict[str, Any], turn: int, at: int
+    floor: Floor | None, payload: PolicySet, turn: int, at: int
 ) -> Floor | None:
     """Set the policy and the members. An invalid policy changes nothing."""
-    policy = policy_from_payload(payload.get("policy", {}))
+    policy = policy_from_payload(payload.policy)
     if policy is None:
         return floor
     members = {
@@ -225,12 +226,12 @@ def apply_participation_set(
             driven=item.get("driven") is not False,
             outside=item.get("outside") is True,
         )
-        for item in payload.get("members", [])
+        for item in payload.members
         if not is_person(str(item.get("agentId", "")))
     }
     if floor is None:
         floor = Floor(policy=policy, members=members, since=at, opened_turn=turn)
-        is_called = payload.get("called") is not False
+        is_called = payload.called is not False
         floor.called = is_called and floor.mode != "large"
         if is_called:
             hush_large_thread(floor)
@@ -252,23 +253,23 @@ def hush_large_thread(floor: Floor, speaker: str = "") -> None:
 
 
 def apply_participation_decided(
-    floor: Floor, payload: dict[str, Any], sequence: int, at: int
+    floor: Floor, payload: MembersInvited, sequence: int, at: int
 ) -> None:
     """Record new invitations, and the members that were skipped or called."""
-    if payload.get("round", floor.round) != floor.round:
-        floor.round, floor.had, floor.hands = payload["round"], {}, None
-    if payload.get("phase", floor.phase) != floor.phase:
-        floor.phase = payload["phase"]
-    for item in payload.get("skipped", []):
+    if payload.round != floor.round:
+        floor.round, floor.had, floor.hands = payload.round, {}, None
+    if payload.phase != floor.phase:
+        floor.phase = payload.phase
+    for item in payload.skipped or []:
         floor.had[str(item["agentId"])] = str(item["reason"])
         _remove_request(floor, str(item["agentId"]))
-    for item in payload.get("called", []):
+    for item in payload.called or []:
         floor.had[str(item["agentId"])] = "called"
         _remove_request(floor, str(item["agentId"]))
-    if "unclear" in payload:
+    if payload.unclear is not None:
         floor.unclear = {}
     limit = floor.policy.limits.silence * 1000
-    for item in payload.get("wakes", []):
+    for item in payload.wakes:
         name, task = item["agentId"], item["task"]
         floor.wakes[item["wakeId"]] = Invitation(
             agent=name, task=task, turn=item.get("turn", 0), seq=sequence, since=at,
@@ -305,9 +306,9 @@ def positive_int(value: Any) -> int:
     return value if type(value) is int and 0 < value < 2**53 else 0
 
 
-def apply_participation_stopped(floor: Floor, payload: dict[str, Any]) -> None:
+def apply_participation_stopped(floor: Floor, payload: CouncilStopped) -> None:
     """Stop the council. It invites no member until a person continues it."""
-    reason = str(payload.get("reason", ""))
+    reason = payload.reason
     if reason in NATURAL_STOPS:
         floor.phase = "synthesis" if floor.policy.moderator in floor.members else "over"
     else:

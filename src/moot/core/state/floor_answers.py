@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from moot.core.payloads.councils import InvitationAnswered
 from moot.core.state.floor import FAILED_OUTCOMES, Floor, FloorRequest, Invitation, TurnSummary
 
 
-def end_invitation(floor: Floor, payload: dict[str, Any]) -> None:
+def end_invitation(floor: Floor, payload: InvitationAnswered) -> None:
     """Remove an invitation and apply the member's answer to it."""
-    invitation_id = str(payload.get("wakeId", ""))
+    invitation_id = payload.wake_id
     invitation = floor.wakes.pop(invitation_id, None)
     floor.asks = {
         request_id: request
@@ -16,10 +17,10 @@ def end_invitation(floor: Floor, payload: dict[str, Any]) -> None:
     }
     if invitation is None:
         return
-    outcome = payload.get("outcome", "failed")
+    outcome = payload.outcome
     if outcome == "superseded" and invitation.task != "speak":
         return  # the host no longer wants this answer
-    answer = payload.get("answer")
+    answer = payload.answer
     answer = answer if isinstance(answer, dict) else {}
     match invitation.task:
         case "speak":

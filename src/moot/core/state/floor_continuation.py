@@ -1,20 +1,19 @@
 """Restart a council after a person continues it or calls a vote."""
 
-from typing import Any
-
 import msgspec
 
+from moot.core.payloads.councils import CouncilContinued, VoteCalled
 from moot.core.state.floor import FAILED_OUTCOMES, NOBODY_ANSWERED, RUNWAY, Floor, FloorSpending
 
 
-def apply_participation_continued(floor: Floor, payload: dict[str, Any], at: int) -> None:
+def apply_participation_continued(floor: Floor, payload: CouncilContinued, at: int) -> None:
     """Continue a stopped council, with new rounds if it was over."""
     ask_failed_members_again(floor)
     floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
     floor.spent, floor.by_agent = FloorSpending(), {}
     floor.called = True
     floor.unsummed = False  # the moderator is asked once more
-    more = payload.get("rounds")
+    more = payload.rounds
     if floor.phase == "over" or (isinstance(more, int) and more > 0):
         rounds = floor.policy.rounds + (more if isinstance(more, int) and more > 0 else 1)
         floor.policy = msgspec.structs.replace(floor.policy, rounds=min(rounds, 1000))
@@ -39,12 +38,12 @@ def lift_ttl_stop(floor: Floor) -> None:
         floor.stopped = None
 
 
-def apply_vote_called(floor: Floor, payload: dict[str, Any], at: int) -> None:
+def apply_vote_called(floor: Floor, payload: VoteCalled, at: int) -> None:
     """Put a person's proposal to the vote. Pending requests to speak are dropped."""
-    decision = str(payload.get("decision", ""))
+    decision = payload.decision
     if decision != floor.proposal:
         floor.proposal, floor.proposed_in = decision, 0
     floor.phase, floor.votes, floor.asked, floor.later = "vote", {}, {}, {}
-    floor.closer = str(payload.get("by", "")) if payload.get("close") is True else None
+    floor.closer = payload.by if payload.close is True else None
     floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
     floor.spent, floor.by_agent, floor.unsummed = FloorSpending(), {}, False

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
 
-from moot.core.events import Event, NewEvent, event_id
+from moot.core.events import Event, NewEvent, event_id, payload_fields
+from moot.core.payloads.base import Payload
+from moot.core.payloads.runs import DeliveryAttempted, RunInitiated, RunStarted
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run
 
-RUN_INITIATED = "roster.run.initiated"
-DELIVERY_ATTEMPTED = "trigger.delivery.attempted"
 #: fields of a start whose cause is another run
 OTHER_CAUSES = ("parentRunId", "forkedFrom", "causationHostId")
 #: the sequence of a delivery that the start names and the log does not record yet
@@ -65,25 +65,24 @@ def initiation_events(run_id: str, workflow_id: str, initiation: Initiation) -> 
     events: list[NewEvent] = []
     delivered, member = initiation.delivered, initiation.member
     if member is not None:
-        payload = {
-            "rosterId": member.roster_id,
-            "persona": member.persona,
-            "agentId": member.agent_id,
-            "workflowId": workflow_id,
-            "triggerSource": initiation.source,
-        }
-        if delivered is not None:
-            payload["triggerSubscriptionId"] = delivered.subscription
-        events.append(NewEvent(RUN_INITIATED, payload))
+        initiated = RunInitiated(
+            roster_id=member.roster_id,
+            persona=member.persona,
+            agent_id=member.agent_id,
+            workflow_id=workflow_id,
+            trigger_source=initiation.source,
+            trigger_subscription_id=None if delivered is None else delivered.subscription,
+        )
+        events.append(NewEvent(initiated))
     if delivered is not None:
-        attempted = {
-            "subscriptionId": delivered.subscription,
-            "dedupKey": delivered.key,
-            "attempt": delivered.attempt,
-            "outcome": "delivered",
-            "runId": run_id,
-        }
-        events.append(NewEvent(DELIVERY_ATTEMPTED, attempted, event_id=delivered.delivery_id))
+        attempted = DeliveryAttempted(
+            subscription_id=delivered.subscription,
+            dedup_key=delivered.key,
+            attempt=delivered.attempt,
+            outcome="delivered",
+            run_id=run_id,
+        )
+        events.append(NewEvent(attempted, event_id=delivered.delivery_id))
     return events
 
 
@@ -94,9 +93,8 @@ def event_id_at(run: "Run", sequence: int) -> str:
     return event_id(run.run_id, sequence)
 
 
-def apply_initiation(run: "Run", start: Event) -> None:
+def apply_initiation(run: "Run", payload: RunStarted, start: Event) -> None:
     """Apply the standing agents and the delivery that the run's start names."""
-    payload = start.payload
     run.delivery = promised_delivery(start)
     run.members = {
         str(name): RunMember(
@@ -107,27 +105,28 @@ def apply_initiation(run: "Run", start: Event) -> None:
             version=fields.get("version"),
             channel=fields.get("channel"),
         )
-        for name, fields in payload.get("members", {}).items()
+        for name, fields in (payload.members or {}).items()
     }
-    run.member = run.members.get(payload.get("member", ""))
+    run.member = run.members.get(payload.member or "")
 
 
-def _apply_run_initiated(run: "Run", event: Event, at: int) -> None:
-    payload = event.payload
+def _apply_run_initiated(run: "Run", payload: RunInitiated, event: Event, at: int) -> None:
     member = RunMember(
-        roster_id=payload["rosterId"], persona=payload["persona"], agent_id=payload["agentId"]
+        roster_id=payload.roster_id, persona=payload.persona, agent_id=payload.agent_id
     )
     run.member = run.members.get(member.roster_id, member)
 
 
-def _apply_delivery_attempted(run: "Run", event: Event, at: int) -> None:
+def _apply_delivery_attempted(
+    run: "Run", payload: DeliveryAttempted, event: Event, at: int
+) -> None:
     run.delivery = (event.sequence, event.event_id)
 
 
 def promised_delivery(start: Event) -> tuple[int, str] | None:
     """Return the delivery that the start names as its cause; the log records it later."""
-    payload = start.payload
-    if start.causation_id is UNSET or any(key in payload for key in OTHER_CAUSES):
+    fields = payload_fields(start)
+    if start.causation_id is UNSET or any(key in fields for key in OTHER_CAUSES):
         return None
     return (NOT_RECORDED, start.causation_id)
 
@@ -135,7 +134,7 @@ def promised_delivery(start: Event) -> tuple[int, str] | None:
 def next_event_id(run: "Run", event: Event) -> str:
     """Return the id that the run's next event must have."""
     if (
-        event.type == DELIVERY_ATTEMPTED
+        event.type == DeliveryAttempted.event_type
         and run.delivery is not None
         and run.delivery[0] == NOT_RECORDED
     ):
@@ -145,8 +144,8 @@ def next_event_id(run: "Run", event: Event) -> str:
 
 def expected_initiation(run: "Run", event: Event) -> dict[str, Any] | None:
     """Return the payload that an initiation event must have here; None where none is allowed."""
-    payload, is_inherited = event.payload, run.inherited > 0
-    if event.type == RUN_INITIATED and run.next_sequence == 1:
+    payload, is_inherited = payload_fields(event), run.inherited > 0
+    if event.type == RunInitiated.event_type and run.next_sequence == 1:
         names = ("rosterId", "persona", "agentId", "triggerSource")
         expected = {name: str(payload.get(name)) for name in names}
         expected["workflowId"] = run.workflow_id
@@ -156,7 +155,7 @@ def expected_initiation(run: "Run", event: Event) -> dict[str, Any] | None:
             if subscription is None
             else {**expected, "triggerSubscriptionId": str(subscription)}
         )
-    if event.type == DELIVERY_ATTEMPTED and run.next_sequence in (1, 2):
+    if event.type == DeliveryAttempted.event_type and run.next_sequence in (1, 2):
         if not is_inherited and (run.delivery is None or run.delivery[0] != NOT_RECORDED):
             return None
         run_id = payload.get("runId") if is_inherited else run.run_id
@@ -171,7 +170,7 @@ def expected_initiation(run: "Run", event: Event) -> dict[str, Any] | None:
     return None
 
 
-HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    RUN_INITIATED: _apply_run_initiated,
-    DELIVERY_ATTEMPTED: _apply_delivery_attempted,
+HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {
+    RunInitiated: _apply_run_initiated,
+    DeliveryAttempted: _apply_delivery_attempted,
 }

@@ -10,9 +10,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
-from moot.core.events import Event, NewEvent
+from moot.core.events import Event, NewEvent, payload_fields, set_fields
 from moot.core.memory import is_ref, sharing_scope
+from moot.core.payloads.nodes import NodeStarted
+from moot.core.payloads.runs import RunStarted
 from moot.core.secrets import secrets_in
 from moot.core.workflows.definition import SUPERVISOR
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from moot.core.workflows.flow import Flow, FlowNode
 
 #: events that record the revision of memory
-BEGINNINGS = frozenset({"run.started", "node.started"})
+BEGINNINGS = frozenset({RunStarted.event_type, NodeStarted.event_type})
 REVISION_HINT = "memoryRevision"
 
 #: the shortest secrets that are redacted in content and in names; shorter ones are too common
@@ -101,12 +104,18 @@ def add_forked_child(run: "Run", child: str, fork: str, copied: Any) -> None:
 
 def record_revision(event: NewEvent, flow: "Flow", revision: int) -> None:
     """Add the revision of memory to an event that begins a run or a supervisor's turn."""
-    if event.type == "run.started":
-        event.payload["memory"] = {**event.payload.get("memory", {}), "revision": revision}
+    payload = event.payload
+    if isinstance(payload, RunStarted):
+        memory = {**(payload.memory or {}), "revision": revision}
+        if event.raw is None:
+            event.payload = replace(payload, memory=memory)
+        else:
+            set_fields(event, {**payload_fields(event), "memory": memory})
         return
     hints = event.hints or {}
     node = flow.nodes.get(event.node_id or "")
-    first = event.payload.get("attempt") == 1 or "again" in hints
+    is_first_attempt = isinstance(payload, NodeStarted) and payload.attempt == 1
+    first = is_first_attempt or "again" in hints
     if node is not None and node.type.type_id == SUPERVISOR and first:
         event.hints = {**hints, REVISION_HINT: revision}
 
@@ -119,7 +128,7 @@ def carry_revision(recorded: Event, new: NewEvent) -> None:
 
 def memory_of_fork(event: Event, from_seq: int) -> dict[str, Any]:
     """Return the memory of a fork: that of its source, with the source's writes before the fork."""
-    memory = event.payload.get("memory")
+    memory = payload_fields(event).get("memory")
     if not isinstance(memory, dict):
         return {}
     own = {key: memory[key] for key in ("scope", "revision") if key in memory}

@@ -6,6 +6,8 @@ is not repeated.
 
 from typing import TYPE_CHECKING, Any
 
+from moot.core.payloads.conversations import ThreadControlled
+from moot.core.payloads.councils import MembersInvited, TurnAdmitted, TurnDropped, TurnHeld
 from moot.core.state.control_content import MOST_NAMES, control_targets, duration_ms
 from moot.core.state.floor import MOST_HELD, Floor, FloorRequest
 from moot.core.text.names import full_name
@@ -22,7 +24,7 @@ def is_muted(state: "ThreadControls", name: str, at: int) -> bool:
     return until is not None and (until == 0 or at < until)
 
 
-def apply_mute(state: "ThreadControls", value: Any, payload: dict[str, Any], at: int) -> None:
+def apply_mute(state: "ThreadControls", value: Any, payload: ThreadControlled, at: int) -> None:
     if isinstance(value, dict) and value.get("mode", "hard") != "hard":
         return
     is_timed = isinstance(value, dict) and "seconds" in value
@@ -35,19 +37,19 @@ def apply_mute(state: "ThreadControls", value: Any, payload: dict[str, Any], at:
             state.lifted.pop(name, None)
 
 
-def apply_unmute(state: "ThreadControls", value: Any, payload: dict[str, Any], at: int) -> None:
+def apply_unmute(state: "ThreadControls", value: Any, payload: ThreadControlled, at: int) -> None:
     for name in control_targets(value):
         until = state.muted.pop(name, None)
         if until is not None and (until == 0 or at < until) and len(state.lifted) < MOST_NAMES:
             state.lifted[name] = until
 
 
-def put_off_muted_requests(floor: Floor, state: "ThreadControls", payload: dict[str, Any]) -> None:
+def put_off_muted_requests(floor: Floor, state: "ThreadControls", payload: MembersInvited) -> None:
     """Keep the requests that ``moot.participation.decided`` skips because of a mute.
 
     Call this before the event is applied, which removes the requests.
     """
-    for item in payload.get("skipped", []):
+    for item in payload.skipped or []:
         name = str(item.get("agentId", ""))
         request = floor.asked.get(name)
         if request is None and name in state.prodded:
@@ -71,12 +73,12 @@ def put_off_until(conversation: "Conversation") -> dict[str, int]:
     return {name: until for name in later if (until := conversation.state.muted.get(name, 0))}
 
 
-def apply_turn_held(floor: Floor, payload: dict[str, Any], sequence: int) -> None:
+def apply_turn_held(floor: Floor, payload: TurnHeld) -> None:
     """Hold a turn back until a person admits or drops it."""
     if len(floor.held) < MOST_HELD:
-        floor.held[str(payload.get("held", sequence))] = payload.get("turn", {})
+        floor.held[str(payload.held)] = payload.turn
 
 
-def apply_turn_settled(floor: Floor, payload: dict[str, Any]) -> None:
+def apply_turn_settled(floor: Floor, payload: TurnAdmitted | TurnDropped) -> None:
     """Apply ``moot.turn.admitted`` or ``moot.turn.dropped``."""
-    floor.held.pop(str(payload.get("held", "")), None)
+    floor.held.pop(payload.held, None)

@@ -6,19 +6,31 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct
 
 from moot.core.events import Event, millis
+from moot.core.payloads.base import Payload
+from moot.core.payloads.nodes import (
+    NodeCancelled,
+    NodeCompleted,
+    NodeDispatched,
+    NodeFailed,
+    NodeRetried,
+    NodeSkipped,
+    NodeStarted,
+)
+from moot.core.payloads.supervisors import ChildForked
 from moot.core.state import agents, memory, remote_children, supervisor
 from moot.core.state.status import GOING, NodeStatus
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run
 
-CHILD_FORKED = "moot.child.forked"
+NodeEnd = NodeCompleted | NodeFailed | NodeSkipped | NodeCancelled
+
 
 NODE_ENDS = {
-    "node.completed": NodeStatus.COMPLETED,
-    "node.failed": NodeStatus.FAILED,
-    "node.skipped": NodeStatus.SKIPPED,
-    "node.cancelled": NodeStatus.CANCELLED,
+    NodeCompleted.event_type: NodeStatus.COMPLETED,
+    NodeFailed.event_type: NodeStatus.FAILED,
+    NodeSkipped.event_type: NodeStatus.SKIPPED,
+    NodeCancelled.event_type: NodeStatus.CANCELLED,
 }
 
 
@@ -64,25 +76,26 @@ class NodeState(Struct, omit_defaults=True):
 
 
 def node_id_of(event: Event) -> str:
-    return event.node_id if event.node_id is not UNSET else event.payload.get("nodeId", "")
+    if event.node_id is not UNSET:
+        return event.node_id
+    return str(getattr(event.payload, "node_id", None) or "")
 
 
 def due_time(event: Event) -> str | None:
     """Return the due time of the wait that the event begins."""
     hints = event.hints if event.hints is not UNSET else {}
-    due: str | None = hints.get("dueAt", event.payload.get("dueAt"))
+    due: str | None = hints.get("dueAt", getattr(event.payload, "due_at", None))
     return due
 
 
-def _apply_node_started(run: "Run", event: Event, at: int) -> None:
-    payload = event.payload
+def _apply_node_started(run: "Run", payload: NodeStarted, event: Event, at: int) -> None:
     node_id = node_id_of(event)
     due = due_time(event)
     hints = event.hints if event.hints is not UNSET else {}
     before = run.nodes.get(node_id) if "again" not in hints else None
     run.nodes[node_id] = NodeState(
         status=NodeStatus.RUNNING,
-        attempt=payload.get("attempt", 1),
+        attempt=payload.attempt,
         started_at=at,
         started_seq=event.sequence,
         due=millis(due) if due else None,
@@ -90,26 +103,25 @@ def _apply_node_started(run: "Run", event: Event, at: int) -> None:
     )
     run.active[node_id] = None
     run.executions += 1
-    agents.apply_pinned_agent(run, payload.get("agent"))
+    agents.apply_pinned_agent(run, payload.agent)
     for name in hints.get("again", ()):  # the nodes of a loop that begins its next round
         node = run.nodes.pop(name, None)
         if node is not None:
             run.attempts[name] = node.attempt
     if "again" in hints:
-        run.attempts[node_id] = payload.get("attempt", 1) - 1
+        run.attempts[node_id] = payload.attempt - 1
     memory.apply_supervisor_turn(run, hints)
 
 
-def _apply_node_ended(run: "Run", event: Event, at: int) -> None:
-    payload = event.payload
+def _apply_node_ended(run: "Run", payload: NodeEnd, event: Event, at: int) -> None:
     node_id = node_id_of(event)
     node = run.nodes.setdefault(node_id, NodeState(status=NodeStatus.RUNNING))
     node.status = NODE_ENDS[event.type]
     node.ended_seq = event.sequence
     node.due = None
-    node.outputs = payload.get("outputs", node.outputs)
-    node.error = payload.get("error")
-    node.reason = payload.get("reason")
+    node.outputs = payload.outputs if isinstance(payload, NodeCompleted) else node.outputs
+    node.error = payload.error if isinstance(payload, NodeFailed) else None
+    node.reason = payload.reason if isinstance(payload, NodeSkipped | NodeCancelled) else None
     node.results = node.held = None
     hints = event.hints if event.hints is not UNSET else {}
     run.spent += remote_children.count_kept_runs(run, node, hints)
@@ -125,14 +137,14 @@ def _apply_node_ended(run: "Run", event: Event, at: int) -> None:
     run.active.pop(node_id, None)
 
 
-def _apply_node_retried(run: "Run", event: Event, at: int) -> None:
+def _apply_node_retried(run: "Run", payload: NodeRetried, event: Event, at: int) -> None:
     node = run.nodes.get(node_id_of(event))
     if node is not None:
         hints = event.hints if event.hints is not UNSET else {}
         node.status = NodeStatus.RETRYING
         node.failures += 1
-        node.due = at + event.payload.get("delayMs", 0)
-        node.error = event.payload.get("lastError")
+        node.due = at + payload.delay_ms
+        node.error = payload.last_error
         run.spent += remote_children.count_kept_runs(run, node, hints)
         if node.child is not None and event.hints is not UNSET:
             remote_children.release_child(run, event, node.child, hints.get("childStatus"), at)
@@ -140,22 +152,22 @@ def _apply_node_retried(run: "Run", event: Event, at: int) -> None:
         run.mirrored.pop(node_id_of(event), None)
 
 
-def _apply_node_dispatched(run: "Run", event: Event, at: int) -> None:
+def _apply_node_dispatched(run: "Run", payload: NodeDispatched, event: Event, at: int) -> None:
     """Apply the begin, a wait or the end of a child.
 
     The child begins where the event has a loan or a peer request in its hints, or no status.
     """
-    child = event.payload.get("childRunId", "")
+    child = payload.child_run_id
     hints = event.hints if event.hints is not UNSET else {}
     began = "tree" in hints or "askId" in hints
-    status = None if began else event.payload.get("childStatus")
+    status = None if began else payload.child_status
     node = run.nodes.get(node_id_of(event))
     if status in GOING:
         supervisor.apply_child_status(run, node_id_of(event), child, str(status))
         return
     run.mirrored.pop(node_id_of(event), None)
     if "askId" in hints:
-        remote_children.identify_remote_child(run, node, event, hints["askId"])
+        remote_children.identify_remote_child(run, node, payload, event, hints["askId"])
         return
     remote_children.release_child(run, event, child, status, at)
     run.children[child] = status
@@ -174,9 +186,9 @@ def _apply_node_dispatched(run: "Run", event: Event, at: int) -> None:
         node.results = [*(node.results or []), hints.get("result")]
 
 
-def _apply_child_forked(run: "Run", event: Event, at: int) -> None:
+def _apply_child_forked(run: "Run", payload: ChildForked, event: Event, at: int) -> None:
     """Replace the source's child by the branch's own child."""
-    old, new = event.payload["childRunId"], event.payload["forkRunId"]
+    old, new = payload.child_run_id, payload.fork_run_id
     run.children = remote_children.rename_key(run.children, old, new)
     hints = event.hints if event.hints is not UNSET else {}
     memory.add_forked_child(run, old, new, hints.get("given", {}))
@@ -187,10 +199,13 @@ def _apply_child_forked(run: "Run", event: Event, at: int) -> None:
         remote_children.rename_node_child(node, old, new)
 
 
-HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    "node.started": _apply_node_started,
-    "node.retried": _apply_node_retried,
-    "node.dispatched": _apply_node_dispatched,
-    **dict.fromkeys(NODE_ENDS, _apply_node_ended),
-    CHILD_FORKED: _apply_child_forked,
+HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {
+    NodeStarted: _apply_node_started,
+    NodeRetried: _apply_node_retried,
+    NodeDispatched: _apply_node_dispatched,
+    NodeCompleted: _apply_node_ended,
+    NodeFailed: _apply_node_ended,
+    NodeSkipped: _apply_node_ended,
+    NodeCancelled: _apply_node_ended,
+    ChildForked: _apply_child_forked,
 }

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct
 
 from moot.core.events import Event
+from moot.core.payloads.base import Payload
+from moot.core.payloads.nodes import NodeCancelled, NodeDispatched
+from moot.core.payloads.supervisors import PeerAsked, PeerAskedAnew, RemoteChildStopped
 
 if TYPE_CHECKING:
     from moot.core.state.node import NodeState
     from moot.core.state.run import Run
 
-ASKED_ANEW = "moot.peer.askedAnew"
 
 #: waits of a remote child that its parent records; after that the child counts as running
 MOST_WAITS = 256
@@ -86,9 +88,9 @@ def is_unnamed(run: "Run", name: str) -> bool:
 # -- the fold ------------------------------------------------------------------------------------
 
 
-def _apply_peer_asked(run: "Run", event: Event, at: int) -> None:
-    request_id, hints = event.payload["askId"], event.hints if event.hints is not UNSET else {}
-    child = run.abroad[request_id] = _remote_child_from_event(event, at)
+def _apply_peer_asked(run: "Run", payload: PeerAsked, event: Event, at: int) -> None:
+    request_id, hints = payload.ask_id, event.hints if event.hints is not UNSET else {}
+    child = run.abroad[request_id] = _remote_child(payload, event, at)
     node = run.nodes.get(child.node_id)
     if node is None:
         return
@@ -100,39 +102,43 @@ def _apply_peer_asked(run: "Run", event: Event, at: int) -> None:
     node.lent[request_id] = child.tree
 
 
-def _remote_child_from_event(event: Event, at: int) -> RemoteChild:
-    payload, hints = event.payload, event.hints if event.hints is not UNSET else {}
+def _remote_child(payload: PeerAsked | PeerAskedAnew, event: Event, at: int) -> RemoteChild:
+    hints = event.hints if event.hints is not UNSET else {}
     return RemoteChild(
-        peer=payload["peer"],
-        workflow_id=payload["workflowId"],
+        peer=payload.peer,
+        workflow_id=payload.workflow_id,
         node_id=event.node_id if event.node_id is not UNSET else "",
-        owner=payload.get("parentRunId", ""),
+        owner=payload.parent_run_id,
         asked_at=at,
         asked_seq=event.sequence,
         began=event.sequence - 1,
         inputs=hints.get("inputs", {}),
-        cause=payload.get("cause", ""),
+        cause=payload.cause,
         depth=hints.get("depth", 0),
         tree=hints.get("tree", 0),
         detached=hints.get("detached", False),
     )
 
 
-def replace_remote_child(run: "Run", event: Event, at: int) -> tuple[str, str]:
+def replace_remote_child(
+    run: "Run", payload: PeerAskedAnew, event: Event, at: int
+) -> tuple[str, str]:
     """Replace the source's child by a request of the branch; return the old and the new name."""
-    former, name = event.payload["formerAskId"], event.payload["askId"]
+    former, name = payload.former_ask_id, payload.ask_id
     before = run.abroad.pop(former)
-    child = run.abroad[name] = _remote_child_from_event(event, at)
+    child = run.abroad[name] = _remote_child(payload, event, at)
     child.began = before.began
     return before.child or former, name
 
 
-def identify_remote_child(run: "Run", node: "NodeState | None", event: Event, name: str) -> None:
+def identify_remote_child(
+    run: "Run", node: "NodeState | None", payload: NodeDispatched, event: Event, name: str
+) -> None:
     """Record that the child exists; from now on its own id names it."""
     remote = run.abroad.get(name)
     if remote is None:
         return
-    remote.child = child_id = event.payload.get("childRunId", "")
+    remote.child = child_id = payload.child_run_id
     remote.inputs = {}
     remote.host_id = event.hints.get("hostId", "") if event.hints is not UNSET else ""
     if run.orchestrator is not None:
@@ -190,7 +196,7 @@ def release_remote_child(run: "Run", event: Event, name: str, at: int) -> bool:
     hints = event.hints if event.hints is not UNSET else {}
     if name in (hints.get("childRunId"), hints.get("unsure")):
         _stop_unwanted(run, key, remote, hints.get("why", "not-needed"), at)
-    elif event.type != "node.cancelled":  # else its run ends with the next event
+    elif not isinstance(event.payload, NodeCancelled):  # else its run ends with the next event
         del run.abroad[key]
     return True
 
@@ -227,11 +233,11 @@ def stop_remote_children(run: "Run", at: int) -> None:
         _stop_unwanted(run, key, remote, f"parent-{run.status.value}", at)
 
 
-def _apply_peer_stopped(run: "Run", event: Event, at: int) -> None:
-    run.abroad.pop(event.payload.get("askId", ""), None)
+def _apply_peer_stopped(run: "Run", payload: RemoteChildStopped, event: Event, at: int) -> None:
+    run.abroad.pop(payload.ask_id, None)
 
 
-HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    "moot.peer.asked": _apply_peer_asked,
-    "moot.peer.stopped": _apply_peer_stopped,
+HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {
+    PeerAsked: _apply_peer_asked,
+    RemoteChildStopped: _apply_peer_stopped,
 }

@@ -10,7 +10,20 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
+from moot.core.catalogue import PAYLOADS
 from moot.core.events import Event, millis
+from moot.core.payloads.base import OpaquePayload, Payload
+from moot.core.payloads.runs import (
+    Owner,
+    PauseBegan,
+    PauseRequested,
+    RunCancelled,
+    RunCompleted,
+    RunDeadLettered,
+    RunFailed,
+    RunResumed,
+    RunStarted,
+)
 from moot.core.state import (
     agents,
     conversation,
@@ -188,10 +201,13 @@ def apply(run: Run, event: Event, at: int | None = None, strict: bool = False) -
     transition = TRANSITIONS.get(event.type)
     if transition is not None:
         run.status = transition[1]
-    handler = HANDLERS.get(event.type)
-    if handler is not None:
+    payload = event.payload
+    if isinstance(payload, OpaquePayload):
+        if strict and event.type in PAYLOADS:
+            raise ValueError(f"The payload does not fit the type {event.type}.")
+    elif (handler := HANDLERS.get(type(payload))) is not None:
         try:
-            handler(run, event, at)
+            handler(run, payload, event, at)
             if event.hints is not UNSET:
                 run.spent += event.hints.get("runs", 0)
         except (AttributeError, KeyError, TypeError, ValueError):
@@ -225,52 +241,55 @@ def _update_status(run: Run, at: int) -> None:
     run.status = status
 
 
-def _apply_run_started(run: Run, event: Event, at: int) -> None:
-    payload = event.payload
-    owner = payload.get("owner", {})
-    run.tenant = run.tenant or owner.get("tenant", "")
-    run.principal = owner.get("principal", "")
-    run.person = payload.get("person", "user")
-    run.workflow_id = payload.get("workflowId", "")
-    run.definition = payload.get("definition", "")
-    run.engine_version = payload.get("engineVersion", "")
+def _apply_run_started(run: Run, payload: RunStarted, event: Event, at: int) -> None:
+    owner = payload.owner or Owner()
+    run.tenant = run.tenant or owner.tenant
+    run.principal = owner.principal
+    run.person = payload.person or "user"
+    run.workflow_id = payload.workflow_id
+    run.definition = payload.definition
+    run.engine_version = payload.engine_version
     run.started_at = run.active_since = at
-    run.inputs = dict(payload.get("inputs", {}))
-    run.variables = dict(payload.get("variables", {}))
-    run.declared = list(payload.get("channels", {}))
+    run.inputs = dict(payload.inputs)
+    run.variables = dict(payload.variables)
+    run.declared = list(payload.channels or {})
     run.channels = {
         name: list(default) if isinstance(default, list) else default
-        for name, default in payload.get("channels", {}).items()
+        for name, default in (payload.channels or {}).items()
         if default is not None
     }
-    run.tags = list(payload.get("tags", []))
-    run.metadata = payload.get("metadata", {})
-    run.configurable = payload.get("configurable", {})
-    run.scope_id = payload.get("scopeId")
-    run.limits = dict(payload.get("limits", {}))
-    run.parent_run = payload.get("parentRunId")
-    run.parent_node = payload.get("parentNodeId")
-    run.rights = payload.get("rights")
-    run.trigger = payload.get("trigger")
-    run.depth = payload.get("depth", 0)
-    run.forked_from = payload.get("forkedFrom")
-    run.memory = memory.memory_from_start(run, payload["memory"]) if "memory" in payload else None
-    run.versions = dict(payload.get("agentVersions", {}))
-    run.origin = payload.get("origin")
-    trace = payload.get("trace", {})
+    run.tags = list(payload.tags or [])
+    run.metadata = payload.metadata or {}
+    run.configurable = payload.configurable or {}
+    run.scope_id = payload.scope_id
+    run.limits = dict(payload.limits or {})
+    run.parent_run = payload.parent_run_id
+    run.parent_node = payload.parent_node_id
+    run.rights = payload.rights
+    run.trigger = payload.trigger
+    run.depth = payload.depth
+    run.forked_from = payload.forked_from
+    run.memory = None if payload.memory is None else memory.memory_from_start(run, payload.memory)
+    run.versions = dict(payload.agent_versions or {})
+    run.origin = payload.origin
+    trace = payload.trace or {}
     run.trace = parse_trace(trace.get("traceparent"), trace.get("tracestate"))
-    initiation.apply_initiation(run, event)
+    initiation.apply_initiation(run, payload, event)
 
 
-def _apply_run_dead_lettered(run: Run, event: Event, _: int) -> None:
-    run.dead_after = event.payload.get("attempts", 0)
+def _apply_run_dead_lettered(run: Run, payload: RunDeadLettered, event: Event, _: int) -> None:
+    run.dead_after = payload.attempts
 
 
-def _apply_run_ended(run: Run, event: Event, at: int) -> None:
+def _apply_run_ended(
+    run: Run, payload: RunCompleted | RunFailed | RunCancelled, event: Event, at: int
+) -> None:
     run.ended_at = at
-    run.outputs = event.payload.get("outputs", run.outputs)
-    run.error = event.payload.get("error", run.error)
-    run.with_parent = "parentRunId" in event.payload
+    if isinstance(payload, RunCompleted):
+        run.outputs = payload.outputs
+    if isinstance(payload, RunFailed):
+        run.error = payload.error
+    run.with_parent = isinstance(payload, RunCancelled) and payload.parent_run_id is not None
     remote_children.stop_remote_children(run, at)
     run.pause = None
     run.spent += supervisor.count_lent_runs(run)  # children that live on count in full
@@ -281,7 +300,7 @@ def _apply_run_ended(run: Run, event: Event, at: int) -> None:
         each.open = False
 
 
-def _apply_run_paused(run: Run, event: Event, at: int) -> None:
+def _apply_run_paused(run: Run, payload: PauseBegan, event: Event, at: int) -> None:
     if _current_status(run) is Status.RUNNING:  # a pause may have drained while the rest waits
         run.active_ms += max(0, at - run.active_since)
     run.paused_at = at
@@ -294,7 +313,7 @@ def _apply_run_paused(run: Run, event: Event, at: int) -> None:
             state.due = None
 
 
-def _apply_run_resumed(run: Run, event: Event, at: int) -> None:
+def _apply_run_resumed(run: Run, payload: RunResumed, event: Event, at: int) -> None:
     for node_id in run.active:
         if node_id not in run.interrupts:  # the time of an open interrupt counts at its answer
             run.nodes[node_id].paused_ms += max(0, at - run.paused_at)
@@ -302,21 +321,19 @@ def _apply_run_resumed(run: Run, event: Event, at: int) -> None:
     run.paused_at = 0
 
 
-def _apply_pause_requested(run: Run, event: Event, at: int) -> None:
-    payload = event.payload
-    policy = payload.get("drainPolicy", "drain-current-node")
-    run.pause = RunPause(at, policy, payload.get("reason"))
+def _apply_pause_requested(run: Run, payload: PauseRequested, event: Event, at: int) -> None:
+    run.pause = RunPause(at, payload.drain_policy, payload.reason)
 
 
-HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
-    "run.started": _apply_run_started,
-    "run.completed": _apply_run_ended,
-    "run.failed": _apply_run_ended,
-    "run.cancelled": _apply_run_ended,
-    "run.dead_lettered": _apply_run_dead_lettered,
-    "run.paused": _apply_run_paused,
-    "run.resumed": _apply_run_resumed,
-    "moot.pause.requested": _apply_pause_requested,
+HANDLERS: dict[type[Payload], Callable[[Run, Any, Event, int], None]] = {
+    RunStarted: _apply_run_started,
+    RunCompleted: _apply_run_ended,
+    RunFailed: _apply_run_ended,
+    RunCancelled: _apply_run_ended,
+    RunDeadLettered: _apply_run_dead_lettered,
+    PauseBegan: _apply_run_paused,
+    RunResumed: _apply_run_resumed,
+    PauseRequested: _apply_pause_requested,
     **node.HANDLERS,
     **values.HANDLERS,
     **interrupt.HANDLERS,
@@ -329,3 +346,5 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     **seats.HANDLERS,
     **initiation.HANDLERS,
 }
+#: types of the events that change the state of a run
+HANDLED_TYPES = frozenset(payload.event_type for payload in HANDLERS)

@@ -1,10 +1,13 @@
 """Fold the seats of a thread: which program has a participant's name."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from moot.core.events import Event
+from moot.core.payloads.base import Payload
+from moot.core.payloads.conversations import SeatClaimed, SeatLeft
 from moot.core.state.control_content import MOST_NAMES
 from moot.core.state.thread_controls import SeatClaim, ThreadControls
 from moot.core.text.names import full_name
@@ -12,28 +15,26 @@ from moot.core.text.names import full_name
 if TYPE_CHECKING:
     from moot.core.state.run import Run
 
-SEAT_TAKEN, SEAT_LEFT = "moot.seat.taken", "moot.seat.left"
-
 
 def has_seat(state: ThreadControls, name: str, seat: str) -> bool:
     claim = state.seats.get(name)
     return claim is not None and claim.seat == seat
 
 
-def _apply_seat_taken(run: "Run", event: Event, at: int) -> None:
+def _apply_seat_taken(run: "Run", payload: SeatClaimed, event: Event, at: int) -> None:
     state = _controls_of(run, event)
     if state is not None:
-        name, seat = _seat_fields(event)
+        name, seat = _seat_fields(payload)
         state.seats.pop(name, None)
         state.seats[name] = SeatClaim(seat, at)
         if len(state.seats) > MOST_NAMES:  # the oldest seat is dropped
             state.seats.pop(next(iter(state.seats)))
 
 
-def _apply_seat_left(run: "Run", event: Event, at: int) -> None:
+def _apply_seat_left(run: "Run", payload: SeatLeft, event: Event, at: int) -> None:
     state = _controls_of(run, event)
-    if state is not None and has_seat(state, *_seat_fields(event)):
-        state.seats.pop(_seat_fields(event)[0])
+    if state is not None and has_seat(state, *_seat_fields(payload)):
+        state.seats.pop(_seat_fields(payload)[0])
 
 
 def _controls_of(run: "Run", event: Event) -> ThreadControls | None:
@@ -41,9 +42,11 @@ def _controls_of(run: "Run", event: Event) -> ThreadControls | None:
     return None if conversation is None else conversation.state
 
 
-def _seat_fields(event: Event) -> tuple[str, str]:
-    payload = event.payload
-    return full_name(str(payload.get("participantId", ""))), str(payload.get("seat", ""))
+def _seat_fields(payload: SeatClaimed | SeatLeft) -> tuple[str, str]:
+    return full_name(payload.participant_id), payload.seat
 
 
-HANDLERS = {SEAT_TAKEN: _apply_seat_taken, SEAT_LEFT: _apply_seat_left}
+HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {
+    SeatClaimed: _apply_seat_taken,
+    SeatLeft: _apply_seat_left,
+}

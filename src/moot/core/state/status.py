@@ -2,6 +2,15 @@
 
 from enum import StrEnum
 
+from moot.core.payloads.runs import (
+    PauseBegan,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunResumed,
+    RunStarted,
+)
+
 
 class Status(StrEnum):
     """The status of a run."""
@@ -42,12 +51,12 @@ WAITS: dict[str, Status] = {
 
 #: event type -> (statuses it may be recorded in, status afterwards)
 TRANSITIONS: dict[str, tuple[frozenset[Status], Status]] = {
-    "run.started": (frozenset({Status.PENDING}), Status.RUNNING),
-    "run.paused": (GOING, Status.PAUSED),
-    "run.resumed": (frozenset({Status.PAUSED}), Status.RUNNING),
-    "run.completed": (frozenset({Status.RUNNING}), Status.COMPLETED),
-    "run.failed": (LIVE, Status.FAILED),
-    "run.cancelled": (LIVE, Status.CANCELLED),
+    RunStarted.event_type: (frozenset({Status.PENDING}), Status.RUNNING),
+    PauseBegan.event_type: (GOING, Status.PAUSED),
+    RunResumed.event_type: (frozenset({Status.PAUSED}), Status.RUNNING),
+    RunCompleted.event_type: (frozenset({Status.RUNNING}), Status.COMPLETED),
+    RunFailed.event_type: (LIVE, Status.FAILED),
+    RunCancelled.event_type: (LIVE, Status.CANCELLED),
 }
 
 

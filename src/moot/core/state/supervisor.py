@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct
 
 from moot.core.events import Event
+from moot.core.payloads.base import Payload
+from moot.core.payloads.supervisors import HandoffStepped, PeerAskedAnew, SupervisorDecided
 from moot.core.state import remote_children
 from moot.core.state.status import WAITING
 
@@ -60,32 +62,30 @@ def is_supervisor_question(run: "Run", owner: Any) -> bool:
     return bool(orchestrator.decision.get("kind") == "ask-user")
 
 
-def _apply_decided(run: "Run", event: Event, at: int) -> None:
-    payload = event.payload
+def _apply_decided(run: "Run", payload: SupervisorDecided, event: Event, at: int) -> None:
     if run.orchestrator is None:
-        run.orchestrator = Orchestrator(payload.get("agentId", ""))
+        run.orchestrator = Orchestrator(payload.agent_id)
     orchestrator = run.orchestrator
     hints = event.hints if event.hints is not UNSET else {}
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
     orchestrator.decisions += 1
     orchestrator.own += "dispatch" not in hints
-    turn = payload.get("iteration", orchestrator.decisions)
+    turn = payload.iteration
     if turn != orchestrator.iteration:
         orchestrator.began = node.started_seq if node is not None else event.sequence
     orchestrator.iteration = turn
     orchestrator.workers, orchestrator.answer, orchestrator.ratified = [], [], False
-    orchestrator.decision = payload.get("decision", {})
+    orchestrator.decision = payload.decision
     orchestrator.decided_seq = event.sequence
     orchestrator.routing = hints.get("routing")
     if hints.get("dispatch") in run.nodes:
         run.nodes[hints["dispatch"]].answer = []  # it belongs to the previous decision
 
 
-def _apply_handoff_step(run: "Run", event: Event, at: int) -> None:
+def _apply_handoff_step(run: "Run", payload: HandoffStepped, event: Event, at: int) -> None:
     """Apply one step of a handoff to a worker or an attested child."""
-    payload = event.payload
-    orchestrator, child = run.orchestrator, payload.get("childRunId")
-    phase = payload.get("phase", "")
+    orchestrator, child = run.orchestrator, payload.child_run_id
+    phase = payload.phase
     if phase == "dispatch.failed":
         remote_children.apply_dispatch_failed(run, event, at)
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
@@ -128,14 +128,10 @@ def apply_decision_answer(orchestrator: Orchestrator, hints: dict[str, Any]) -> 
         orchestrator.decision = {}
 
 
-def _worker_result(payload: dict[str, Any], status: str) -> dict[str, Any]:
+def _worker_result(step: HandoffStepped, status: str) -> dict[str, Any]:
     """Return a worker's result as the supervisor sees it."""
-    result = {
-        "workerId": payload.get("workerId"),
-        "childRunId": payload["childRunId"],
-        "status": status,
-    }
-    return {**result, "error": payload["error"].get("code")} if "error" in payload else result
+    result = {"workerId": step.worker_id, "childRunId": step.child_run_id, "status": status}
+    return result if step.error is None else {**result, "error": step.error.get("code")}
 
 
 def _apply_worker_ended(run: "Run", event: Event, child: str, status: str) -> None:
@@ -167,9 +163,9 @@ def apply_child_status(run: "Run", node_id: str, child: str, status: str) -> Non
         mirror_wave(run, node_id, node)
 
 
-def _apply_asked_anew(run: "Run", event: Event, at: int) -> None:
+def _apply_asked_anew(run: "Run", payload: PeerAskedAnew, event: Event, at: int) -> None:
     """Replace the source's remote child by the branch's own; only its waiting status is reset."""
-    old, new = remote_children.replace_remote_child(run, event, at)
+    old, new = remote_children.replace_remote_child(run, payload, event, at)
     if run.orchestrator is not None:
         run.orchestrator.links = remote_children.rename_key(run.orchestrator.links, old, new)
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
@@ -197,8 +193,8 @@ def count_lent_runs(run: "Run") -> int:
     )
 
 
-HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    "runOrchestrator.decided": _apply_decided,
-    "core.workflowChain.event": _apply_handoff_step,
-    remote_children.ASKED_ANEW: _apply_asked_anew,
+HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {
+    SupervisorDecided: _apply_decided,
+    HandoffStepped: _apply_handoff_step,
+    PeerAskedAnew: _apply_asked_anew,
 }

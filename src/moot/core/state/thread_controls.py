@@ -9,6 +9,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.core.payloads.conversations import (
+    ParticipantJoined,
+    ParticipantLeft,
+    PresenceChanged,
+    ThreadControlled,
+)
 from moot.core.state.control_content import (
     MOST_NAMES,
     control_targets,
@@ -107,29 +113,29 @@ def drop_absent_prods(state: ThreadControls, members: Collection[str]) -> None:
     state.prodded = [name for name in state.prodded if name in members or is_person(name)]
 
 
-def apply_participant_joined(state: ThreadControls, payload: dict[str, Any], at: int) -> None:
-    name = full_name(str(payload.get("participantId", "")))
+def apply_participant_joined(state: ThreadControls, payload: ParticipantJoined, at: int) -> None:
+    name = full_name(payload.participant_id)
     state.by_invitation = True
     state.away = [each for each in state.away if each != name]
     state.gone.pop(name, None)
     before = state.members.get(name)
     state.members[name] = ThreadMember(
-        profile={**(before.profile if before else {}), **_object_or_empty(payload.get("profile"))},
-        invited_by=str(payload.get("by", "")),
+        profile={**(before.profile if before else {}), **_object_or_empty(payload.profile)},
+        invited_by=payload.by,
         invited_at=before.invited_at if before else at,
-        from_turn=before.from_turn if before else int(payload.get("fromTurn", 0)),
-        outside=payload.get("outside") is True,
+        from_turn=before.from_turn if before else int(payload.from_turn),
+        outside=payload.outside is True,
     )
 
 
-def apply_presence(state: ThreadControls, payload: dict[str, Any]) -> None:
-    name = full_name(str(payload.get("from", "")))
+def apply_presence(state: ThreadControls, payload: PresenceChanged) -> None:
+    name = full_name(payload.from_)
     if len(state.presence) < MOST_NAMES or name in state.presence:
-        state.presence[name] = str(payload.get("state", ""))
+        state.presence[name] = payload.state
 
 
-def apply_participant_left(state: ThreadControls, payload: dict[str, Any]) -> None:
-    name, by = full_name(str(payload.get("participantId", ""))), str(payload.get("by", ""))
+def apply_participant_left(state: ThreadControls, payload: ParticipantLeft) -> None:
+    name, by = full_name(payload.participant_id), payload.by
     member = state.members.pop(name, None)
     if member is not None and member.profile:
         state.gone = dict([*state.gone.items(), (name, member.profile)][-MOST_GONE:])
@@ -137,12 +143,12 @@ def apply_participant_left(state: ThreadControls, payload: dict[str, Any]) -> No
         state.away = [*state.away, name][-MOST_NAMES:]
 
 
-def apply_control(state: ThreadControls, payload: dict[str, Any], at: int) -> None:
+def apply_control(state: ThreadControls, payload: ThreadControlled, at: int) -> None:
     """Apply each key of the control's content.
 
     Controls in ``PEOPLE_ONLY`` have no effect from other senders, whatever the log holds.
     """
-    content, sender = parse_control(payload.get("content")), str(payload.get("from", ""))
+    content, sender = parse_control(payload.content), payload.from_
     if not isinstance(content, dict):
         return
     is_allowed = is_person(sender) or sender == "system"
@@ -151,31 +157,33 @@ def apply_control(state: ThreadControls, payload: dict[str, Any], at: int) -> No
             handler(state, content[word], payload, at)
 
 
-def _apply_pause(state: ThreadControls, value: Any, payload: dict[str, Any], at: int) -> None:
+def _apply_pause(state: ThreadControls, value: Any, payload: ThreadControlled, at: int) -> None:
     if (on := switch_value(value)) is not None:
         state.paused = on
 
 
-def _apply_prod(state: ThreadControls, value: Any, payload: dict[str, Any], at: int) -> None:
+def _apply_prod(state: ThreadControls, value: Any, payload: ThreadControlled, at: int) -> None:
     prodded = dict.fromkeys([*state.prodded, *control_targets(value)])
     state.prodded = list(prodded)[:MOST_NAMES]
     state.done = [name for name in state.done if name not in prodded]
 
 
-def _apply_done(state: ThreadControls, value: Any, payload: dict[str, Any], at: int) -> None:
-    name = full_name(str(payload.get("from", "")))
+def _apply_done(state: ThreadControls, value: Any, payload: ThreadControlled, at: int) -> None:
+    name = full_name(payload.from_)
     if value is True and name not in state.done and len(state.done) < MOST_NAMES:
         state.done.append(name)
 
 
-def _apply_ttl(state: ThreadControls, value: Any, payload: dict[str, Any], at: int) -> None:
+def _apply_ttl(state: ThreadControls, value: Any, payload: ThreadControlled, at: int) -> None:
     """Set the time limit; None removes it."""
     duration = duration_ms(value)
     if duration is not None or value is None:
         state.ttl_until = None if duration is None else at + duration
 
 
-def _apply_discussion(state: ThreadControls, value: Any, payload: dict[str, Any], at: int) -> None:
+def _apply_discussion(
+    state: ThreadControls, value: Any, payload: ThreadControlled, at: int
+) -> None:
     if (on := switch_value(value)) is not None:
         mentions = value.get("allow_agent_mentions") if isinstance(value, dict) else None
         state.discussion = on
@@ -183,7 +191,7 @@ def _apply_discussion(state: ThreadControls, value: Any, payload: dict[str, Any]
 
 
 def _apply_invited_auto(
-    state: ThreadControls, value: Any, payload: dict[str, Any], at: int
+    state: ThreadControls, value: Any, payload: ThreadControlled, at: int
 ) -> None:
     if (on := switch_value(value)) is not None:
         state.invited_auto = on

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from moot.core.events import Event
+from moot.core.payloads.base import Payload
+from moot.core.payloads.conversations import ThreadRenamed
 from moot.core.state.conversation import THREAD, Conversation
 from moot.core.state.node import node_id_of
 
@@ -42,13 +44,13 @@ def count_turns(run: "Run", conversation: Conversation) -> int:
     return conversation.turns if is_opened_by_title(run) else conversation.turns + 1
 
 
-def _apply_thread_renamed(run: "Run", event: Event, at: int) -> None:
+def _apply_thread_renamed(run: "Run", payload: ThreadRenamed, event: Event, at: int) -> None:
     conversation = run.conversations.get(node_id_of(event))
     if conversation is not None:
-        conversation.title = str(event.payload.get("title", ""))[:LONGEST_TITLE]
+        conversation.title = payload.title[:LONGEST_TITLE]
         conversation.last_seq = event.sequence
 
 
-HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    "moot.thread.renamed": _apply_thread_renamed,
+HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {
+    ThreadRenamed: _apply_thread_renamed,
 }

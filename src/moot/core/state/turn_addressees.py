@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from moot.core.payloads.councils import PolicySet
 from moot.core.state import thread_controls
 from moot.core.state.floor import (
     DAY_BUDGET,
@@ -41,12 +42,12 @@ def apply_turn_to_floor(floor: Floor, turn: Turn, state: ThreadControls, seq: in
         _apply_member_turn(floor, turn, state, seq)
 
 
-def apply_opening_addressees(floor: Floor, payload: dict[str, Any], speaker: str, seq: int) -> None:
+def apply_opening_addressees(floor: Floor, payload: PolicySet, speaker: str, seq: int) -> None:
     """Request the members that the opening turn names instead of all members.
 
     Where a name is ambiguous, the host asks about it first.
     """
-    names, words = payload.get("asked"), payload.get("unclear")
+    names, words = payload.asked, payload.unclear
     members = names if isinstance(names, list) else []
     entries = words.items() if isinstance(words, dict) else ()
     unclear = {

@@ -11,7 +11,10 @@ from msgspec import UNSET, Struct
 
 from moot.core.errors.models import DailyBudgetUsedUp, MemberBudgetUsedUp
 from moot.core.events import Event
-from moot.core.state.agents import MODEL_RETRIED
+from moot.core.payloads.agents import ModelRetried
+from moot.core.payloads.base import Payload
+from moot.core.payloads.councils import InvitationAnswered, MemberHeard
+from moot.core.payloads.memory import EffectAbandoned, EffectFinished, EffectStarted
 from moot.core.state.floor import (
     MOST_HELD,
     Floor,
@@ -27,11 +30,6 @@ from moot.core.state.floor_answers import end_invitation
 if TYPE_CHECKING:
     from moot.core.state.run import Run
 
-EFFECT_STARTED, EFFECT_FINISHED = "moot.effect.started", "moot.effect.finished"
-#: the caller lost the floor, and the host no longer waits for the answer
-EFFECT_ABANDONED = "moot.effect.abandoned"
-#: a member whose time is over was active meanwhile, or could not start yet
-PARTICIPATION_HEARD = "moot.participation.heard"
 
 #: field of an effect that names the charged standing agent
 CHARGED_TO = "chargedTo"
@@ -56,23 +54,23 @@ class ModelUsage(Struct, omit_defaults=True):
     currency: str = ""
 
 
-def is_model_call(payload: dict[str, Any]) -> bool:
-    return str(payload.get("providerKey", "")).startswith(MODEL_PREFIX)
+def is_model_call(payload: EffectStarted | EffectFinished | EffectAbandoned) -> bool:
+    return payload.provider_key.startswith(MODEL_PREFIX)
 
 
-def invitation_of_call(payload: dict[str, Any]) -> str:
+def invitation_of_call(payload: EffectStarted | EffectFinished | EffectAbandoned) -> str:
     """Return the id of the invitation in which a call was made, from its ordinal."""
-    ordinal = payload.get("ordinal")
+    ordinal = payload.ordinal
     ordinal = ordinal if type(ordinal) is int else 0
     return f"{ordinal // CALLS_PER_DECISION}.{ordinal % CALLS_PER_DECISION // CALLS_PER_INVITATION}"
 
 
-def apply_participation_answered(floor: Floor, payload: dict[str, Any]) -> None:
+def apply_participation_answered(floor: Floor, payload: InvitationAnswered) -> None:
     """Charge the part of the reported usage that was not charged before, and end the invitation."""
-    invitation_id = str(payload.get("wakeId", ""))
+    invitation_id = payload.wake_id
     invitation = floor.wakes.get(invitation_id)
     spent = invitation.spent if invitation is not None else FloorSpending()
-    usage = payload.get("usage")
+    usage = payload.usage
     if isinstance(usage, dict):
         tokens = positive_int(usage.get("inputTokens")) + positive_int(usage.get("outputTokens"))
         money = _parse_cost(usage) - spent.money
@@ -81,7 +79,7 @@ def apply_participation_answered(floor: Floor, payload: dict[str, Any]) -> None:
             tokens=max(0, tokens - spent.tokens),
             money=money if money > 1e-9 else 0.0,
         )
-        _charge(floor, str(payload.get("agentId", "")), more)
+        _charge(floor, payload.agent_id, more)
     elif invitation is not None:
         _note_unpaid_call(floor, invitation_id, invitation)
     end_invitation(floor, payload)
@@ -130,12 +128,12 @@ def _run_usage(run: "Run", event: Event) -> ModelUsage:
     return run.used
 
 
-def _apply_effect_started(run: "Run", event: Event, at: int) -> None:
+def _apply_effect_started(run: "Run", payload: EffectStarted, event: Event, at: int) -> None:
     floor = _floor_of(run, event)
-    invitation = _find_invitation(floor, invitation_of_call(event.payload))
+    invitation = _find_invitation(floor, invitation_of_call(payload))
     if floor is not None and invitation is not None:
         extend_silence(floor, invitation, at)
-    if is_model_call(event.payload):
+    if is_model_call(payload):
         _run_usage(run, event).calls += 1
         _count_call(floor, invitation, asking=True)
 
@@ -147,21 +145,21 @@ def _count_call(floor: Floor | None, invitation: Invitation | None, asking: bool
         _charge(floor, invitation.agent, FloorSpending(calls=1))
 
 
-def _apply_model_retried(run: "Run", event: Event, at: int) -> None:
+def _apply_model_retried(run: "Run", payload: ModelRetried, event: Event, at: int) -> None:
     """Count another attempt of the same call."""
     floor = _floor_of(run, event)
-    invitation = _find_invitation(
-        floor, str(event.payload.get("invocationId", "")).rpartition(":")[2]
-    )
+    invitation = _find_invitation(floor, payload.invocation_id.rpartition(":")[2])
     _run_usage(run, event).calls += 1
     if floor is not None and invitation is not None:
         extend_silence(floor, invitation, at)
         _count_call(floor, invitation, invitation.asking)
 
 
-def _apply_effect_ended(run: "Run", event: Event, at: int) -> None:
+def _apply_effect_ended(
+    run: "Run", payload: EffectFinished | EffectAbandoned, event: Event, at: int
+) -> None:
     """Charge a call that has finished, or that was abandoned with a known cost."""
-    payload, floor = event.payload, _floor_of(run, event)
+    payload, floor = payload, _floor_of(run, event)
     invitation_key = invitation_of_call(payload)
     invitation = _find_invitation(floor, invitation_key)
     unpaid = floor.unpaid.pop(invitation_key, None) if floor is not None else None
@@ -172,7 +170,7 @@ def _apply_effect_ended(run: "Run", event: Event, at: int) -> None:
     if _is_not_made(payload):
         total = _run_usage(run, event)
         total.calls = max(0, total.calls - 1)
-    result = payload.get("result")
+    result = payload.result
     used = _usage_from_result(result if isinstance(result, dict) else {})
     _add_usage(_run_usage(run, event), used)
     payer, tokens = invitation or unpaid, used.input_tokens + used.output_tokens
@@ -184,10 +182,10 @@ def _apply_effect_ended(run: "Run", event: Event, at: int) -> None:
         invitation.spent.money += used.cost
 
 
-def _is_not_made(payload: dict[str, Any]) -> bool:
+def _is_not_made(payload: EffectFinished | EffectAbandoned) -> bool:
     """Return whether the budget refused the call after its start was recorded."""
-    error = payload.get("error")
-    return isinstance(error, dict) and error.get("code") in NOT_MADE
+    error = payload.error if isinstance(payload, EffectFinished) else None
+    return error is not None and error.get("code") in NOT_MADE
 
 
 def _usage_from_result(result: dict[str, Any]) -> ModelUsage:
@@ -209,17 +207,17 @@ def _add_usage(total: ModelUsage, more: ModelUsage) -> None:
     total.currency = more.currency or total.currency
 
 
-def _apply_participation_heard(run: "Run", event: Event, at: int) -> None:
+def _apply_participation_heard(run: "Run", payload: MemberHeard, event: Event, at: int) -> None:
     floor = _floor_of(run, event)
-    invitation = _find_invitation(floor, str(event.payload.get("wakeId", "")))
+    invitation = _find_invitation(floor, payload.wake_id)
     if floor is not None and invitation is not None:
-        extend_silence(floor, invitation, at, positive_int(event.payload.get("silentMs")))
+        extend_silence(floor, invitation, at, positive_int(payload.silent_ms))
 
 
-HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    EFFECT_STARTED: _apply_effect_started,
-    EFFECT_FINISHED: _apply_effect_ended,
-    EFFECT_ABANDONED: _apply_effect_ended,
-    MODEL_RETRIED: _apply_model_retried,
-    PARTICIPATION_HEARD: _apply_participation_heard,
+HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {
+    EffectStarted: _apply_effect_started,
+    EffectFinished: _apply_effect_ended,
+    EffectAbandoned: _apply_effect_ended,
+    ModelRetried: _apply_model_retried,
+    MemberHeard: _apply_participation_heard,
 }

@@ -6,30 +6,30 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from moot.core.events import Event
+from moot.core.payloads.base import Payload
+from moot.core.payloads.nodes import ChannelWritten, VariableChanged
 from moot.core.workflows import channels
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run
 
 
-def _apply_variable_changed(run: "Run", event: Event, at: int) -> None:
-    payload = event.payload
-    if "next" in payload:
-        run.variables[payload.get("name", "")] = payload["next"]
+def _apply_variable_changed(run: "Run", payload: VariableChanged, event: Event, at: int) -> None:
+    if payload.next is not UNSET:
+        run.variables[payload.name] = payload.next
     else:
-        run.variables.pop(payload.get("name", ""), None)
+        run.variables.pop(payload.name, None)
 
 
-def _apply_channel_written(run: "Run", event: Event, at: int) -> None:
-    payload = event.payload
+def _apply_channel_written(run: "Run", payload: ChannelWritten, event: Event, at: int) -> None:
     hints = event.hints if event.hints is not UNSET else {}
     rule = channels.ChannelRule(
-        str(hints.get("reducer") or payload.get("reducer", "replace")),
+        str(hints.get("reducer") or payload.reducer),
         hints.get("ttlMs", 0),
         hints.get("maxSize", 0),
     )
-    name = payload.get("channel", "")
-    value = payload.get("value")
+    name = payload.channel
+    value = payload.value
     if rule.reducer == "message":
         _count_message(run, name, value, hints)
         return
@@ -44,7 +44,7 @@ def _count_message(run: "Run", name: str, value: Any, hints: dict[str, Any]) -> 
         run.message_ids.setdefault(name, []).append(str(value.get("messageId", "")))
 
 
-HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    "variable.changed": _apply_variable_changed,
-    "channel.written": _apply_channel_written,
+HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {
+    VariableChanged: _apply_variable_changed,
+    ChannelWritten: _apply_channel_written,
 }

@@ -13,6 +13,9 @@ from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
 from moot.core.interrupts import decide, escalations
+from moot.core.payloads.nodes import NodeDispatched
+from moot.core.payloads.runs import CapBreached, RunCompleted
+from moot.core.payloads.supervisors import FannedOut, PeerAsked, SupervisorDecided
 from moot.core.runs.advance import node_completed_event, node_failed_event
 from moot.core.runs.child_outputs import ChildReport
 from moot.core.runs.finish import cancel_active_nodes, fail_at_limit
@@ -85,11 +88,9 @@ def _record_decision(
     breach = _check_turn_limit(run, node, turn, at)
     if breach:
         return breach
-    payload = {"agentId": outcome.agent_id, "decision": decision, "iteration": turn}
+    payload = SupervisorDecided(agent_id=outcome.agent_id, decision=decision, iteration=turn)
     hints = {"routing": routing} if routing else None
-    event = NewEvent(
-        "runOrchestrator.decided", payload, node.id, cause=state.started_seq, hints=hints
-    )
+    event = NewEvent(payload, node.id, cause=state.started_seq, hints=hints)
     return [event, node_completed_event(node, state, {"decision": decision, "iteration": turn}, at)]
 
 
@@ -109,7 +110,9 @@ def _fail_at_loop_limit(
 ) -> list[NewEvent]:
     """Fail the run. The protocol has one kind for loops; ``bound`` says which limit it was."""
     bound, limit = cap
-    breach = {"kind": "loop-iterations", "limit": limit, "observed": observed, "nodeId": node.id}
+    breach = CapBreached(
+        kind="loop-iterations", limit=limit, observed=observed, node_id=node.id, bound=bound
+    )
     allowance = (
         f"hand work to {limit} workers" if bound == "dispatch-iterations" else f"take {limit} turns"
     )
@@ -118,7 +121,7 @@ def _fail_at_loop_limit(
         "message": f"The supervisor may {allowance} and wanted one more.",
         "details": {"iteration": observed, "bound": bound},
     }
-    return fail_at_limit(run, {**breach, "bound": bound}, error, at)
+    return fail_at_limit(run, breach, error, at)
 
 
 # -- the dispatch node ---------------------------------------------------------------------------
@@ -170,10 +173,12 @@ def _apply_review(
         return []
     decision, routing = parse_decision(value.get("editedArtifactData"))  # checked with the answer
     decision.pop("confidence", None)  # a person has decided
-    payload = {"agentId": order.agent_id, "decision": decision, "iteration": order.iteration}
+    payload = SupervisorDecided(
+        agent_id=order.agent_id, decision=decision, iteration=order.iteration
+    )
     hints = {"dispatch": node.id, **({"routing": routing} if routing else {})}
     decides = next(key for key, each in flow.nodes.items() if each.type.type_id == SUPERVISOR)
-    return [NewEvent("runOrchestrator.decided", payload, decides, hints=hints)]
+    return [NewEvent(payload, decides, hints=hints)]
 
 
 def _terminate(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
@@ -185,8 +190,8 @@ def _terminate(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) 
     done = node_completed_event(node, state, outputs, at)
     if node.targets:
         return [done]
-    payload = {"outputs": outputs, "durationMs": max(0, at - run.started_at)}
-    end = NewEvent("run.completed", payload, cause=run.orchestrator.decided_seq)
+    payload = RunCompleted(outputs=outputs, duration_ms=max(0, at - run.started_at))
+    end = NewEvent(payload, cause=run.orchestrator.decided_seq)
     return [done, *cancel_active_nodes(run, "terminated", [done]), end]
 
 
@@ -292,18 +297,19 @@ def _check_worker_limits(
 
 def _fan_out_event(run: Run, node: FlowNode, workers: list[str], join: WorkerJoin) -> NewEvent:
     assert run.orchestrator is not None
-    payload: dict[str, Any] = {"fanOutPolicy": "parallel", "childCount": len(workers)}
-    if node.definition.config.get("maxConcurrency"):
-        payload["maxConcurrency"] = node.definition.config["maxConcurrency"]
-    payload["joinMode"] = join.mode
-    cause = run.orchestrator.decided_seq
-    return NewEvent("core.dispatch.fanOut", payload, node.id, cause=cause)
+    payload = FannedOut(
+        fan_out_policy="parallel",
+        child_count=len(workers),
+        max_concurrency=node.definition.config.get("maxConcurrency") or None,
+        join_mode=join.mode,
+    )
+    return NewEvent(payload, node.id, cause=run.orchestrator.decided_seq)
 
 
 def refuse_worker(run: Run, flow: Flow, command: WorkerRefused) -> list[NewEvent]:
     """Fail the node when it is the turn of a worker that cannot be started."""
     planned = dispatch_decision(run, flow, command.node_id, command.at, {})
-    if not any(new.type in ("node.dispatched", "moot.peer.asked") for new in planned):
+    if not any(isinstance(new.payload, NodeDispatched | PeerAsked) for new in planned):
         return planned  # another step comes first
     state, node = run.nodes[command.node_id], flow.nodes[command.node_id]
     first = run.next_sequence

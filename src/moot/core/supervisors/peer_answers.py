@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from moot.core.children import handoff
 from moot.core.events import NewEvent
+from moot.core.payloads.supervisors import RemoteChildStopped
 from moot.core.runs.advance import node_failed_event
 from moot.core.runs.child_outputs import ChildReport
 from moot.core.runs.nodes import finish_attempt
@@ -113,10 +114,10 @@ def record_peer_stop(run: Run, command: PeerStopped) -> list[NewEvent]:
     entry = run.abroad.get(command.ask_id)
     if run.terminal or entry is None or not entry.stop:
         return []
-    payload = {"askId": command.ask_id, "peer": entry.peer, "outcome": command.outcome}
-    if entry.child is not None:
-        payload["childRunId"] = entry.child
-    return [NewEvent("moot.peer.stopped", payload, cause=entry.asked_seq)]
+    stopped = RemoteChildStopped(
+        ask_id=command.ask_id, peer=entry.peer, outcome=command.outcome, child_run_id=entry.child
+    )
+    return [NewEvent(stopped, cause=entry.asked_seq)]
 
 
 def _open_request(

@@ -5,10 +5,13 @@ Only a completed worker's outputs are merged.
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from moot.core.children import handoff
 from moot.core.children.tree_limit import last_report
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
+from moot.core.payloads.supervisors import HandoffStepped, WorkersJoined
 from moot.core.runs.advance import node_completed_event, node_failed_event
 from moot.core.runs.child_outputs import ChildEnded, ChildReport, map_outputs
 from moot.core.runs.nodes import variable_events
@@ -77,7 +80,8 @@ def end_worker(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
     step = _ended_event(run, flow, node, end_of_worker)
     if ended.cause is not None:
         step.cause = ended.cause
-        step.payload["causationHostId"] = ended.cause_host
+        assert isinstance(step.payload, HandoffStepped)
+        step.payload = replace(step.payload, causation_host_id=ended.cause_host)
     if ended.stop:
         step.hints = {**(step.hints or {}), "childRunId": end_of_worker.child}
     try:
@@ -207,15 +211,15 @@ def _join_events(
     assert join is not None
     outcome = join_outcome(join, ended, len(workers))
     counted = [worker for worker in ended if not worker.lost or worker.status == "cancelled"]
-    payload = {
-        "joinOutcome": outcome,
-        "completedCount": sum(worker.status == "completed" for worker in counted),
-        "failedCount": sum(worker.status == "failed" for worker in counted),
-        "cancelledCount": sum(worker.status == "cancelled" for worker in counted),
-        "mergeOrder": [worker.child for worker in counted],
-    }
+    payload = WorkersJoined(
+        join_outcome=outcome,
+        completed_count=sum(worker.status == "completed" for worker in counted),
+        failed_count=sum(worker.status == "failed" for worker in counted),
+        cancelled_count=sum(worker.status == "cancelled" for worker in counted),
+        merge_order=[worker.child for worker in counted],
+    )
     cause = run.orchestrator.decided_seq
-    events = [NewEvent("core.dispatch.join", payload, node.id, cause=cause)]
+    events = [NewEvent(payload, node.id, cause=cause)]
     if outcome == "failed":
         message = "Too few of the workers completed."
         return [*events, *fail_node(node, state, "join_failed", message)]

@@ -10,6 +10,30 @@ from typing import Any
 
 from moot.core.conversations.participants import is_reserved
 from moot.core.events import Event, event_id, iso, micros
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ConversationOpened,
+    ParticipantJoined,
+    ParticipantLeft,
+    PresenceChanged,
+    ThreadControlled,
+    ThreadLinked,
+    ThreadRenamed,
+)
+from moot.core.payloads.councils import (
+    CouncilContinued,
+    CouncilStopped,
+    InvitationAnswered,
+    MembersInvited,
+    PolicySet,
+    ToolAnswered,
+    ToolAsked,
+    TurnAdmitted,
+    TurnDropped,
+    TurnHeld,
+    VoteCalled,
+)
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import FAILED_OUTCOMES
 from moot.core.text.names import full_name, is_person
@@ -81,11 +105,9 @@ class BridgeRenderer:
         else:
             self._time, self._offset, self._micros = event.timestamp, 0, micros(event.timestamp)
             self._failed = False
-        render = RENDERERS.get(event.type)
-        if (
-            render is None
-            or event.payload.get("conversationId") != self._conversation.conversation_id
-        ):
+        render = RENDERERS.get(type(event.payload))
+        talk = getattr(event.payload, "conversation_id", None)
+        if render is None or talk != self._conversation.conversation_id:
             return []
         return render(self, event, event.payload)
 
@@ -111,39 +133,39 @@ class BridgeRenderer:
             self._event(event, "control", COORDINATOR, content, meta={"tags": COORDINATOR_TAGS})
         ]
 
-    def _render_opened(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+    def _render_opened(self, event: Event, payload: ConversationOpened) -> list[BridgeEvent]:
         """Render the new thread, and the opening turn of a council as a message.
 
         The message has the event's time. The thread takes the time before it, which no rendered
         event uses.
         """
         created = self._event(event, "thread.created", self._founder, self._title)
-        turn = payload.get("initialTurn")
+        turn = payload.initial_turn
         if not isinstance(turn, dict) or turn.get("role") == "system":
             return [created]
         created["id"] = f"{event.event_id}.0"
         created["ts"] = iso(self._micros + max(0, self._offset - 1))
         return [created, self._turn_event(event, turn)]
 
-    def _render_turn(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        turn = payload.get("turn")
+    def _render_turn(self, event: Event, payload: ConversationExchanged) -> list[BridgeEvent]:
+        turn = payload.turn
         return [self._turn_event(event, turn)] if isinstance(turn, dict) else []
 
-    def _render_closed(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        turn = payload.get("finalTurn")
+    def _render_closed(self, event: Event, payload: ConversationEnded) -> list[BridgeEvent]:
+        turn = payload.final_turn
         if not isinstance(turn, dict):
             return []
         rendered = self._turn_event(event, turn)
         rendered["meta"] = {
             **rendered["meta"],
             "tags": [*rendered["meta"]["tags"], "closed"],
-            "outcome": payload.get("outcome"),
+            "outcome": payload.outcome,
         }
         return [rendered]
 
-    def _note_failure(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+    def _note_failure(self, event: Event, payload: InvitationAnswered) -> list[BridgeEvent]:
         """Render nothing, but remember a failure: the host's turn about it follows."""
-        self._failed = str(payload.get("outcome")) in FAILED_OUTCOMES
+        self._failed = str(payload.outcome) in FAILED_OUTCOMES
         return []
 
     def _tags(self, turn: BridgeEvent, value: Any) -> list[Any]:
@@ -177,127 +199,126 @@ class BridgeRenderer:
             meta={**meta, "tags": tags},
         )
 
-    def _render_control(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        if payload.get("from") == "system":
-            return self._control_by_host(event, payload.get("content"))
-        return [self._event(event, "control", payload.get("from"), payload.get("content"))]
+    def _render_control(self, event: Event, payload: ThreadControlled) -> list[BridgeEvent]:
+        if payload.from_ == "system":
+            return self._control_by_host(event, payload.content)
+        return [self._event(event, "control", payload.from_, payload.content)]
 
-    def _control_by(
-        self, event: Event, payload: BridgeEvent, content: BridgeEvent
-    ) -> list[BridgeEvent]:
-        return [self._event(event, "control", payload.get("by"), content)]
+    def _control_by(self, event: Event, by: str | None, content: BridgeEvent) -> list[BridgeEvent]:
+        return [self._event(event, "control", by, content)]
 
-    def _render_joined(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+    def _render_joined(self, event: Event, payload: ParticipantJoined) -> list[BridgeEvent]:
         invited = {
-            "participant_id": handle_from_name(payload.get("participantId")),
-            "profile": payload.get("profile", {}),
+            "participant_id": handle_from_name(payload.participant_id),
+            "profile": payload.profile,
         }
-        changed = {"changed": True} if payload.get("changed") is True else {}
-        return self._control_by(event, payload, {"invite": {**invited, **changed}})
+        changed = {"changed": True} if payload.changed else {}
+        return self._control_by(event, payload.by, {"invite": {**invited, **changed}})
 
-    def _render_left(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        participant = {"participant_id": handle_from_name(payload.get("participantId"))}
-        return self._control_by(event, payload, {"uninvite": participant})
+    def _render_left(self, event: Event, payload: ParticipantLeft) -> list[BridgeEvent]:
+        participant = {"participant_id": handle_from_name(payload.participant_id)}
+        return self._control_by(event, payload.by, {"uninvite": participant})
 
-    def _render_renamed(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        return [self._event(event, "thread.renamed", payload.get("by"), payload.get("title"))]
+    def _render_renamed(self, event: Event, payload: ThreadRenamed) -> list[BridgeEvent]:
+        return [self._event(event, "thread.renamed", payload.by, payload.title)]
 
-    def _render_linked(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        link = {"thread": payload.get("threadId"), "name": payload.get("title")}
-        if payload.get("back") is True:
+    def _render_linked(self, event: Event, payload: ThreadLinked) -> list[BridgeEvent]:
+        link = {"thread": payload.thread_id, "name": payload.title}
+        if payload.back:
             rendered = {**link, "back": True}
             return [
                 self._event(
                     event, "thread.linked", COORDINATOR, rendered, meta={"tags": COORDINATOR_TAGS}
                 )
             ]
-        if payload.get("closed") is True:
-            rendered = {**link, "closed": True, "summary": payload.get("summary")}
+        if payload.closed:
+            rendered = {**link, "closed": True, "summary": payload.summary}
             return [
                 self._event(
                     event, "thread.linked", COORDINATOR, rendered, meta={"tags": COORDINATOR_TAGS}
                 )
             ]
-        return [self._event(event, "thread.linked", payload.get("by"), link)]
+        return [self._event(event, "thread.linked", payload.by, link)]
 
-    def _render_presence(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        content = {"state": payload.get("state")}
-        return [self._event(event, "presence", payload.get("from"), content)]
+    def _render_presence(self, event: Event, payload: PresenceChanged) -> list[BridgeEvent]:
+        content = {"state": payload.state}
+        return [self._event(event, "presence", payload.from_, content)]
 
-    def _render_policy(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        if "by" not in payload:
+    def _render_policy(self, event: Event, payload: PolicySet) -> list[BridgeEvent]:
+        if payload.by is None:
             return []
-        return self._control_by(event, payload, {"participation": payload.get("policy")})
+        return self._control_by(event, payload.by, {"participation": payload.policy})
 
-    def _render_invitations(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
+    def _render_invitations(self, event: Event, payload: MembersInvited) -> list[BridgeEvent]:
         content: BridgeEvent = {}
-        for word in ("wakes", "skipped", "called"):
-            rows = payload.get(word)
+        words = {"wakes": payload.wakes, "skipped": payload.skipped, "called": payload.called}
+        for word, rows in words.items():
             entries = [
                 {
                     "participant_id": handle_from_name(row.get("agentId")),
                     "reason": row.get("reason"),
                 }
-                for row in (rows if isinstance(rows, list) else [])
-                if isinstance(row, dict)
+                for row in rows or []
             ]
             content |= {word: entries} if entries else {}
         return self._control_by_host(event, content) if content else []
 
-    def _render_stop(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        return self._control_by_host(event, {"stopped": payload.get("reason")})
+    def _render_stop(self, event: Event, payload: CouncilStopped) -> list[BridgeEvent]:
+        return self._control_by_host(event, {"stopped": payload.reason})
 
-    def _render_continue(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        rounds = payload.get("rounds")
+    def _render_continue(self, event: Event, payload: CouncilContinued) -> list[BridgeEvent]:
+        rounds = payload.rounds
         return self._control_by(
-            event, payload, {"continue": {"rounds": rounds} if rounds else True}
+            event, payload.by, {"continue": {"rounds": rounds} if rounds else True}
         )
 
-    def _render_vote(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        return self._control_by(event, payload, {"vote": {"decision": payload.get("decision")}})
+    def _render_vote(self, event: Event, payload: VoteCalled) -> list[BridgeEvent]:
+        return self._control_by(event, payload.by, {"vote": {"decision": payload.decision}})
 
-    def _render_held_turn(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        turn = payload.get("turn")
+    def _render_held_turn(self, event: Event, payload: TurnHeld) -> list[BridgeEvent]:
+        turn = payload.turn
         speaker = handle_from_name(turn.get("speakerId")) if isinstance(turn, dict) else ""
         held = {
-            "held": payload.get("held"),
+            "held": payload.held,
             "participant_id": speaker,
-            "reason": payload.get("reason"),
+            "reason": payload.reason,
         }
         return self._control_by_host(event, {"held": held})
 
-    def _render_settled_turn(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        word = "admit" if event.type == "moot.turn.admitted" else "drop"
-        return self._control_by(event, payload, {word: payload.get("held")})
+    def _render_settled_turn(
+        self, event: Event, payload: TurnAdmitted | TurnDropped
+    ) -> list[BridgeEvent]:
+        word = "admit" if isinstance(payload, TurnAdmitted) else "drop"
+        return self._control_by(event, payload.by, {word: payload.held})
 
-    def _render_tool_request(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        request = {"ask": payload.get("askId"), "tool": payload.get("toolName")}
-        return [self._event(event, "control", payload.get("agentId"), {"asks": request})]
+    def _render_tool_request(self, event: Event, payload: ToolAsked) -> list[BridgeEvent]:
+        request = {"ask": payload.ask_id, "tool": payload.tool_name}
+        return [self._event(event, "control", payload.agent_id, {"asks": request})]
 
-    def _render_tool_answer(self, event: Event, payload: BridgeEvent) -> list[BridgeEvent]:
-        word = "allow" if payload.get("allowed") else "deny"
-        return self._control_by(event, payload, {word: payload.get("askId")})
+    def _render_tool_answer(self, event: Event, payload: ToolAnswered) -> list[BridgeEvent]:
+        word = "allow" if payload.allowed else "deny"
+        return self._control_by(event, payload.by, {word: payload.ask_id})
 
 
-RENDERERS: dict[str, Callable[[BridgeRenderer, Event, BridgeEvent], list[BridgeEvent]]] = {
-    "conversation.opened": BridgeRenderer._render_opened,
-    "conversation.exchanged": BridgeRenderer._render_turn,
-    "conversation.closed": BridgeRenderer._render_closed,
-    "moot.thread.control": BridgeRenderer._render_control,
-    "moot.thread.renamed": BridgeRenderer._render_renamed,
-    "moot.thread.linked": BridgeRenderer._render_linked,
-    "moot.presence.changed": BridgeRenderer._render_presence,
-    "moot.participant.joined": BridgeRenderer._render_joined,
-    "moot.participant.left": BridgeRenderer._render_left,
-    "moot.participation.set": BridgeRenderer._render_policy,
-    "moot.participation.decided": BridgeRenderer._render_invitations,
-    "moot.participation.stopped": BridgeRenderer._render_stop,
-    "moot.participation.answered": BridgeRenderer._note_failure,
-    "moot.participation.continued": BridgeRenderer._render_continue,
-    "moot.vote.called": BridgeRenderer._render_vote,
-    "moot.turn.held": BridgeRenderer._render_held_turn,
-    "moot.turn.admitted": BridgeRenderer._render_settled_turn,
-    "moot.turn.dropped": BridgeRenderer._render_settled_turn,
-    "moot.tool.asked": BridgeRenderer._render_tool_request,
-    "moot.tool.answered": BridgeRenderer._render_tool_answer,
+RENDERERS: dict[type, Callable[[BridgeRenderer, Event, Any], list[BridgeEvent]]] = {
+    ConversationOpened: BridgeRenderer._render_opened,
+    ConversationExchanged: BridgeRenderer._render_turn,
+    ConversationEnded: BridgeRenderer._render_closed,
+    ThreadControlled: BridgeRenderer._render_control,
+    ThreadRenamed: BridgeRenderer._render_renamed,
+    ThreadLinked: BridgeRenderer._render_linked,
+    PresenceChanged: BridgeRenderer._render_presence,
+    ParticipantJoined: BridgeRenderer._render_joined,
+    ParticipantLeft: BridgeRenderer._render_left,
+    PolicySet: BridgeRenderer._render_policy,
+    MembersInvited: BridgeRenderer._render_invitations,
+    CouncilStopped: BridgeRenderer._render_stop,
+    InvitationAnswered: BridgeRenderer._note_failure,
+    CouncilContinued: BridgeRenderer._render_continue,
+    VoteCalled: BridgeRenderer._render_vote,
+    TurnHeld: BridgeRenderer._render_held_turn,
+    TurnAdmitted: BridgeRenderer._render_settled_turn,
+    TurnDropped: BridgeRenderer._render_settled_turn,
+    ToolAsked: BridgeRenderer._render_tool_request,
+    ToolAnswered: BridgeRenderer._render_tool_answer,
 }

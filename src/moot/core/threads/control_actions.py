@@ -14,6 +14,16 @@ from moot.core.councils.answer_loops import chain_limit
 from moot.core.councils.invitations import withdraw_other_tasks
 from moot.core.errors import BadRequest, NotFound, ThreadPaused
 from moot.core.events import NewEvent
+from moot.core.payloads.base import Payload
+from moot.core.payloads.conversations import PresenceChanged, ThreadRenamed
+from moot.core.payloads.councils import (
+    CouncilContinued,
+    PolicySet,
+    ToolAnswered,
+    TurnAdmitted,
+    TurnDropped,
+    VoteCalled,
+)
 from moot.core.speaker import Speaker
 from moot.core.state.conversation import Conversation
 from moot.core.state.council_policy import Policy, describe_unused_settings
@@ -30,11 +40,8 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 100
 
 
-def _event(
-    type_: str, payload: dict[str, Any], control: "Control", conversation: Conversation
-) -> NewEvent:
-    payload = {"conversationId": conversation.conversation_id, **payload}
-    return NewEvent(type_, payload, control.node_id, cause=conversation.last_seq)
+def _event(payload: Payload, control: "Control", conversation: Conversation) -> NewEvent:
+    return NewEvent(payload, control.node_id, cause=conversation.last_seq)
 
 
 def continue_council(
@@ -49,10 +56,13 @@ def continue_council(
     rounds = value.get("rounds") if isinstance(value, dict) else None
     if rounds is not None and (type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS):
         raise BadRequest(f"rounds is 1 to {MOST_ROUNDS}.", field="continue.rounds")
-    payload: dict[str, Any] = {"by": sender, "via": control.who.principal}
-    if rounds is not None:
-        payload["rounds"] = rounds
-    return [_event("moot.participation.continued", payload, control, conversation)]
+    payload = CouncilContinued(
+        conversation_id=conversation.conversation_id,
+        by=sender,
+        via=control.who.principal,
+        rounds=rounds,
+    )
+    return [_event(payload, control, conversation)]
 
 
 def set_policy(
@@ -87,13 +97,14 @@ def set_policy(
         members.append(
             {**member, "outside": True} if participant and participant.outside else member
         )
-    payload = {
-        "policy": control.content["participation"],
-        "members": members,
-        "by": sender,
-        "via": control.who.principal,
-    }
-    return [_event("moot.participation.set", payload, control, conversation)]
+    payload = PolicySet(
+        conversation_id=conversation.conversation_id,
+        policy=control.content["participation"],
+        members=members,
+        by=sender,
+        via=control.who.principal,
+    )
+    return [_event(payload, control, conversation)]
 
 
 def call_vote(
@@ -119,11 +130,16 @@ def call_vote(
             f"Say what is put to the vote, in 1 to {closing_decision.LONGEST_TEXT} characters.",
             field="vote.decision",
         )
-    payload: dict[str, Any] = {"decision": text, "close": value.get("close") is True}
-    payload |= {"by": sender, "via": control.who.principal}
+    payload = VoteCalled(
+        conversation_id=conversation.conversation_id,
+        decision=text,
+        close=value.get("close") is True,
+        by=sender,
+        via=control.who.principal,
+    )
     return [
         *withdraw_other_tasks(flow.nodes[control.node_id], conversation, control.at),
-        _event("moot.vote.called", payload, control, conversation),
+        _event(payload, control, conversation),
     ]
 
 
@@ -156,9 +172,14 @@ def admit_turn(
     )
     turn |= {key: held_turn[key] for key in ("to", "meta", "agent") if key in held_turn}
     turn["via"] = speaker.principal
-    admitted = {"held": held_id, "by": sender, "via": control.who.principal}
+    admitted = TurnAdmitted(
+        conversation_id=conversation.conversation_id,
+        held=held_id,
+        by=sender,
+        via=control.who.principal,
+    )
     return [
-        _event("moot.turn.admitted", admitted, control, conversation),
+        _event(admitted, control, conversation),
         *turns.turn_events(run, flow, node, conversation, turn, control.at),
     ]
 
@@ -167,8 +188,13 @@ def drop_turn(
     run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
 ) -> list[NewEvent]:
     held_id, _ = _find_held_turn(conversation, control, "drop")
-    dropped = {"held": held_id, "by": sender, "via": control.who.principal}
-    return [_event("moot.turn.dropped", dropped, control, conversation)]
+    dropped = TurnDropped(
+        conversation_id=conversation.conversation_id,
+        held=held_id,
+        by=sender,
+        via=control.who.principal,
+    )
+    return [_event(dropped, control, conversation)]
 
 
 def answer_tool_request(
@@ -183,20 +209,14 @@ def answer_tool_request(
         request = conversation.floor.asks.get(ask_id) if conversation.floor is not None else None
         if request is None or request.allowed is not None:
             raise NotFound("Nobody asks that here any more.", askId=ask_id[:64])
-        payload = {
-            "askId": ask_id,
-            "allowed": word == "allow",
-            "by": sender,
-            "via": control.who.principal,
-        }
-        events.append(
-            NewEvent(
-                "moot.tool.answered",
-                {"conversationId": conversation.conversation_id, **payload},
-                control.node_id,
-                cause=request.seq,
-            )
+        answered = ToolAnswered(
+            conversation_id=conversation.conversation_id,
+            ask_id=ask_id,
+            allowed=word == "allow",
+            by=sender,
+            via=control.who.principal,
         )
+        events.append(NewEvent(answered, control.node_id, cause=request.seq))
     return events
 
 
@@ -209,8 +229,13 @@ def rename_thread(
         raise BadRequest(TITLE_RULE, field="rename")
     if title == current_title(run, conversation):
         return []
-    payload = {"title": title, "by": sender, "via": control.who.principal}
-    return [_event("moot.thread.renamed", payload, control, conversation)]
+    payload = ThreadRenamed(
+        conversation_id=conversation.conversation_id,
+        title=title,
+        by=sender,
+        via=control.who.principal,
+    )
+    return [_event(payload, control, conversation)]
 
 
 def set_presence(
@@ -222,8 +247,13 @@ def set_presence(
         raise BadRequest(f"presence is one of {', '.join(STATES)}.", field="presence")
     if conversation.state.presence.get(full_name(sender)) == state:
         return []
-    payload = {"from": sender, "state": state, "via": control.who.principal}
-    return [_event("moot.presence.changed", payload, control, conversation)]
+    payload = PresenceChanged(
+        conversation_id=conversation.conversation_id,
+        from_=sender,
+        state=state,
+        via=control.who.principal,
+    )
+    return [_event(payload, control, conversation)]
 
 
 CONTROL_ACTIONS: dict[str, Callable[..., list[NewEvent]]] = {

@@ -3,6 +3,7 @@
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moot.core.conversations import addressing, joining, turns
 from moot.core.conversations.decide import close_conversation
@@ -10,6 +11,9 @@ from moot.core.conversations.turns import HOST
 from moot.core.errors import BadRequest, Forbidden, NotFound, NotYourName
 from moot.core.events import NewEvent
 from moot.core.interrupts import decide
+from moot.core.payloads.base import Payload
+from moot.core.payloads.conversations import ParticipantLeft, ThreadControlled
+from moot.core.payloads.councils import InvitationAnswered
 from moot.core.runs.answers import GateAnswer
 from moot.core.runs.start import LinkedStart
 from moot.core.speaker import Speaker
@@ -33,7 +37,6 @@ ALL_CONTROLS = HUMAN_CONTROLS | {
 }  # fmt: skip
 
 #: type of the events that a vote puts before its own
-ANSWERED = "moot.participation.answered"
 
 
 def control_warnings(conversation: Conversation, content: dict[str, Any], at: int) -> list[str]:
@@ -97,9 +100,11 @@ class Control(Struct, frozen=True, kw_only=True):
 
 def decide_control(run: Run, flow: Flow, control: Control) -> list[NewEvent]:
     events = _decide_control_events(run, flow, control)
-    first = next((event for event in events if event.type != ANSWERED), None)
-    if first is not None and control.message_id is not None:
-        first.payload |= {"messageId": control.message_id, "digest": control.digest}
+    first = next(
+        (event for event in events if not isinstance(event.payload, InvitationAnswered)), None
+    )
+    if first is not None and control.message_id is not None and isinstance(first.payload, Payload):
+        first.payload = replace(first.payload, message_id=control.message_id, digest=control.digest)
     return [*events, *_end_if_done(run, flow, control)]
 
 
@@ -205,9 +210,13 @@ def _control_event(
         rest = {key: value for key, value in rest.items() if key not in handled}
         if not rest and (control.content or not control.lenient):
             return []
-    payload = {"conversationId": conversation.conversation_id, "from": sender, "content": rest}
-    payload["via"] = control.who.principal
-    return [_event("moot.thread.control", payload, control, conversation)]
+    payload = ThreadControlled(
+        conversation_id=conversation.conversation_id,
+        from_=sender,
+        content=rest,
+        via=control.who.principal,
+    )
+    return [_event(payload, control, conversation)]
 
 
 def _check_sender(
@@ -273,19 +282,17 @@ def _uninvite(conversation: Conversation, control: Control, sender: str) -> list
     name = joining.parse_participant_name(control.content["uninvite"], "uninvite")
     if name not in conversation.state.members:
         return []
-    payload = {
-        "conversationId": conversation.conversation_id,
-        "participantId": name,
-        "by": sender,
-        "afterTurn": conversation.turns,
-    }
-    return [_event("moot.participant.left", payload, control, conversation)]
+    payload = ParticipantLeft(
+        conversation_id=conversation.conversation_id,
+        participant_id=name,
+        by=sender,
+        after_turn=conversation.turns,
+    )
+    return [_event(payload, control, conversation)]
 
 
-def _event(
-    type_: str, payload: dict[str, Any], control: Control, conversation: Conversation
-) -> NewEvent:
-    return NewEvent(type_, payload, control.node_id, cause=conversation.last_seq)
+def _event(payload: Payload, control: Control, conversation: Conversation) -> NewEvent:
+    return NewEvent(payload, control.node_id, cause=conversation.last_seq)
 
 
 ALL_DONE_TEXT = "Everybody is done; the thread is closed."

@@ -11,12 +11,23 @@ from msgspec.structs import replace
 
 from moot.core.councils.answer_loops import chain_limit, is_chain_held
 from moot.core.events import Event
+from moot.core.payloads.conversations import ConversationExchanged, ConversationOpened
+from moot.core.payloads.councils import MembersInvited
 from moot.core.state import tasks, thread_controls
 from moot.core.state.conversation import Conversation
 from moot.core.text import mentions
 from moot.core.text.names import full_name, is_person
 
-TURNS = {"conversation.opened": "initialTurn", "conversation.exchanged": "turn"}
+
+def turn_of(event: Event) -> dict[str, Any] | None:
+    """Return the turn of an opening or an exchange."""
+    match event.payload:
+        case ConversationOpened(initial_turn=turn) | ConversationExchanged(turn=turn):
+            return turn
+        case _:
+            return None
+
+
 TO_ALL = "a person spoke to all"
 NAMED = "addressed by "
 #: the address of any person in the conversation
@@ -88,12 +99,12 @@ class RequestReader:
 
         The reader must have read the turn before the host's decision about it.
         """
-        if event.payload.get("conversationId") != self._conversation.conversation_id:
+        if not self._is_here(event):
             return None
-        if event.type == "moot.participation.decided":
-            return self._request_from_decision(event)
-        turn = event.payload.get(TURNS.get(event.type, ""))
-        if not isinstance(turn, dict) or self._is_own_turn(turn):
+        if isinstance(event.payload, MembersInvited):
+            return self._request_from_decision(event, event.payload)
+        turn = turn_of(event)
+        if turn is None or self._is_own_turn(turn):
             return None
         request = self._request_from_turn(event, turn)
         if request is not None and not self._is_member and self._is_held(event, turn):
@@ -116,9 +127,8 @@ class RequestReader:
 
     def answered(self, event: Event) -> RequestReply | None:
         """Return what the participant's turn answers, or another person's turn for a person."""
-        turn = event.payload.get(TURNS.get(event.type, ""))
-        is_here = event.payload.get("conversationId") == self._conversation.conversation_id
-        if not is_here or not isinstance(turn, dict):
+        turn = turn_of(event)
+        if turn is None or not self._is_here(event):
             return None
         anothers = not self._is_own_turn(turn)
         if anothers and not (is_person(self._name) and is_person(_speaker_of(turn))):
@@ -134,12 +144,16 @@ class RequestReader:
     def _is_own_turn(self, turn: dict[str, Any]) -> bool:
         return _speaker_of(turn) == self._name
 
-    def _request_from_decision(self, event: Event) -> PendingRequest | None:
-        for word in ("called", "wakes"):
-            rows = event.payload.get(word)
-            for row in rows if isinstance(rows, list) else ():
-                if isinstance(row, dict) and row.get("agentId") == self._name and self._counts(row):
-                    return self._request_from_row(event, row)
+    def _is_here(self, event: Event) -> bool:
+        talk = getattr(event.payload, "conversation_id", None)
+        return talk == self._conversation.conversation_id
+
+    def _request_from_decision(
+        self, event: Event, invited: MembersInvited
+    ) -> PendingRequest | None:
+        for row in [*(invited.called or []), *invited.wakes]:
+            if row.get("agentId") == self._name and self._counts(row):
+                return self._request_from_row(event, row)
         return None
 
     def _counts(self, row: dict[str, Any]) -> bool:

@@ -4,17 +4,16 @@ A program names the seat it saw before it takes one. If another program was fast
 it.
 """
 
-from typing import Any
-
 from msgspec import Struct
 
 from moot.core.conversations import turns
 from moot.core.errors import BadRequest
 from moot.core.errors.threads import SeatTaken
 from moot.core.events import NewEvent, iso
+from moot.core.payloads.conversations import SeatClaimed, SeatLeft
 from moot.core.state.conversation import Conversation
 from moot.core.state.run import Run
-from moot.core.state.seats import SEAT_LEFT, SEAT_TAKEN, has_seat
+from moot.core.state.seats import has_seat
 from moot.core.threads.presence import TTL_MS, PresenceRecord
 from moot.core.workflows.flow import Flow
 
@@ -52,15 +51,14 @@ def take_seat(run: Run, flow: Flow, command: TakeSeat) -> list[NewEvent]:
         )
     if any(other.seat == command.seat for other in conversation.state.seats.values()):
         raise BadRequest("Somebody else has this seat; take a random word.", field="seat")
-    payload: dict[str, Any] = {
-        "conversationId": conversation.conversation_id,
-        "participantId": command.name,
-        "seat": command.seat,
-        "via": command.via,
-    }
-    if command.seen is not None:
-        payload["instead"] = command.seen
-    return [NewEvent(SEAT_TAKEN, payload, command.node_id, cause=conversation.last_seq)]
+    payload = SeatClaimed(
+        conversation_id=conversation.conversation_id,
+        participant_id=command.name,
+        seat=command.seat,
+        via=command.via,
+        instead=command.seen,
+    )
+    return [NewEvent(payload, command.node_id, cause=conversation.last_seq)]
 
 
 def leave_seat(run: Run, flow: Flow, command: LeaveSeat) -> list[NewEvent]:
@@ -72,12 +70,10 @@ def leave_seat(run: Run, flow: Flow, command: LeaveSeat) -> list[NewEvent]:
         or not has_seat(conversation.state, command.name, command.seat)
     ):
         return []
-    payload = {
-        "conversationId": conversation.conversation_id,
-        "participantId": command.name,
-        "seat": command.seat,
-    }
-    return [NewEvent(SEAT_LEFT, payload, command.node_id, cause=conversation.last_seq)]
+    payload = SeatLeft(
+        conversation_id=conversation.conversation_id, participant_id=command.name, seat=command.seat
+    )
+    return [NewEvent(payload, command.node_id, cause=conversation.last_seq)]
 
 
 def check_seat_free(

@@ -8,6 +8,7 @@ from moot.core.conversations import turns
 from moot.core.errors import BadRequest
 from moot.core.errors.threads import TooManyLinks
 from moot.core.events import NewEvent
+from moot.core.payloads.conversations import ConversationExchanged, ThreadLinked
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.state.titles import LONGEST_TITLE
@@ -16,7 +17,7 @@ from moot.core.workflows.flow import Flow
 if TYPE_CHECKING:
     from moot.core.threads.decide import Control
 
-THREAD_LINKED = "moot.thread.linked"
+THREAD_LINKED = ThreadLinked.event_type
 MOST_LINKS = 256
 LONGEST_SUMMARY = 2000
 
@@ -54,14 +55,14 @@ def link_thread(
         return []
     if len(conversation.links) >= MOST_LINKS:
         raise TooManyLinks(f"A thread has at most {MOST_LINKS} links.")
-    payload = {
-        "conversationId": conversation.conversation_id,
-        "threadId": thread,
-        "title": title[:LONGEST_TITLE],
-        "by": sender,
-        "via": control.who.principal,
-    }
-    linked = NewEvent(THREAD_LINKED, payload, control.node_id, cause=conversation.last_seq)
+    payload = ThreadLinked(
+        conversation_id=conversation.conversation_id,
+        thread_id=thread,
+        title=title[:LONGEST_TITLE],
+        by=sender,
+        via=control.who.principal,
+    )
+    linked = NewEvent(payload, control.node_id, cause=conversation.last_seq)
     linked.begins = control.begins
     return [linked]
 
@@ -78,12 +79,12 @@ def record_backlink(run: Run, flow: Flow, command: ThreadLinkedFrom) -> list[New
         return []
     if len(conversation.links) >= MOST_LINKS or command.thread == thread_id(run, conversation):
         return []
-    payload: dict[str, Any] = {
-        "conversationId": conversation.conversation_id,
-        "threadId": command.thread,
-        "title": command.title,
-        "back": True,
-    }
+    payload = ThreadLinked(
+        conversation_id=conversation.conversation_id,
+        thread_id=command.thread,
+        title=command.title,
+        back=True,
+    )
     text = f"This thread is linked from “{command.title}” ({command.thread})."
     return _link_events(payload, conversation, text, command)
 
@@ -101,19 +102,19 @@ def record_side_thread_end(run: Run, flow: Flow, command: SideThreadEnded) -> li
     ):
         return []
     summary = command.summary[:LONGEST_SUMMARY]
-    payload: dict[str, Any] = {
-        "conversationId": conversation.conversation_id,
-        "threadId": command.thread,
-        "title": thread_link.title,
-        "closed": True,
-        "summary": summary,
-    }
+    payload = ThreadLinked(
+        conversation_id=conversation.conversation_id,
+        thread_id=command.thread,
+        title=thread_link.title,
+        closed=True,
+        summary=summary,
+    )
     text = f"The side thread “{thread_link.title}” ({command.thread}) is closed: {summary}"
     return _link_events(payload, conversation, text, command)
 
 
 def _link_events(
-    payload: dict[str, Any],
+    payload: ThreadLinked,
     conversation: Conversation,
     text: str,
     command: SideThreadEnded | ThreadLinkedFrom,
@@ -121,14 +122,12 @@ def _link_events(
     """Return the link event, and a turn of the host about it."""
     turn = turns.system_turn(conversation, text, command.at)
     turn["meta"] = {"thread": command.thread, "tags": ["side-thread"]}
-    exchanged = {
-        "conversationId": conversation.conversation_id,
-        "turnIndex": turn["turnIndex"],
-        "turn": turn,
-    }
+    exchanged = ConversationExchanged(
+        conversation_id=conversation.conversation_id, turn_index=turn["turnIndex"], turn=turn
+    )
     return [
-        NewEvent(THREAD_LINKED, payload, command.node_id, cause=conversation.last_seq),
-        NewEvent("conversation.exchanged", exchanged, command.node_id, cause=conversation.turn_seq),
+        NewEvent(payload, command.node_id, cause=conversation.last_seq),
+        NewEvent(exchanged, command.node_id, cause=conversation.turn_seq),
     ]
 
 

@@ -25,10 +25,7 @@ VerificationMode = Literal["required", "best-effort", "none"]
 ITEM_PREFIX = "wi_"
 STATES: tuple[SubscriptionState, ...] = ("active", "paused", "failed", "dead-lettered")
 #: event types: a subscription changed its state; a delivery was tried
-SUBSCRIPTION_CHANGED, DELIVERY_ATTEMPTED = (
-    "trigger.subscription.state.changed",
-    "trigger.delivery.attempted",
-)
+SUBSCRIPTION_CHANGED = "trigger.subscription.state.changed"
 MOST_TRIES = 3
 #: this many deliveries that fail at once make the subscription fail
 FAILING_LIMIT = 10

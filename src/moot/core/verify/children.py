@@ -10,7 +10,15 @@ from msgspec import UNSET
 from moot.core.children import attestation
 from moot.core.children.decide import ChildWaits, child_spec
 from moot.core.commands import decide
-from moot.core.events import Event, NewEvent
+from moot.core.events import Event, NewEvent, payload_fields
+from moot.core.payloads.nodes import (
+    NodeCompleted,
+    NodeDispatched,
+    NodeFailed,
+    NodeRetried,
+    VariableChanged,
+)
+from moot.core.payloads.supervisors import HandoffStepped
 from moot.core.runs.advance import node_failed_event
 from moot.core.runs.child_outputs import ChildEnded, ChildReport
 from moot.core.runs.readiness import PortProblem
@@ -21,15 +29,15 @@ from moot.core.supervisors.peer_answers import PeerFound, PeerRefused, PeerStopp
 from moot.core.verify import nodes
 from moot.core.verify.nodes import ImpossibleEvent, VerificationStep
 
-HANDOFF_STEP = "core.workflowChain.event"
+HANDOFF_STEP = HandoffStepped.event_type
 END_STATUSES = ("completed", "failed", "cancelled")
-FAILURE_EVENTS = ("node.failed", "node.retried")
+FAILURE_EVENTS = (NodeFailed.event_type, NodeRetried.event_type)
 
 
 def decide_child_event(step: VerificationStep, state: NodeState) -> list[NewEvent]:
-    event, payload, hints = step.event, step.event.payload, step.hints or {}
+    event, payload, hints = step.event, payload_fields(step.event), step.hints or {}
     status = payload.get("childStatus")
-    if event.type == "node.dispatched" and "askId" in hints:
+    if event.type == NodeDispatched.event_type and "askId" in hints:
         command = PeerFound(
             ask_id=hints["askId"],
             child_run=payload["childRunId"],
@@ -38,7 +46,7 @@ def decide_child_event(step: VerificationStep, state: NodeState) -> list[NewEven
         )
         return decide(step.run, step.flow, command)
     is_waiting = status is not None and status not in END_STATUSES and "tree" not in hints
-    if event.type == "node.dispatched" and is_waiting:
+    if event.type == NodeDispatched.event_type and is_waiting:
         waits = ChildWaits(
             node_id=step.own_node.id,
             child_run=payload["childRunId"],
@@ -59,7 +67,7 @@ def decide_child_event(step: VerificationStep, state: NodeState) -> list[NewEven
 
 def _decide_peer_refused(step: VerificationStep, hints: dict[str, Any]) -> list[NewEvent]:
     """Decide the refusal of a peer, or an answer that leaves open whether the child began."""
-    payload = step.event.payload
+    payload = payload_fields(step.event)
     refused = PeerRefused(
         ask_id=hints["askId"],
         error=nodes.error_from_payload(payload.get("lastError", payload.get("error"))),
@@ -72,7 +80,7 @@ def _decide_peer_refused(step: VerificationStep, hints: dict[str, Any]) -> list[
 
 def decide_peer_stopped(step: VerificationStep) -> list[NewEvent]:
     """Decide the stop of a remote child."""
-    payload = step.event.payload
+    payload = payload_fields(step.event)
     if step.run.replayed:
         return [step.as_recorded()]  # the child was another run's: a replay has none to stop
     return decide(
@@ -86,7 +94,7 @@ def abandoned_children(step: VerificationStep) -> dict[str, ChildReport]:
     for event in step.rest:
         hints = event.hints if event.hints is not UNSET else {}
         if "childRunId" in hints and "runs" in hints:
-            phase = event.payload.get("phase", "child.cancelled").removeprefix("child.")
+            phase = payload_fields(event).get("phase", "child.cancelled").removeprefix("child.")
             child_run = hints["childRunId"]
             children.setdefault(child_run, ChildReport(phase, _count_runs(step, child_run, hints)))
     return children
@@ -108,7 +116,7 @@ def _child_ended(
 ) -> ChildEnded:
     """Build the command for a child's end. A remote child may be the cause, or may still run."""
     is_remote = remote_children.find_remote_child(step.run, name) is not None
-    host_id = step.event.payload.get("causationHostId")
+    host_id = payload_fields(step.event).get("causationHostId")
     cause = step.event.causation_id
     return ChildEnded(
         node_id=step.own_node.id,
@@ -127,18 +135,21 @@ def _child_ended(
 def _decide_child_ended(step: VerificationStep, state: NodeState) -> list[NewEvent]:
     """Decide the end of the child that a node waits for; the child's outputs are a fact."""
     node, name = step.own_node, str(state.child)
-    last = next(e for e in step.rest if e.type != "variable.changed" or e.node_id != node.id)
+    last = next(
+        e for e in step.rest if e.type != VariableChanged.event_type or e.node_id != node.id
+    )
     hints = {} if last.hints is UNSET else last.hints
-    status = hints.get("childStatus") or last.payload.get("childStatus")
+    status = hints.get("childStatus") or payload_fields(last).get("childStatus")
     if status not in END_STATUSES or (
         "childRunId" in hints and remote_children.find_remote_child(step.run, name) is None
     ):
         return nodes.decide_outcome(step, state)  # the node failed by itself
     changes = {
-        e.payload["name"]: e.payload.get("next") for e in step.log[step.first : last.sequence]
+        payload_fields(e)["name"]: payload_fields(e).get("next")
+        for e in step.log[step.first : last.sequence]
     }
     collect = _collected_variables(step, state)
-    outputs = last.payload.get("outputs", {})
+    outputs = payload_fields(last).get("outputs", {})
     ended = _child_ended(
         step, name, status, hints,
         variables={collect[mine]: value for mine, value in changes.items() if mine in collect},
@@ -161,7 +172,7 @@ def _collected_variables(step: VerificationStep, state: NodeState) -> dict[str, 
 
 def _child_error(event: Event) -> dict[str, Any] | None:
     """Return the child's error from the parent's event."""
-    error = event.payload.get("error") or event.payload.get("lastError") or {}
+    error = payload_fields(event).get("error") or payload_fields(event).get("lastError") or {}
     child_error: dict[str, Any] | None = error.get("details", {}).get("childError")
     return child_error
 
@@ -169,24 +180,28 @@ def _child_error(event: Event) -> dict[str, Any] | None:
 def _decide_attested_child(step: VerificationStep, state: NodeState) -> list[NewEvent]:
     """Decide the end of a child whose outputs are attested, with the use of its outputs."""
     event, hints, name = step.event, step.hints or {}, str(state.child)
-    phase = event.payload.get("phase", "")
+    phase = payload_fields(event).get("phase", "")
     if event.type != HANDOFF_STEP or not phase.startswith("child."):
         return nodes.decide_outcome(step, state)
-    after = next((e for e in step.rest[1:] if e.type != "variable.changed"), event)
+    after = next((e for e in step.rest[1:] if e.type != VariableChanged.event_type), event)
     harvest = _harvested_values(step, hints)
-    error = _child_error(after) if after.type in FAILURE_EVENTS else event.payload.get("error")
+    error = (
+        _child_error(after) if after.type in FAILURE_EVENTS else payload_fields(event).get("error")
+    )
     ended = _child_ended(
         step, name, phase.removeprefix("child."), hints,
         variables=harvest, outputs=harvest, error=error,
     )  # fmt: skip
     events = decide(step.run, step.flow, ended)
     if (
-        not step.fits(events) and after.type == "node.failed"
+        not step.fits(events) and after.type == NodeFailed.event_type
     ):  # outputs that cannot be merged are not recorded
         return [
             events[0],
             node_failed_event(
-                step.own_node, nodes.error_from_payload(after.payload["error"]), state.attempt
+                step.own_node,
+                nodes.error_from_payload(payload_fields(after)["error"]),
+                state.attempt,
             ),
         ]
     return events
@@ -195,17 +210,17 @@ def _decide_attested_child(step: VerificationStep, state: NodeState) -> list[New
 def _harvested_values(step: VerificationStep, hints: dict[str, Any]) -> dict[str, Any]:
     if "held" in hints:
         return dict(hints["held"]["harvest"])
-    done = next((e for e in step.rest if e.type == "node.completed"), None)
-    outputs = done.payload.get("outputs", {}) if done is not None else {}
+    done = next((e for e in step.rest if e.type == NodeCompleted.event_type), None)
+    outputs = payload_fields(done).get("outputs", {}) if done is not None else {}
     return dict(outputs.get("childOutputs", {}))
 
 
 def _decide_worker(step: VerificationStep, state: NodeState) -> list[NewEvent]:
-    event, payload = step.event, step.event.payload
+    event, payload = step.event, payload_fields(step.event)
     phase = payload.get("phase", "")
     if event.type == HANDOFF_STEP and phase == "dispatch.began":
-        end = next(e for e in step.rest if e.type == "node.failed")
-        error = nodes.error_from_payload(end.payload["error"])
+        end = next(e for e in step.rest if e.type == NodeFailed.event_type)
+        error = nodes.error_from_payload(payload_fields(end)["error"])
         refused = WorkerRefused(
             step.own_node.id, payload["workerId"], error, step.at, abandoned_children(step)
         )

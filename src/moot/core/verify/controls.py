@@ -3,11 +3,26 @@
 from collections.abc import Callable
 from typing import Any
 
-from moot.core.events import Event
+from moot.core.events import Event, payload_fields
+from moot.core.payloads.conversations import (
+    ParticipantJoined,
+    ParticipantLeft,
+    PresenceChanged,
+    ThreadControlled,
+    ThreadRenamed,
+)
+from moot.core.payloads.councils import (
+    CouncilContinued,
+    PolicySet,
+    ToolAnswered,
+    TurnAdmitted,
+    TurnDropped,
+    VoteCalled,
+)
 from moot.core.threads.control_actions import CONTROL_ACTIONS
 from moot.core.threads.side_threads import THREAD_LINKED
 
-CONTROL, VOTE = "moot.thread.control", "moot.vote.called"
+CONTROL, VOTE = ThreadControlled.event_type, VoteCalled.event_type
 
 CONTROL_ORDER = ("invite", "uninvite", *CONTROL_ACTIONS)
 
@@ -20,7 +35,7 @@ def control_rank(event: Event, words: dict[str, Any]) -> int:
 def control_words(event: Event) -> dict[str, Any] | None:
     """Return the control's words behind an event; None for events of other commands."""
     words = WORDS_BY_EVENT.get(event.type)
-    return None if words is None else words(event.payload)
+    return None if words is None else words(payload_fields(event))
 
 
 def _invite_words(payload: dict[str, Any]) -> dict[str, Any]:
@@ -29,21 +44,21 @@ def _invite_words(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 WORDS_BY_EVENT: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "moot.participant.joined": _invite_words,
-    "moot.participant.left": lambda payload: {"uninvite": payload["participantId"]},
-    "moot.thread.renamed": lambda payload: {"rename": payload["title"]},
+    ParticipantJoined.event_type: _invite_words,
+    ParticipantLeft.event_type: lambda payload: {"uninvite": payload["participantId"]},
+    ThreadRenamed.event_type: lambda payload: {"rename": payload["title"]},
     THREAD_LINKED: lambda payload: {
         "link": {"thread": payload["threadId"], "title": payload["title"]}
     },
-    "moot.presence.changed": lambda payload: {"presence": payload["state"]},
-    "moot.participation.continued": lambda payload: {
+    PresenceChanged.event_type: lambda payload: {"presence": payload["state"]},
+    CouncilContinued.event_type: lambda payload: {
         "continue": {"rounds": payload["rounds"]} if "rounds" in payload else True
     },
     VOTE: lambda payload: {"vote": {"decision": payload["decision"], "close": payload["close"]}},
-    "moot.participation.set": lambda payload: {"participation": payload["policy"]},
-    "moot.turn.admitted": lambda payload: {"admit": payload["held"]},
-    "moot.turn.dropped": lambda payload: {"drop": payload["held"]},
-    "moot.tool.answered": lambda payload: {
+    PolicySet.event_type: lambda payload: {"participation": payload["policy"]},
+    TurnAdmitted.event_type: lambda payload: {"admit": payload["held"]},
+    TurnDropped.event_type: lambda payload: {"drop": payload["held"]},
+    ToolAnswered.event_type: lambda payload: {
         "allow" if payload["allowed"] else "deny": payload["askId"]
     },
     CONTROL: lambda payload: dict(payload["content"]),

@@ -11,13 +11,33 @@ from moot.core.conversations.decide import close_conversation, record_turn
 from moot.core.conversations.turns import HOST
 from moot.core.councils import timeouts
 from moot.core.councils.invitations import InvitationEnded, end_invitations_for_turn
-from moot.core.events import Event, NewEvent, event_id
+from moot.core.events import Event, NewEvent, event_id, payload_fields, set_fields
 from moot.core.json.schema import schema_problems
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ParticipantJoined,
+    ParticipantLeft,
+    PresenceChanged,
+    SeatClaimed,
+    SeatLeft,
+    ThreadRenamed,
+)
+from moot.core.payloads.councils import (
+    CouncilContinued,
+    InvitationAnswered,
+    PolicySet,
+    ToolAnswered,
+    ToolReopened,
+    TurnAdmitted,
+    TurnDropped,
+    TurnHeld,
+)
+from moot.core.payloads.nodes import ChannelWritten
 from moot.core.speaker import Speaker
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Invitation
 from moot.core.state.run import Run
-from moot.core.state.seats import SEAT_LEFT, SEAT_TAKEN
 from moot.core.text.names import full_name
 from moot.core.threads.decide import Control
 from moot.core.threads.seats import LeaveSeat, TakeSeat
@@ -26,8 +46,8 @@ from moot.core.verify import council_steps
 from moot.core.verify.controls import CONTROL, VOTE, control_rank, control_words
 from moot.core.verify.nodes import ImpossibleEvent, VerificationStep
 
-PARTICIPATION_ANSWERED, TURN_HELD = "moot.participation.answered", "moot.turn.held"
-EXCHANGED = "conversation.exchanged"
+PARTICIPATION_ANSWERED, TURN_HELD = InvitationAnswered.event_type, TurnHeld.event_type
+EXCHANGED = ConversationExchanged.event_type
 
 #: outcomes of an invitation that the member causes
 MEMBER_OUTCOMES = ("spoke", "answered", "passed", "failed", "refused")
@@ -35,7 +55,7 @@ MEMBER_OUTCOMES = ("spoke", "answered", "passed", "failed", "refused")
 
 def open_conversation(step: VerificationStep) -> Conversation:
     conversation = step.run.conversations.get(step.own_node.id)
-    payload = step.event.payload
+    payload = payload_fields(step.event)
     if conversation is None or not conversation.open:
         raise ImpossibleEvent("impossible", "an open conversation", step.event.type)
     if payload.get("conversationId", conversation.conversation_id) != conversation.conversation_id:
@@ -45,7 +65,7 @@ def open_conversation(step: VerificationStep) -> Conversation:
 
 def _check_turn(event: Event, conversation: Conversation, key: str) -> dict[str, Any]:
     """Return the turn, or raise when it is not the next one or its speaker may not speak."""
-    payload = event.payload
+    payload = payload_fields(event)
     turn: dict[str, Any] = payload[key]
     if not payload["turnIndex"] == turn["turnIndex"] == conversation.turns + 1:
         raise ImpossibleEvent("payload", {"turnIndex": conversation.turns + 1}, payload)
@@ -74,14 +94,16 @@ def decide_exchanged(step: VerificationStep) -> list[NewEvent]:
 def decide_closed(step: VerificationStep) -> list[NewEvent]:
     conversation = open_conversation(step)
     turn = _check_turn(step.event, conversation, "finalTurn")
-    end = turns.closed_event(conversation, step.own_node, turn, step.event.payload.get("outcome"))
+    end = turns.closed_event(
+        conversation, step.own_node, turn, payload_fields(step.event).get("outcome")
+    )
     answer = step.answer_by(turn.get("via"))
     return close_conversation(step.run, step.flow, step.own_node, conversation, end, answer)
 
 
 def decide_linked(step: VerificationStep) -> list[NewEvent]:
     """Decide a new link, the end of a linked thread, or a link back from another thread."""
-    payload = step.event.payload
+    payload = payload_fields(step.event)
     if payload.get("closed") is not True and payload.get("back") is not True:
         return decide_control(step)
     open_conversation(step)
@@ -98,17 +120,19 @@ def decide_linked(step: VerificationStep) -> list[NewEvent]:
     events = decide(step.run, step.flow, command)
     spoken = next((event for event in step.rest if event.type == EXCHANGED), None)
     if len(events) > 1 and spoken is not None:  # the host's turn keeps its recorded time
-        events[1].payload["turn"]["ts"] = spoken.payload["turn"]["ts"]
+        fields = payload_fields(events[1])
+        turn = {**fields["turn"], "ts": payload_fields(spoken)["turn"]["ts"]}
+        set_fields(events[1], {**fields, "turn": turn})
     return events
 
 
 def decide_seat(step: VerificationStep) -> list[NewEvent]:
     """Decide that a program takes or leaves a seat."""
     open_conversation(step)
-    payload = step.event.payload
+    payload = payload_fields(step.event)
     place: dict[str, Any] = {"node_id": step.own_node.id, "name": payload["participantId"]}
     place["seat"] = payload["seat"]
-    if step.event.type == SEAT_LEFT:
+    if step.event.type == SeatLeft.event_type:
         return decide(step.run, step.flow, LeaveSeat(**place))
     claim = {"seen": payload.get("instead"), "via": payload["via"]}
     return decide(step.run, step.flow, TakeSeat(at=step.at, **claim, **place))
@@ -124,18 +148,18 @@ def decide_control(step: VerificationStep) -> list[NewEvent]:
     sender = via = ""
     message: dict[str, Any] = {}
     for event in _control_events(step):
-        if event.type == CONTROL and not isinstance(event.payload["content"], dict):
-            content = event.payload["content"]
+        if event.type == CONTROL and not isinstance(payload_fields(event)["content"], dict):
+            content = payload_fields(event)["content"]
         else:
             content |= control_words(event) or {}
-        sender = str(event.payload.get("from", event.payload.get("by")))
-        via = str(event.payload.get("via", via))
-        message = message if message.get("messageId") else event.payload
+        sender = str(payload_fields(event).get("from", payload_fields(event).get("by")))
+        via = str(payload_fields(event).get("via", via))
+        message = message if message.get("messageId") else payload_fields(event)
     command = Control(
         node_id=step.own_node.id, content=content, who=Speaker(via, admin=True), at=step.at,
         sender=sender, lenient=True, message_id=message.get("messageId"),
         digest=str(message.get("digest", "")),
-        ends=any(event.type == "conversation.closed" for event in step.rest),
+        ends=any(event.type == ConversationEnded.event_type for event in step.rest),
     )  # fmt: skip
     return decide(step.run, step.flow, command)
 
@@ -146,19 +170,22 @@ def _control_events(step: VerificationStep) -> list[Event]:
     events: list[Event] = []
     until, last, admits = 1, -1, False
     for event in step.rest:
-        if event.type == CONTROL and not isinstance(event.payload["content"], dict):
+        if event.type == CONTROL and not isinstance(payload_fields(event)["content"], dict):
             return events[:until] or [event]  # an invalid control has no other events
         words = control_words(event)
         if event.type == PARTICIPATION_ANSWERED and not events:
             continue  # a vote ends the open invitations
-        if admits and event.type in (EXCHANGED, "channel.written"):
+        if admits and event.type in (EXCHANGED, ChannelWritten.event_type):
             continue  # the admitted turn belongs to the control
-        if event.type == PARTICIPATION_ANSWERED and event.payload.get("outcome") == "superseded":
+        if (
+            event.type == PARTICIPATION_ANSWERED
+            and payload_fields(event).get("outcome") == "superseded"
+        ):
             continue  # a vote ends the open invitations before it
         if words is None or (rank := control_rank(event, words)) <= last:
             break
         events, last, admits = [*events, event], rank, admits or "admit" in words
-        if event.type == "moot.tool.answered":
+        if event.type == ToolAnswered.event_type:
             continue
         if event.causation_id != before:
             break
@@ -170,8 +197,8 @@ def decide_tool_reopened(step: VerificationStep) -> list[NewEvent]:
     """Check that a fork or import opens exactly the allowed tool requests again."""
     floor = open_conversation(step).floor
     allowed = [name for name, ask in (floor.asks if floor else {}).items() if ask.allowed is True]
-    if step.event.payload.get("askIds") != allowed or not allowed:
-        raise ImpossibleEvent("payload", {"askIds": allowed}, step.event.payload)
+    if payload_fields(step.event).get("askIds") != allowed or not allowed:
+        raise ImpossibleEvent("payload", {"askIds": allowed}, payload_fields(step.event))
     return [step.as_recorded()]
 
 
@@ -180,7 +207,7 @@ def decide_tool_reopened(step: VerificationStep) -> list[NewEvent]:
 
 def decide_answered(step: VerificationStep) -> list[NewEvent]:
     """Decide the end of an invitation: by the member, or by the turn of another participant."""
-    payload = step.event.payload
+    payload = payload_fields(step.event)
     invitation = _open_invitation(step, str(payload["wakeId"]))
     turn = _turn_after_ends(step)
     if payload["outcome"] == "superseded" and _type_after_ends(step) == VOTE:
@@ -200,14 +227,15 @@ def decide_answered(step: VerificationStep) -> list[NewEvent]:
 
 def decide_held(step: VerificationStep) -> list[NewEvent]:
     """Decide a turn that arrived after its speaker was muted."""
-    payload = step.event.payload
+    payload = payload_fields(step.event)
     _open_invitation(step, str(payload["wakeId"]))
     end = next(event for event in step.rest if event.type == PARTICIPATION_ANSWERED)
     events = _decide_invitation_ended(
-        step, {**end.payload, "wakeId": payload["wakeId"]}, "spoke", payload["turn"]
+        step, {**payload_fields(end), "wakeId": payload["wakeId"]}, "spoke", payload["turn"]
     )
     if step.is_copied and events and events[0].type == TURN_HELD:
-        events[0].payload["held"] = str(payload["held"])  # its id is its sequence in the source
+        # its id is its sequence in the source
+        set_fields(events[0], {**payload_fields(events[0]), "held": str(payload["held"])})
     return events
 
 
@@ -228,8 +256,8 @@ def _decide_invitation_ended(
         agent=turn.get("agent"),
     )
     events = decide(step.run, step.flow, command)
-    reason = step.event.payload.get("reason")
-    if step.fits(events) and events[0].payload.get("reason") == reason:
+    reason = payload_fields(step.event).get("reason")
+    if step.fits(events) and payload_fields(events[0]).get("reason") == reason:
         return events
     return decide(_without_timed_mutes(step), step.flow, command)
 
@@ -246,7 +274,9 @@ def _open_invitation(step: VerificationStep, invitation_id: str) -> Invitation:
         conversation.floor.wakes.get(invitation_id) if conversation.floor is not None else None
     )
     if invitation is None:
-        raise ImpossibleEvent("impossible", "a member that has the floor", step.event.payload)
+        raise ImpossibleEvent(
+            "impossible", "a member that has the floor", payload_fields(step.event)
+        )
     return invitation
 
 
@@ -260,7 +290,7 @@ def _turn_after_ends(step: VerificationStep) -> dict[str, Any]:
     after = next((event for event in step.rest if event.type != PARTICIPATION_ANSWERED), None)
     if after is None or after.type != EXCHANGED:
         return {}
-    turn = after.payload.get("turn")
+    turn = payload_fields(after).get("turn")
     return turn if isinstance(turn, dict) else {}
 
 
@@ -275,8 +305,11 @@ def decide_silent(step: VerificationStep) -> list[NewEvent]:
     conversation = open_conversation(step)
     invitation_ids: list[str] = []
     for event in step.rest:
-        if event.type == PARTICIPATION_ANSWERED and event.payload.get("outcome") == "silent":
-            invitation_ids.append(str(event.payload["wakeId"]))
+        if (
+            event.type == PARTICIPATION_ANSWERED
+            and payload_fields(event).get("outcome") == "silent"
+        ):
+            invitation_ids.append(str(payload_fields(event)["wakeId"]))
         elif event.type != EXCHANGED or len(invitation_ids) == 0:
             break
     for invitation_id in invitation_ids:
@@ -290,21 +323,21 @@ def decide_silent(step: VerificationStep) -> list[NewEvent]:
 
 CONVERSATION_DECIDERS = {
     EXCHANGED: decide_exchanged,
-    "conversation.closed": decide_closed,
+    ConversationEnded.event_type: decide_closed,
     TURN_HELD: decide_held,
     CONTROL: decide_control,
-    "moot.participant.joined": decide_control,
-    "moot.participant.left": decide_control,
-    "moot.thread.renamed": decide_control,
-    "moot.presence.changed": decide_control,
+    ParticipantJoined.event_type: decide_control,
+    ParticipantLeft.event_type: decide_control,
+    ThreadRenamed.event_type: decide_control,
+    PresenceChanged.event_type: decide_control,
     THREAD_LINKED: decide_linked,
-    SEAT_TAKEN: decide_seat,
-    SEAT_LEFT: decide_seat,
-    "moot.participation.continued": decide_control,
-    "moot.participation.set": decide_control,
+    SeatClaimed.event_type: decide_seat,
+    SeatLeft.event_type: decide_seat,
+    CouncilContinued.event_type: decide_control,
+    PolicySet.event_type: decide_control,
     VOTE: decide_control,
-    "moot.turn.admitted": decide_control,
-    "moot.turn.dropped": decide_control,
-    "moot.tool.answered": decide_control,
-    "moot.tool.reopened": decide_tool_reopened,
+    TurnAdmitted.event_type: decide_control,
+    TurnDropped.event_type: decide_control,
+    ToolAnswered.event_type: decide_control,
+    ToolReopened.event_type: decide_tool_reopened,
 }

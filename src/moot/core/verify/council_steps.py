@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from moot.core.conversations.turns import HOST
 from moot.core.councils.decide import advance_council
 from moot.core.councils.next_speaker import next_step
-from moot.core.events import Event, NewEvent, millis
+from moot.core.events import Event, NewEvent, millis, payload_fields, set_fields
+from moot.core.payloads.conversations import ConversationEnded
+from moot.core.payloads.councils import CouncilStopped, MembersInvited
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import RUNWAY, Floor
 from moot.core.state.run import Run
@@ -19,8 +21,8 @@ from moot.core.state.status import NodeStatus
 from moot.core.workflows.flow import Flow
 
 PARTICIPATION_DECIDED, PARTICIPATION_STOPPED = (
-    "moot.participation.decided",
-    "moot.participation.stopped",
+    MembersInvited.event_type,
+    CouncilStopped.event_type,
 )
 
 #: events that only the host causes
@@ -43,8 +45,8 @@ def due_conversations(run: Run) -> list[str]:
 
 def is_step(event: Event) -> bool:
     """Return whether the event is a step of the host: invitations, a stop, or a close."""
-    final = event.payload.get("finalTurn")
-    closes = event.type == "conversation.closed" and isinstance(final, dict)
+    final = payload_fields(event).get("finalTurn")
+    closes = event.type == ConversationEnded.event_type and isinstance(final, dict)
     return event.type in STEPS or (closes and final is not None and final.get("via") == HOST)
 
 
@@ -55,7 +57,7 @@ def decide_step(run: Run, flow: Flow, node_id: str, recorded: Event | None) -> l
         return advance_council(run, flow, node_id, run.updated_at)
     if conversation.floor is None:
         return _stamp_turns(advance_council(run, flow, node_id, run.updated_at), recorded)
-    payload = recorded.payload
+    payload = payload_fields(recorded)
     is_timeout = recorded.type == PARTICIPATION_STOPPED and payload.get("reason") == MINUTES_LIMIT
     at = conversation.floor.since + (
         conversation.floor.policy.limits.minutes * 60_000 if is_timeout else 0
@@ -78,8 +80,10 @@ def decide_step(run: Run, flow: Flow, node_id: str, recorded: Event | None) -> l
 def _stamp_turns(events: list[NewEvent], recorded: Event) -> list[NewEvent]:
     """Set the recorded time on the host's own turns."""
     for event in events:
-        if "turn" in event.payload:
-            event.payload["turn"]["ts"] = millis(recorded.timestamp)
+        fields = payload_fields(event)
+        if "turn" in fields:
+            turn = {**fields["turn"], "ts": millis(recorded.timestamp)}
+            set_fields(event, {**fields, "turn": turn})
     return events
 
 
@@ -117,14 +121,18 @@ def _keep_recorded_names(new: NewEvent, recorded: Event) -> None:
     """Copy the recorded ids of invitations and the observed minutes to the new step."""
     if new.type != recorded.type:
         return
-    if new.type == PARTICIPATION_STOPPED and new.payload[
+    if new.type == PARTICIPATION_STOPPED and payload_fields(new)[
         "reason"
-    ] == MINUTES_LIMIT == recorded.payload.get("reason"):
-        new.payload = {**new.payload, "observed": recorded.payload.get("observed")}
-    recorded_wakes: list[Any] = recorded.payload.get("wakes", [])
-    if new.type == PARTICIPATION_DECIDED and len(recorded_wakes) == len(new.payload["wakes"]):
+    ] == MINUTES_LIMIT == payload_fields(recorded).get("reason"):
+        set_fields(
+            new, {**payload_fields(new), "observed": payload_fields(recorded).get("observed")}
+        )
+    recorded_wakes: list[Any] = payload_fields(recorded).get("wakes", [])
+    if new.type == PARTICIPATION_DECIDED and len(recorded_wakes) == len(
+        payload_fields(new)["wakes"]
+    ):
         wakes = [
             {**wake, "wakeId": str(then.get("wakeId"))}
-            for wake, then in zip(new.payload["wakes"], recorded_wakes, strict=True)
+            for wake, then in zip(payload_fields(new)["wakes"], recorded_wakes, strict=True)
         ]
-        new.payload = {**new.payload, "wakes": wakes}
+        set_fields(new, {**payload_fields(new), "wakes": wakes})

@@ -3,9 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
-from moot.core.events import NewEvent
+from moot.core.events import NewEvent, new_event, payload_fields
 from moot.core.interrupts import approvals
 from moot.core.json import schema
+from moot.core.payloads.interrupts import (
+    ApprovalGranted,
+    ApprovalOverridden,
+    ApprovalReceived,
+    ApprovalRejected,
+    ClarificationResolved,
+    InterruptResolved,
+)
+from moot.core.payloads.nodes import ChannelWritten
 from moot.core.runs.answers import end_interrupt, gate_completed_event
 from moot.core.state.interrupt import Interrupt
 from moot.core.verify.nodes import ImpossibleEvent, VerificationStep
@@ -21,7 +30,7 @@ def _open_interrupt(step: VerificationStep) -> Interrupt:
 
 def _decide_resolved(step: VerificationStep) -> list[NewEvent]:
     """Decide the end of an interrupt from its recorded answer."""
-    interrupt, payload = _open_interrupt(step), step.event.payload
+    interrupt, payload = _open_interrupt(step), payload_fields(step.event)
     value = payload.get("resumeValue")
     if "resumeValue" not in payload or "resolvedBy" not in payload:
         raise ImpossibleEvent("payload", "an answer and whose it is", payload)
@@ -50,9 +59,9 @@ def _answer_consequences(
             return [_approval_received(step, interrupt, value)], after if gate else []
         case "clarification":
             answers = value["answers"]
-            by = step.event.payload["resolvedBy"]
-            payload = {"nodeId": node.id, "answers": answers, "answeredBy": by}
-            resolved = [NewEvent("clarification.resolved", payload, node.id)]
+            by = payload_fields(step.event)["resolvedBy"]
+            payload = ClarificationResolved(node_id=node.id, answers=answers, answered_by=by)
+            resolved = [NewEvent(payload, node.id)]
             return resolved, [gate_completed_event(run, node, {"answers": answers, **answers}, at)]
         case "low-confidence":
             return [], []
@@ -76,38 +85,49 @@ def _approval_received(step: VerificationStep, interrupt: Interrupt, value: Any)
         raise ImpossibleEvent("impossible", {"action": reached}, {"action": action})
     if action not in interrupt.data["actions"]:
         raise ImpossibleEvent("payload", interrupt.data["actions"], action)
-    by = next((e.payload.get("decidedBy") for e in step.rest if e.type == "approval.received"), "")
+    by = next(
+        (
+            payload_fields(e).get("decidedBy")
+            for e in step.rest
+            if e.type == ApprovalReceived.event_type
+        ),
+        "",
+    )
     return approvals.approval_received_event(step.own_node.id, value, str(by), step.at)
 
 
 def _decide_vote(step: VerificationStep) -> list[NewEvent]:
     interrupt, event = _open_interrupt(step), step.event
-    payload = event.payload
+    payload = payload_fields(event)
     if payload.get("gateId") != step.own_node.id:
         raise ImpossibleEvent("payload", {"gateId": step.own_node.id}, payload)
-    if event.type == "moot.approval.granted":
+    if event.type == ApprovalGranted.event_type:
         votes = {**interrupt.votes, payload["principal"]: "accept"}
         granted = sum(action in ("accept", "edit-accept") for action in votes.values())
         if payload["quorumProgress"]["granted"] != granted:
             raise ImpossibleEvent("payload", {"granted": granted}, payload["quorumProgress"])
-    return [NewEvent(event.type, payload, step.own_node.id, cause=interrupt.seq)]
+    return [new_event(event.type, payload, step.own_node.id, cause=interrupt.seq)]
 
 
 def decide_question_back(step: VerificationStep) -> list[NewEvent]:
     """Decide a question that a person asks back instead of answering."""
-    interrupt, payload = step.run.interrupts.get(step.own_node.id), step.event.payload
+    interrupt, payload = step.run.interrupts.get(step.own_node.id), payload_fields(step.event)
     if interrupt is None or payload.get("channel") != f"_askExchanges:{step.own_node.id}":
         raise ImpossibleEvent("impossible", "a channel that the node may write to", payload)
     return [
-        NewEvent(
-            "channel.written", payload, step.own_node.id, cause=interrupt.seq, hints=step.hints
+        new_event(
+            ChannelWritten.event_type,
+            payload,
+            step.own_node.id,
+            cause=interrupt.seq,
+            hints=step.hints,
         )
     ]
 
 
 ANSWER_DECIDERS: dict[str, Callable[[VerificationStep], list[NewEvent]]] = {
-    "interrupt.resolved": _decide_resolved,
-    "approval.overridden": _decide_vote,
-    "moot.approval.granted": _decide_vote,
-    "moot.approval.rejected": _decide_vote,
+    InterruptResolved.event_type: _decide_resolved,
+    ApprovalOverridden.event_type: _decide_vote,
+    ApprovalGranted.event_type: _decide_vote,
+    ApprovalRejected.event_type: _decide_vote,
 }

@@ -8,7 +8,13 @@ from typing import Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core.events import Event, NewEvent
+from moot.core.events import Event, NewEvent, iso, millis, new_event, payload_fields, set_fields
+from moot.core.payloads.interrupts import ApprovalOverridden, InterruptRequested
+from moot.core.payloads.memory import EffectStarted
+from moot.core.payloads.nodes import NodeCompleted, NodeFailed, NodeRetried
+from moot.core.payloads.runs import CapBreached
+from moot.core.payloads.supervisors import SupervisorDecided
+from moot.core.replay.compare import CLOCK_FIELDS
 from moot.core.replay.lineage import is_edited
 from moot.core.replay.masks import MaskRules
 from moot.core.runs.advance import node_failed_event
@@ -38,9 +44,9 @@ class RecordedEffects(Struct):
     overridden: set[str] = field(default_factory=set)
 
     def record(self, event: Event) -> None:
-        if event.type == "moot.effect.started":
-            self.started.add((str(event.node_id), event.payload.get("ordinal")))
-        elif event.type == "approval.overridden":
+        if event.type == EffectStarted.event_type:
+            self.started.add((str(event.node_id), payload_fields(event).get("ordinal")))
+        elif event.type == ApprovalOverridden.event_type:
             self.overridden.add(str(event.node_id))
 
 
@@ -86,7 +92,7 @@ class VerificationStep(Struct):
         """Return whether the log continues with events of these types, nodes and error codes."""
         return len(self.rest) >= len(events) and all(
             (new.type, new.node_id) == (was.type, None if was.node_id is UNSET else was.node_id)
-            and _error_code(new.payload) == _error_code(was.payload)
+            and _error_code(payload_fields(new)) == _error_code(payload_fields(was))
             for new, was in zip(events, self.rest, strict=False)
         )
 
@@ -104,9 +110,9 @@ class VerificationStep(Struct):
         """Return the recorded event as a fact without consequences."""
         cause = self.event.causation_id
         place = "" if cause is UNSET else cause.rpartition(".")[2]
-        return NewEvent(
+        return new_event(
             self.event.type,
-            self.event.payload,
+            payload_fields(self.event),
             None if self.node is None else self.node.id,
             cause=int(place) if place.isdigit() else None,
             hints=self.hints,
@@ -127,12 +133,12 @@ def _error_code(payload: dict[str, Any]) -> Any:
 
 # -- ends of nodes ---------------------------------------------------------------------------------
 
-INTERRUPT_REQUESTED = "interrupt.requested"
+INTERRUPT_REQUESTED = InterruptRequested.event_type
 OUTCOME_EVENTS = (
-    "node.completed",
-    "node.failed",
-    "node.retried",
-    "runOrchestrator.decided",
+    NodeCompleted.event_type,
+    NodeFailed.event_type,
+    NodeRetried.event_type,
+    SupervisorDecided.event_type,
     INTERRUPT_REQUESTED,
 )
 
@@ -149,18 +155,18 @@ def decide_outcome(step: VerificationStep, state: NodeState) -> list[NewEvent]:
         raise ImpossibleEvent("impossible", "what follows from the state", event.type)
     if event.type == INTERRUPT_REQUESTED and node.type.type_id != SUPERVISOR:
         raise ImpossibleEvent("impossible", "a report of a node at work", event.type)
-    if event.type in ("runOrchestrator.decided", INTERRUPT_REQUESTED):
+    if event.type in (SupervisorDecided.event_type, INTERRUPT_REQUESTED):
         decided = _supervisor_decision(event)
         return decide.finish_supervisor(
             step.run, step.flow, node.id, state.attempt, decided, step.at
         )
-    if event.type == "node.completed":
-        payload = {
-            "nodeId": node.id,
-            "outputs": event.payload["outputs"],
-            "durationMs": max(0, step.at - state.started_at),
-        }
-        done = NewEvent("node.completed", payload, node.id, cause=state.started_seq)
+    if event.type == NodeCompleted.event_type:
+        payload = NodeCompleted(
+            node_id=node.id,
+            outputs=payload_fields(event)["outputs"],
+            duration_ms=max(0, step.at - state.started_at),
+        )
+        done = NewEvent(payload, node.id, cause=state.started_seq)
         done.hints = step.hints
         return [done]
     return _decide_failure(step, state)
@@ -169,9 +175,9 @@ def decide_outcome(step: VerificationStep, state: NodeState) -> list[NewEvent]:
 def _supervisor_decision(event: Event) -> Decided:
     """Read a supervisor's decision from its event, or from the question about an unsure one."""
     if event.type != INTERRUPT_REQUESTED:
-        payload = event.payload
+        payload = payload_fields(event)
         return Decided(agent_id=payload["agentId"], decision=payload["decision"], ratified=True)
-    payload = event.payload["data"]
+    payload = payload_fields(event)["data"]
     return Decided(
         agent_id=payload["agentId"],
         decision=payload["decision"],
@@ -182,7 +188,9 @@ def _supervisor_decision(event: Event) -> Decided:
 
 def _decide_failure(step: VerificationStep, state: NodeState) -> list[NewEvent]:
     event, node = step.event, step.own_node
-    error_payload = event.payload.get("error" if event.type == "node.failed" else "lastError")
+    error_payload = payload_fields(event).get(
+        "error" if event.type == NodeFailed.event_type else "lastError"
+    )
     error = error_from_payload(error_payload)
     if step.run.replayed and error.code == "replay_source_missing":
         failure_event = node_failed_event(node, error, state.attempt, state.started_seq)
@@ -204,3 +212,25 @@ def error_from_payload(payload: Any) -> NodeError:
         details=payload.get("details", {}),
         retryable=payload.get("retryable", True),
     )
+
+
+def shift_clocks(events: list[NewEvent], by_ms: int) -> list[NewEvent]:
+    """Move the times of the events to the latest possible time: the time of writing."""
+    for new in events:
+        for key in CLOCK_FIELDS.intersection(payload_fields(new)):
+            value = payload_fields(new)[key]
+            later = value + by_ms if isinstance(value, int) else _shift_timestamp(value, by_ms)
+            set_fields(new, {**payload_fields(new), key: later})
+    return events
+
+
+def _shift_timestamp(timestamp: str, by_ms: int) -> str:
+    return iso((millis(timestamp) + by_ms) * 1000)
+
+
+def copy_observed(events: list[NewEvent], event: Event) -> list[NewEvent]:
+    """Copy the recorded duration; its exact value depends on when the host checked."""
+    cap, step = payload_fields(events[0]), payload_fields(event).get("observed")
+    if events[0].type == CapBreached.event_type and isinstance(step, int) and step > cap["limit"]:
+        set_fields(events[0], {**cap, "observed": step})
+    return events

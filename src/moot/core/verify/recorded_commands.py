@@ -14,18 +14,36 @@ from moot.core.agents import refusals
 from moot.core.agents.decide import ONCE_EVENTS, attribute_agents, emit_agent_events
 from moot.core.children import peer_requests
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, TimePassed, decide
-from moot.core.events import Event, NewEvent, iso, millis
+from moot.core.events import Event, NewEvent, millis, new_event, payload_fields, set_fields
 from moot.core.ids import logical_invocation_id
+from moot.core.payloads.agents import AgentReasoned, ModelRetried, ReasoningDelta
+from moot.core.payloads.memory import EffectFinished
+from moot.core.payloads.nodes import (
+    ChannelWritten,
+    NodeCancelled,
+    NodeCompleted,
+    NodeStarted,
+    VariableChanged,
+)
+from moot.core.payloads.runs import (
+    CapBreached,
+    PauseBegan,
+    PauseRequested,
+    RefusalDiverged,
+    ReplayDiverged,
+    RunCancelled,
+    RunFailed,
+    RunResumed,
+)
+from moot.core.payloads.supervisors import ChildForked, PeerAskedAnew, RemoteChildStopped
 from moot.core.pending import run_deadline
-from moot.core.replay.compare import CLOCK_FIELDS, is_alike
+from moot.core.replay.compare import is_alike
 from moot.core.replay.masks import MaskRules
 from moot.core.runs import standing_agents
 from moot.core.runs.nodes import Emit
 from moot.core.runs.standing_agents import node_agent
-from moot.core.state import agents
-from moot.core.state.node import CHILD_FORKED, NodeState
-from moot.core.state.remote_children import ASKED_ANEW
-from moot.core.state.run import HANDLERS, Run
+from moot.core.state.node import NodeState
+from moot.core.state.run import HANDLED_TYPES, Run
 from moot.core.state.status import NodeStatus
 from moot.core.state.usage import CHARGED_TO
 from moot.core.time_passed import decide_node_due
@@ -40,16 +58,16 @@ from moot.core.workflows.node_types import NodeKind
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 #: events that time causes without changing the state
-TIME_EVENTS = ("cap.breached",)
+TIME_EVENTS = (CapBreached.event_type,)
 
 
 def is_supervisor_turn(flow: Flow, event: Event) -> bool:
     """Return whether the event begins a supervisor's turn."""
     node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
-    if node is None or node.type.type_id != SUPERVISOR or event.type != "node.started":
+    if node is None or node.type.type_id != SUPERVISOR or event.type != NodeStarted.event_type:
         return False
     again = event.hints is not UNSET and "again" in event.hints
-    return again or event.payload.get("attempt") == 1
+    return again or payload_fields(event).get("attempt") == 1
 
 
 def decide_recorded_command(
@@ -73,18 +91,22 @@ def decide_recorded_command(
     if operator is not None:
         return operator(step)
     events = (
-        _decide_time_passed(step) if event.type in HANDLERS or event.type in TIME_EVENTS else []
+        _decide_time_passed(step)
+        if event.type in HANDLED_TYPES or event.type in TIME_EVENTS
+        else []
     )
     if events:
         return events
-    if run.replayed and event.type in ("run.failed", "cap.breached"):
+    if run.replayed and event.type in (RunFailed.event_type, CapBreached.event_type):
         return [step.as_recorded()]  # a limit of the source; the fork may have copied part of it
     if node is None:
         raise ImpossibleEvent("type", "something that nobody's node says", event.type)
     events = _decide_node_event(step, node, event)
     for new in events:
-        if new.type == "node.completed" and (agent := node_agent(run, flow, new.node_id or "")):
-            new.payload["agent"] = agent
+        if new.type == NodeCompleted.event_type and (
+            agent := node_agent(run, flow, new.node_id or "")
+        ):
+            set_fields(new, {**payload_fields(new), "agent": agent})
     return events
 
 
@@ -99,13 +121,13 @@ def _decide_node_event(step: VerificationStep, node: FlowNode, event: Event) -> 
         return _decide_suspended_node(step, node, event)
     if node.type.kind is NodeKind.CHILD:
         return children.decide_child_event(step, state)
-    if event.type == "node.started" and step.run.replayed:
+    if event.type == NodeStarted.event_type and step.run.replayed:
         return [step.as_recorded()]  # the attempt restarts after a pause that the replay leaves out
     if state.status is not NodeStatus.RUNNING:
         raise ImpossibleEvent("impossible", f"nothing of a node that is {state.status}", event.type)
     if event.type in nodes.OUTCOME_EVENTS:
         return nodes.decide_outcome(step, state)
-    if node.type.kind is NodeKind.ACTIVITY and event.type in ONCE_EVENTS:
+    if node.type.kind is NodeKind.ACTIVITY and isinstance(event.payload, ONCE_EVENTS):
         return _decide_agent_event(step, state, node)
     if node.type.kind is NodeKind.ACTIVITY or (
         node.type.kind is NodeKind.INSTANT and step.is_masked
@@ -116,7 +138,7 @@ def _decide_node_event(step: VerificationStep, node: FlowNode, event: Event) -> 
 
 def _decide_suspended_node(step: VerificationStep, node: FlowNode, event: Event) -> list[NewEvent]:
     """Decide an event of a waiting node: a question back, or the work of an invited member."""
-    if event.type == "channel.written":
+    if event.type == ChannelWritten.event_type:
         return decide_question_back(step)
     conversation = step.run.conversations.get(node.id)
     if conversation is None or conversation.floor is None:
@@ -127,8 +149,10 @@ def _decide_suspended_node(step: VerificationStep, node: FlowNode, event: Event)
 def _decide_agent_event(step: VerificationStep, state: NodeState, node: FlowNode) -> list[NewEvent]:
     """Decide an agent's report, with the question that an unsure decision leads to."""
     event = step.event
-    counted = agents.REASONED if event.type == agents.REASONING_DELTA else event.type
-    new = NewEvent(event.type, event.payload, node.id, hints={"nth": state.said.get(counted, 0)})
+    counted = AgentReasoned.event_type if event.type == ReasoningDelta.event_type else event.type
+    new = new_event(
+        event.type, payload_fields(event), node.id, hints={"nth": state.said.get(counted, 0)}
+    )
     return emit_agent_events(
         step.run, step.flow, Emit(node.id, state.attempt, (new,), step.at, required=True)
     )
@@ -137,21 +161,21 @@ def _decide_agent_event(step: VerificationStep, state: NodeState, node: FlowNode
 def _node_report(step: VerificationStep, node: FlowNode, event: Event) -> NewEvent:
     """Return the report of an active node, or raise when the node cannot have sent it."""
     cause: int | None = step.run.nodes[node.id].started_seq
-    payload = event.payload
-    if event.type == "variable.changed":
+    payload = payload_fields(event)
+    if event.type == VariableChanged.event_type:
         _check_variable(step, payload)
-    elif event.type == "channel.written":
+    elif event.type == ChannelWritten.event_type:
         _check_write(step, node, event)
         cause = None if step.is_caused_by_previous() else cause
     elif event.type.startswith("moot.effect."):
         _check_effect(step, node, event)
-    elif event.type in HANDLERS and event.type != agents.MODEL_RETRIED:
+    elif event.type in HANDLED_TYPES and event.type != ModelRetried.event_type:
         raise ImpossibleEvent("impossible", "a report of a node at work", event.type)
-    elif event.type == "cap.breached":  # a limit of model calls explains the coming failure
+    elif event.type == CapBreached.event_type:  # a limit of model calls explains the coming failure
         cause = None if step.is_caused_by_previous() else cause
     if payload.get("nodeId", node.id) != node.id:
         raise ImpossibleEvent("payload", {"nodeId": node.id}, {"nodeId": payload["nodeId"]})
-    return NewEvent(event.type, payload, node.id, cause=cause, hints=step.hints)
+    return new_event(event.type, payload, node.id, cause=cause, hints=step.hints)
 
 
 def _check_variable(step: VerificationStep, payload: dict[str, Any]) -> None:
@@ -167,7 +191,7 @@ def _check_variable(step: VerificationStep, payload: dict[str, Any]) -> None:
 
 def _check_write(step: VerificationStep, node: FlowNode, event: Event) -> None:
     """Raise unless the write uses the channel's rule and the channel accepts the value."""
-    payload, name = event.payload, event.payload.get("channel", "")
+    payload, name = payload_fields(event), payload_fields(event).get("channel", "")
     declared = step.flow.channels.get(name)
     rule_hints = {key: value for key, value in (step.hints or {}).items() if key != "turn"}
     if declared is not None:
@@ -193,7 +217,7 @@ def _without_timestamp(rule: ChannelRule, value: Any) -> Any:
 
 def _check_effect(step: VerificationStep, node: FlowNode, event: Event) -> None:
     """Raise unless the effect's id fits its place, and its end follows its start."""
-    payload, run = event.payload, step.run
+    payload, run = payload_fields(event), step.run
     earlier = run.attempts.get(node.id, 0)
     place = f"{node.id}#{earlier}" if earlier else node.id
     if event.sequence >= run.inherited:
@@ -210,7 +234,7 @@ def _check_effect(step: VerificationStep, node: FlowNode, event: Event) -> None:
     ):
         raise ImpossibleEvent("impossible", "whoever's work it is", payload)
     effect = (node.id, payload["ordinal"])
-    if event.type == "moot.effect.finished" and effect not in step.effects.started:
+    if event.type == EffectFinished.event_type and effect not in step.effects.started:
         raise ImpossibleEvent("impossible", "an effect that was begun", payload)
 
 
@@ -220,7 +244,7 @@ def _decide_time_passed(step: VerificationStep) -> list[NewEvent]:
     for at in sorted(_due_times(step), reverse=True):
         events = decide(run, flow, TimePassed(at, children.abandoned_children(step)))
         if events and step.fits(events):
-            return _shift_clocks(_copy_observed(events, event), step.at - at)
+            return nodes.shift_clocks(nodes.copy_observed(events, event), step.at - at)
     if (
         step.is_copied and event.node_id in run.active
     ):  # no time passes in copies: each node counts alone
@@ -231,20 +255,6 @@ def _decide_time_passed(step: VerificationStep) -> list[NewEvent]:
         if events and step.fits(events):
             return events
     return []
-
-
-def _shift_clocks(events: list[NewEvent], by_ms: int) -> list[NewEvent]:
-    """Move the times of the events to the latest possible time: the time of writing."""
-    for new in events:
-        for key in CLOCK_FIELDS.intersection(new.payload):
-            value = new.payload[key]
-            later = value + by_ms if isinstance(value, int) else _shift_timestamp(value, by_ms)
-            new.payload = {**new.payload, key: later}
-    return events
-
-
-def _shift_timestamp(timestamp: str, by_ms: int) -> str:
-    return iso((millis(timestamp) + by_ms) * 1000)
 
 
 def _due_times(step: VerificationStep) -> set[int]:
@@ -270,24 +280,16 @@ def _due_times(step: VerificationStep) -> set[int]:
     return moments
 
 
-def _copy_observed(events: list[NewEvent], event: Event) -> list[NewEvent]:
-    """Copy the recorded duration; its exact value depends on when the host checked."""
-    cap, step = events[0].payload, event.payload.get("observed")
-    if events[0].type == "cap.breached" and isinstance(step, int) and step > cap["limit"]:
-        cap["observed"] = step
-    return events
-
-
 # -- operators -----------------------------------------------------------------------------------
 
 
 def _decide_cancel(step: VerificationStep) -> list[NewEvent]:
-    end = next((e for e in step.rest if e.type == "run.cancelled"), None)
+    end = next((e for e in step.rest if e.type == RunCancelled.event_type), None)
     if step.run.replayed and (end is None or step.node is not None):
         return [step.as_recorded()]  # the fork may have copied part of a cancel
     if end is None:
-        raise ImpossibleEvent("missing", "run.cancelled", step.event.type)
-    payload = end.payload
+        raise ImpossibleEvent("missing", RunCancelled.event_type, step.event.type)
+    payload = payload_fields(end)
     command = CancelRun(
         step.at, payload.get("reason"), payload.get("cancelledBy"), payload.get("parentRunId")
     )
@@ -295,7 +297,7 @@ def _decide_cancel(step: VerificationStep) -> list[NewEvent]:
 
 
 def _decide_pause(step: VerificationStep) -> list[NewEvent]:
-    payload = step.event.payload
+    payload = payload_fields(step.event)
     policy = payload.get("drainPolicy", "")
     if policy not in ("immediate", "drain-current-node"):
         raise ImpossibleEvent("payload", "a drain policy", policy)
@@ -304,7 +306,7 @@ def _decide_pause(step: VerificationStep) -> list[NewEvent]:
 
 
 def _decide_resume(step: VerificationStep) -> list[NewEvent]:
-    payload = step.event.payload
+    payload = payload_fields(step.event)
     return decide(
         step.run, step.flow, ResumeRun(step.at, payload.get("reason"), payload.get("resumedBy"))
     )
@@ -313,8 +315,8 @@ def _decide_resume(step: VerificationStep) -> list[NewEvent]:
 def _decide_set_variable(step: VerificationStep) -> list[NewEvent]:
     if step.node is not None:
         return []
-    _check_variable(step, step.event.payload)
-    return [NewEvent("variable.changed", step.event.payload)]
+    _check_variable(step, payload_fields(step.event))
+    return [new_event(VariableChanged.event_type, payload_fields(step.event))]
 
 
 def _decide_variable(step: VerificationStep) -> list[NewEvent]:
@@ -328,14 +330,14 @@ def _decide_answered(step: VerificationStep) -> list[NewEvent]:
     """Decide the end of an invitation: silence follows from time, other ends from the member."""
     if step.node is None or step.own_node.id not in step.run.active:
         raise ImpossibleEvent("impossible", "a conversation that goes on", step.event.type)
-    if step.event.payload.get("outcome") != "silent":
+    if payload_fields(step.event).get("outcome") != "silent":
         return conversations.decide_answered(step)
     return conversations.decide_silent(step) if step.is_copied else _decide_time_passed(step)
 
 
 def _decide_child_forked(step: VerificationStep) -> list[NewEvent]:
     """Check that the run is at its fork and the child lives. A replay copies the event."""
-    run, payload = step.run, step.event.payload
+    run, payload = step.run, payload_fields(step.event)
     if not run.replayed and (run.next_sequence < run.inherited or run.forked_from is None):
         raise ImpossibleEvent("impossible", "a branch at its fork", step.event.type)
     if run.children.get(payload["childRunId"], "") is not None:
@@ -343,49 +345,52 @@ def _decide_child_forked(step: VerificationStep) -> list[NewEvent]:
     copied = (step.hints or {}).get("given", {})
     if copied.get(payload["childRunId"], 0) < 1:
         raise ImpossibleEvent("hints", "how much of the child was said again", copied)
-    return [NewEvent(CHILD_FORKED, payload, payload["nodeId"], hints=step.hints)]
+    return [new_event(ChildForked.event_type, payload, payload["nodeId"], hints=step.hints)]
 
 
 def _decide_asked_anew(step: VerificationStep) -> list[NewEvent]:
     """Decide a branch's new request for a remote child that its source had requested."""
-    run, payload = step.run, step.event.payload
+    run, payload = step.run, payload_fields(step.event)
     former = payload["formerAskId"]
     if run.forked_from is None or former not in peer_requests.inherited_requests(run):
         raise ImpossibleEvent("impossible", "a child that the source had asked for", former)
     request = peer_requests.fork_request_event(run, former, step.log[run.abroad[former].asked_seq])
     if run.next_sequence < run.inherited:  # the source was a branch: the names are its own
-        request.payload |= {name: payload[name] for name in ("askId", "parentRunId")}
+        names = {name: payload[name] for name in ("askId", "parentRunId")}
+        set_fields(request, {**payload_fields(request), **names})
     return [request]
 
 
 def _decide_diverged(step: VerificationStep) -> list[NewEvent]:
     if not step.run.replayed:
         raise ImpossibleEvent("impossible", "a replay", step.event.type)
-    return [NewEvent("replay.diverged", step.event.payload)]
+    return [new_event(ReplayDiverged.event_type, payload_fields(step.event))]
 
 
 def _decide_refusal(step: VerificationStep) -> list[NewEvent]:
     """Decide the end of a replay whose model refused where the source's did not, or vice versa."""
-    payload = step.event.payload
+    payload = payload_fields(step.event)
     if (
         not step.run.replayed
         or payload["sourceRunId"] != (step.run.forked_from or {})["sourceRunId"]
     ):
         raise ImpossibleEvent("impossible", "a replay of this source", step.event.type)
-    return refusals.divergence_events(step.run, payload, step.at)
+    diverged = step.event.payload
+    assert isinstance(diverged, RefusalDiverged)
+    return refusals.divergence_events(step.run, diverged, step.at)
 
 
 OPERATOR_DECIDERS: dict[str, Callable[[VerificationStep], list[NewEvent]]] = {
-    "run.cancelled": _decide_cancel,
-    "node.cancelled": _decide_cancel,
-    "run.paused": _decide_pause,
-    "moot.pause.requested": _decide_pause,
-    "run.resumed": _decide_resume,
-    "variable.changed": _decide_variable,
+    RunCancelled.event_type: _decide_cancel,
+    NodeCancelled.event_type: _decide_cancel,
+    PauseBegan.event_type: _decide_pause,
+    PauseRequested.event_type: _decide_pause,
+    RunResumed.event_type: _decide_resume,
+    VariableChanged.event_type: _decide_variable,
     conversations.PARTICIPATION_ANSWERED: _decide_answered,
-    "moot.peer.stopped": children.decide_peer_stopped,
-    CHILD_FORKED: _decide_child_forked,
-    ASKED_ANEW: _decide_asked_anew,
-    "replay.diverged": _decide_diverged,
-    "replay.divergedAtRefusal": _decide_refusal,
+    RemoteChildStopped.event_type: children.decide_peer_stopped,
+    ChildForked.event_type: _decide_child_forked,
+    PeerAskedAnew.event_type: _decide_asked_anew,
+    ReplayDiverged.event_type: _decide_diverged,
+    RefusalDiverged.event_type: _decide_refusal,
 }

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core.events import ENGINE_VERSION, Event
+from moot.core.events import ENGINE_VERSION, Event, payload_fields
 from moot.core.replay.compare import is_alike
 from moot.core.state.memory import default_scope
 from moot.core.state.run import Run
@@ -18,7 +18,7 @@ LIMIT_NAMES = {"nodeExecutions", "durationMs", "parallel", "depth", "tree"}
 
 def check_start(flow: Flow, run: Run, event: Event, delivered: bool) -> Problem | None:
     """Return the first problem of the run's start, or None."""
-    payload = event.payload
+    payload = payload_fields(event)
     expected = {
         "workflowId": flow.definition.id,
         "definition": flow.digest,

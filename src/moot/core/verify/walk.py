@@ -9,10 +9,20 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
+from moot.core.catalogue import CATALOGUE
 from moot.core.commands import Advance, Compute, Dispatch, decide
 from moot.core.councils.decide import AdvanceCouncil
 from moot.core.errors import MootError
-from moot.core.events import CATALOGUE, Event, NewEvent, millis
+from moot.core.events import Event, NewEvent, millis, new_event, payload_fields
+from moot.core.payloads.nodes import LoopbackLimit, NodeSkipped, NodeStarted
+from moot.core.payloads.runs import (
+    DeliveryAttempted,
+    RunCompleted,
+    RunDeadLettered,
+    RunFailed,
+    RunResumed,
+    RunStarted,
+)
 from moot.core.pending import pending
 from moot.core.replay.compare import CLOCK_FIELDS, comparable_payload
 from moot.core.replay.lineage import is_edited
@@ -21,7 +31,7 @@ from moot.core.replay.replay import LIMIT_CODES
 from moot.core.state import initiation
 from moot.core.state.memory import REVISION_HINT
 from moot.core.state.node import NODE_ENDS
-from moot.core.state.run import HANDLERS, Run, apply
+from moot.core.state.run import HANDLED_TYPES, Run, apply
 from moot.core.verify import council_steps, recorded_commands
 from moot.core.verify.nodes import ImpossibleEvent, RecordedEffects
 from moot.core.verify.start import check_start
@@ -66,7 +76,7 @@ def verify(flow: Flow, tenant: str, run_id: str, log: Sequence[Event]) -> Differ
         return differs.difference
     except PAYLOAD_ERRORS as error:
         place = min(walk.run.next_sequence, len(log) - 1)
-        return Difference(place, "impossible", repr(error), log[place].payload)
+        return Difference(place, "impossible", repr(error), payload_fields(log[place]))
     return None
 
 
@@ -86,10 +96,10 @@ class _Walk:
 
     def verify(self) -> None:
         if not self.log:
-            raise _DifferenceFound(0, "missing", "run.started", None)
+            raise _DifferenceFound(0, "missing", RunStarted.event_type, None)
         self._apply(0)
         start = self.log[0]
-        delivered = any(event.type == initiation.DELIVERY_ATTEMPTED for event in self.log[1:3])
+        delivered = any(event.type == DeliveryAttempted.event_type for event in self.log[1:3])
         if problem := check_start(self.flow, self.run, start, delivered):
             raise _DifferenceFound(0, *problem)
         self._masks = mask_rules(self.flow, start)
@@ -102,7 +112,7 @@ class _Walk:
         edited = is_edited(self.run, event)
         self._is_masked = False
         if (expected := initiation.expected_initiation(self.run, event)) is not None:
-            self._check_decision(first, [NewEvent(event.type, expected)])
+            self._check_decision(first, [new_event(event.type, expected)])
             return
         try:
             events = [] if edited else self._engine_events(event)
@@ -206,10 +216,10 @@ class _Walk:
         runs = None
         if place < self.run.inherited:
             runs = (self.run.run_id, str((self.run.forked_from or {}).get("sourceRunId")))
-        expected = comparable_payload(new.type, new.payload, new.hints)
-        recorded = comparable_payload(event.type, event.payload, event.hints)
+        expected = comparable_payload(new.type, payload_fields(new), new.hints)
+        recorded = comparable_payload(event.type, payload_fields(event), event.hints)
         if not self._is_masked and not self._masks.is_alike(expected, recorded, runs):
-            raise _DifferenceFound(place, "payload", new.payload, event.payload)
+            raise _DifferenceFound(place, "payload", payload_fields(new), payload_fields(event))
         self._check_clocks(event, new)
         hints = {k: v for k, v in (_none_if_unset(event.hints) or {}).items() if k not in OWN_HINTS}
         self._check_revision(event, hints.pop(REVISION_HINT, None))
@@ -237,8 +247,8 @@ class _Walk:
         """Check that no time is after the event was written. Copied events have other clocks."""
         if event.sequence < self.run.inherited:
             return
-        for key in CLOCK_FIELDS & {*new.payload, *event.payload}:
-            latest, recorded = new.payload.get(key), event.payload.get(key)
+        for key in CLOCK_FIELDS & {*payload_fields(new), *payload_fields(event)}:
+            latest, recorded = payload_fields(new).get(key), payload_fields(event).get(key)
             if type(latest) is not type(recorded) or not _is_not_after(recorded, latest):
                 raise _DifferenceFound(event.sequence, "clock", {key: latest}, {key: recorded})
 
@@ -284,7 +294,7 @@ class _Walk:
             raise _DifferenceFound(
                 place, "timestamp", f"{self._last_timestamp} or later", event.timestamp
             )
-        if (event.type == "run.started") != (place == 0) or self.run.terminal:
+        if (event.type == RunStarted.event_type) != (place == 0) or self.run.terminal:
             raise _DifferenceFound(place, "order", "a beginning, a life and an end", event.type)
 
     def _apply(self, place: int) -> None:
@@ -293,10 +303,10 @@ class _Walk:
         try:
             apply(self.run, event, strict=True)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise _DifferenceFound(place, "payload", repr(error), event.payload) from None
+            raise _DifferenceFound(place, "payload", repr(error), payload_fields(event)) from None
         self._last_timestamp = event.timestamp
         self._effects.record(event)
-        if event.type == "run.resumed":
+        if event.type == RunResumed.event_type:
             self._ended = None
         elif event.type in NODE_ENDS and self._ended is not None and event.node_id is not UNSET:
             self._ended.append(event.node_id)
@@ -318,17 +328,22 @@ def _is_not_after(recorded: Any, latest: Any) -> bool:
 
 #: events that only the engine causes
 CONSEQUENCES = frozenset(
-    {"node.skipped", "run.completed", "run.dead_lettered", "workflow.loopback-limit"}
+    {
+        NodeSkipped.event_type,
+        RunCompleted.event_type,
+        RunDeadLettered.event_type,
+        LoopbackLimit.event_type,
+    }
 )
 
 
 def _is_fact(run: Run, flow: Flow, event: Event) -> bool:
     """Return whether the event may be a fact of the world, whatever the engine decides next."""
-    if event.type == "run.failed":
-        return run.replayed and event.payload.get("error", {}).get("code") in LIMIT_CODES
+    if event.type == RunFailed.event_type:
+        return run.replayed and payload_fields(event).get("error", {}).get("code") in LIMIT_CODES
     if event.type in CONSEQUENCES:
         return False
-    if event.type == "node.started":
-        return bool(event.payload.get("attempt", 1) > 1)
+    if event.type == NodeStarted.event_type:
+        return bool(payload_fields(event).get("attempt", 1) > 1)
     node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
-    return node is None or node.type.instant is None or event.type not in HANDLERS
+    return node is None or node.type.instant is None or event.type not in HANDLED_TYPES

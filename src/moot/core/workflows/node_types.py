@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from moot.core.json.nesting import is_too_deep
+from moot.core.payloads.base import Payload
 from moot.core.workflows.turn_inputs import SupervisorTurn
 
 T = TypeVar("T")
@@ -57,14 +58,14 @@ class Completed(Struct, frozen=True):
     variables: dict[str, Any] = {}
     writes: tuple[ChannelWrite, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
-    #: events to record before its end: (type, payload) each
-    told: tuple[tuple[str, dict[str, Any]], ...] = ()
+    #: events to record before its end
+    told: tuple[Payload, ...] = ()
 
 
 class Failed(Struct, frozen=True):
     error: NodeError
-    #: events that explain the failure and come before it: (type, payload) each
-    because: tuple[tuple[str, dict[str, Any]], ...] = ()
+    #: events that explain the failure and come before it
+    because: tuple[Payload, ...] = ()
 
 
 class Decided(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from moot.core.events import Event
+from moot.core.events import Event, payload_fields
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run
@@ -104,7 +104,9 @@ def build_turn_inputs(turn: SupervisorTurn, events: Iterable[Event]) -> TurnInpu
 
 
 def _entry(event: Event) -> TranscriptEntry:
-    return TranscriptEntry(event.sequence, event.type, fence_data(event.payload), event.node_id)
+    return TranscriptEntry(
+        event.sequence, event.type, fence_data(payload_fields(event)), event.node_id
+    )
 
 
 def fence_data(value: Any) -> str:

@@ -7,6 +7,7 @@ from moot.agents.invocation.context import AgentContext, OpenToolCall, Reasoning
 from moot.core.errors import models
 from moot.core.errors.models import ModelError
 from moot.core.memory import LARGEST_CONTENT
+from moot.core.payloads.base import Payload
 from moot.core.trace import Trace, call_trace
 from moot.engine.agents.voice import TextBuffer
 from moot.engine.effects.ledger import EffectFailed
@@ -47,11 +48,11 @@ class NodeAgentContext(AgentContext):
     def trace(self, name: str) -> Trace:
         return call_trace(self._ctx.trace, name)
 
-    async def noted(self, type_: str, payload: dict[str, Any]) -> None:
-        await self._ctx.agent.noted(type_, payload)
+    async def noted(self, payload: Payload) -> None:
+        await self._ctx.agent.noted(payload)
 
-    def tell(self, type_: str, payload: dict[str, Any]) -> None:
-        self._ctx.agent.tell(type_, payload)
+    def tell(self, payload: Payload) -> None:
+        self._ctx.agent.tell(payload)
 
     def thinking(self) -> ReasoningStream:
         return self._ctx.agent.open_thought("gathered")

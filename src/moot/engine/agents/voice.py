@@ -24,6 +24,7 @@ from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
 from moot.core.interrupts.escalations import DecisionRejected
+from moot.core.payloads.base import Payload
 from moot.core.state.agents import MODEL_EVENTS
 from moot.core.state.status import NodeStatus
 from moot.core.state.tool_requests import tool_ruling_key
@@ -107,7 +108,7 @@ class ReportContext(EffectReporter):
         """Record facts without waiting for the disk."""
 
     @abstractmethod
-    def tell(self, type_: str, payload: dict[str, Any]) -> None:
+    def tell(self, payload: Payload) -> None:
         """Record a fact that nothing relies on."""
 
 
@@ -230,18 +231,17 @@ class AgentVoice:
         ruling = context.standing.rulings.get(tool_ruling_key(nth))
         return isinstance(ruling, dict) and ruling.get("action") == "accept"
 
-    async def noted(self, type_: str, payload: dict[str, Any]) -> None:
+    async def noted(self, payload: Payload) -> None:
         """Record another protocol event about the work with a model, once like the rest."""
-        if type_ not in MODEL_EVENTS:
+        type_ = payload.event_type
+        if not isinstance(payload, MODEL_EVENTS):
             raise BadRequest(f"'{type_}' is nothing an agent can note.", type=type_)
         nth = self._next(type_)
-        await self._context.report(
-            NewEvent(type_, payload, self._context.node_id, hints={"nth": nth})
-        )
+        await self._context.report(NewEvent(payload, self._context.node_id, hints={"nth": nth}))
 
-    def tell(self, type_: str, payload: dict[str, Any]) -> None:
+    def tell(self, payload: Payload) -> None:
         """Record a fact for people that nothing relies on, each time it happens."""
-        self._context.tell(type_, payload)
+        self._context.tell(payload)
 
     def _next(self, what: str) -> int:
         nth = self._counts.get(what, 0)

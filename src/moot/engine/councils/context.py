@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from moot.agents.invocation.context import TranscriptTurn
 from moot.core import events
+from moot.core.conversations.turns import TURN_TYPES, recorded_turn
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Floor, Invitation
 from moot.core.state.run import Run
@@ -25,11 +26,6 @@ MOST_KEPT = 512
 #: turns cached beyond those an invitation needs, which is older than the newest turn
 SPARE_TURNS = 16
 
-TURN_EVENTS = {
-    "conversation.opened": "initialTurn",
-    "conversation.exchanged": "turn",
-    "conversation.closed": "finalTurn",
-}
 #: bytes that every row with a turn contains
 _CONVERSATION_MARK = b'"type":"conversation.'
 
@@ -94,7 +90,7 @@ class TurnCache:
             rows = (
                 turn_from_row(row.body, conversation.node_id)
                 for row in published
-                if row.type in TURN_EVENTS
+                if row.type in TURN_TYPES
             )
             cached.turns += [turn for turn in rows if turn is not None]
             spare = len(cached.turns) - _turn_limit(conversation.floor) - SPARE_TURNS
@@ -170,10 +166,9 @@ def turn_from_row(row: bytes, node_id: str) -> TranscriptTurn | None:
     if _CONVERSATION_MARK not in row:
         return None
     event = events.decode(row)
-    key = TURN_EVENTS.get(event.type)
-    if key is None or event.node_id != node_id:
+    turn = recorded_turn(event.payload)
+    if turn is None or event.node_id != node_id:
         return None
-    turn = event.payload.get(key, {})
     return TranscriptTurn(
         index=turn.get("turnIndex", 0),
         speaker=turn.get("from", ""),

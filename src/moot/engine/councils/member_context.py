@@ -5,23 +5,26 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from moot.agents.invocation.context import AgentContext, OpenToolCall, ReasoningStream
 from moot.core.conversations.turns import HOST
 from moot.core.councils.decide import InvitationReport
 from moot.core.errors import Conflict, MootError, NotFound
-from moot.core.events import NewEvent
+from moot.core.events import NewEvent, copy_payload
 from moot.core.json import canonical
+from moot.core.payloads.agents import AgentDecided
+from moot.core.payloads.base import Payload
+from moot.core.payloads.councils import ToolAsked
+from moot.core.payloads.memory import EffectAbandoned
 from moot.core.runs import standing_agents
-from moot.core.state.agents import AGENT_DECIDED
 from moot.core.state.floor import SPOKEN_TASKS, Invitation
-from moot.core.state.tool_requests import TOOL_ASKED
-from moot.core.state.usage import EFFECT_ABANDONED
 from moot.core.trace import Trace, call_trace, run_trace
 from moot.core.workflows.node_types import copy_json
 from moot.engine.agents.node_agent import restore_model_error
 from moot.engine.agents.voice import AgentVoice, ReportContext
 from moot.engine.councils.work_limits import WorkPermit
-from moot.engine.effects.ledger import Effect, EffectFailed, effect_id, effect_payload
+from moot.engine.effects.ledger import Effect, EffectFailed, effect_id, effect_started
 from moot.engine.head import BasisEvent, Head
 from moot.engine.streams.speech import OpenSpeech
 
@@ -100,8 +103,8 @@ class MemberContext(ReportContext, AgentContext):
     def trace(self, name: str) -> Trace:
         return call_trace(run_trace(self.run_id, self._head.run.trace), name)
 
-    async def noted(self, type_: str, payload: dict[str, Any]) -> None:
-        await self._voice.noted(type_, payload)
+    async def noted(self, payload: Payload) -> None:
+        await self._voice.noted(payload)
 
     def thinking(self) -> ReasoningStream:
         return self._voice.open_thought("none")
@@ -111,10 +114,10 @@ class MemberContext(ReportContext, AgentContext):
 
     async def decided(self, decision: Any, confidence: float | None, threshold: float) -> Any:
         """Record the decision. No person is asked, because all participants can answer it."""
-        payload = {"agentId": self._wake.agent, "decision": copy_json(decision)}
+        payload = AgentDecided(agent_id=self._wake.agent, decision=copy_json(decision))
         hints = {"nth": self._decisions}
         self._decisions += 1
-        await self.report(NewEvent(AGENT_DECIDED, payload, self.node_id, hints=hints))
+        await self.report(NewEvent(payload, self.node_id, hints=hints))
         return decision
 
     async def report(self, *facts: NewEvent) -> None:
@@ -129,15 +132,15 @@ class MemberContext(ReportContext, AgentContext):
 
     async def _send(self, facts: tuple[NewEvent, ...], required: bool) -> None:
         for fact in facts:
-            fact.payload = copy_json(fact.payload)
+            copy_payload(fact)
             fact.node_id = self.node_id
         command = InvitationReport(self.node_id, self._wake_id, facts, self.now(), required)
         basis = BasisEvent(self._head, self._wake.seq)
         work = self._host.handle(self.tenant, self.run_id, command, basis=basis)
         await asyncio.shield(self._host.tasks.start(work))
 
-    def tell(self, type_: str, payload: dict[str, Any]) -> None:
-        self._host.tasks.start(self._tell(NewEvent(type_, payload)))
+    def tell(self, payload: Payload) -> None:
+        self._host.tasks.start(self._tell(NewEvent(payload)))
 
     async def _tell(self, fact: NewEvent) -> None:
         with suppress(MootError):  # the fact is optional
@@ -152,15 +155,15 @@ class MemberContext(ReportContext, AgentContext):
         self._asks += 1
         name = f"{self._wake_id}.{self._asks}"
         redacted_arguments = self.redacted(arguments)
-        request = {
-            "wakeId": self._wake_id,
-            "askId": name,
-            "agentId": agent,
-            "toolName": tool,
-            "inputs": redacted_arguments,
-            "argsHash": canonical.canonical_digest(redacted_arguments),
-        }
-        await self.recorded(NewEvent(TOOL_ASKED, request))
+        request = ToolAsked(
+            wake_id=self._wake_id,
+            ask_id=name,
+            agent_id=agent,
+            tool_name=tool,
+            inputs=redacted_arguments,
+            args_hash=canonical.canonical_digest(redacted_arguments),
+        )
+        await self.recorded(NewEvent(request))
         async with self._slot.released():
             return await self._host.speakers.answer_to(self._head, self.node_id, name)
 
@@ -174,8 +177,8 @@ class MemberContext(ReportContext, AgentContext):
         """Record the cost of a call whose member has lost the floor."""
         usage, self._given_up_usage = self._given_up_usage, None
         if usage is not None and self._slot.lost_floor:
-            payload = effect_payload(self, effect, effect_id(self, effect, self.run_id))
-            self.tell(EFFECT_ABANDONED, {**payload, "result": usage})
+            started = effect_started(self, effect, effect_id(self, effect, self.run_id))
+            self.tell(EffectAbandoned(**asdict(started), result=usage))
 
     async def say(self, delta: str) -> None:
         """Send the words to current listeners. Only the whole turn is stored."""

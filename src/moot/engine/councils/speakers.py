@@ -11,7 +11,7 @@ from moot.agents.invocation.context import Assignment, InvocationResult, Invoke
 from moot.core.councils.invitations import InvitationEnded
 from moot.core.councils.limits import remaining_budget
 from moot.core.errors import Conflict, MootError, Unavailable
-from moot.core.events import NewEvent
+from moot.core.events import NewEvent, copy_payload
 from moot.core.pending import PendingWork
 from moot.core.state.conversation import Conversation
 from moot.core.workflows.node_types import copy_json, error_from_exception
@@ -254,4 +254,5 @@ def wake_ended_from_done(
 
 
 def _fact_at_node(node_id: str, fact: NewEvent) -> NewEvent:
-    return NewEvent(fact.type, copy_json(fact.payload), node_id, hints=fact.hints)
+    copy_payload(fact)
+    return NewEvent(fact.payload, node_id, hints=fact.hints, raw=fact.raw)

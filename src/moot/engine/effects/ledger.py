@@ -9,14 +9,15 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, structs
 
 from moot.core import events
 from moot.core.errors import MootError
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
+from moot.core.payloads.memory import EffectFinished, EffectStarted
 from moot.core.state.run import EVERYTHING
-from moot.core.state.usage import CHARGED_TO, MODEL_PREFIX
+from moot.core.state.usage import MODEL_PREFIX
 from moot.core.workflows.node_types import NodeError, copy_json, error_from_exception
 from moot.engine.effects.tenant_budget import TenantBudget
 from moot.engine.replay.ancestry import EffectHistories
@@ -111,17 +112,16 @@ def effect_id(reporter: EffectReporter, effect: Effect, run_id: str) -> str:
     return logical_invocation_id(reporter.tenant, run_id, node, effect.ordinal, effect.provider_key)
 
 
-def effect_payload(reporter: EffectReporter, effect: Effect, name: str) -> dict[str, Any]:
-    """Return the fields that every event of the effect has."""
-    return {
-        "invocationId": name,
-        "ordinal": effect.ordinal,
-        "providerKey": effect.provider_key,
-        "nodeId": reporter.node_id,
-        "attempt": reporter.attempt,
-        **({} if effect.key is None else {"cacheKey": effect.key}),
-        **({} if reporter.payer is None else {CHARGED_TO: reporter.payer}),
-    }
+def effect_started(reporter: EffectReporter, effect: Effect, name: str) -> EffectStarted:
+    return EffectStarted(
+        invocation_id=name,
+        ordinal=effect.ordinal,
+        provider_key=effect.provider_key,
+        node_id=reporter.node_id,
+        attempt=reporter.attempt,
+        cache_key=effect.key,
+        charged_to=reporter.payer,
+    )
 
 
 class RecordedEffect(Struct, frozen=True):
@@ -129,7 +129,7 @@ class RecordedEffect(Struct, frozen=True):
 
     name: str
     #: payload of its end; None while the outcome is unknown
-    ended: dict[str, Any] | None = None
+    ended: EffectFinished | None = None
     #: the record belongs to the fork's source and is not yet in this run's history
     elsewhere: bool = False
 
@@ -178,26 +178,26 @@ class EffectLedger:
         recorded = None if effect.new else await self._find_record(reporter, name, effect)
         if self.tenant_budget is not None and effect.provider_key.startswith(MODEL_PREFIX):
             reporter.payer = await self.tenant_budget.payer(reporter.tenant, reporter.charged)
-        payload = effect_payload(reporter, effect, name)
+        started = effect_started(reporter, effect, name)
         if recorded is not None and recorded.ended is not None:
             ended = recorded.ended
-            if "error" not in ended:
+            if ended.error is None:
+                result = None if ended.result is UNSET else ended.result
                 if recorded.elsewhere:
-                    outcome = {"result": ended.get("result")}
-                    await self._finish(reporter, effect, payload, outcome)
-                return ended.get("result")
-            if ended.get("attempt", 1) >= reporter.attempt:
-                raise failure_from_record(ended["error"])
+                    await self._finish(reporter, effect, started, result=result)
+                return result
+            if ended.attempt >= reporter.attempt:
+                raise failure_from_record(ended.error)
         elif recorded is not None and not effect.idempotent:
             raise EffectOutcomeUnknown(
                 f"Whether {effect.provider_key} was called is not known; look there, then start a"
                 " new run.",
                 invocationId=recorded.name,
             )
-        await reporter.recorded(NewEvent("moot.effect.started", payload, reporter.node_id))
+        await reporter.recorded(NewEvent(started, reporter.node_id))
         if recorded is not None and recorded.ended is None:
             name = recorded.name  # the provider may know the call by this id
-        return await self._make(reporter, name, effect, payload)
+        return await self._make(reporter, name, effect, started)
 
     async def _find_record(
         self, reporter: EffectReporter, name: str, effect: Effect
@@ -206,9 +206,7 @@ class EffectLedger:
         if row is None or not row.finished:
             before = await self._inherited(reporter, effect) if reporter.inherited else None
             return before or (None if row is None else RecordedEffect(name))
-        return RecordedEffect(
-            name, await self._read_payload(reporter.tenant, row.run_id, row.sequence)
-        )
+        return RecordedEffect(name, await self._read_end(reporter.tenant, row.run_id, row.sequence))
 
     async def _inherited(self, reporter: EffectReporter, effect: Effect) -> RecordedEffect | None:
         """Return the record of an effect that the fork's history has started.
@@ -223,16 +221,16 @@ class EffectLedger:
             if past is None:
                 continue
             if past.finished:
-                return RecordedEffect(name, await self._read_payload(tenant, run_id, past.sequence))
+                return RecordedEffect(name, await self._read_end(tenant, run_id, past.sequence))
             row = await self._store.effect(tenant, source, name)
             if row is None or not row.finished:
                 return RecordedEffect(name)
-            ended = await self._read_payload(tenant, row.run_id, row.sequence)
+            ended = await self._read_end(tenant, row.run_id, row.sequence)
             return RecordedEffect(name, ended, elsewhere=True)
         return None
 
     async def _make(
-        self, reporter: EffectReporter, name: str, effect: Effect, payload: dict[str, Any]
+        self, reporter: EffectReporter, name: str, effect: Effect, started: EffectStarted
     ) -> Any:
         if (counted := effects_made.get()) is not None:
             counted.append(name)
@@ -246,10 +244,9 @@ class EffectLedger:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            failure = {"error": _failure_payload(error)}
-            await self._finish(reporter, effect, payload, failure)
+            await self._finish(reporter, effect, started, error=_failure_payload(error))
             raise
-        await self._finish(reporter, effect, payload, {"result": result})
+        await self._finish(reporter, effect, started, result=result)
         if self.tenant_budget is not None and effect.provider_key.startswith(MODEL_PREFIX):
             await self.tenant_budget.warn_after_call(reporter.tenant, reporter.payer)
         return result
@@ -258,18 +255,21 @@ class EffectLedger:
         self,
         reporter: EffectReporter,
         effect: Effect,
-        payload: dict[str, Any],
-        outcome: dict[str, Any],
+        started: EffectStarted,
+        **outcome: Any,
     ) -> None:
-        finished = NewEvent("moot.effect.finished", {**payload, **outcome}, reporter.node_id)
+        """Record the end with its ``result`` or its ``error``."""
+        payload = EffectFinished(**structs.asdict(started), **outcome)
+        finished = NewEvent(payload, reporter.node_id)
         if effect.later is not None:
             effect.later(finished)
         else:
             await reporter.recorded(finished)
 
-    async def _read_payload(self, tenant: str, run_id: str, sequence: int) -> dict[str, Any]:
+    async def _read_end(self, tenant: str, run_id: str, sequence: int) -> EffectFinished | None:
         rows = await self._store.read(tenant, run_id, sequence - 1, 1)
-        return events.decode(rows[0]).payload
+        payload = events.decode(rows[0]).payload
+        return payload if isinstance(payload, EffectFinished) else None
 
 
 def _failure_payload(error: Exception) -> dict[str, Any]:

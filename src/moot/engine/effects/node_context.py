@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from moot.core.commands import Command
 from moot.core.errors import BadRequest
-from moot.core.events import NewEvent, decode
+from moot.core.events import NewEvent, copy_payload, decode
+from moot.core.payloads.base import Payload
+from moot.core.payloads.nodes import LogAppended, OutputChunk
 from moot.core.runs import nodes, standing_agents
 from moot.core.runs.nodes import Emit
 from moot.core.state.initiation import RunMember
@@ -128,21 +130,20 @@ class ActivityContext(ReportContext):
     async def emit_chunk(
         self, chunk: str, is_last: bool = False, meta: dict[str, Any] | None = None
     ) -> None:
-        payload: dict[str, Any] = {
-            "nodeId": self.node_id,
-            "runId": self.run_id,
-            "chunk": chunk,
-            "isLast": is_last,
-        }
-        if meta:
-            payload["meta"] = meta
-        await self.report(NewEvent("output.chunk", payload, self.node_id))
+        payload = OutputChunk(
+            node_id=self.node_id,
+            run_id=self.run_id,
+            chunk=chunk,
+            is_last=is_last,
+            meta=meta or None,
+        )
+        await self.report(NewEvent(payload, self.node_id))
 
     async def log(self, level: str, message: str, **fields: Any) -> None:
-        payload: dict[str, Any] = {"level": level, "message": message, "nodeId": self.node_id}
-        if fields:
-            payload["fields"] = fields
-        await self.report(NewEvent("log.appended", payload, self.node_id))
+        payload = LogAppended(
+            level=level, message=message, node_id=self.node_id, fields=fields or None
+        )
+        await self.report(NewEvent(payload, self.node_id))
 
     async def write(self, channel: str, value: Any, reducer: str | None = None) -> None:
         writes = (ChannelWrite(channel=channel, value=copy_json(value), reducer=reducer),)
@@ -164,12 +165,13 @@ class ActivityContext(ReportContext):
     async def report(self, *events: NewEvent) -> None:
         """Send facts to disk without waiting, unless too many are on their way."""
         for event in events:
-            event.payload = copy_json(event.payload)
+            copy_payload(event)
         await self._report(Emit(self.node_id, self.attempt, events, self.now()))
 
-    def tell(self, type_: str, payload: dict[str, Any]) -> None:
+    def tell(self, payload: Payload) -> None:
         """Send a fact to disk; only the end of the attempt waits for it."""
-        fact = NewEvent(type_, copy_json(payload), self.node_id)
+        fact = NewEvent(payload, self.node_id)
+        copy_payload(fact)
         emit = Emit(self.node_id, self.attempt, (fact,), self.now())
         self._unconfirmed.append(self._send(emit))
 

@@ -11,6 +11,7 @@ from moot.clock import Clock
 from moot.core.errors import MemorySnapshotUnavailable
 from moot.core.events import Event, MemoryWrite, iso
 from moot.core.memory import MemoryEntry, check_limit, is_ref
+from moot.core.payloads.memory import MemoryRead, MemoryWritten
 from moot.core.state import memory
 from moot.core.state.memory import REVISION_HINT
 from moot.core.state.run import Run
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from moot.engine.host import Host
 
 #: events of a run that uses memory
-MEMORY_EVENTS = frozenset({"memory.written", "moot.memory.read"})
+MEMORY_EVENTS = (MemoryWritten, MemoryRead)
 
 EntryIds = list[str]
 
@@ -171,7 +172,7 @@ async def refuse_forgotten_memory(
 ) -> None:
     """Raise MemorySnapshotUnavailable when memory that the source saw has been erased since."""
     used = dict.fromkeys(
-        str(event.payload.get("memoryRef")) for event in log if event.type in MEMORY_EVENTS
+        event.payload.memory_ref for event in log if isinstance(event.payload, MEMORY_EVENTS)
     )
     if not used:
         return

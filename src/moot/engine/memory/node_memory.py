@@ -8,6 +8,7 @@ from moot.core.errors import BadRequest
 from moot.core.events import MemoryWrite, NewEvent
 from moot.core.ids import derived_id
 from moot.core.memory import MemoryEntry
+from moot.core.payloads.memory import MemoryRead, MemoryWritten
 from moot.core.state.memory import SHORTEST_IN_NAMES, SHORTEST_SECRET, memory_ref, redact_secrets
 from moot.core.workflows.flow import FlowNode
 from moot.engine.memory.journal import entry_from_note
@@ -134,18 +135,15 @@ class NodeMemory:
     async def _write(self, write: MemoryWrite) -> None:
         """Record the write and return when it is on disk."""
         here = self._context
-        payload: dict[str, Any] = {
-            "memoryRef": write.scope,
-            "memoryId": write.memory_id,
-            "nodeId": here.node_id,
-        }
-        if write.agent_id is not None:
-            payload["agentId"] = write.agent_id
-        if write.tags:
-            payload["tags"] = write.tags
-        if write.content is None:
-            payload["deleted"] = True
-        await here.recorded(NewEvent("memory.written", payload, here.node_id, note=write))
+        payload = MemoryWritten(
+            memory_ref=write.scope,
+            memory_id=write.memory_id,
+            node_id=here.node_id,
+            agent_id=write.agent_id,
+            tags=write.tags or None,
+            deleted=write.content is None,
+        )
+        await here.recorded(NewEvent(payload, here.node_id, note=write))
 
     async def _record_read(self, ref: str | None) -> str:
         """Return the reference and record once that the node reads it, because a fork must see the
@@ -154,8 +152,8 @@ class NodeMemory:
         if memory.is_ref(resolved) and resolved not in self._read_refs:
             self._read_refs.add(resolved)
             here = self._context
-            payload = {"memoryRef": resolved, "nodeId": here.node_id}
-            await here.report(NewEvent("moot.memory.read", payload, here.node_id))
+            payload = MemoryRead(memory_ref=resolved, node_id=here.node_id)
+            await here.report(NewEvent(payload, here.node_id))
         return resolved
 
     def _ref(self, ref: str | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import Any
 
+from moot.core.payloads.nodes import LoopbackLimit
 from moot.core.runs.readiness import PortProblem
 from moot.core.workflows.node_types import (
     Completed,
@@ -64,8 +65,8 @@ def _loop(call: NodeCall) -> Outcome:
         if not state.should_continue(item):
             break
         if state.index == limit:
-            payload = {"nodeId": call.node_id, "iterations": limit, "limit": limit}
-            return Failed(limit_error(limit), because=(("workflow.loopback-limit", payload),))
+            reached = LoopbackLimit(node_id=call.node_id, iterations=limit, limit=limit)
+            return Failed(limit_error(limit), because=(reached,))
         state.take(item)
     outputs = {"iterations": state.index, "results": state.results}
     return Completed(outputs, variables=state.changed)

@@ -7,7 +7,18 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from moot.core.events import TERMINAL_TYPES
+from moot.core.catalogue import TERMINAL_TYPES
+from moot.core.payloads.conversations import ConversationEnded, ConversationOpened
+from moot.core.payloads.interrupts import (
+    ApprovalReceived,
+    ApprovalRequested,
+    ClarificationRequested,
+    ClarificationResolved,
+    InterruptRequested,
+    InterruptResolved,
+)
+from moot.core.payloads.nodes import NodeDispatched, NodeResumed, NodeSuspended
+from moot.core.payloads.runs import PauseBegan, RunResumed
 from moot.core.state.status import TERMINAL, Status
 from moot.core.trace import Trace
 from moot.engine.peers import calls
@@ -17,10 +28,11 @@ from moot.wire.sse import FrameTooLarge, SseFrame, SseParser
 
 #: events that may change the status of a run
 STATUS_EVENTS = TERMINAL_TYPES | {
-    "run.paused", "run.resumed", "node.suspended", "node.resumed", "node.dispatched",
-    "interrupt.requested", "interrupt.resolved", "approval.requested", "approval.received",
-    "clarification.requested", "clarification.resolved", "conversation.opened",
-    "conversation.closed",
+    PauseBegan.event_type, RunResumed.event_type, NodeSuspended.event_type,
+    NodeResumed.event_type, NodeDispatched.event_type, InterruptRequested.event_type,
+    InterruptResolved.event_type, ApprovalRequested.event_type, ApprovalReceived.event_type,
+    ClarificationRequested.event_type, ClarificationResolved.event_type,
+    ConversationOpened.event_type, ConversationEnded.event_type,
 }  # fmt: skip
 POLL_SECONDS = 2.0
 #: between two pieces of a stream; hosts send a comment every 30 s

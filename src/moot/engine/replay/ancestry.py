@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from moot.core import events
 from moot.core.errors import Unprocessable
+from moot.core.payloads.memory import EffectFinished
 from moot.core.state.run import Run, apply
 from moot.store.protocol import LogStore
 
@@ -110,7 +111,7 @@ class EffectHistories:
                 after += 1
                 if EFFECT_MARK in row:
                     event = events.decode(row)
-                    name = str(event.payload.get("invocationId", ""))
-                    finished = event.type == "moot.effect.finished"
+                    name = str(getattr(event.payload, "invocation_id", ""))
+                    finished = isinstance(event.payload, EffectFinished)
                     effects[name] = PastEffect(event.sequence, finished)
         return effects

@@ -15,10 +15,11 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from moot.clock import Clock
+from moot.core.catalogue import TERMINAL_TYPES
 from moot.core.children import peer_requests
 from moot.core.commands import Advance, decide
 from moot.core.errors import SecretGone, Unprocessable
-from moot.core.events import TERMINAL_TYPES, Event, NewEvent, millis
+from moot.core.events import Event, NewEvent, millis, payload_fields
 from moot.core.replay import carried_approvals, edits
 from moot.core.replay.carried_secrets import CarriedSecrets, carry_secrets
 from moot.core.replay.edits import ForkEdit
@@ -190,7 +191,7 @@ class ForkTransaction(Transaction):
 
     def _options(self, plan: ForkPlan) -> dict[str, Any]:
         """Return the payload fields of the first event that differ from the source's."""
-        request, payload = self._request, plan.log[0].payload
+        request, payload = self._request, payload_fields(plan.log[0])
         changes: dict[str, Any] = {}
         configurable = request.configurable
         if request.edit.models:

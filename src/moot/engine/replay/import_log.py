@@ -12,6 +12,8 @@ from moot.core import events
 from moot.core.errors import BadRequest, Conflict, Forbidden, SequenceConflict, Unprocessable
 from moot.core.events import Event, event_id
 from moot.core.json.nesting import is_too_deep
+from moot.core.payloads.councils import ToolReopened
+from moot.core.payloads.runs import RunStarted
 from moot.core.pending import pending
 from moot.core.replay import carried_approvals
 from moot.core.state.conversation import THREAD, thread_id
@@ -136,16 +138,14 @@ def _reopen_tool_requests(host: Host, run: Run) -> list[bytes]:
     encoded = []
     for node_id, ask_ids in carried_approvals.allowed_tools(run) if not run.terminal else []:
         conversation = run.conversations[node_id]
-        payload = {
-            "conversationId": conversation.conversation_id,
-            "askIds": ask_ids,
-            "reason": "imported",
-        }
+        payload = ToolReopened(
+            conversation_id=conversation.conversation_id, ask_ids=ask_ids, reason="imported"
+        )
         event = Event(
             event_id=event_id(run.run_id, run.next_sequence),
             run_id=run.run_id,
             sequence=run.next_sequence,
-            type="moot.tool.reopened",
+            type=payload.event_type,
             timestamp=events.iso(max(host.clock.micros(), run.updated_at * 1000 + 999)),
             payload=payload,
             node_id=node_id,
@@ -201,7 +201,7 @@ def _decode_next(run: Run, row: bytes) -> Event:
     expected = (run.run_id, run.next_sequence, next_event_id(run, event))
     if (event.run_id, event.sequence, event.event_id) != expected:
         raise BadRequest(f"{place} is missing, or of another run.")
-    if (event.type == "run.started") != (event.sequence == 0) or run.terminal:
+    if (event.type == RunStarted.event_type) != (event.sequence == 0) or run.terminal:
         raise BadRequest(f"{place} cannot stand there: a run starts once and ends once.")
     return event
 

@@ -10,6 +10,8 @@ import msgspec
 from moot.core.agents import refusals
 from moot.core.commands import Advance, Compute, TimePassed, decide
 from moot.core.events import Event, NewEvent, millis
+from moot.core.payloads.memory import EffectFinished
+from moot.core.payloads.runs import CapBreached, RunResumed
 from moot.core.pending import pending
 from moot.core.replay.masks import mask_rules
 from moot.core.replay.replay import (
@@ -119,7 +121,9 @@ class ReplayTransaction(Transaction):
         )
 
     def _is_fact(self, head: Head, event: Event) -> bool:
-        if event.type == "cap.breached":  # compare the next decision to see which limit it is
+        if isinstance(
+            event.payload, CapBreached
+        ):  # compare the next decision to see which limit it is
             decided = self._next_decision(head)
             return not decided or not is_same_step(event, decided[0])
         return is_fact(head.flow, event) and can_apply(head.run, event)
@@ -227,7 +231,7 @@ class ReplayTransaction(Transaction):
         self._next += 1
         if event.timestamp != self._last_timestamp:
             self._now, self._last_timestamp = max(self._now + 1, head.earliest), event.timestamp
-        self._scan = self._scan or event.type == "run.resumed"
+        self._scan = self._scan or isinstance(event.payload, RunResumed)
         new = repeat_event(event, self._source_run, self._sequences)
         self._sequences[event.sequence] = head.run.next_sequence
         self._record(head, new)
@@ -270,7 +274,7 @@ def mock_divergence(head: Head, event: Event, at: int) -> list[NewEvent]:
     in the replay alone.
     """
     node = head.flow.nodes.get(str(event.node_id))
-    if event.type != "moot.effect.finished" or node is None or node.type.rehearsed is None:
+    if not isinstance(event.payload, EffectFinished) or node is None or node.type.rehearsed is None:
         return []
     answer = node.type.rehearsed(head.run.tenant, node.id)
     return [] if answer is None else refusals.end_diverged_replay(head.run, event, answer, at)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable
 
 from msgspec import Struct
 
-from moot.core.events import MESSAGE_TYPES, TERMINAL_TYPES, UPDATE_TYPES
+from moot.core.catalogue import MESSAGE_TYPES, TERMINAL_TYPES, UPDATE_TYPES
 
 MODES = ("values", "updates", "messages", "debug")
 #: bytes that may wait for one reader before it must read the log

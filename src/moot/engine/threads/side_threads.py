@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from moot.core.errors import MootError, RunNotFound, Unavailable
 from moot.core.events import decode
+from moot.core.payloads.conversations import ConversationEnded
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.state.titles import current_title
@@ -83,11 +84,10 @@ class SideThreads:
         ended."""
         rows = await self._host.store.read(run.tenant, run.run_id, conversation.last_seq - 1, 1)
         event = decode(rows[0]) if rows else None
-        if event is None or event.type != "conversation.closed":
+        closed = event.payload if event is not None else None
+        if not isinstance(closed, ConversationEnded):
             return f"its run {run.status.value}."
-        final = event.payload.get("finalTurn")
-        last = final.get("content") if isinstance(final, dict) else None
-        return summarise_outcome(event.payload.get("outcome"), last)
+        return summarise_outcome(closed.outcome, closed.final_turn.get("content"))
 
     async def _report_end(self, tenant: str, thread: str, summary: str) -> None:
         at = self._host.clock.millis()

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from moot.core.errors import Conflict, NotFound, WorkflowNotFound
 from moot.core.events import decode
+from moot.core.payloads.runs import RunStarted
 from moot.core.secrets import mask_sealed
 from moot.core.triggers.subscriptions import (
     Arrival,
@@ -92,7 +93,8 @@ class ItemService:
         if row.run_id is None:
             return None
         log = await self._host.store.read(row.tenant, row.run_id, -1, 1)
-        trigger: dict[str, Any] = decode(log[0]).payload.get("trigger", {}) if log else {}
+        start = decode(log[0]).payload if log else None
+        trigger = (start.trigger or {}) if isinstance(start, RunStarted) else {}
         content = _item_content(trigger, row)
         if content is None:
             return None

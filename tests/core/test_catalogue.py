@@ -2,8 +2,8 @@
 
 import pytest
 
+from moot.core.catalogue import CATALOGUE, FOREIGN_TYPES, REQUESTABLE_TYPES, check_event_types
 from moot.core.errors import BadRequest
-from moot.core.events import CATALOGUE, FOREIGN_TYPES, REQUESTABLE_TYPES, check_event_types
 
 
 def test_every_type_is_in_one_list() -> None:

@@ -1,0 +1,153 @@
+"""Payloads of the events of councils."""
+
+from typing import Any, ClassVar, Literal
+
+from msgspec import UNSET
+
+from moot.core.payloads.base import Payload
+
+
+class PolicySet(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.participation.set"
+
+    conversation_id: str
+    policy: dict[str, Any]
+    members: list[dict[str, Any]]
+    called: bool | None = None
+    asked: list[str] | None = None
+    unclear: dict[str, Any] | None = None
+    by: str | None = None
+    via: str | None = None
+    message_id: str | None = None
+    digest: str | None = None
+
+
+class MembersInvited(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.participation.decided"
+
+    conversation_id: str
+    phase: Literal["talk", "synthesis", "vote", "over"]
+    round: int
+    wakes: list[dict[str, Any]]
+    skipped: list[dict[str, Any]] | None = None
+    called: list[dict[str, Any]] | None = None
+    unclear: dict[str, Any] | None = None
+
+
+class InvitationAnswered(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.participation.answered"
+
+    conversation_id: str
+    wake_id: str
+    agent_id: str
+    task: str
+    outcome: str
+    answer: dict[str, Any] | None = None
+    usage: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+
+
+class MemberHeard(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.participation.heard"
+
+    conversation_id: str
+    wake_id: str
+    agent_id: str
+    silent_ms: int
+
+
+class CouncilStopped(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.participation.stopped"
+
+    conversation_id: str
+    reason: str
+    limit: int | float | None = None
+    observed: int | float | None = None
+    error: dict[str, Any] | None = None
+
+
+class CouncilContinued(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.participation.continued"
+
+    conversation_id: str
+    by: str
+    via: str | None = None
+    rounds: int | None = None
+    message_id: str | None = None
+    digest: str | None = None
+
+
+class VoteCalled(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.vote.called"
+
+    conversation_id: str
+    decision: str
+    close: bool
+    by: str
+    via: str | None = None
+    message_id: str | None = None
+    digest: str | None = None
+
+
+class ToolAsked(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.tool.asked"
+
+    conversation_id: str | None = None
+    wake_id: str | None = None
+    ask_id: str | None = None
+    agent_id: str
+    tool_name: str
+    inputs: Any = UNSET
+    args_hash: str | None = None
+
+
+class ToolAnswered(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.tool.answered"
+
+    conversation_id: str
+    ask_id: str
+    allowed: bool
+    by: str
+    via: str | None = None
+    message_id: str | None = None
+    digest: str | None = None
+
+
+class ToolReopened(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.tool.reopened"
+
+    conversation_id: str
+    ask_ids: list[str]
+    reason: str
+
+
+class TurnHeld(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.turn.held"
+
+    conversation_id: str
+    wake_id: str
+    held: str
+    turn: dict[str, Any]
+    reason: str
+
+
+class TurnAdmitted(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.turn.admitted"
+
+    conversation_id: str
+    held: str
+    by: str
+    via: str | None = None
+    message_id: str | None = None
+    digest: str | None = None
+
+
+class TurnDropped(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.turn.dropped"
+
+    conversation_id: str
+    held: str
+    by: str
+    via: str | None = None
+    message_id: str | None = None
+    digest: str | None = None

@@ -1,0 +1,157 @@
+"""Payloads of the events of runs and replays."""
+
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from moot.core.payloads.base import Payload
+
+
+class Owner(Struct, frozen=True):
+    """The tenant that a run belongs to, and the principal that started it."""
+
+    tenant: str = ""
+    principal: str = ""
+
+
+class RunStarted(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "run.started"
+
+    workflow_id: str
+    definition: str
+    inputs: dict[str, Any]
+    variables: dict[str, Any]
+    transport: str | None = None
+    engine_version: str = ""
+    owner: Owner | None = None
+    limits: dict[str, int] | None = None
+    memory: Any = None
+    tags: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+    configurable: dict[str, Any] | None = None
+    scope_id: str | None = None
+    person: str | None = None
+    callback_url: str | None = None
+    agent_versions: dict[str, str] | None = None
+    members: dict[str, dict[str, Any]] | None = None
+    parent_run_id: str | None = None
+    parent_node_id: str | None = None
+    depth: int = 0
+    trace: dict[str, str] | None = None
+    origin: dict[str, Any] | None = None
+    causation_host_id: str | None = None
+    channels: dict[str, Any] | None = None
+    rights: list[str] | None = None
+    member: str | None = None
+    trigger: dict[str, Any] | None = None
+    hops: int = 0
+    forked_from: dict[str, Any] | None = None
+
+
+class RunInitiated(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "roster.run.initiated"
+
+    roster_id: str
+    persona: str
+    agent_id: str
+    workflow_id: str
+    trigger_source: str
+    trigger_subscription_id: str | None = None
+
+
+class DeliveryAttempted(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "trigger.delivery.attempted"
+
+    subscription_id: str
+    dedup_key: str
+    attempt: int
+    outcome: str
+    run_id: str
+
+
+class RunCompleted(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "run.completed"
+
+    outputs: dict[str, Any]
+    duration_ms: int
+
+
+class RunFailed(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "run.failed"
+
+    error: dict[str, Any]
+    duration_ms: int
+    failed_node_id: str | None = None
+
+
+class RunDeadLettered(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "run.dead_lettered"
+
+    run_id: str
+    node_id: str
+    reason: str
+    attempts: int
+
+
+class RunCancelled(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "run.cancelled"
+
+    duration_ms: int
+    reason: str | None = None
+    cancelled_by: str | None = None
+    parent_run_id: str | None = None
+
+
+class PauseBegan(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "run.paused"
+
+    drain_policy: str
+    reason: str | None = None
+    paused_by: str | None = None
+
+
+class RunResumed(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "run.resumed"
+
+    reason: str | None = None
+    resumed_by: str | None = None
+
+
+class PauseRequested(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "moot.pause.requested"
+
+    drain_policy: str
+    reason: str | None = None
+    paused_by: str | None = None
+
+
+class CapBreached(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "cap.breached"
+
+    kind: str
+    limit: int | float
+    observed: int | float
+    node_id: str | None = None
+    bound: str | None = None
+
+
+class ReplayDiverged(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "replay.diverged"
+
+    source_run_id: str
+    at_sequence: int
+    original_event_id: str
+    divergence_kind: str
+    divergence_point: str | None = None
+
+
+class RefusalDiverged(Payload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "replay.divergedAtRefusal"
+
+    source_run_id: str
+    at_sequence: int
+    original_event_id: str
+    node_id: str
+    original_envelope_kind: str
+    replay_envelope_kind: str
+    refusal_reason: str | None = None
