@@ -13,7 +13,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from tests.support.servers import WORKFLOWS, ServerProcess, server_environment, trial_server
+from tests.support.servers import (
+    STRICT,
+    WORKFLOWS,
+    ServerProcess,
+    openwop_folder,
+    server_environment,
+    trial_server,
+)
 
 #: an installed Moot brings the first by itself; a tree that is not installed names it
 pytest_plugins = [
@@ -52,6 +59,14 @@ ROOM = 1 << 30
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
     os.environ.setdefault("TMPDIR", str(MEMORY))
     tempfile.tempdir = None  # so that it is looked up again
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not (STRICT or openwop_folder()):
+        terminalreporter.write_line(
+            "SKIPPED tests/published: it needs the published schemas and fixtures; "
+            "set MOOT_OPENWOP_DIR to their folder."
+        )
 
 
 ServerFactory = Callable[..., ServerProcess]

@@ -8,7 +8,10 @@ import pytest
 from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api
 from tests.support.api.published import Published
-from tests.support.servers import component_missing, openwop_folder, trial_server
+from tests.support.servers import STRICT, component_missing, openwop_folder, trial_server
+
+#: without the data nothing here can run: tests/conftest.py says so in one line
+collect_ignore_glob = [] if STRICT or openwop_folder() else ["test_*.py"]
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,8 @@ from tests.support.processes import server_environment as server_environment
 
 #: the workflows of a host under trial: what the protocol's fixtures do, in the project's own words
 WORKFLOWS = ROOT / "tests" / "support" / "workflows"
+#: whether a missing component fails a test instead of skipping it
+STRICT = os.environ.get("MOOT_STRICT") == "1"
 BOOT_KEY = "hk_test_boot_0123456789"
 #: guards against hanging; how quick a machine is says nothing
 START_SECONDS = 60
@@ -31,7 +33,7 @@ STOP_SECONDS = 45
 
 def component_missing(reason: str) -> NoReturn:
     """Skips the test; under MOOT_STRICT=1, where everything must be there, fails it."""
-    if os.environ.get("MOOT_STRICT") == "1":
+    if STRICT:
         pytest.fail(f"{reason} (and MOOT_STRICT=1 allows no skipping)")
     pytest.skip(reason)
 
