@@ -118,7 +118,7 @@ class CouncilFloor(WireStruct, frozen=True):
     at_rest: bool
 
 
-class CouncilVote(WireStruct, frozen=True, omit_defaults=True):
+class CouncilVote(WireStruct, frozen=True):
     """One participant's vote."""
 
     by: str
@@ -133,7 +133,7 @@ class CouncilDissent(WireStruct, frozen=True):
     text: str
 
 
-class ActionItem(WireStruct, frozen=True, omit_defaults=True):
+class ActionItem(WireStruct, frozen=True):
     """One task that follows from the decision."""
 
     text: str
@@ -141,7 +141,7 @@ class ActionItem(WireStruct, frozen=True, omit_defaults=True):
     due: str | None = None
 
 
-class CouncilDecisionView(WireStruct, frozen=True, omit_defaults=True):
+class CouncilDecisionView(WireStruct, frozen=True):
     """A decision, with its votes, dissent, cited turns and action items."""
 
     text: str

@@ -160,7 +160,7 @@ class ThreadFork(WireStruct, frozen=True):
     note: str | None
 
 
-class ThreadLinkView(WireStruct, frozen=True, omit_defaults=True):
+class ThreadLinkView(WireStruct, frozen=True):
     """A side thread, and the threads that continue it."""
 
     thread_id: str
@@ -183,7 +183,7 @@ class ImportMark(WireStruct, frozen=True):
     by: str
 
 
-class ThreadView(WireStruct, frozen=True, omit_defaults=True):
+class ThreadView(WireStruct, frozen=True):
     """A conversation in its current state. ``floor`` is set if the host leads it."""
 
     thread_id: str
@@ -244,7 +244,7 @@ class LastTurn(WireStruct, frozen=True):
     content: str
 
 
-class ThreadSummary(WireStruct, frozen=True, omit_defaults=True):
+class ThreadSummary(WireStruct, frozen=True):
     """A thread in a list."""
 
     thread_id: str
@@ -273,7 +273,7 @@ class ThreadSummary(WireStruct, frozen=True, omit_defaults=True):
     imported: bool = False
 
 
-class ThreadList(WireStruct, frozen=True, omit_defaults=True):
+class ThreadList(WireStruct, frozen=True):
     """One page of threads."""
 
     threads: list[ThreadSummary]
@@ -306,7 +306,7 @@ class LinkedThread(WireStruct, frozen=True):
     url: str
 
 
-class JoinToken(WireStruct, frozen=True, omit_defaults=True):
+class JoinToken(WireStruct, frozen=True):
     """A key for one participant in one thread. A repeated answer has no token."""
 
     key_id: str
@@ -336,7 +336,7 @@ class DueRequest(WireStruct, frozen=True):
     event: BridgeEvent | None
 
 
-class StartedSpeech(WireStruct, frozen=True, omit_defaults=True):
+class StartedSpeech(WireStruct, frozen=True):
     """A speech that has begun."""
 
     speech_id: str
