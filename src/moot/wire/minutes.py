@@ -6,7 +6,7 @@ from moot.wire.councils import CouncilDecisionView
 from moot.wire.json import JsonObject, WireStruct
 
 
-class Line(WireStruct, frozen=True, omit_defaults=True):
+class Line(WireStruct, frozen=True):
     """A turn of a transcript, or with ``note`` an action between turns."""
 
     at: str
@@ -28,7 +28,7 @@ class Line(WireStruct, frozen=True, omit_defaults=True):
     note: str | None = None
 
 
-class MinutesView(WireStruct, frozen=True, omit_defaults=True):
+class MinutesView(WireStruct, frozen=True):
     """The minutes of a conversation as data."""
 
     thread_id: str

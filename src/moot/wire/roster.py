@@ -60,18 +60,21 @@ class ChangeMember(RequestStruct, frozen=True):
     enabled: bool | UnsetType = UNSET
     label: Label | UnsetType | None = UNSET
     description: Note | UnsetType | None = UNSET
-    #: The new limits. Null removes all of them.
-    budget: MemberBudget | UnsetType | None = UNSET
+    budget: Annotated[
+        MemberBudget | UnsetType | None,
+        Meta(description="The new limits. Null removes all of them."),
+    ] = UNSET
 
 
 class PauseMember(RequestStruct, frozen=True):
     """The reason and the end of a pause."""
 
     reason: Note = ""
-    #: An ISO time. Without it the pause lasts until a person resumes.
-    until: str | None = None
-    #: Also cancel the member's active runs.
-    stop: bool = False
+    until: Annotated[
+        str | None,
+        Meta(description="An ISO time. Without it the pause lasts until a person resumes."),
+    ] = None
+    stop: Annotated[bool, Meta(description="Also cancel the member's active runs.")] = False
 
 
 class RunMemberWorkflow(RequestStruct, frozen=True):
@@ -79,16 +82,17 @@ class RunMemberWorkflow(RequestStruct, frozen=True):
 
     workflow_id: WorkflowId
     inputs: JsonObject = {}
-    #: The id of an item for the run. The item stays in its queue.
-    item: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
-    #: Only return what would start.
-    dry_run: bool = False
+    item: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=128)] | None,
+        Meta(description="The id of an item for the run. The item stays in its queue."),
+    ] = None
+    dry_run: Annotated[bool, Meta(description="Only return what would start.")] = False
 
 
 # -- answers -------------------------------------------------------------------------------------
 
 
-class AgentRef(WireStruct, frozen=True, omit_defaults=True):
+class AgentRef(WireStruct, frozen=True):
     """The agent of a member: a version, a channel, or the newest version."""
 
     agent_id: str
@@ -96,7 +100,7 @@ class AgentRef(WireStruct, frozen=True, omit_defaults=True):
     channel: str | None = None
 
 
-class RosterEntry(WireStruct, frozen=True, omit_defaults=True):
+class RosterEntry(WireStruct, frozen=True):
     """A standing agent in the form of the protocol."""
 
     roster_id: str
@@ -116,7 +120,7 @@ class RosterEntryList(WireStruct, frozen=True):
     total: int
 
 
-class MemberPause(WireStruct, frozen=True, omit_defaults=True):
+class MemberPause(WireStruct, frozen=True):
     """The pause of a standing agent."""
 
     since: str
@@ -125,7 +129,7 @@ class MemberPause(WireStruct, frozen=True, omit_defaults=True):
     until: str | None = None
 
 
-class BudgetUse(WireStruct, frozen=True, omit_defaults=True):
+class BudgetUse(WireStruct, frozen=True):
     """One limit of a budget, its amount and its use."""
 
     limit: str
@@ -160,7 +164,7 @@ class FieldChange(WireStruct, frozen=True):
     after: Any = field(name="to")
 
 
-class MemberChange(WireStruct, frozen=True, omit_defaults=True):
+class MemberChange(WireStruct, frozen=True):
     """One change of a standing agent."""
 
     at: str
@@ -172,7 +176,7 @@ class MemberChange(WireStruct, frozen=True, omit_defaults=True):
     until: str | None = None
 
 
-class LeftTrigger(WireStruct, frozen=True, omit_defaults=True):
+class LeftTrigger(WireStruct, frozen=True):
     """A paused trigger of a former standing agent, which another one can take over."""
 
     source: str
@@ -220,7 +224,7 @@ class MemberList(WireStruct, frozen=True):
     total: int
 
 
-class MemberHistory(WireStruct, frozen=True, omit_defaults=True):
+class MemberHistory(WireStruct, frozen=True):
     """The changes of a standing agent."""
 
     roster_id: str
@@ -230,7 +234,7 @@ class MemberHistory(WireStruct, frozen=True, omit_defaults=True):
     left: Sequence[LeftTrigger] = ()
 
 
-class MemberTrigger(WireStruct, frozen=True, omit_defaults=True):
+class MemberTrigger(WireStruct, frozen=True):
     """A trigger of a standing agent, with the times of a schedule."""
 
     source: str
@@ -250,7 +254,7 @@ class MemberTrigger(WireStruct, frozen=True, omit_defaults=True):
     inert: str | None = None
 
 
-class RecentRun(WireStruct, frozen=True, omit_defaults=True):
+class RecentRun(WireStruct, frozen=True):
     """The newest run of a workflow."""
 
     run_id: str
@@ -259,7 +263,7 @@ class RecentRun(WireStruct, frozen=True, omit_defaults=True):
     ended_at: str | None = None
 
 
-class MemberWorkflow(WireStruct, frozen=True, omit_defaults=True):
+class MemberWorkflow(WireStruct, frozen=True):
     """One workflow of a standing agent: its triggers and recent runs."""
 
     workflow_id: str
@@ -309,7 +313,7 @@ class MemberWork(RosterEntry, frozen=True, kw_only=True):
     model: str | None = None
 
 
-class MemberRun(WireStruct, frozen=True, omit_defaults=True):
+class MemberRun(WireStruct, frozen=True):
     """A run that was started for a standing agent, or the result of a dry run."""
 
     run_id: str | None = None

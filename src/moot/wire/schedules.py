@@ -46,8 +46,10 @@ class PauseSchedule(RequestStruct, frozen=True):
     """The reason and the end of a pause."""
 
     reason: Note = ""
-    #: A time. Without it the pause lasts until a person resumes.
-    until: Instant | None = None
+    until: Annotated[
+        Instant | None,
+        Meta(description="A time. Without it the pause lasts until a person resumes."),
+    ] = None
 
 
 class RunSchedule(RequestStruct, frozen=True):
@@ -81,7 +83,7 @@ class BackfillSchedule(RequestStruct, frozen=True):
 # -- answers -------------------------------------------------------------------------------------
 
 
-class Owner(WireStruct, frozen=True, omit_defaults=True):
+class Owner(WireStruct, frozen=True):
     """The tenant and workspace that own a thing."""
 
     tenant_id: str
@@ -103,7 +105,7 @@ class PauseCost(WireStruct, frozen=True):
     fires: list[SkippedFire]
 
 
-class SchedulePause(WireStruct, frozen=True, omit_defaults=True):
+class SchedulePause(WireStruct, frozen=True):
     """The pause of a schedule."""
 
     since: str
@@ -112,7 +114,7 @@ class SchedulePause(WireStruct, frozen=True, omit_defaults=True):
     until: str | None = None
 
 
-class SchedulePreview(WireStruct, frozen=True, omit_defaults=True):
+class SchedulePreview(WireStruct, frozen=True):
     """The fields of a schedule and its next times."""
 
     workflow_id: str
@@ -177,14 +179,14 @@ class ScheduleDetail(ScheduleView, frozen=True, kw_only=True):
     fires: dict[str, int]
 
 
-class ScheduleList(WireStruct, frozen=True, omit_defaults=True):
+class ScheduleList(WireStruct, frozen=True):
     """One page of schedules."""
 
     schedules: list[ScheduleView]
     next_cursor: str | None = None
 
 
-class SlotResult(WireStruct, frozen=True, omit_defaults=True):
+class SlotResult(WireStruct, frozen=True):
     """The outcome for one slot."""
 
     act: str
@@ -194,7 +196,7 @@ class SlotResult(WireStruct, frozen=True, omit_defaults=True):
     run_id: str | None = None
 
 
-class FireResultList(WireStruct, frozen=True, omit_defaults=True):
+class FireResultList(WireStruct, frozen=True):
     """The outcomes of a manual run or a backfill."""
 
     schedule_id: str
@@ -204,7 +206,7 @@ class FireResultList(WireStruct, frozen=True, omit_defaults=True):
     run_id: str | None = None
 
 
-class SkipResult(WireStruct, frozen=True, omit_defaults=True):
+class SkipResult(WireStruct, frozen=True):
     """The slot that was skipped, restored or dismissed."""
 
     schedule_id: str
@@ -214,7 +216,7 @@ class SkipResult(WireStruct, frozen=True, omit_defaults=True):
     dismissed: str | None = None
 
 
-class FireView(WireStruct, frozen=True, omit_defaults=True):
+class FireView(WireStruct, frozen=True):
     """A fire, or ``count`` skipped slots in a row up to ``until``."""
 
     fire_id: str
@@ -229,14 +231,14 @@ class FireView(WireStruct, frozen=True, omit_defaults=True):
     run_id: str | None = None
 
 
-class FireList(WireStruct, frozen=True, omit_defaults=True):
+class FireList(WireStruct, frozen=True):
     """One page of fires."""
 
     fires: list[FireView]
     next_cursor: str | None = None
 
 
-class ScheduleChange(WireStruct, frozen=True, omit_defaults=True):
+class ScheduleChange(WireStruct, frozen=True):
     """One change of a schedule."""
 
     did: str

@@ -28,8 +28,10 @@ class RequestCatchUp(RequestStruct, frozen=True):
 
     first: Index | None = field(default=None, name="from")
     to: Index | None = None
-    #: An agent of this host. The default is the thread's moderator or another agent in it.
-    author: Name | None = None
+    author: Annotated[
+        Name | None,
+        Meta(description="An agent of this host, by default the moderator or another participant."),
+    ] = None
 
 
 # -- answers -------------------------------------------------------------------------------------
@@ -43,7 +45,7 @@ class SearchSnippet(WireStruct, frozen=True):
     matches: list[tuple[int, int]]
 
 
-class SearchResult(WireStruct, frozen=True, omit_defaults=True):
+class SearchResult(WireStruct, frozen=True):
     """A text that matches a search: a title, a turn, a decision or a run."""
 
     kind: str
@@ -61,7 +63,7 @@ class SearchResult(WireStruct, frozen=True, omit_defaults=True):
     imported: bool = False
 
 
-class SearchResultList(WireStruct, frozen=True, omit_defaults=True):
+class SearchResultList(WireStruct, frozen=True):
     """One page of search results."""
 
     results: list[SearchResult]
@@ -89,7 +91,7 @@ class CatchUpTurn(WireStruct, frozen=True):
     meta: JsonObject
 
 
-class CatchUpView(WireStruct, frozen=True, omit_defaults=True):
+class CatchUpView(WireStruct, frozen=True):
     """A summary of a part of a thread for one reader; ``turn`` is set when it is written."""
 
     catch_up_id: str
@@ -114,7 +116,7 @@ class CatchUpView(WireStruct, frozen=True, omit_defaults=True):
         return None if self.turn is None else self.turn.content
 
 
-class CatchUpList(WireStruct, frozen=True, omit_defaults=True):
+class CatchUpList(WireStruct, frozen=True):
     """One page of catch-ups."""
 
     catch_ups: list[CatchUpView]
