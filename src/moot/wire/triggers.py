@@ -34,7 +34,9 @@ class BindQueue(RequestStruct, frozen=True):
     roster_id: RosterId | None = None
     retry_policy: RetryPolicy = RetryPolicy()
     input_mapping: InputMapping = {}
-    take_over: bool = False
+    take_over: Annotated[bool, Meta(description="Take the queue from another standing agent.")] = (
+        False
+    )
 
 
 class SubscriptionVerification(RequestStruct, frozen=True):

@@ -1,7 +1,5 @@
 """Queues and their items: push, bind, list, redeliver, drop."""
 
-from typing import Any
-
 from msgspec.structs import asdict, replace
 
 from moot.api.http.idempotency import KEY_HEADER, REPLAY_HEADER
@@ -14,6 +12,7 @@ from moot.core.errors import BadRequest
 from moot.store.records import Delivery, DeliveryFilter
 from moot.triggers.inbound.queues import Consumer
 from moot.triggers.inbound.versions import SubscriptionVersion
+from moot.wire.json import JsonObject
 from moot.wire.triggers import (
     BindQueue,
     PushedItem,
@@ -154,7 +153,7 @@ ROOT = "/v1/host/moot/queues"
 ONE = f"{ROOT}/{{queue}}"
 ITEMS = f"{ONE}/items"
 ITEM = f"{ITEMS}/{{item_id}}"
-FILTERS: dict[str, tuple[dict[str, Any], str]] = {
+FILTERS: dict[str, tuple[JsonObject, str]] = {
     **PAGE,
     "state": ({"type": "string"}, "only those in one of these states, with commas between"),
     "member": ({"type": "string"}, "only those for this standing agent"),
