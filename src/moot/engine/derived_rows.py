@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from moot.core.events import Event, millis
+from moot.core.events import TERMINAL_TYPES, Event, millis
 from moot.core.interrupts import inbox
 from moot.core.pending import PendingWork
 from moot.core.replay.origin import fork_origin
@@ -81,12 +81,10 @@ def message_ids(event: Event) -> list[tuple[str, int]]:
         event.payload if event.type in WORDS_BY_EVENT else event.payload.get(TURN_KEYS[event.type])
     )
     message_id = turn.get("messageId") if isinstance(turn, dict) else None
+    if not isinstance(message_id, str):
+        return []
     host_prefix = f"{event.payload.get('conversationId')}:"
-    return (
-        [(message_id, event.sequence)]
-        if isinstance(message_id, str) and not message_id.startswith(host_prefix)
-        else []
-    )
+    return [] if message_id.startswith(host_prefix) else [(message_id, event.sequence)]
 
 
 def text_rows(run: Run, event: Event, at: int) -> list[TextRow]:
@@ -97,7 +95,13 @@ def text_rows(run: Run, event: Event, at: int) -> list[TextRow]:
     """
     if event.type not in EXTRACTORS or is_private_tenant(run.tenant):
         return []
-    fork = fork_origin(run.forked_from) if 0 < event.sequence < run.inherited else None
+    if event.type in TERMINAL_TYPES and not (
+        event.payload.get("outputs") or event.payload.get("error")
+    ):
+        return []  # an end without outputs and without an error has no text
+    if run.forked_from is None or not 0 < event.sequence < run.inherited:
+        return [TextRow(event.sequence, at, None)]
+    fork = fork_origin(run.forked_from)
     return [TextRow(event.sequence, at, fork.source_run_id if fork else None)]
 
 

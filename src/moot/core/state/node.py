@@ -103,7 +103,9 @@ def _apply_node_started(run: "Run", event: Event, at: int) -> None:
 def _apply_node_ended(run: "Run", event: Event, at: int) -> None:
     payload = event.payload
     node_id = node_id_of(event)
-    node = run.nodes.setdefault(node_id, NodeState(status=NodeStatus.RUNNING))
+    node = run.nodes.get(node_id)
+    if node is None:
+        node = run.nodes[node_id] = NodeState(status=NodeStatus.RUNNING)
     node.status = NODE_ENDS[event.type]
     node.ended_seq = event.sequence
     node.due = None
