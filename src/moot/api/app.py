@@ -59,16 +59,16 @@ class App:
             header = request.header("authorization")
             key = self._spend_rate(request, header)
             if _needs_key(endpoint, request.path):
-                request.caller = await self._caller(request, endpoint, key)
-                for scope in filter(None, (endpoint.scope, endpoint.beside) if endpoint else ()):
-                    require_scope(request.caller, scope)
+                request.caller = await self._caller(request, endpoint, header, key)
+                if endpoint is not None:
+                    _require_scopes(request.caller, endpoint)
             if endpoint is None:
                 raise _route_error(match, request)
             request.params = match[1] if match else {}
             request.largest = endpoint.largest
             if request.caller.thread is not None:
                 check_thread_key(request.caller, endpoint, request.params)
-            if endpoint.keyed and request.header(KEY_HEADER) is not None:
+            if request.header(KEY_HEADER) is not None and endpoint.keyed:
                 return await self._idempotency.answer(request, endpoint), endpoint
             return await self._call(request, endpoint), endpoint
         except MootError as refusal:
@@ -98,8 +98,9 @@ class App:
             await self.services.keyring.caller(request.header("authorization"))
         return reply
 
-    async def _caller(self, request: Request, endpoint: Endpoint | None, key: Key | None) -> Key:
-        header = request.header("authorization")
+    async def _caller(
+        self, request: Request, endpoint: Endpoint | None, header: str | None, key: Key | None
+    ) -> Key:
         if header is None and is_trusted(request, endpoint):
             return LOCAL_KEY
         keyring = self.services.keyring
@@ -126,6 +127,13 @@ def _endpoint_for(
         return None
     method = "GET" if request.method == "HEAD" else request.method
     return match[0].get(method)
+
+
+def _require_scopes(caller: Key, endpoint: Endpoint) -> None:
+    if endpoint.scope:
+        require_scope(caller, endpoint.scope)
+    if endpoint.beside:
+        require_scope(caller, endpoint.beside)
 
 
 def _needs_key(endpoint: Endpoint | None, path: str) -> bool:

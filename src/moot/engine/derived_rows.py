@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from moot.core.catalogue import TERMINAL_TYPES
 from moot.core.events import Event, millis
 from moot.core.interrupts import inbox
 from moot.core.payloads.conversations import ConversationEnded, ConversationExchanged
@@ -101,7 +102,13 @@ def text_rows(run: Run, event: Event, at: int) -> list[TextRow]:
     """
     if event.type not in TYPES_WITH_TEXT or is_private_tenant(run.tenant):
         return []
-    fork = fork_origin(run.forked_from) if 0 < event.sequence < run.inherited else None
+    if event.type in TERMINAL_TYPES and not (
+        getattr(event.payload, "outputs", None) or getattr(event.payload, "error", None)
+    ):
+        return []  # an end without outputs and without an error has no text
+    if run.forked_from is None or not 0 < event.sequence < run.inherited:
+        return [TextRow(event.sequence, at, None)]
+    fork = fork_origin(run.forked_from)
     return [TextRow(event.sequence, at, fork.source_run_id if fork else None)]
 
 

@@ -223,11 +223,12 @@ class Host:
         self.revisions.keep(transaction.batch.notes)
         self.faults.at(FaultPoint.AFTER_APPEND)
         for run_id, head in transaction.heads.items():
-            head.durable = transaction.published[run_id][-1].sequence + 1
+            published = transaction.published[run_id]
+            head.durable = published[-1].sequence + 1
             head.settle()
-            self.hub.publish(run_id, transaction.published[run_id])
-            self.metrics.count(transaction.published[run_id])
-        for tenant in {*transaction.inboxes, *transaction.batch.inboxes}:
+            self.hub.publish(run_id, published)
+            self.metrics.count(published)
+        for tenant in transaction.inboxes.union(transaction.batch.inboxes):
             self.hub.ring(inbox_channel(tenant))
         if self.outbox is not None and transaction.batch.deliveries:
             self.outbox.look()

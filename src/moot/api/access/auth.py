@@ -157,10 +157,11 @@ def check_thread_key(key: Key, endpoint: Endpoint, params: dict[str, str]) -> No
 
 def check_may_close(key: Key, value: Any) -> None:
     """Raise Forbidden when a key for one thread tries to close it, by an answer or by a vote."""
+    if key.thread is None:
+        return
     fields = value if isinstance(value, dict) else {}
     vote = fields.get("vote")
-    closes = fields.get("operation") == "close" or (isinstance(vote, dict) and vote.get("close"))
-    if key.thread is not None and closes:
+    if fields.get("operation") == "close" or (isinstance(vote, dict) and vote.get("close")):
         raise Forbidden("This key is good for one thread: to speak in it, not to close it.")
 
 

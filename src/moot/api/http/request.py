@@ -58,7 +58,8 @@ class Reply:
         if self.status in BODILESS:
             headers = [pair for pair in headers if not pair[0].startswith(b"content-")]
         else:
-            headers += [(b"content-length", b"%d" % len(self.body))] if self.sized else []
+            if self.sized:
+                headers.append((b"content-length", b"%d" % len(self.body)))
             if "Content-Type" not in self.headers:
                 headers.append(JSON_HEADER)
         await send({"type": "http.response.start", "status": self.status, "headers": headers})

@@ -82,12 +82,14 @@ def _answer_command(request: Request, node_id: str, value: Any) -> GateAnswer:
 async def _handle_answer(request: Request, tenant: str, run_id: str, command: GateAnswer) -> Reply:
     """Send the answer. The reply shows the state right after it, not a later one."""
     reply = _answer_reply(command.node_id)
-    if (name := _message_id(command.value)) is not None:
+    turn = _turn_in(command.value)
+    if (name := _message_id(turn)) is not None:
         answer = await _answer_once(request, (tenant, run_id, name), command, reply)
     else:
         await request.services.host.handle(tenant, run_id, command, request.record_reply(reply))
         answer = request.reply
-    speech = _meta(command.value).get("speechId")
+    meta = turn.get("meta")
+    speech = meta.get("speechId") if isinstance(meta, dict) else None
     if isinstance(speech, str):
         request.services.host.speeches.over(run_id, speech, request.caller.id)
     return answer
@@ -122,13 +124,8 @@ def _turn_in(value: Any) -> JsonObject:
     return turn if isinstance(turn, dict) else {}
 
 
-def _meta(value: Any) -> JsonObject:
-    meta = _turn_in(value).get("meta")
-    return meta if isinstance(meta, dict) else {}
-
-
-def _message_id(value: Any) -> str | None:
-    name = _turn_in(value).get("messageId")
+def _message_id(turn: JsonObject) -> str | None:
+    name = turn.get("messageId")
     return name if isinstance(name, str) else None
 
 
@@ -199,7 +196,7 @@ async def _repeat_answer(
 
 async def check_new_message_id(request: Request, run_id: str, value: Any) -> None:
     """Raise MessageIdConflict when a turn of this run already has the message id."""
-    name = _message_id(value)
+    name = _message_id(_turn_in(value))
     if name is None:
         return
     if await request.services.store.message(request.caller.tenant, run_id, name) is not None:

@@ -115,7 +115,9 @@ def _apply_node_started(run: "Run", payload: NodeStarted, event: Event, at: int)
 
 def _apply_node_ended(run: "Run", payload: NodeEnd, event: Event, at: int) -> None:
     node_id = node_id_of(event)
-    node = run.nodes.setdefault(node_id, NodeState(status=NodeStatus.RUNNING))
+    node = run.nodes.get(node_id)
+    if node is None:
+        node = run.nodes[node_id] = NodeState(status=NodeStatus.RUNNING)
     node.status = NODE_ENDS[event.type]
     node.ended_seq = event.sequence
     node.due = None

@@ -1,5 +1,6 @@
 """Resolve the agents of a run when it starts: standing agents and pinned versions."""
 
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -58,6 +59,8 @@ class AgentPins:
         unknown agent, and MemberOffDuty.
         """
         pinned = PinnedAgents()
+        if whose is None and not _names_agents(flow):
+            return pinned
         if whose is not None:
             pinned.take(whose, await self._resolve_member(tenant, whose))
         await self._add_members(tenant, flow, pinned)
@@ -132,6 +135,14 @@ class AgentPins:
             raise Unprocessable(
                 f"Node '{node.id}': {refusal.message}", nodeId=node.id, agentId=name
             ) from None
+
+
+@lru_cache(maxsize=standing_agents.CACHED_FLOWS)
+def _names_agents(flow: Flow) -> bool:
+    """Return whether the flow, or a workflow that it calls, may name an agent."""
+    if flow.references or standing_agents.all_handles(flow):
+        return True
+    return any(_agent_reference(node) is not None for node in flow.nodes.values())
 
 
 def _reachable_handles(tenant: str, flow: Flow, flows: WorkflowRegistry) -> list[str]:

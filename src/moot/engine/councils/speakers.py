@@ -85,7 +85,8 @@ class Speakers:
 
         Invitations from ``until`` on are not on disk yet and are left alone.
         """
-        for key, wake in list(self._running.get(run_id, {}).items()):
+        running = self._running.get(run_id)
+        for key, wake in list(running.items()) if running else ():
             if key not in wanted and wake.sequence < until:
                 self._slots.take(run_id, key[1])
                 self._stop(run_id, key)

@@ -98,10 +98,16 @@ def _place_marks(db: apsw.Connection, tenant: str, place: SearchPlace) -> list[s
 
 
 def index_marks(tenant: str, n: int, text: IndexedText) -> str:
-    by = text.by.casefold()
+    return _marks(tenant, n, text.kind, text.by, text.talk)
+
+
+@lru_cache(maxsize=4096)
+def _marks(tenant: str, n: int, kind: str, by: str, talk: str) -> str:
+    """Return the marks that all texts of one sender in one conversation share."""
+    by = by.casefold()
     senders = {by, by.rpartition(":")[2]}
-    words = [_tenant_word(tenant), _kind_word(text.kind), _run_word(n), *map(_sender_word, senders)]
-    return " ".join([*words, _conversation_word(text.talk)] if text.talk else words)
+    words = [_tenant_word(tenant), _kind_word(kind), _run_word(n), *map(_sender_word, senders)]
+    return " ".join([*words, _conversation_word(talk)] if talk else words)
 
 
 def _tenant_word(tenant: str) -> str:
