@@ -23,4 +23,5 @@ def test_the_wheel_has_everything_the_program_reads(tmp_path: Path) -> None:
     }
     assert shipped <= names
     assert "moot/samples/order-intake.yaml" in names
+    assert "moot/guides/workflows.md" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -13,7 +13,6 @@ from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
 from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.roster.members import (
-    MemberAgentRef,
     MemberEntry,
     MemberOwner,
     MemberRecord,
@@ -34,6 +33,7 @@ from moot.triggers import polling
 from moot.triggers.inbound import deliveries
 from moot.triggers.inbound.queues import Consumer
 from moot.triggers.service import Triggers
+from moot.wire.roster import MemberAgentRef
 
 FLOW = "sample"
 #: of one item, at once; the long form is the promise

@@ -72,7 +72,7 @@ async def test_somebody_new_of_the_same_name_takes_over_only_what_is_resumed(
         await host.forward(120)
         assert await host.runs() == [] and handed.delivery.state == "waiting"
         left = await host.services.triggers.leaving.left(TENANT, SALLY)
-        assert {(each["source"], each["state"]) for each in left} == {
+        assert {(each.source, each.state) for each in left} == {
             ("schedule", "paused"), ("queue", "paused"),
         }  # fmt: skip
         await host.schedules.resume(TENANT, name, "key_1")

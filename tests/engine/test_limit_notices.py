@@ -3,8 +3,6 @@
 import pytest
 
 from moot.agents.roster.members import (
-    MemberAgentRef,
-    MemberBudget,
     MemberEntry,
     MemberOwner,
     MemberRecord,
@@ -16,6 +14,7 @@ from moot.engine.effects.agent_budgets import AgentBudgets
 from moot.store.memory.store import MemoryStore
 from moot.store.records import DeliveryFilter
 from moot.testing.clock import VirtualClock
+from moot.wire.roster import MemberAgentRef, MemberBudget
 
 TENANT, SALLY = "acme", "host:sally"
 DAY = 86_400.0

@@ -41,7 +41,7 @@ async def test_a_pause_until_a_time_that_has_passed_is_refused(tmp_path: Path) -
         name = await host.made()
         with pytest.raises(BadRequest, match="has passed"):
             await host.schedules.pause(TENANT, name, "key_1", "", host.clock.millis())
-        assert "pause" not in schedule_view(await host.case(name))
+        assert schedule_view(await host.case(name)).pause is None
 
 
 async def test_a_pause_is_shown_only_while_it_holds(tmp_path: Path) -> None:
@@ -49,6 +49,6 @@ async def test_a_pause_is_shown_only_while_it_holds(tmp_path: Path) -> None:
         name = await host.made()
         until = host.clock.millis() + 30_000
         case = await host.schedules.pause(TENANT, name, "key_1", "lunch", until)
-        assert schedule_view(case)["pause"]["reason"] == "lunch"
+        assert schedule_view(case).pause.reason == "lunch"
         await host.forward(31)
-        assert "pause" not in schedule_view(await host.case(name))
+        assert schedule_view(await host.case(name)).pause is None

@@ -76,8 +76,7 @@ async def test_a_schedule_whose_run_never_begins_stands_still_until_somebody_res
         assert await host.fires(name) == [("dead", WHY, 1)]
         case = await host.case(name)
         assert (
-            schedule_view(case)["state"] == "dead-lettered"
-            and schedule_view(case)["pause"]["by"] == "moot"
+            schedule_view(case).state == "dead-lettered" and schedule_view(case).pause.by == "moot"
         )
         listening = host.services.triggers.listening
         seen = await listening.must_find(TENANT, case.plan.subscription)
@@ -89,12 +88,12 @@ async def test_a_schedule_whose_run_never_begins_stands_still_until_somebody_res
         [row] = await host.rows(name)
         await host.schedules.run_missed(TENANT, name, row.delivery_id, dry=False)
         assert await host.fires(name) == [STARTED, ("skipped", "paused", 10)]
-        assert schedule_view(await host.case(name))["state"] == "dead-lettered"
+        assert schedule_view(await host.case(name)).state == "dead-lettered"
         await host.schedules.resume(TENANT, name, "key_1")
         await host.forward(MINUTE)
         states = [each[0] for each in await host.fires(name)]
         assert states == ["delivered", "skipped", "delivered"]
-        assert schedule_view(await host.case(name))["state"] == "active"
+        assert schedule_view(await host.case(name)).state == "active"
 
 
 async def test_many_that_fail_side_by_side_stop_their_schedule(tmp_path: Path) -> None:
@@ -104,7 +103,7 @@ async def test_many_that_fail_side_by_side_stop_their_schedule(tmp_path: Path) -
         await host.forward((FAILING_LIMIT + 5) * MINUTE)
         fires = await host.fires(name)
         assert [each[0] for each in fires].count("retrying") == FAILING_LIMIT
-        assert schedule_view(await host.case(name))["state"] == "failed"
+        assert schedule_view(await host.case(name)).state == "failed"
         await tried(host)
         assert {each[:2] for each in await host.fires(name)} == {("skipped", "paused")}
 

@@ -9,7 +9,6 @@ from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
 from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.roster.members import (
-    MemberAgentRef,
     MemberEntry,
     MemberOwner,
     MemberRecord,
@@ -28,6 +27,7 @@ from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import RunFilter
 from moot.triggers.start_run import RunOrder, RunStarter
+from moot.wire.roster import MemberAgentRef
 
 TENANT, SALLY, FLOW = "acme", "host:sally", "noop"
 ORDER = RunOrder(

@@ -13,7 +13,6 @@ from hosting import PATIENCE, chain, delay, node
 from moot.agents.definitions.manifest import Agent
 from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.agents.roster.members import (
-    MemberAgentRef,
     MemberEntry,
     MemberOwner,
     MemberRecord,
@@ -30,6 +29,7 @@ from moot.store.records import Delivery, DeliveryFilter, Guard
 from moot.testing.clock import VirtualClock
 from moot.triggers.schedules.fire_rows import fire_from_row
 from moot.triggers.schedules.snapshot import ScheduleSnapshot
+from moot.wire.roster import MemberAgentRef
 
 TENANT = "acme"
 SALLY = "host:sally"

@@ -9,7 +9,6 @@ from moot.agents.definitions.registry import AgentRegistry
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.agents.roster.members import (
-    MemberAgentRef,
     MemberEntry,
     MemberOwner,
     MemberRecord,
@@ -22,6 +21,7 @@ from moot.core.state.initiation import TriggerDelivery
 from moot.engine.agents.pins import AgentPins
 from moot.engine.nodes.registry import built_in_types
 from moot.triggers.start_run import RunOrder, RunStarter
+from moot.wire.roster import MemberAgentRef
 
 SALLY = "host:sally"
 

@@ -49,7 +49,7 @@ def test_a_schedule_that_is_paused_anew_by_its_subscription_is_paused_until_then
         ends = [iso(1000 * (bench.clock.millis() + days * DAY_MS)) for days in (9, 2)]
         for until in ends:
             found = bench.client.subscriptions.change(name, state="paused", note="x", until=until)
-            assert (found.bound["note"], found.bound["until"]) == ("x", until)
+            assert (found.bound.note, found.bound.until) == ("x", until)
         bench.advance(days=3)
         assert len(bench.client.schedules.fires(made, state="delivered").fires) == 1
-        assert "until" not in bench.client.subscriptions.get(name).bound
+        assert bench.client.subscriptions.get(name).bound.until is None

@@ -43,9 +43,9 @@ def test_it_resumes_at_that_time_and_takes_up_what_has_waited(
         found = bench.client.queues.get("leads")
         assert (found.state, found.note, found.until) == ("active", "", None)
         changes = bench.client.subscriptions.get(name).state_changes
-        told = [(each["payload"]["toState"], each["by"] == "moot") for each in changes]
+        told = [(each.payload.to_state, each.by == "moot") for each in changes]
         assert told[-2:] == [("paused", False), ("active", True)]
-        assert len({each["eventId"] for each in changes}) == len(changes)
+        assert len({each.event_id for each in changes}) == len(changes)
 
 
 def test_a_pause_ends_in_the_future_and_with_whoever_ends_it_first(tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ def things(api: Api) -> dict[str, str]:
         "catch_up_id": summed_up["catchUpId"],
         "speech_id": speech["speechId"],
         "run_id": run_id,
+        "guide": "workflows",
         "iteration": "1",
         "artifact_id": made["payload"]["artifactId"],
         "workflow_id": "access-things",

@@ -30,6 +30,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from moot.wire.errors import Error
+
 
 class ClientError(Exception):
     """The base of every error of the client."""
@@ -135,20 +137,12 @@ class BadAnswer(ClientError):
     """The client cannot read the answer."""
 
 
-class ErrorBody(msgspec.Struct):
-    """The body of an error response."""
-
-    error: str
-    message: str
-    details: dict[str, Any] = {}
-
-
 def error_from_response(status: int, body: bytes) -> ApiError:
     """Return the error of the most specific class that fits the response."""
     try:
-        error = msgspec.json.decode(body, type=ErrorBody)
+        error = msgspec.json.decode(body, type=Error)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        fallback = ErrorBody("unknown", f"The server answered with status {status}.")
+        fallback = Error(error="unknown", message=f"The server answered with status {status}.")
         error = _bridge_error(body) or fallback
     # by default councils put the more specific code into the details
     codes = (error.error, error.details.get("code"))
@@ -160,14 +154,14 @@ def error_from_response(status: int, body: bytes) -> ApiError:
     return kind(error.error, status, error.message, error.details)
 
 
-def _bridge_error(body: bytes) -> "ErrorBody | None":
+def _bridge_error(body: bytes) -> Error | None:
     """Return the error in the form of the Agent Bridge thread API, if the body has it."""
     try:
         details = msgspec.json.decode(body, type=dict[str, dict[str, str | None]])["error"]
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
         return None
     code, message = details.pop("code", None), details.pop("message", None)
-    return ErrorBody(code or "unknown", message or "", dict(details))
+    return Error(error=code or "unknown", message=message or "", details=dict(details))
 
 
 def _subclasses(kind: type[ApiError]) -> Iterator[type[ApiError]]:

@@ -4,10 +4,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from moot.wire.json import JsonObject, RequestBody, WireStruct
+from moot.wire.json import JsonObject, WireStruct
+from moot.wire.request import RequestStruct
 
 
-class AnswerBody(RequestBody, frozen=True, kw_only=True):
+class AnswerBody(RequestStruct, frozen=True, kw_only=True):
     """An answer to an interrupt."""
 
     resume_value: Annotated[

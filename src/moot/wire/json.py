@@ -15,17 +15,6 @@ class WireStruct(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     """
 
 
-class RequestBody(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    rename="camel",
-    omit_defaults=True,
-    forbid_unknown_fields=True,
-):
-    """The base of request bodies. The server refuses unknown fields."""
-
-
 def stored_object(encoded: bytes) -> JsonObject:
     """Return a stored JSON object as a field of an answer, which the server sends byte for byte."""
     return cast("JsonObject", Raw(encoded))

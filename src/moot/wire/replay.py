@@ -4,14 +4,15 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from moot.wire.json import JsonObject, RequestBody, WireStruct
+from moot.wire.json import JsonObject, WireStruct
+from moot.wire.request import RequestStruct
 
 Note = Annotated[str, Meta(min_length=1, max_length=500, description="A note on the fork.")]
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 MOST_ENTRIES = 256
 
 
-class RunOptionsOverlay(RequestBody, frozen=True, kw_only=True):
+class RunOptionsOverlay(RequestStruct, frozen=True, kw_only=True):
     """Options of a run, each replacing the source's."""
 
     configurable: JsonObject = {}
@@ -23,7 +24,7 @@ class RunOptionsOverlay(RequestBody, frozen=True, kw_only=True):
         return not self.configurable and self.tags is UNSET and not self.metadata
 
 
-class ForkRun(RequestBody, frozen=True, kw_only=True):
+class ForkRun(RequestStruct, frozen=True, kw_only=True):
     """A fork by the protocol's route."""
 
     mode: Annotated[str, Meta(description="replay or branch.", examples=["replay"])]
@@ -33,13 +34,13 @@ class ForkRun(RequestBody, frozen=True, kw_only=True):
     run_options_overlay: RunOptionsOverlay | None = None
 
 
-class TurnEdit(RequestBody, frozen=True, kw_only=True):
+class TurnEdit(RequestStruct, frozen=True, kw_only=True):
     """The new content of a turn."""
 
     content: Any
 
 
-class ForkEdit(RequestBody, frozen=True, kw_only=True):
+class ForkEdit(RequestStruct, frozen=True, kw_only=True):
     """At most one of ``inputs``, ``turn``, ``decision`` and ``answer``: they replace an event."""
 
     variables: Annotated[dict[Name, Any], Meta(max_length=MOST_ENTRIES)] = {}
@@ -50,7 +51,7 @@ class ForkEdit(RequestBody, frozen=True, kw_only=True):
     models: Annotated[dict[Name, Name], Meta(max_length=MOST_ENTRIES)] = {}
 
 
-class ForkRunEdited(RequestBody, frozen=True, kw_only=True):
+class ForkRunEdited(RequestStruct, frozen=True, kw_only=True):
     """A fork that changes the event it begins with."""
 
     from_seq: int
@@ -58,7 +59,7 @@ class ForkRunEdited(RequestBody, frozen=True, kw_only=True):
     note: Note | None = None
 
 
-class VerifyRunBody(RequestBody, frozen=True, kw_only=True):
+class VerifyRunBody(RequestStruct, frozen=True, kw_only=True):
     """An empty body."""
 
 

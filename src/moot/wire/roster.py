@@ -1,17 +1,108 @@
-"""Answers about standing agents."""
+"""Standing agents: requests about them and answers."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
-from moot.wire.json import WireStruct
+from msgspec import UNSET, Meta, UnsetType, field
+
+from moot.wire.json import JsonObject, WireStruct
+from moot.wire.request import Note, RequestStruct
+from moot.wire.schedules import Owner, PauseCost
+
+#: the form of a member id; agents of this host have the same form
+ROSTER_ID = r"^host:[a-z0-9][a-z0-9._-]*$(?!\n)"
+MOST_WORKFLOWS = 200
+
+Persona = Annotated[str, Meta(min_length=1, max_length=200)]
+Label = Annotated[str, Meta(min_length=1, max_length=100)]
+WorkflowId = Annotated[str, Meta(min_length=1, max_length=128)]
+Workflows = Annotated[list[WorkflowId], Meta(max_length=MOST_WORKFLOWS)]
+
+# -- requests ------------------------------------------------------------------------------------
 
 
-class RosterEntry(WireStruct, frozen=True):
+class MemberAgentRef(RequestStruct, frozen=True):
+    """The agent of a member: a version, a channel, or the newest version."""
+
+    agent_id: Annotated[str, Meta(min_length=3, max_length=256)]
+    version: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    channel: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+
+
+class MemberBudget(RequestStruct, frozen=True):
+    """The limits on the runs of a member. Days and months are in UTC."""
+
+    tokens_per_day: Annotated[int, Meta(ge=1, le=2**53)] | None = None
+    tokens_per_month: Annotated[int, Meta(ge=1, le=2**53)] | None = None
+    money_per_day: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    money_per_month: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+
+
+class HireMember(RequestStruct, frozen=True):
+    """A new standing agent. Its owner follows from the key, never from the body."""
+
+    persona: Persona
+    agent_ref: MemberAgentRef
+    roster_id: Annotated[str, Meta(min_length=6, max_length=128, pattern=ROSTER_ID)] | None = None
+    workflows: Workflows = []
+    enabled: bool = True
+    label: Label | None = None
+    description: Note | None = None
+    budget: MemberBudget | None = None
+
+
+class ChangeMember(RequestStruct, frozen=True):
+    """Changes to a standing agent. Fields that are left out stay."""
+
+    persona: Persona | UnsetType = UNSET
+    agent_ref: MemberAgentRef | UnsetType = UNSET
+    workflows: Workflows | UnsetType = UNSET
+    enabled: bool | UnsetType = UNSET
+    label: Label | UnsetType | None = UNSET
+    description: Note | UnsetType | None = UNSET
+    #: The new limits. Null removes all of them.
+    budget: MemberBudget | UnsetType | None = UNSET
+
+
+class PauseMember(RequestStruct, frozen=True):
+    """The reason and the end of a pause."""
+
+    reason: Note = ""
+    #: An ISO time. Without it the pause lasts until a person resumes.
+    until: str | None = None
+    #: Also cancel the member's active runs.
+    stop: bool = False
+
+
+class RunMemberWorkflow(RequestStruct, frozen=True):
+    """The workflow that a standing agent starts now."""
+
+    workflow_id: WorkflowId
+    inputs: JsonObject = {}
+    #: The id of an item for the run. The item stays in its queue.
+    item: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
+    #: Only return what would start.
+    dry_run: bool = False
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+class AgentRef(WireStruct, frozen=True, omit_defaults=True):
+    """The agent of a member: a version, a channel, or the newest version."""
+
+    agent_id: str
+    version: str | None = None
+    channel: str | None = None
+
+
+class RosterEntry(WireStruct, frozen=True, omit_defaults=True):
     """A standing agent in the form of the protocol."""
 
     roster_id: str
     persona: str
-    agent_ref: dict[str, Any]
-    owner: dict[str, Any] = {}
+    agent_ref: AgentRef
+    owner: Owner
     workflows: list[str] = []
     enabled: bool = True
     label: str | None = None
@@ -25,76 +116,101 @@ class RosterEntryList(WireStruct, frozen=True):
     total: int
 
 
-class MemberView(RosterEntry, frozen=True):
+class MemberPause(WireStruct, frozen=True, omit_defaults=True):
+    """The pause of a standing agent."""
+
+    since: str
+    by: str
+    reason: str | None = None
+    until: str | None = None
+
+
+class BudgetUse(WireStruct, frozen=True, omit_defaults=True):
+    """One limit of a budget, its amount and its use."""
+
+    limit: str
+    most: int | float
+    used: int | float
+    #: ok, nearly used up or used up
+    state: str
+    #: the model whose calls a limit on money cannot count, because it has no price
+    unpriced: str | None = None
+
+
+class MemberView(RosterEntry, frozen=True, kw_only=True):
     """A standing agent with the fields of this host."""
 
     #: on-duty, paused or disabled
-    status: str = ""
-    hired_at: str = ""
+    status: str
+    hired_at: str
     #: the time of the last status change
-    since: str = ""
-    paused: dict[str, Any] | None = None
+    since: str
+    paused: MemberPause | None = None
     #: each limit with its amount and its use
-    budget: list[dict[str, Any]] = []
-    #: changes, the newest first
-    history: list[dict[str, Any]] = []
-    #: after a pause: the runs that continue, and those that were cancelled
-    running: list[str] = []
-    stopped: list[str] = []
-    #: after hiring: paused triggers of the previous agent with this name
-    left: list[dict[str, Any]] = []
-    #: of a pause with an end: the number of slots it skips, and the first of them
-    costs: dict[str, Any] | None = None
-    #: after a change: each field before (``from``) and after (``to``)
-    changes: list[dict[str, Any]] = []
+    budget: Sequence[BudgetUse] = ()
     #: in a list: the model of the agent
     model: str | None = None
-    #: after a pause: the number of inactive triggers
-    inert: int = 0
 
 
-class MemberHistory(WireStruct, frozen=True):
-    """The changes of a standing agent."""
+class FieldChange(WireStruct, frozen=True):
+    """A field before (``from``) and after (``to``) a change. Null means absent."""
 
-    roster_id: str
-    #: changes, the newest first
-    history: list[dict[str, Any]] = []
-    #: after a dismissal: triggers that stay paused until another agent takes them over
-    left: list[dict[str, Any]] = []
+    name: str = field(name="field")
+    before: Any = field(name="from")
+    after: Any = field(name="to")
 
 
-class MemberWorkflow(WireStruct, frozen=True):
-    """One workflow of a standing agent: its triggers and recent runs."""
+class MemberChange(WireStruct, frozen=True, omit_defaults=True):
+    """One change of a standing agent."""
 
-    workflow_id: str
-    #: each has ``source`` and ``state``, and may have ``nextFireAt`` or ``inert``
-    triggers: list[dict[str, Any]] = []
-    #: the newest run: ``runId``, ``status``, ``startedAt`` and ``endedAt``
-    last: dict[str, Any] | None = None
-    #: runs started on each of the last fourteen days (UTC), the oldest first
-    days: list[int] = []
-    runs: int = 0
-    failed: int = 0
+    at: str
+    by: str
+    did: str
+    changes: Sequence[FieldChange] = ()
+    #: of a pause
+    reason: str | None = None
+    until: str | None = None
 
 
-class MemberWork(RosterEntry, frozen=True):
-    """A standing agent with its workflows, triggers and open questions."""
+class LeftTrigger(WireStruct, frozen=True, omit_defaults=True):
+    """A paused trigger of a former standing agent, which another one can take over."""
 
-    #: on-duty, paused, disabled or dismissed
-    status: str = ""
-    hired_at: str = ""
-    since: str = ""
-    hired_by: str | None = None
-    paused: dict[str, Any] | None = None
-    dismissed: dict[str, Any] | None = None
-    #: the id of the key that made the request
-    you: str = ""
-    model: str | None = None
-    portfolio: list[MemberWorkflow] = []
-    #: the total number of triggers, including those not listed
-    triggers: int = 0
-    #: open questions of its runs, each with its number in the inbox
-    waiting: list[dict[str, Any]] = []
+    source: str
+    subscription_id: str
+    state: str
+    schedule_id: str | None = None
+    queue: str | None = None
+    workflow_id: str | None = None
+
+
+class HiredMember(MemberView, frozen=True, kw_only=True):
+    """A new standing agent, and the paused triggers of the previous agent with this id."""
+
+    left: list[LeftTrigger]
+
+
+class MemberDetail(MemberView, frozen=True, kw_only=True):
+    """A standing agent with its changes, the newest first."""
+
+    history: list[MemberChange]
+
+
+class ChangedMember(MemberView, frozen=True, kw_only=True):
+    """A standing agent after a change, with each field that has changed."""
+
+    changes: list[FieldChange]
+
+
+class PausedMember(MemberView, frozen=True, kw_only=True):
+    """A standing agent after a pause."""
+
+    #: the number of inactive triggers
+    inert: int
+    #: the runs that continue, or those that were cancelled
+    running: Sequence[str] = ()
+    stopped: Sequence[str] = ()
+    #: of a pause with an end
+    costs: PauseCost | None = None
 
 
 class MemberList(WireStruct, frozen=True):
@@ -104,12 +220,101 @@ class MemberList(WireStruct, frozen=True):
     total: int
 
 
-class MemberRun(WireStruct, frozen=True):
+class MemberHistory(WireStruct, frozen=True, omit_defaults=True):
+    """The changes of a standing agent."""
+
+    roster_id: str
+    #: changes, the newest first
+    history: list[MemberChange]
+    #: after a dismissal: triggers that stay paused until another agent takes them over
+    left: Sequence[LeftTrigger] = ()
+
+
+class MemberTrigger(WireStruct, frozen=True, omit_defaults=True):
+    """A trigger of a standing agent, with the times of a schedule."""
+
+    source: str
+    subscription_id: str
+    state: str
+    queue: str | None = None
+    schedule_id: str | None = None
+    kind: str | None = None
+    words: str | None = None
+    cron_expr: str | None = None
+    interval_seconds: int | None = None
+    at: str | None = None
+    timezone: str | None = None
+    next_fire_at: str | None = None
+    problem: str | None = None
+    #: why the state of the agent stops it
+    inert: str | None = None
+
+
+class RecentRun(WireStruct, frozen=True, omit_defaults=True):
+    """The newest run of a workflow."""
+
+    run_id: str
+    status: str
+    started_at: str
+    ended_at: str | None = None
+
+
+class MemberWorkflow(WireStruct, frozen=True, omit_defaults=True):
+    """One workflow of a standing agent: its triggers and recent runs."""
+
+    workflow_id: str
+    triggers: list[MemberTrigger]
+    #: runs started on each of the last fourteen days (UTC), the oldest first
+    days: list[int]
+    runs: int
+    failed: int
+    last: RecentRun | None = None
+
+
+class MemberQuestion(WireStruct, frozen=True):
+    """An open question of a standing agent's run, with its number in the inbox."""
+
+    number: int
+    id: str
+    run_id: str
+    kind: str
+    question: str
+    actions: list[str]
+    asked_by: str
+
+
+class MemberDismissal(WireStruct, frozen=True):
+    """When and by which key a standing agent was dismissed."""
+
+    by: str
+    at: str
+
+
+class MemberWork(RosterEntry, frozen=True, kw_only=True):
+    """A standing agent with its workflows, triggers and open questions."""
+
+    #: on-duty, paused, disabled or dismissed
+    status: str
+    hired_at: str
+    since: str
+    #: the id of the key that made the request
+    you: str
+    portfolio: list[MemberWorkflow]
+    #: the total number of triggers, including those not listed
+    triggers: int
+    waiting: list[MemberQuestion]
+    hired_by: str | None = None
+    paused: MemberPause | None = None
+    dismissed: MemberDismissal | None = None
+    model: str | None = None
+
+
+class MemberRun(WireStruct, frozen=True, omit_defaults=True):
     """A run that was started for a standing agent, or the result of a dry run."""
 
     run_id: str | None = None
     roster_id: str | None = None
     #: of a dry run: the run that would start, and its standing agent
     dry_run: bool = False
-    would: dict[str, Any] = {}
-    budget: list[dict[str, Any]] = []
+    would: JsonObject | None = None
+    budget: Sequence[BudgetUse] = ()

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.wire.interrupts import OpenQuestion
-from moot.wire.json import JsonObject, RequestBody, WireStruct
+from moot.wire.json import JsonObject, WireStruct
+from moot.wire.request import RequestStruct
 
 ENDED_STATUSES = ("completed", "failed", "cancelled")
 
@@ -19,7 +20,7 @@ Artifact = Annotated[
 # -- requests ------------------------------------------------------------------------------------
 
 
-class CreateRun(RequestBody, frozen=True, kw_only=True):
+class CreateRun(RequestStruct, frozen=True, kw_only=True):
     """A run of a workflow, or of one agent."""
 
     workflow_id: Annotated[str, Meta(description="The workflow to run.", examples=["hello"])] | (
@@ -46,27 +47,27 @@ class CreateRun(RequestBody, frozen=True, kw_only=True):
     ) = UNSET
 
 
-class CancelRunBody(RequestBody, frozen=True, kw_only=True):
+class CancelRunBody(RequestStruct, frozen=True, kw_only=True):
     """The reason of a cancellation."""
 
     reason: Reason | None = None
 
 
-class BulkCancel(RequestBody, frozen=True, kw_only=True):
+class BulkCancel(RequestStruct, frozen=True, kw_only=True):
     """The runs to cancel."""
 
     run_ids: Annotated[list[RunId], Meta(min_length=1)]
     reason: Reason | None = None
 
 
-class PauseRunBody(RequestBody, frozen=True, kw_only=True):
+class PauseRunBody(RequestStruct, frozen=True, kw_only=True):
     """The manner of a pause: at once, or after the current node."""
 
     reason: Reason | None = None
     drain_policy: Literal["immediate", "drain-current-node"] | UnsetType = UNSET
 
 
-class ResumeRunBody(RequestBody, frozen=True, kw_only=True):
+class ResumeRunBody(RequestStruct, frozen=True, kw_only=True):
     """The reason of a resume."""
 
     reason: Reason | None = None

@@ -1,36 +1,64 @@
-"""Answers about webhooks."""
+"""Webhooks: requests about them and answers."""
 
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta
 
 from moot.wire.json import WireStruct
+from moot.wire.request import RequestStruct
+
+Url = Annotated[str, Meta(min_length=1, max_length=2048)]
+EventName = Annotated[str, Meta(min_length=1, max_length=128)]
+Tag = Annotated[str, Meta(min_length=1, max_length=128)]
+
+# -- requests ------------------------------------------------------------------------------------
 
 
-class WebhookView(WireStruct, frozen=True):
-    """A webhook and the state of its receiver."""
+class RegisterWebhook(RequestStruct, frozen=True):
+    """``events`` are types of events, or ``*`` for all of them."""
+
+    url: Url
+    events: Annotated[list[EventName], Meta(min_length=1, max_length=200)]
+    tags: Annotated[list[Tag], Meta(max_length=50)] = []
+    tenant_id: str | None = None
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+class WebhookSummary(WireStruct, frozen=True):
+    """A webhook without the state of its receiver."""
 
     webhook_id: str
-    url: str = ""
-    events: list[str] = []
-    tags: list[str] = []
-    state: str = ""
-    secret_fingerprint: str = ""
-    created_at: str = ""
-    failures_in_a_row: int = 0
+    url: str
+    events: list[str]
+    tags: list[str]
+    state: str
+    secret_fingerprint: str
+    created_at: str
+
+
+class WebhookView(WebhookSummary, frozen=True, kw_only=True):
+    """A webhook and the state of its receiver."""
+
+    failures_in_a_row: int
+    #: the number of events that wait for delivery
+    waiting: int
+    dead_letters: int
+    #: state of a delivery -> number of deliveries
+    deliveries: dict[str, int]
     #: the last failure, if no call has succeeded since
     last_error: str | None = None
     last_error_at: str | None = None
     left_alone_until: str | None = None
-    #: the number of events that wait for delivery
-    waiting: int = 0
-    dead_letters: int = 0
-    #: state of a delivery -> number of deliveries
-    deliveries: dict[str, int] = {}
 
 
 class WebhookSecret(WireStruct, frozen=True):
     """A new secret, the only answers that contain it."""
 
     webhook_id: str
+    #: the same as ``webhookId``
+    subscription_id: str
     secret: str
     secret_fingerprint: str
     earlier_until: str | None = None
@@ -43,6 +71,14 @@ class WebhookList(WireStruct, frozen=True):
     total: int
 
 
+class WebhookAttempt(WireStruct, frozen=True):
+    """One call of a webhook."""
+
+    at: str
+    outcome: str
+    reason: str
+
+
 class WebhookDeadLetter(WireStruct, frozen=True):
     """An event that could not be delivered."""
 
@@ -52,7 +88,7 @@ class WebhookDeadLetter(WireStruct, frozen=True):
     event_type: str
     state: str
     reason: str
-    attempts: list[dict[str, Any]]
+    attempts: list[WebhookAttempt]
     since: str
 
 

@@ -16,22 +16,12 @@ from moot.core.errors.triggers import Overtaken
 from moot.core.text.nearest import nearest_word
 from moot.store.protocol import Batch, Store
 from moot.store.records import Guard, Record
+from moot.wire.roster import ROSTER_ID, MemberAgentRef, MemberBudget
 
 MEMBER_KIND = "member"
 MOST_RACES = 20
-#: the form of a member id; agents of this host have the same form
-ROSTER_ID = r"^host:[a-z0-9][a-z0-9._-]*$(?!\n)"
 
 MemberId = Annotated[str, Meta(min_length=6, max_length=128, pattern=ROSTER_ID)]
-
-
-class MemberAgentRef(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True,
-               omit_defaults=True):  # fmt: skip
-    """The agent of a member: a version, a channel, or the newest version."""
-
-    agent_id: Annotated[str, Meta(min_length=3, max_length=256)]
-    version: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
-    channel: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
 
 
 class MemberOwner(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -64,16 +54,6 @@ class PausePeriod(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
     def holds(self, now: int) -> bool:
         return self.until is None or now < self.until
-
-
-class MemberBudget(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True,
-             omit_defaults=True):  # fmt: skip
-    """The limits on the runs of a member. Days and months are in UTC."""
-
-    tokens_per_day: Annotated[int, Meta(ge=1, le=2**53)] | None = None
-    tokens_per_month: Annotated[int, Meta(ge=1, le=2**53)] | None = None
-    money_per_day: Annotated[float, Meta(gt=0, le=1e9)] | None = None
-    money_per_month: Annotated[float, Meta(gt=0, le=1e9)] | None = None
 
 
 class MemberRecord(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

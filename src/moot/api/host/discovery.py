@@ -3,7 +3,7 @@
 Claims follow from what is installed. A test probes each of them.
 """
 
-from typing import Any
+from msgspec import to_builtins
 
 from moot import __version__
 from moot.api.access.auth import TEST_PREFIX
@@ -24,7 +24,45 @@ from moot.core.workflows import turn_inputs
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.schedules import records
-from moot.wire.host import Discovery
+from moot.wire.discovery import (
+    AgentSupport,
+    BulkCancelSupport,
+    ComplianceSupport,
+    ConversationSupport,
+    CrossHostCausation,
+    DefaultRetries,
+    DeploymentSupport,
+    Discovery,
+    DispatchSupport,
+    ExecutionModel,
+    HostLimits,
+    IdempotencySupport,
+    Implementation,
+    IngestionSupport,
+    InterruptSupport,
+    LiveRuntime,
+    ManifestRuntime,
+    MemoryAttribution,
+    MemoryRetention,
+    MemorySupport,
+    MockAgent,
+    MultiAgentSupport,
+    PauseSupport,
+    ReasoningSupport,
+    ReplayDeterminism,
+    ReplaySupport,
+    RestTransport,
+    RosterSupport,
+    RunSupport,
+    SchedulingSupport,
+    SubWorkflowSupport,
+    Supported,
+    TestingSupport,
+    TriggerSupport,
+    VersionRange,
+    WebhookSupport,
+)
+from moot.wire.json import JsonObject
 
 PROTOCOL_VERSION = "1.1"
 #: The level covers loop, handoff, confidence, memory, causes across hosts, determinism and turns.
@@ -37,239 +75,191 @@ async def read_discovery(request: Request) -> Reply:
     )
 
 
-def discovery_document(services: Services) -> dict[str, Any]:
-    settings = services.settings
-    claims: dict[str, Any] = {
-        "protocolVersion": PROTOCOL_VERSION,
-        "protocolVersions": [PROTOCOL_VERSION],
-        "implementation": {"name": "moot", "version": __version__, "vendor": "moot"},
-        "engineVersion": ENGINE_VERSION,
-        "eventLogSchemaVersion": LOG_SCHEMA_VERSION,
-        "minClientVersion": "1.0",
-        "supportedTransports": ["rest"],
-        "supportedEnvelopes": ["clarification.request"],
-        "schemaVersions": {"clarification.request": 1},
-        "limits": _limit_claims(services),
-        **_interrupt_claims(),
-        **_orchestration_claims(services),
-        "memory": _memory_claims(),
-        "configurable": create_options.configurable_keys(services),
-        "runs": {
-            "pauseResume": {
-                "supported": True,
-                "drainPolicies": ["immediate", "drain-current-node"],
-            },
-            "bulkCancel": {"supported": True, "maxRunIds": MOST_CANCELS},
-        },
-        "restTransport": {"conditionalRunGet": True},
-        "debugBundle": {"supported": True},
-        "subWorkflow": {"inputMapping": True},
-        **_schedule_claims(),
-        "webhooks": {"supported": True, "signatureAlgorithms": ["v1"], "durable": True},
-        "triggerBridge": _trigger_claims(),
-        "idempotency": {
-            "supported": True,
-            "layer1RetentionSeconds": settings.receipt_hours * 3600,
-            "crossRegion": "single-region",
-        },
-        "compliance": {"defaultMode": "mask"},
-        "runtimeCapabilities": [],
-    }
-    if settings.conformance:
-        claims |= _conformance_claims(services)
+def discovery_document(services: Services) -> JsonObject:
+    """Return the claims. A test may have switched some of them."""
+    claims: JsonObject = to_builtins(_host_claims(services))
     return _apply_overlay(claims, services.overlay)
 
 
-def _schedule_claims() -> dict[str, Any]:
-    return {
-        "scheduling": {
-            "supported": True, "cron": True, "delayed": True, "maxFutureHorizon": DEFAULT_HORIZON,
-        },
-        "deadLetter": {"supported": True},
-    }  # fmt: skip
+def _host_claims(services: Services) -> Discovery:
+    under_test = services.settings.conformance
+    return Discovery(
+        protocol_version=PROTOCOL_VERSION,
+        protocol_versions=[PROTOCOL_VERSION],
+        implementation=Implementation(name="moot", version=__version__, vendor="moot"),
+        engine_version=ENGINE_VERSION,
+        event_log_schema_version=LOG_SCHEMA_VERSION,
+        min_client_version="1.0",
+        supported_transports=["rest"],
+        supported_envelopes=["clarification.request"],
+        schema_versions={"clarification.request": 1},
+        limits=_limit_claims(services),
+        conversation_primitive=True,
+        multi_party_conversation=CONVERSATIONS,
+        interrupts=InterruptSupport(kinds=INTERRUPT_KINDS),
+        replay=REPLAY,
+        agents=_agent_claims(services),
+        dispatch=DISPATCH,
+        multi_agent=MultiAgentSupport(execution_model=_execution_model(services)),
+        memory=MEMORY,
+        configurable=create_options.configurable_keys(services),
+        runs=RUNS,
+        rest_transport=RestTransport(conditional_run_get=True),
+        debug_bundle=Supported(supported=True),
+        sub_workflow=SubWorkflowSupport(input_mapping=True),
+        scheduling=SCHEDULING,
+        dead_letter=Supported(supported=True),
+        webhooks=WebhookSupport(supported=True, signature_algorithms=["v1"], durable=True),
+        trigger_bridge=_trigger_claims(),
+        idempotency=_idempotency_claims(services),
+        compliance=ComplianceSupport(default_mode="mask"),
+        runtime_capabilities=[],
+        fixtures=services.fixtures if under_test else None,
+        conformance=MockAgent(mock_agent=True) if under_test else None,
+        testing=_testing_claims() if under_test else None,
+    )
 
 
-def _interrupt_claims() -> dict[str, Any]:
-    return {
-        "conversationPrimitive": True,
-        "multiPartyConversation": {
-            "supported": True,
-            "maxParticipants": participants.MOST_PARTICIPANTS,
-        },
-        "interrupts": {
-            "kinds": [
-                "approval",
-                "clarification",
-                "external-event",
-                "custom",
-                "conversation",
-                "conversation.start",
-                "conversation.exchange",
-                "conversation.close",
-                "low-confidence",
-            ]
-        },
-    }
+INTERRUPT_KINDS = [
+    "approval", "clarification", "external-event", "custom", "conversation", "conversation.start",
+    "conversation.exchange", "conversation.close", "low-confidence",
+]  # fmt: skip
+CONVERSATIONS = ConversationSupport(supported=True, max_participants=participants.MOST_PARTICIPANTS)
+REPLAY = ReplaySupport(
+    supported=True, modes=list(forks.MODES), side_effect_suppression="recorded-outcome"
+)
+SCHEDULING = SchedulingSupport(
+    supported=True, cron=True, delayed=True, max_future_horizon=DEFAULT_HORIZON
+)
+DISPATCH = DispatchSupport(
+    supported=True,
+    models=["child-run"],
+    fan_out_supported=True,
+    fan_out_policies=["sequential", "reject", "parallel"],
+    join_modes=["wait-all", "quorum", "first", "race"],
+    on_child_failure_modes=["collect", "fail-fast", "absorb"],
+    ask_user_routings=["conversation", "clarification", "auto"],
+)
+MEMORY = MemorySupport(
+    supported=True,
+    max_entry_size_bytes=memory.LARGEST_CONTENT,
+    ttl_supported=True,
+    attribution=MemoryAttribution(supported=True, emits_write_events=True),
+    retention=MemoryRetention(ttl=True, forget=True),
+)
+RUNS = RunSupport(
+    pause_resume=PauseSupport(supported=True, drain_policies=["immediate", "drain-current-node"]),
+    bulk_cancel=BulkCancelSupport(supported=True, max_run_ids=MOST_CANCELS),
+)
 
 
-def _orchestration_claims(services: Services) -> dict[str, Any]:
-    """Claims about replay, agents, dispatch and the execution model."""
-    return {
-        "replay": {
-            "supported": True,
-            "modes": list(forks.MODES),
-            "sideEffectSuppression": "recorded-outcome",
-        },
-        "agents": _agent_claims(services),
-        "dispatch": {
-            "supported": True,
-            "models": ["child-run"],
-            "fanOutSupported": True,
-            "fanOutPolicies": ["sequential", "reject", "parallel"],
-            "joinModes": ["wait-all", "quorum", "first", "race"],
-            "onChildFailureModes": ["collect", "fail-fast", "absorb"],
-            "askUserRoutings": ["conversation", "clarification", "auto"],
-        },
-        "multiAgent": {
-            "executionModel": {
-                "supported": True,
-                "version": EXECUTION_MODEL,
-                "replayDeterminism": {
-                    "supported": True,
-                    "llmCacheKeyRecipe": "spec-rfc-0041",
-                    "refusalDivergenceEmission": True,
-                },
-                "confidenceEscalationFloor": escalations.FLOOR,
-                "confidenceEscalationInterruptKind": escalations.ESCALATION_KIND,
-                "statefulResume": True,
-                "transcriptWindow": turn_inputs.WINDOW,
-                "crossChildMemoryConcurrency": "strict",
-                **_causation_claims(services),
-            }
-        },
-    }
+def _agent_claims(services: Services) -> AgentSupport:
+    return AgentSupport(
+        supported=True,
+        orchestrator=True,
+        dispatch=True,
+        dispatch_mapping=True,
+        reasoning=ReasoningSupport(
+            verbosity=events.DEFAULT_VERBOSITY, token_limit=events.TOKEN_LIMIT, streaming=True
+        ),
+        sub_run_attestation=True,
+        manifest_runtime=ManifestRuntime(supported=True, install_scope="tenant"),
+        live_runtime=LiveRuntime(
+            supported=True,
+            confidence_escalation=True,
+            sources=["workflow-node", "run-api", "chat-mention"],
+        ),
+        deployment=DeploymentSupport(
+            supported=True,
+            channels=list(deployments.CHANNELS),
+            canary=True,
+            rollback=True,
+            states=list(deployments.STATES),
+        ),
+        memory_backends=["long-term"],
+        roster=_roster_claims(services) if services.settings.roster else None,
+    )
 
 
-def _agent_claims(services: Services) -> dict[str, Any]:
-    return {
-        "supported": True,
-        "orchestrator": True,
-        "dispatch": True,
-        "dispatchMapping": True,
-        "reasoning": {
-            "verbosity": events.DEFAULT_VERBOSITY,
-            "tokenLimit": events.TOKEN_LIMIT,
-            "streaming": True,
-        },
-        "subRunAttestation": True,
-        **_runtime_claims(),
-        **_roster_claims(services),
-        "memoryBackends": ["long-term"],
-    }
+def _roster_claims(services: Services) -> RosterSupport:
+    return RosterSupport(
+        supported=True,
+        install_scope="tenant",
+        portfolio_trigger_sources=sorted(services.triggers.sources),
+    )
 
 
-def _runtime_claims() -> dict[str, Any]:
-    return {
-        "manifestRuntime": {"supported": True, "installScope": "tenant"},
-        "liveRuntime": {
-            "supported": True,
-            "confidenceEscalation": True,
-            "sources": ["workflow-node", "run-api", "chat-mention"],
-        },
-        "deployment": {
-            "supported": True,
-            "channels": list(deployments.CHANNELS),
-            "canary": True,
-            "rollback": True,
-            "states": list(deployments.STATES),
-        },
-    }
-
-
-def _roster_claims(services: Services) -> dict[str, Any]:
-    if not services.settings.roster:
-        return {}
-    sources = sorted(services.triggers.sources)
-    return {
-        "roster": {
-            "supported": True,
-            "installScope": "tenant",
-            "portfolioTriggerSources": sources,
-        }
-    }
-
-
-def _trigger_claims() -> dict[str, Any]:
-    usual = subscriptions.RetryPolicy()
-    return {
-        "supported": True,
-        "subscriptionStates": list(subscriptions.STATES),
-        "dedup": True,
-        "retryPolicy": {"maxAttempts": usual.max_attempts, "backoff": usual.backoff},
-        "sources": [*INBOUND_SOURCES, records.SCHEDULE_SOURCE],
-        "ingestion": {
-            "externalSources": ["webhook"],
-            "maxBodyBytes": ingest.LARGEST_BODY,
-            "verification": ["webhook-signature"],
-            "registrationEndpoint": True,
-        },
-    }
-
-
-def _memory_claims() -> dict[str, Any]:
-    return {
-        "supported": True,
-        "maxEntrySizeBytes": memory.LARGEST_CONTENT,
-        "ttlSupported": True,
-        "attribution": {"supported": True, "emitsWriteEvents": True},
-        "retention": {"ttl": True, "forget": True},
-    }
-
-
-def _causation_claims(services: Services) -> dict[str, Any]:
-    """Claims about causes across hosts.
-
-    A store that is only read has no host id and claims nothing.
-    """
+def _execution_model(services: Services) -> ExecutionModel:
     host_id = services.host.peers.host_id
-    if not host_id:  # a store that is only read
-        return {}
-    return {
-        "crossHostCausation": {
-            "supported": True,
-            "hostId": host_id,
-            "ancestryEndpointSupported": True,
-        }
-    }
+    causation = CrossHostCausation(
+        supported=True, host_id=host_id, ancestry_endpoint_supported=True
+    )
+    return ExecutionModel(
+        supported=True,
+        version=EXECUTION_MODEL,
+        replay_determinism=ReplayDeterminism(
+            supported=True,
+            llm_cache_key_recipe="spec-rfc-0041",
+            refusal_divergence_emission=True,
+        ),
+        confidence_escalation_floor=escalations.FLOOR,
+        confidence_escalation_interrupt_kind=escalations.ESCALATION_KIND,
+        stateful_resume=True,
+        transcript_window=turn_inputs.WINDOW,
+        cross_child_memory_concurrency="strict",
+        # a store that is only read has no host id
+        cross_host_causation=causation if host_id else None,
+    )
 
 
-def _limit_claims(services: Services) -> dict[str, int]:
+def _trigger_claims() -> TriggerSupport:
+    usual = subscriptions.RetryPolicy()
+    return TriggerSupport(
+        supported=True,
+        subscription_states=list(subscriptions.STATES),
+        dedup=True,
+        retry_policy=DefaultRetries(max_attempts=usual.max_attempts, backoff=usual.backoff),
+        sources=[*INBOUND_SOURCES, records.SCHEDULE_SOURCE],
+        ingestion=IngestionSupport(
+            external_sources=["webhook"],
+            max_body_bytes=ingest.LARGEST_BODY,
+            verification=["webhook-signature"],
+            registration_endpoint=True,
+        ),
+    )
+
+
+def _idempotency_claims(services: Services) -> IdempotencySupport:
+    return IdempotencySupport(
+        supported=True,
+        retention_seconds=services.settings.receipt_hours * 3600,
+        cross_region="single-region",
+    )
+
+
+def _limit_claims(services: Services) -> HostLimits:
     limits = services.host.limits
-    return {
-        "clarificationRounds": 3,
-        "schemaRounds": 2,
-        "envelopesPerTurn": 5,
-        "maxNodeExecutions": limits.node_executions,
-        "maxRunDurationMs": limits.duration_ms,
-        "maxLoopIterations": limits.loops,
-        "maxRequestBodyBytes": services.settings.max_body_bytes,
-    }
+    return HostLimits(
+        clarification_rounds=3,
+        schema_rounds=2,
+        envelopes_per_turn=5,
+        max_node_executions=limits.node_executions,
+        max_run_duration_ms=limits.duration_ms,
+        max_loop_iterations=limits.loops,
+        max_request_body_bytes=services.settings.max_body_bytes,
+    )
 
 
-def _conformance_claims(services: Services) -> dict[str, Any]:
+def _testing_claims() -> TestingSupport:
     low, high = create_options.FORCEABLE_VERSIONS
-    return {
-        "fixtures": services.fixtures,
-        "conformance": {"mockAgent": True},
-        "testing": {
-            "mockProviders": list(MOCK_PROVIDERS),
-            "testKeyPrefix": TEST_PREFIX,
-            "forceEngineVersionRange": {"min": low, "max": high},
-        },
-    }
+    return TestingSupport(
+        mock_providers=list(MOCK_PROVIDERS),
+        test_key_prefix=TEST_PREFIX,
+        force_engine_version_range=VersionRange(min=low, max=high),
+    )
 
 
-def _apply_overlay(claims: dict[str, Any], overlay: dict[str, bool]) -> dict[str, Any]:
+def _apply_overlay(claims: JsonObject, overlay: dict[str, bool]) -> JsonObject:
     """Apply the claims that a test has switched, by dotted name. Only a host under test has any."""
     for name, value in overlay.items():
         place = claims

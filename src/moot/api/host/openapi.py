@@ -10,6 +10,7 @@ import msgspec
 from moot import __version__
 from moot.api.host.openapi_tags import PATH_PARAMETERS, TAGS, tag_from_path
 from moot.api.http.request import BODILESS, Endpoint, encode
+from moot.wire.errors import BridgeError, Error
 from moot.wire.json import JsonObject
 
 #: Errors that every route with a key may return.
@@ -53,7 +54,7 @@ def openapi_document() -> JsonObject:
     from moot.api.routes import ENDPOINTS
 
     endpoints = [endpoint for endpoint in ENDPOINTS if not endpoint.hidden]
-    types = [each for endpoint in endpoints for each in _types_of(endpoint)]
+    types = [Error, BridgeError, *(each for row in endpoints for each in _types_of(row))]
     schemas, components = msgspec.json.schema_components(
         types, ref_template="#/components/schemas/{name}"
     )
@@ -78,9 +79,20 @@ def openapi_document() -> JsonObject:
         "paths": paths,
         "components": {
             "securitySchemes": {"key": BEARER},
-            "schemas": {**components, "Error": ERROR_SCHEMA},
+            "schemas": _readable(components),
         },
     }
+
+
+def _readable(schema: Any) -> Any:
+    """Return a schema without ``items: false``, which generators of clients cannot read.
+
+    Lists of a fixed length have a largest length beside it.
+    """
+    if isinstance(schema, dict):
+        kept = {key: each for key, each in schema.items() if (key, each) != ("items", False)}
+        return {key: _readable(each) for key, each in kept.items()}
+    return [_readable(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def read_examples() -> dict[str, tuple[Any, Any]]:
@@ -95,39 +107,6 @@ def _types_of(endpoint: Endpoint) -> list[Any]:
 
 def _answers_of(endpoint: Endpoint) -> tuple[Any, ...]:
     return endpoint.answer if isinstance(endpoint.answer, tuple) else (endpoint.answer,)
-
-
-ERROR_SCHEMA: JsonObject = {
-    "type": "object",
-    "description": "A refusal: its code, a sentence for people, and details for programs.",
-    "required": ["error", "message"],
-    "additionalProperties": False,
-    "properties": {
-        "error": {"type": "string", "minLength": 1},
-        "message": {"type": "string", "minLength": 1},
-        "details": {"type": "object"},
-    },
-}
-
-
-#: The shape that Agent Bridge programs expect.
-BRIDGE_CONFLICT_SCHEMA: JsonObject = {
-    "type": "object",
-    "required": ["error"],
-    "additionalProperties": False,
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "message", "thread", "participant"],
-            "properties": {
-                "code": {"type": "string"},
-                "message": {"type": "string"},
-                "thread": {"type": "string"},
-                "participant": {"type": ["string", "null"]},
-            },
-        }
-    },
-}
 
 
 def _operation(endpoint: Endpoint, schemas: Schemas, example: tuple[Any, Any]) -> JsonObject:
@@ -184,7 +163,7 @@ def _parameters(endpoint: Endpoint) -> list[JsonObject]:
 
 
 def _responses(endpoint: Endpoint, schemas: Schemas, example: Any) -> JsonObject:
-    error = {JSON: {"schema": {"$ref": "#/components/schemas/Error"}}}
+    error = _content(JSON, schemas[id(Error)], None)
     good: JsonObject = {"description": endpoint.summary}
     if endpoint.status != 204:
         good["content"] = _answer_content(endpoint, schemas, example)
@@ -192,7 +171,7 @@ def _responses(endpoint: Endpoint, schemas: Schemas, example: Any) -> JsonObject
     for status in endpoint.errors:
         responses[str(status)] = {"description": STATUS_TEXTS[status]}
         if status == 409 and endpoint.local:
-            responses["409"]["content"] = {JSON: {"schema": BRIDGE_CONFLICT_SCHEMA}}
+            responses["409"]["content"] = _content(JSON, schemas[id(BridgeError)], None)
         elif status not in BODILESS:
             responses[str(status)]["content"] = error
     if not endpoint.public:

@@ -4,10 +4,11 @@ The first protocol texts on councils know only ``validation_error``; later ones 
 ``v1`` shows the first and puts the finer code in ``details.code``; ``0239`` shows the finer code.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 from moot.core.errors import Conflict, CouncilRefusal, MootError
 from moot.core.threads.agent_bridge import handle_from_name
+from moot.wire.errors import BridgeError, BridgeErrorDetails, Error
 
 Dialect = Literal["v1", "0239"]
 
@@ -18,12 +19,12 @@ class BridgeConflict(Conflict):
     def __init__(self, refusal: Conflict, thread: str) -> None:
         super().__init__(refusal.message, **refusal.details)
         name = refusal.details.get("participant")
-        self.about = {
-            "code": refusal.code,
-            "message": refusal.message,
-            "thread": thread,
-            "participant": None if name is None else handle_from_name(name),
-        }
+        self.about = BridgeErrorDetails(
+            code=refusal.code,
+            message=refusal.message,
+            thread=thread,
+            participant=None if name is None else handle_from_name(name),
+        )
 
 
 class RetryableBridgeConflict(BridgeConflict):
@@ -36,12 +37,11 @@ def bridge_conflict(refusal: Conflict, thread: str) -> BridgeConflict:
     return (RetryableBridgeConflict if refusal.passing else BridgeConflict)(refusal, thread)
 
 
-def refusal_body(refusal: MootError, dialect: Dialect) -> dict[str, Any]:
+def refusal_body(refusal: MootError, dialect: Dialect) -> Error | BridgeError:
     if isinstance(refusal, BridgeConflict):
-        return {"error": refusal.about}
+        return BridgeError(error=refusal.about)
     code, details = code_and_details(refusal, dialect)
-    body: dict[str, Any] = {"error": code, "message": refusal.message}
-    return {**body, "details": details} if details else body
+    return Error(error=code, message=refusal.message, details=details)
 
 
 def code_and_details(refusal: MootError, dialect: Dialect) -> tuple[str, dict[str, object]]:

@@ -1,9 +1,6 @@
 """Pause, resume and run standing agents by hand."""
 
-from typing import Annotated, Any
-
-from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from moot.agents.roster.members import MemberRecord, MemberVersion, PausePeriod
 from moot.api.http.request import Reply, Request
@@ -17,32 +14,16 @@ from moot.core.runs.handles import BY_HAND
 from moot.core.state.status import GOING
 from moot.store.protocol import RunFilter
 from moot.triggers.start_run import RunOrder
+from moot.wire.roster import MemberRun, PausedMember, PauseMember, RunMemberWorkflow
 
 #: Runs that one pause cancels at most.
 MOST_STOPPED = 500
 MOST_TRIES = 4
 
 
-class PauseMemberBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    reason: Annotated[str, Meta(max_length=500)] = ""
-    #: An ISO time. Without it the pause lasts until a person resumes.
-    until: str | None = None
-    #: Also cancel the member's active runs.
-    stop: bool = False
-
-
-class RunMemberBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    workflow_id: Annotated[str, Meta(min_length=1, max_length=128)]
-    inputs: dict[str, Any] = {}
-    #: The id of an item for the run. The item stays in its queue.
-    item: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
-    #: Only return what would start.
-    dry_run: bool = False
-
-
 async def pause_member(request: Request) -> Reply:
     member = await find_member(request)
-    body = await request.read(PauseMemberBody)
+    body = await request.read(PauseMember)
     now = request.services.clock.millis()
     until = parse_pause_end(body.until, now)
     paused = PausePeriod(since=now, by=request.caller.id, reason=body.reason, until=until)
@@ -52,11 +33,11 @@ async def pause_member(request: Request) -> Reply:
     triggers = request.services.triggers.listening.of_member
     inert = len(await triggers(request.caller.tenant, member.entry.roster_id))
     running = await _active_runs(request, member)
-    view = {**member_view(request, record), "inert": inert, **costs}
+    view = PausedMember(**asdict(member_view(request, record)), inert=inert, costs=costs)
     if body.stop:
         stopped = [run_id for run_id in running if await _cancel_run(request, run_id, body.reason)]
-        return Reply({**view, "stopped": stopped})
-    return Reply({**view, "running": running})
+        return Reply(replace(view, stopped=stopped))
+    return Reply(replace(view, running=running))
 
 
 async def _active_runs(request: Request, member: MemberVersion) -> list[str]:
@@ -89,7 +70,7 @@ async def resume_member(request: Request) -> Reply:
 async def run_member_workflow(request: Request) -> Reply:
     """Start one of the member's workflows. When the member changes meanwhile, look it up again."""
     await find_member(request)  # 404 comes before the checks of the body
-    body = await request.read(RunMemberBody)
+    body = await request.read(RunMemberWorkflow)
     for _ in range(MOST_TRIES - 1):
         try:
             return await _start_run(request, body)
@@ -98,7 +79,7 @@ async def run_member_workflow(request: Request) -> Reply:
     return await _start_run(request, body)
 
 
-async def _start_run(request: Request, body: RunMemberBody) -> Reply:
+async def _start_run(request: Request, body: RunMemberWorkflow) -> Reply:
     member = await find_member(request)
     order = RunOrder(
         tenant=request.caller.tenant,
@@ -114,15 +95,11 @@ async def _start_run(request: Request, body: RunMemberBody) -> Reply:
     if body.dry_run:
         planned = await firing.rehearsed(order)
         would = {"workflowId": body.workflow_id, "rosterId": planned.roster_id, **planned.told()}
-        return Reply({"dryRun": True, "would": would, **await _budget_fields(request, member)}, 200)
+        budget = (await view_with_budget(request, member)).budget
+        return Reply(MemberRun(dry_run=True, would=would, budget=budget))
     started = await firing.start(order)
-    answer = {"runId": started.run_id, "rosterId": member.entry.roster_id}
+    answer = MemberRun(run_id=started.run_id, roster_id=member.entry.roster_id)
     return Reply(answer, 202, {"Location": f"/v1/runs/{started.run_id}"})
-
-
-async def _budget_fields(request: Request, member: MemberVersion) -> dict[str, Any]:
-    budget = (await view_with_budget(request, member)).get("budget")
-    return {} if budget is None else {"budget": budget}
 
 
 async def _add_item(request: Request, order: RunOrder, name: str) -> RunOrder:

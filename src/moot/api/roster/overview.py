@@ -3,19 +3,27 @@
 A few bounded look-ups read it, also for a dismissed agent.
 """
 
-from typing import Any
-
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from moot.agents.roster.members import MemberRecord, member_from_record
 from moot.api.http.request import Reply, Request
-from moot.api.roster.views import check_roster_offered, member_model, member_view
+from moot.api.roster.views import check_roster_offered, member_model, member_view, roster_entry
 from moot.api.schedules.views import schedule_view
 from moot.core.errors import NotFound
 from moot.core.events import iso
-from moot.store.protocol import RunIndexRow
+from moot.store.protocol import InboxRow, RunIndexRow
 from moot.store.tallies import DAY_MS, Tally
 from moot.triggers.inbound.overview import Trigger
+from moot.wire.roster import (
+    MemberDismissal,
+    MemberQuestion,
+    MemberTrigger,
+    MemberView,
+    MemberWork,
+    MemberWorkflow,
+    RecentRun,
+)
 
 #: Days in the counts, including today.
 DAYS = 14
@@ -23,50 +31,76 @@ DAYS = 14
 MOST_RUNS = 20_000
 MOST_TRIGGERS = 100
 MOST_ASKED = 1000
-#: Fields of a schedule that describe its times.
-TIMES = ("kind", "words", "cronExpr", "intervalSeconds", "at", "timezone", "nextFireAt", "problem")
 
 
 class MemberProfile(Struct, frozen=True):
     """A standing agent, present or dismissed, and its view."""
 
     record: MemberRecord
-    view: dict[str, Any]
+    view: MemberView
+    dismissed: MemberDismissal | None = None
 
 
 async def read_member_work(request: Request) -> Reply:
     check_roster_offered(request)
     profile = await _find_profile(request)
-    tenant, name = request.caller.tenant, profile.record.entry.roster_id
+    record, view = profile.record, profile.view
+    tenant, name = request.caller.tenant, record.entry.roster_id
+    triggers = await request.services.triggers.listening.of_member(tenant, name)
+    waiting = await request.services.store.asked_by(tenant, name, MOST_ASKED)
+    return Reply(
+        MemberWork(
+            **asdict(roster_entry(record.seen(request.services.clock.millis()))),
+            status=view.status,
+            hired_at=view.hired_at,
+            since=view.since,
+            you=request.caller.id,
+            portfolio=await _portfolio(request, record, triggers[:MOST_TRIGGERS]),
+            triggers=len(triggers),
+            waiting=[_question_view(number, item) for number, item in waiting],
+            hired_by=record.hired_by or None,
+            paused=view.paused,
+            dismissed=profile.dismissed,
+            model=await member_model(request, record),
+        )
+    )
+
+
+async def _portfolio(
+    request: Request, record: MemberRecord, triggers: list[Trigger]
+) -> list[MemberWorkflow]:
+    tenant, name = request.caller.tenant, record.entry.roster_id
     store, now = request.services.store, request.services.clock.millis()
     first = now // DAY_MS - DAYS + 1
-    triggers = await request.services.triggers.listening.of_member(tenant, name)
-    trigger_views = [
-        (each.it.workflow_id or "", await _trigger_view(request, each))
-        for each in triggers[:MOST_TRIGGERS]
-    ]
+    views = [(each.it.workflow_id or "", await _trigger_view(request, each)) for each in triggers]
     newest = {row.workflow_id: row for row in await store.newest_runs(tenant, name, MOST_RUNS)}
     counts = await store.tally(tenant, name, first * DAY_MS, MOST_RUNS)
-    names = dict.fromkeys((*profile.record.entry.workflows, *(flow for flow, _ in trigger_views)))
-    portfolio = [
-        {
-            "workflowId": flow,
-            "triggers": [trigger for of, trigger in trigger_views if of == flow],
-            **_last_run(newest.get(flow)),
-            **_daily_counts([each for each in counts if each.workflow_id == flow], first),
-        }
-        for flow in names
-    ]
-    questions = [
-        {
-            "number": number, "id": item.item_id, "runId": item.run_id, "kind": item.kind,
-            "question": item.question, "actions": item.actions, "askedBy": item.asked_by,
-        }
-        for number, item in await store.asked_by(tenant, name, MOST_ASKED)
-    ]  # fmt: skip
-    body = {"portfolio": portfolio, "triggers": len(triggers), "waiting": questions}
-    model = await member_model(request, profile.record)
-    return Reply({**profile.view, **({} if model is None else {"model": model}), **body})
+    portfolio = []
+    for flow in dict.fromkeys((*record.entry.workflows, *(flow for flow, _ in views))):
+        days, failed = _daily_counts([each for each in counts if each.workflow_id == flow], first)
+        portfolio.append(
+            MemberWorkflow(
+                workflow_id=flow,
+                triggers=[view for of, view in views if of == flow],
+                days=days,
+                runs=sum(days),
+                failed=failed,
+                last=_last_run(newest.get(flow)),
+            )
+        )
+    return portfolio
+
+
+def _question_view(number: int, item: InboxRow) -> MemberQuestion:
+    return MemberQuestion(
+        number=number,
+        id=item.item_id,
+        run_id=item.run_id,
+        kind=item.kind,
+        question=item.question,
+        actions=item.actions,
+        asked_by=item.asked_by,
+    )
 
 
 async def _find_profile(request: Request) -> MemberProfile:
@@ -75,60 +109,67 @@ async def _find_profile(request: Request) -> MemberProfile:
     roster_id = request.params["roster_id"].replace("%3A", ":").replace("%3a", ":")
     member = await services.roster.find(tenant, roster_id)
     if member is not None:
-        record, view = member.hired, member_view(request, member.hired)
-    else:
-        versions = await services.roster.history(tenant, roster_id)
-        if not versions:
-            await services.roster.must_find(tenant, roster_id)
-        record, at = member_from_record(versions[0]), iso(versions[0].created_at * 1000)
-        view = {**member_view(request, record), "status": "dismissed", "since": at}
-        view["dismissed"] = {"by": versions[0].by, "at": at}
-        view.pop("paused", None)
-    you = {"you": request.caller.id}
-    return MemberProfile(
-        record, {**view, **({"hiredBy": record.hired_by} if record.hired_by else {}), **you}
+        return MemberProfile(member.hired, member_view(request, member.hired))
+    versions = await services.roster.history(tenant, roster_id)
+    if not versions:
+        await services.roster.must_find(tenant, roster_id)
+    record, at = member_from_record(versions[0]), iso(versions[0].created_at * 1000)
+    view = replace(member_view(request, record), status="dismissed", since=at, paused=None)
+    return MemberProfile(record, view, MemberDismissal(by=versions[0].by, at=at))
+
+
+async def _trigger_view(request: Request, trigger: Trigger) -> MemberTrigger:
+    subscription = trigger.it
+    view = MemberTrigger(
+        source=subscription.source,
+        subscription_id=subscription.subscription_id,
+        state=subscription.state,
+        queue=subscription.queue,
+        schedule_id=subscription.schedule_id,
+        inert=trigger.inert,
+    )
+    if subscription.schedule_id is None:
+        return view
+    return await _add_schedule_times(request, view, subscription.schedule_id)
+
+
+async def _add_schedule_times(
+    request: Request, view: MemberTrigger, schedule_id: str
+) -> MemberTrigger:
+    schedules = request.services.triggers.schedules
+    try:
+        schedule = schedule_view(await schedules.find(request.caller.tenant, schedule_id))
+    except NotFound:
+        return view  # removed meanwhile
+    return replace(
+        view,
+        kind=schedule.kind,
+        words=schedule.words,
+        cron_expr=schedule.cron_expr,
+        interval_seconds=schedule.interval_seconds,
+        at=schedule.at,
+        timezone=schedule.timezone,
+        next_fire_at=schedule.next_fire_at or None,
+        problem=schedule.problem,
+        state=schedule.state,
     )
 
 
-async def _trigger_view(request: Request, trigger: Trigger) -> dict[str, Any]:
-    subscription = trigger.it
-    view: dict[str, Any] = {
-        "source": subscription.source,
-        "subscriptionId": subscription.subscription_id,
-        "state": subscription.state,
-    }
-    if subscription.queue is not None:
-        view["queue"] = subscription.queue
-    if subscription.schedule_id is not None:
-        view |= {
-            "scheduleId": subscription.schedule_id,
-            **await _schedule_times(request, subscription.schedule_id),
-        }
-    return view if trigger.inert is None else {**view, "inert": trigger.inert}
-
-
-async def _schedule_times(request: Request, schedule_id: str) -> dict[str, Any]:
-    schedules = request.services.triggers.schedules
-    try:
-        view = schedule_view(await schedules.find(request.caller.tenant, schedule_id))
-    except NotFound:
-        return {}  # removed meanwhile
-    return {name: view[name] for name in (*TIMES, "state") if view.get(name) is not None}
-
-
-def _last_run(row: RunIndexRow | None) -> dict[str, Any]:
+def _last_run(row: RunIndexRow | None) -> RecentRun | None:
     if row is None:
-        return {}
-    run = {"runId": row.run_id, "status": row.status, "startedAt": iso(row.created_at * 1000)}
-    if row.ended_at is not None:
-        run["endedAt"] = iso(row.ended_at * 1000)
-    return {"last": run}
+        return None
+    return RecentRun(
+        run_id=row.run_id,
+        status=row.status,
+        started_at=iso(row.created_at * 1000),
+        ended_at=None if row.ended_at is None else iso(row.ended_at * 1000),
+    )
 
 
-def _daily_counts(counts: list[Tally], first: int) -> dict[str, Any]:
-    """Return how many runs started on each day, the oldest first."""
+def _daily_counts(counts: list[Tally], first: int) -> tuple[list[int], int]:
+    """Return how many runs started on each day, the oldest first, and how many failed."""
     runs, failed = [0] * DAYS, 0
     for each in counts:
         runs[min(max(each.day - first, 0), DAYS - 1)] += each.count
         failed += each.count if each.status == "failed" else 0
-    return {"days": runs, "runs": sum(runs), "failed": failed}
+    return runs, failed

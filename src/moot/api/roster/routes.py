@@ -1,15 +1,10 @@
 """Hire, change and dismiss standing agents; the protocol's roster."""
 
-from typing import Annotated
-
-from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import replace
+from msgspec import UNSET
+from msgspec.structs import asdict, replace
 
 from moot.agents.definitions.manifest import Agent, refuse_invisible_characters
 from moot.agents.roster.members import (
-    ROSTER_ID,
-    MemberAgentRef,
-    MemberBudget,
     MemberEntry,
     MemberOwner,
     MemberRecord,
@@ -24,48 +19,33 @@ from moot.api.roster.views import (
     changed_fields,
     check_roster_offered,
     find_member,
+    left_triggers,
     member_view,
+    roster_entry,
     view_with_budget,
 )
 from moot.core.agents.deployments import CHANNELS
 from moot.core.errors import BadRequest, Conflict, NotFound
 from moot.core.errors.triggers import Overtaken, WorkspaceMembershipRequired
 from moot.core.text.nearest import nearest_word
-
-Persona = Annotated[str, Meta(min_length=1, max_length=200)]
-Label = Annotated[str, Meta(min_length=1, max_length=100)]
-About = Annotated[str, Meta(max_length=500)]
-WorkflowId = Annotated[str, Meta(min_length=1, max_length=128)]
-MOST_WORKFLOWS = 200
-
-
-class HireMemberBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A new standing agent. Its owner follows from the key, never from the body."""
-
-    persona: Persona
-    agent_ref: MemberAgentRef
-    roster_id: Annotated[str, Meta(min_length=6, max_length=128, pattern=ROSTER_ID)] | None = None
-    workflows: Annotated[list[WorkflowId], Meta(max_length=MOST_WORKFLOWS)] = []
-    enabled: bool = True
-    label: Label | None = None
-    description: About | None = None
-    budget: MemberBudget | None = None
-
-
-class ChangeMemberBody(
-    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
-):
-    """Changes to a standing agent. Fields that are left out stay."""
-
-    persona: Persona | UnsetType = UNSET
-    agent_ref: MemberAgentRef | UnsetType = UNSET
-    workflows: Annotated[list[WorkflowId], Meta(max_length=MOST_WORKFLOWS)] | UnsetType = UNSET
-    enabled: bool | UnsetType = UNSET
-    label: Label | UnsetType | None = UNSET
-    description: About | UnsetType | None = UNSET
-    #: The new limits. Null removes all of them.
-    budget: MemberBudget | UnsetType | None = UNSET
-
+from moot.wire.roster import (
+    ChangedMember,
+    ChangeMember,
+    HiredMember,
+    HireMember,
+    MemberAgentRef,
+    MemberDetail,
+    MemberHistory,
+    MemberList,
+    MemberRun,
+    MemberView,
+    MemberWork,
+    PausedMember,
+    PauseMember,
+    RosterEntry,
+    RosterEntryList,
+    RunMemberWorkflow,
+)
 
 # -- as the protocol reads it -------------------------------------------------------------------
 
@@ -74,12 +54,13 @@ async def list_roster(request: Request) -> Reply:
     check_roster_offered(request)
     members = await request.services.roster.all(request.caller.tenant)
     now = request.services.clock.millis()
-    entries = [member.hired.seen(now) for member in members]
-    return Reply({"roster": entries, "total": len(entries)})
+    entries = [roster_entry(member.hired.seen(now)) for member in members]
+    return Reply(RosterEntryList(roster=entries, total=len(entries)))
 
 
 async def read_roster_entry(request: Request) -> Reply:
-    return Reply((await find_member(request)).hired.seen(request.services.clock.millis()))
+    member, now = await find_member(request), request.services.clock.millis()
+    return Reply(roster_entry(member.hired.seen(now)))
 
 
 # -- management ---------------------------------------------------------------------------------
@@ -88,7 +69,7 @@ async def read_roster_entry(request: Request) -> Reply:
 async def hire_member(request: Request) -> Reply:
     check_roster_offered(request)
     refuse_agent_keys(request)
-    body = await request.read(HireMemberBody)
+    body = await request.read(HireMember)
     _check_texts(body)
     tenant, clock = request.caller.tenant, request.services.clock
     agent = await _check_agent(request, body.agent_ref)
@@ -121,15 +102,16 @@ async def hire_member(request: Request) -> Reply:
         raise _name_taken(entry.roster_id) from None
     place = f"/v1/host/moot/roster/{entry.roster_id}"
     # triggers of a former member with this id stay paused; the answer lists them
-    left = await request.services.triggers.leaving.left(tenant, entry.roster_id) if versions else []
-    return Reply({**member_view(request, record), "left": left}, 201, {"Location": place})
+    left = await left_triggers(request, entry.roster_id) if versions else []
+    view = HiredMember(**asdict(member_view(request, record)), left=left)
+    return Reply(view, 201, {"Location": place})
 
 
 def _name_taken(roster_id: str) -> Conflict:
     return Conflict(f"There is a member {roster_id} already.", rosterId=roster_id)
 
 
-def _check_texts(body: HireMemberBody | ChangeMemberBody) -> None:
+def _check_texts(body: HireMember | ChangeMember) -> None:
     """Raise BadRequest for texts that people cannot read or tell apart."""
     refuse_invisible_characters(body)
     if isinstance(body.persona, str) and not body.persona.strip():
@@ -209,7 +191,7 @@ async def _check_workflows(request: Request, names: list[str]) -> None:
 async def change_member(request: Request) -> Reply:
     refuse_agent_keys(request)
     member = await find_member(request)
-    body = await request.read(ChangeMemberBody)
+    body = await request.read(ChangeMember)
     _check_texts(body)
     if body.agent_ref is not UNSET:
         agent = await _check_agent(request, body.agent_ref, member.entry.roster_id)
@@ -230,7 +212,7 @@ async def change_member(request: Request) -> Reply:
     if body.budget is not UNSET:
         await notices.announce_inbox_change(request)
     view = await view_with_budget(request, MemberVersion(fresh, member.guard))
-    return Reply({**view, "changes": changed_fields(member.hired, fresh)})
+    return Reply(ChangedMember(**asdict(view), changes=changed_fields(member.hired, fresh)))
 
 
 async def dismiss_member(request: Request) -> Reply:
@@ -248,54 +230,91 @@ ROSTER_ENDPOINTS = (
     Endpoint(
         method="GET", path="/v1/agents/roster", call=list_roster, scope=READ,
         summary="The standing agents", published="agent-roster-response", errors=(501,),
+        tag="Roster", operation_id="listRoster", answer=RosterEntryList,
+        description="Lists the standing agents in the form of the protocol. A paused one is not "
+        "enabled.",
     ),
     Endpoint(
         method="GET", path="/v1/agents/roster/{roster_id}", call=read_roster_entry, scope=READ,
         summary="One standing agent", published="agent-roster-entry", errors=(404, 501),
+        tag="Roster", operation_id="readRosterEntry", answer=RosterEntry,
+        description="Returns one standing agent in the form of the protocol.",
     ),
     Endpoint(
         method="GET", path=HOST, call=views.list_members, scope=READ,
         summary="The standing agents, and who is on duty", errors=(501,),
+        tag="Roster", operation_id="listMembers", answer=MemberList,
+        description="Lists the standing agents with their duty, their model and the use of their "
+        "budgets.",
     ),
     Endpoint(
-        method="POST", path=HOST, call=hire_member, body=HireMemberBody, scope=WRITE, status=201,
+        method="POST", path=HOST, call=hire_member, body=HireMember, scope=WRITE, status=201,
         summary="Take somebody on", errors=(409, 501),
+        tag="Roster", operation_id="hireMember", answer=HiredMember,
+        description="Hires a standing agent: an instance of an agent with a persona and "
+        "workflows. The answer lists the paused triggers of a former agent with this id. "
+        "Refuses an unknown agent, version or workflow, a name in use, and keys of agents.",
     ),
     Endpoint(
         method="GET", path=ONE, call=views.read_member, scope=READ,
         summary="A standing agent, and who did what with it", errors=(404, 501),
+        tag="Roster", operation_id="readMember", answer=MemberDetail,
+        description="Returns a standing agent with its budget and the history of its changes.",
     ),
     Endpoint(
         method="GET", path=f"{ONE}/work", call=overview.read_member_work, scope="runs:read",
         summary="What wakes a standing agent, how it went lately, what it asks; also of one that"
         " was let go",
         errors=(404, 501),
+        tag="Roster", operation_id="readMemberWork", answer=MemberWork,
+        description="Returns the workflows of a standing agent with their triggers and recent "
+        "runs, and its open questions. It works for a dismissed agent, too.",
     ),
     Endpoint(
-        method="PATCH", path=ONE, call=change_member, body=ChangeMemberBody, scope=WRITE,
+        method="PATCH", path=ONE, call=change_member, body=ChangeMember, scope=WRITE,
         summary="Change a standing agent", errors=(404, 409, 501),
+        tag="Roster", operation_id="changeMember", answer=ChangedMember,
+        description="Changes the named fields of a standing agent and returns each with both "
+        "values. Null removes a label, a description or the budget. Refuses a change that "
+        "another one has overtaken with 409.",
     ),
     Endpoint(
         method="DELETE", path=ONE, call=dismiss_member, scope=WRITE, status=204,
         summary="Let a standing agent go; what it did stays its own", errors=(404, 409, 501),
+        tag="Roster", operation_id="dismissMember",
+        description="Dismisses a standing agent and pauses its triggers in the same step. Its "
+        "runs and history stay.",
     ),
     Endpoint(
         method="GET", path=f"{ONE}/history", call=views.read_member_history, scope=READ,
         summary="Who did what with a standing agent; also with one that was let go",
         errors=(404, 501),
+        tag="Roster", operation_id="readMemberHistory", answer=MemberHistory,
+        description="Returns the changes of a standing agent, newest first, also of a dismissed "
+        "one.",
     ),
     Endpoint(
         method="POST", path=f"{ONE}/pause", call=actions.pause_member, scope=WRITE,
-        body=actions.PauseMemberBody,
+        body=PauseMember,
         summary="Nothing is started for it any more", errors=(404, 409, 501),
+        tag="Roster", operation_id="pauseMember", answer=PausedMember,
+        description="Pauses a standing agent: no run starts for it until it is resumed or `until` "
+        "has passed. With `stop` its active runs are cancelled. The answer lists the scheduled "
+        "times that a pause with an end skips.",
     ),
     Endpoint(
         method="POST", path=f"{ONE}/resume", call=actions.resume_member, scope=WRITE,
         summary="It is on duty again", errors=(404, 409, 501),
+        tag="Roster", operation_id="resumeMember", answer=MemberView,
+        description="Ends the pause of a standing agent, so that its triggers start runs again.",
     ),
     Endpoint(
         method="POST", path=f"{ONE}/run", call=actions.run_member_workflow, scope="runs:create",
-        body=actions.RunMemberBody,
+        body=RunMemberWorkflow,
         status=202, summary="Start one of its workflows now", errors=(404, 409, 422, 501),
+        tag="Roster", operation_id="runMemberWorkflow", answer=MemberRun,
+        description="Starts one of the agent's workflows now, with an item of a queue if you name "
+        "one. With `dryRun` it only returns what would start. Refuses a workflow outside its "
+        "portfolio, and an agent that is off duty or has used up its budget.",
     ),
 )  # fmt: skip

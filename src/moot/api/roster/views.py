@@ -3,12 +3,34 @@
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict, replace
 
-from moot.agents.roster.members import MemberRecord, MemberVersion, PausePeriod, member_from_record
+from moot.agents.roster.members import (
+    MemberEntry,
+    MemberRecord,
+    MemberVersion,
+    PausePeriod,
+    member_from_record,
+)
 from moot.api.http.request import Reply, Request
 from moot.core.errors import NotFound, NotProvided
 from moot.core.events import iso
 from moot.engine.effects.agent_budgets import WARN_AT, AgentBudgets
+from moot.store.records import Record
+from moot.wire.roster import (
+    AgentRef,
+    BudgetUse,
+    FieldChange,
+    LeftTrigger,
+    MemberChange,
+    MemberDetail,
+    MemberHistory,
+    MemberList,
+    MemberPause,
+    MemberView,
+    RosterEntry,
+)
+from moot.wire.schedules import Owner
 
 #: Rows of a member's history in one answer.
 MOST_HISTORY = 100
@@ -31,17 +53,20 @@ def _roster_id(request: Request) -> str:
 async def list_members(request: Request) -> Reply:
     check_roster_offered(request)
     members = await request.services.roster.all(request.caller.tenant)
-    rows = [await view_with_budget(request, member) for member in members]
-    for row, member in zip(rows, members, strict=True):
-        if (model := await member_model(request, member.hired)) is not None:
-            row["model"] = model
-    return Reply({"roster": rows, "total": len(members)})
+    rows = [
+        replace(
+            await view_with_budget(request, member),
+            model=await member_model(request, member.hired),
+        )
+        for member in members
+    ]
+    return Reply(MemberList(roster=rows, total=len(members)))
 
 
 async def read_member(request: Request) -> Reply:
     member = await find_member(request)
     rows = await _history_rows(request, member.entry.roster_id)
-    return Reply({**await view_with_budget(request, member), "history": rows})
+    return Reply(MemberDetail(**asdict(await view_with_budget(request, member)), history=rows))
 
 
 async def read_member_history(request: Request) -> Reply:
@@ -51,72 +76,88 @@ async def read_member_history(request: Request) -> Reply:
     rows = await _history_rows(request, name)
     if not rows:
         await request.services.roster.must_find(request.caller.tenant, name)
-    body: dict[str, Any] = {"rosterId": name, "history": rows}
+    answer = MemberHistory(roster_id=name, history=rows)
     if await request.services.roster.find(request.caller.tenant, name) is None:
-        leaving = request.services.triggers.leaving
-        body["left"] = await leaving.left(request.caller.tenant, name)
-    return Reply(body)
+        answer = replace(answer, left=await left_triggers(request, name))
+    return Reply(answer)
 
 
-async def _history_rows(request: Request, name: str) -> list[dict[str, Any]]:
+async def left_triggers(request: Request, roster_id: str) -> list[LeftTrigger]:
+    """Return the paused triggers of a former member with this id."""
+    subscriptions = await request.services.triggers.leaving.left(request.caller.tenant, roster_id)
+    return [
+        LeftTrigger(
+            source=subscription.source,
+            subscription_id=subscription.subscription_id,
+            state=subscription.state,
+            schedule_id=subscription.schedule_id,
+            queue=subscription.queue,
+            workflow_id=subscription.workflow_id,
+        )
+        for subscription in subscriptions
+    ]
+
+
+async def _history_rows(request: Request, name: str) -> list[MemberChange]:
     records = (await request.services.roster.history(request.caller.tenant, name))[
         : MOST_HISTORY + 1
     ]
-    versions = [*(member_from_record(record) for record in records), None]
-    return [
-        {
-            "at": iso(record.created_at * 1000),
-            "by": record.by,
-            **_action_view(member_from_record(record), before),
-        }
-        for record, before in zip(records, versions[1:], strict=True)
-    ][:MOST_HISTORY]
+    versions = [member_from_record(record) for record in records]
+    rows = [
+        _change_view(record, version, before)
+        for record, version, before in zip(records, versions, [*versions, None][1:], strict=True)
+    ]
+    return rows[:MOST_HISTORY]
 
 
-def _action_view(record: MemberRecord, before: MemberRecord | None) -> dict[str, Any]:
-    view: dict[str, Any] = {"did": record.did}
-    if record.did == "changed" and before is not None:
-        view["changes"] = changed_fields(before, record)
-    if record.did == "paused" and record.pause is not None:
-        view |= _pause_view(record.pause)
-    return view
+def _change_view(
+    record: Record, version: MemberRecord, before: MemberRecord | None
+) -> MemberChange:
+    change = MemberChange(at=iso(record.created_at * 1000), by=record.by, did=version.did)
+    if version.did == "changed" and before is not None:
+        return replace(change, changes=changed_fields(before, version))
+    if version.did == "paused" and version.pause is not None:
+        pause = _pause_view(version.pause)
+        return replace(change, by=pause.by, reason=pause.reason, until=pause.until)
+    return change
 
 
-def _pause_view(pause: PausePeriod) -> dict[str, Any]:
-    view: dict[str, Any] = {"by": pause.by}
-    if pause.reason:
-        view["reason"] = pause.reason
-    if pause.until is not None:
-        view["until"] = iso(pause.until * 1000)
-    return view
+def _pause_view(pause: PausePeriod) -> MemberPause:
+    return MemberPause(
+        since=iso(pause.since * 1000),
+        by=pause.by,
+        reason=pause.reason or None,
+        until=None if pause.until is None else iso(pause.until * 1000),
+    )
 
 
-async def view_with_budget(request: Request, member: MemberVersion) -> dict[str, Any]:
+async def view_with_budget(request: Request, member: MemberVersion) -> MemberView:
     """Return a member with the used share of each of its limits."""
     view = member_view(request, member.hired)
-    if member.hired.budget is not None:
-        services = request.services
-        allowances = AgentBudgets(services.store, services.clock, services.roster)
-        view["budget"] = [
-            {
-                "limit": bound.name,
-                "most": bound.most,
-                "used": bound.used,
-                "state": "used up" if bound.share >= 1 else _budget_state(bound.share),
-                **await _unpriced_model(request, member, bound.name),
-            }
-            for bound in await allowances.bounds(request.caller.tenant, member)
-        ]
-    return view
+    if member.hired.budget is None:
+        return view
+    services = request.services
+    allowances = AgentBudgets(services.store, services.clock, services.roster)
+    uses = [
+        BudgetUse(
+            limit=bound.name,
+            most=bound.most,
+            used=bound.used,
+            state="used up" if bound.share >= 1 else _budget_state(bound.share),
+            unpriced=await _unpriced_model(request, member, bound.name),
+        )
+        for bound in await allowances.bounds(request.caller.tenant, member)
+    ]
+    return replace(view, budget=uses)
 
 
-async def _unpriced_model(request: Request, member: MemberVersion, limit: str) -> dict[str, Any]:
-    """Name the model whose calls a money limit cannot count, because it has no price."""
+async def _unpriced_model(request: Request, member: MemberVersion, limit: str) -> str | None:
+    """Return the model whose calls a money limit cannot count, because it has no price."""
     book = request.services.book
     if book is None or not limit.startswith("money"):
-        return {}
+        return None
     model = await member_model(request, member.hired)
-    return {} if model is None or book.has_price(model) else {"unpriced": model}
+    return None if model is None or book.has_price(model) else model
 
 
 async def member_model(request: Request, record: MemberRecord) -> str | None:
@@ -136,26 +177,41 @@ def _budget_state(share: float) -> str:
     return "nearly used up" if share >= WARN_AT else "ok"
 
 
-def member_view(request: Request, record: MemberRecord) -> dict[str, Any]:
+def member_view(request: Request, record: MemberRecord) -> MemberView:
     now = request.services.clock.millis()
-    view: dict[str, Any] = msgspec.to_builtins(record.seen(now))
-    off = record.off_duty(now)
-    view |= {"status": off or "on-duty", "hiredAt": iso(record.hired_at * 1000)}
-    view["since"] = iso(record.since(now) * 1000)
-    if off == "paused" and record.pause is not None:
-        since = {"since": iso(record.pause.since * 1000)}
-        view["paused"] = {**since, **_pause_view(record.pause)}
-    return view
+    off, is_paused = record.off_duty(now), record.off_duty(now) == "paused"
+    return MemberView(
+        **asdict(roster_entry(record.seen(now))),
+        status=off or "on-duty",
+        hired_at=iso(record.hired_at * 1000),
+        since=iso(record.since(now) * 1000),
+        paused=_pause_view(record.pause) if is_paused and record.pause is not None else None,
+    )
 
 
-def changed_fields(was: MemberRecord, now: MemberRecord) -> list[dict[str, Any]]:
+def roster_entry(entry: MemberEntry) -> RosterEntry:
+    """Return a member in the form of the protocol."""
+    ref, owner = entry.agent_ref, entry.owner
+    return RosterEntry(
+        roster_id=entry.roster_id,
+        persona=entry.persona,
+        agent_ref=AgentRef(agent_id=ref.agent_id, version=ref.version, channel=ref.channel),
+        owner=Owner(tenant_id=owner.tenant_id, workspace_id=owner.workspace_id),
+        workflows=list(entry.workflows),
+        enabled=entry.enabled,
+        label=entry.label,
+        description=entry.description,
+    )
+
+
+def changed_fields(was: MemberRecord, now: MemberRecord) -> list[FieldChange]:
     """Return each changed field with both values, in the order they are shown.
 
     None means absent.
     """
     before, after = _record_fields(was), _record_fields(now)
     return [
-        {"field": name, "from": before.get(name), "to": after.get(name)}
+        FieldChange(name=name, before=before.get(name), after=after.get(name))
         for name in dict.fromkeys((*before, *after))
         if before.get(name) != after.get(name)
     ]

@@ -27,6 +27,8 @@ from moot.core.json.schema import schema_problems
 from moot.core.text.nearest import nearest_word
 from moot.core.workflows.flow import Flow
 from moot.engine.nodes.registry import MOCK_PROVIDERS
+from moot.wire.discovery import OptionRule
+from moot.wire.json import JsonObject
 from moot.wire.runs import CreateRun
 
 MOST_TAGS = 100
@@ -37,32 +39,32 @@ FORCEABLE_VERSIONS = (0, ENGINE_VERSION)
 
 
 #: ``configurable`` keys that the protocol reserves. They are checked, though not all are used.
-RESERVED: dict[str, dict[str, Any]] = {
-    "maxLoopIterations": {"type": "integer", "min": 1},
-    "model": {"type": "string"},
-    "temperature": {"type": "number", "min": 0, "max": 2},
-    "maxTokens": {"type": "integer", "min": 1},
-    "promptOverrides": {"type": "object"},
-    "escalationThreshold": {"type": "number", "min": 0, "max": 1},
-    "models": {"type": "object"},
+RESERVED = {
+    "maxLoopIterations": OptionRule(type="integer", min=1),
+    "model": OptionRule(type="string"),
+    "temperature": OptionRule(type="number", min=0, max=2),
+    "maxTokens": OptionRule(type="integer", min=1),
+    "promptOverrides": OptionRule(type="object"),
+    "escalationThreshold": OptionRule(type="number", min=0, max=1),
+    "models": OptionRule(type="object"),
 }
 
 
-def configurable_keys(services: Services) -> dict[str, dict[str, Any]]:
+def configurable_keys(services: Services) -> dict[str, OptionRule]:
     """Return the ``configurable`` keys this host acts on, with their bounds.
 
     Discovery shows the same.
     """
     limits = services.host.limits
-    keys: dict[str, dict[str, Any]] = {
-        "recursionLimit": {"type": "integer", "min": 1},
-        "maxLoopIterations": {"type": "integer", "min": 1},
-        "escalationThreshold": {"type": "number", "min": 0, "max": 1},
-        "reasoningVerbosity": {"type": "string", "enum": list(VERBOSITIES)},
-        "runTimeoutMs": {"type": "number", "min": 1, "max": limits.duration_ms},
+    keys = {
+        "recursionLimit": OptionRule(type="integer", min=1),
+        "maxLoopIterations": OptionRule(type="integer", min=1),
+        "escalationThreshold": OptionRule(type="number", min=0, max=1),
+        "reasoningVerbosity": OptionRule(type="string", enum=list(VERBOSITIES)),
+        "runTimeoutMs": OptionRule(type="number", min=1, max=limits.duration_ms),
     }
     if services.settings.conformance:
-        keys["mockProvider"] = {"type": "object"}
+        keys["mockProvider"] = OptionRule(type="object")
     return keys
 
 
@@ -71,7 +73,7 @@ def check_run_options(
     request: Request,
     body: CreateRun,
     flow: Flow,
-    before: dict[str, Any] | None = None,
+    before: JsonObject | None = None,
 ) -> None:
     """Raise for everything that can be refused before a run exists.
 
@@ -92,7 +94,7 @@ def check_run_options(
         _check_configurable(services, body.configurable, free=schema is not UNSET)
 
 
-def check_participants(flow: Flow, inputs: dict[str, Any]) -> None:
+def check_participants(flow: Flow, inputs: JsonObject) -> None:
     """Raise when a conversation's roster cannot work, before a run exists."""
     for node in flow.nodes.values():
         if node.type.type_id == "core.conversationGate":
@@ -130,7 +132,7 @@ def _check_tags(tags: list[str]) -> None:
         )
 
 
-def _check_metadata(metadata: dict[str, Any]) -> None:
+def _check_metadata(metadata: JsonObject) -> None:
     if len(msgspec.json.encode(metadata)) > METADATA_BYTES or _depth(metadata) > METADATA_DEPTH:
         raise BadRequest(
             f"metadata may have {METADATA_BYTES} bytes and be nested {METADATA_DEPTH} deep.",
@@ -146,7 +148,7 @@ def _depth(value: Any) -> int:
     return 0
 
 
-def _check_mock(services: Services, request: Request, configurable: dict[str, Any]) -> None:
+def _check_mock(services: Services, request: Request, configurable: JsonObject) -> None:
     mock = configurable.get("mockProvider")
     if mock is None:
         return
@@ -168,13 +170,13 @@ def _check_mock(services: Services, request: Request, configurable: dict[str, An
         )
 
 
-def _check_schema(schema: dict[str, Any], configurable: dict[str, Any]) -> None:
+def _check_schema(schema: JsonObject, configurable: JsonObject) -> None:
     faults = schema_problems(schema, configurable)
     if faults:
         raise BadRequest(f"configurable does not fit: {faults[0]}", fields=faults)
 
 
-def _check_configurable(services: Services, configurable: dict[str, Any], free: bool) -> None:
+def _check_configurable(services: Services, configurable: JsonObject, free: bool) -> None:
     rules = {**RESERVED, **configurable_keys(services)}
     for key, value in configurable.items():
         rule = rules.get(key)
@@ -192,7 +194,7 @@ def _check_configurable(services: Services, configurable: dict[str, Any], free: 
             raise BadRequest(f"'{key}' is not an option of a run.{hint}", key=key)
 
 
-def check_models(services: Services, models: dict[str, Any], field: str) -> None:
+def check_models(services: Services, models: JsonObject, field: str) -> None:
     """Raise BadRequest for a model that this host does not know, before a run exists."""
     for agent, reference in models.items():
         if not isinstance(reference, str):
@@ -205,15 +207,15 @@ def check_models(services: Services, models: dict[str, Any], field: str) -> None
             raise BadRequest(unknown.message, field=f"{field}.{agent}") from None
 
 
-def _check_value(key: str, value: Any, rule: dict[str, Any]) -> None:
-    low, high = rule.get("min"), rule.get("max")
-    fine = _has_type(rule["type"], value) and value in rule.get("enum", [value])
+def _check_value(key: str, value: Any, rule: OptionRule) -> None:
+    low, high = rule.min, rule.max
+    fine = _has_type(rule.type, value) and (rule.enum is None or value in rule.enum)
     if fine and low is not None:
         fine = value >= low and (high is None or value <= high)
     if not fine:
         bounds = f" from {low}" if low is not None else ""
         bounds += f" to {high}" if high is not None else ""
-        kind = f"one of {', '.join(rule['enum'])}" if "enum" in rule else f"a {rule['type']}"
+        kind = f"a {rule.type}" if rule.enum is None else f"one of {', '.join(rule.enum)}"
         details = {"key": key, "value": value, "min": low, "max": high}
         raise BadRequest(
             f"{key} must be {kind}{bounds}.",

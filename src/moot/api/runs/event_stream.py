@@ -9,7 +9,6 @@ import math
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import accumulate
-from typing import Any
 
 from msgspec import to_builtins
 
@@ -27,6 +26,7 @@ from moot.engine.streams.hub import (
     event_in_mode,
     sse_frame,
 )
+from moot.wire.json import JsonObject
 
 #: Events read at once. Their size decides how many.
 PAGE = 1000
@@ -314,7 +314,7 @@ async def _end_on_disconnect(receive: Receive, reader: StreamSubscription) -> No
 def _state_event(head: Head) -> bytes:
     """Return the run's state right after its newest event as an event."""
     sequence = head.run.next_sequence - 1
-    document: dict[str, Any] = {
+    document: JsonObject = {
         "eventId": f"{head.run.run_id}.{sequence}.snapshot",
         "runId": head.run.run_id,
         "type": "state.snapshot",

@@ -6,10 +6,11 @@ nor who may see it. A parent's depth and tree size can only lower the run's limi
 
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.schedules.views import times_view
+from moot.api.schedules.views import checked_schedule
 from moot.core import trace
 from moot.core.errors import MootError, NotFound, Unavailable
 from moot.core.errors.schedules import ScheduleRefused
@@ -131,7 +132,8 @@ async def _triggered_start(request: Request, trigger: JsonObject) -> RunStart:
     name = str(trigger["schedule"]["scheduleId"])
     start = RunStart(source=source, schedule_id=name, slot=trigger["schedule"]["slot"])
     try:
-        view = times_view((await triggers.schedules.find(tenant, name)).plan.spec, [])
+        spec = (await triggers.schedules.find(tenant, name)).plan.spec
+        view = msgspec.to_builtins(checked_schedule(spec, []))
     except (NotFound, ScheduleRefused):
         return start  # removed since, or in an unknown zone
     return replace(start, times={key: view[key] for key in SCHEDULE_TIMES if key in view})

@@ -1,7 +1,6 @@
 """Pauses of schedules and members: when they end and what they skip."""
 
 from datetime import datetime
-from typing import Any
 
 from moot.api.http.request import Request
 from moot.core.errors import BadRequest, NotFound
@@ -12,6 +11,7 @@ from moot.core.schedules.manual import upcoming_slots
 from moot.core.schedules.slots import timing_from_spec
 from moot.triggers.schedules.records import SCHEDULE_SOURCE
 from moot.triggers.schedules.snapshot import ScheduleSnapshot
+from moot.wire.schedules import PauseCost, SkippedFire
 
 #: Fires of one schedule that are counted, and schedules that are read.
 MOST_COUNTED = 100
@@ -20,21 +20,23 @@ MOST_LOOKED_AT = 100
 NAMED = 5
 
 
-def schedule_pause_cost(case: ScheduleSnapshot, until: int | None) -> dict[str, Any]:
-    """Return the fires that the pause skips, or nothing for a pause without an end.
+def schedule_pause_cost(case: ScheduleSnapshot, until: int | None) -> PauseCost | None:
+    """Return the fires that the pause skips, or None for a pause without an end.
 
     ``case`` is the schedule before the pause.
     """
-    return {} if until is None else _cost_view(_skipped_fires(case, until))
+    return None if until is None else _cost_view(_skipped_fires(case, until))
 
 
-async def member_pause_cost(request: Request, roster_id: str, until: int | None) -> dict[str, Any]:
+async def member_pause_cost(
+    request: Request, roster_id: str, until: int | None
+) -> PauseCost | None:
     """Return the fires of all the member's schedules that the pause skips."""
     if until is None:
-        return {}
+        return None
     tenant, triggers = request.caller.tenant, request.services.triggers
     triggers_of_member = await triggers.listening.of_member(tenant, roster_id)
-    times: list[dict[str, Any]] = []
+    times: list[SkippedFire] = []
     for subscription in [
         each.it for each in triggers_of_member if each.it.source == SCHEDULE_SOURCE
     ][:MOST_LOOKED_AT]:
@@ -47,7 +49,7 @@ async def member_pause_cost(request: Request, roster_id: str, until: int | None)
     return _cost_view(times)
 
 
-def _skipped_fires(case: ScheduleSnapshot, until: int) -> list[dict[str, Any]]:
+def _skipped_fires(case: ScheduleSnapshot, until: int) -> list[SkippedFire]:
     spec = case.plan.spec
     try:
         zone = timing_from_spec(spec).zone
@@ -55,15 +57,15 @@ def _skipped_fires(case: ScheduleSnapshot, until: int) -> list[dict[str, Any]]:
     except ScheduleRefused:
         return []  # an invalid schedule starts nothing
     return [
-        {"at": iso(slot.due * 1000), "workflowId": spec.workflow_id, "timezone": zone}
+        SkippedFire(at=iso(slot.due * 1000), workflow_id=spec.workflow_id, timezone=zone)
         for slot in slots
         if slot.skipped is None and slot.due < until
     ]
 
 
-def _cost_view(times: list[dict[str, Any]]) -> dict[str, Any]:
-    times.sort(key=lambda each: str(each["at"]))
-    return {"costs": {"count": len(times), "fires": times[:NAMED]}}
+def _cost_view(times: list[SkippedFire]) -> PauseCost:
+    times.sort(key=lambda each: each.at)
+    return PauseCost(count=len(times), fires=times[:NAMED])
 
 
 def parse_pause_end(text: str | None, now: int) -> int | None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.events import iso
@@ -16,83 +17,89 @@ from moot.store.records import Delivery, Record
 from moot.triggers.schedules.fire_rows import fire_from_row
 from moot.triggers.schedules.records import schedule_from_record
 from moot.triggers.schedules.snapshot import ScheduleSnapshot
+from moot.wire.json import JsonObject
+from moot.wire.schedules import (
+    CheckedSchedule,
+    FireView,
+    Owner,
+    ScheduleChange,
+    SchedulePause,
+    ScheduleView,
+)
 
 SHOWN_FIRES = 5
 
-#: Field of a spec -> its name on the wire.
-_NAMES = dict(
-    zip(ScheduleDraft.__struct_fields__, ScheduleDraft.__struct_encode_fields__, strict=True)
-)
 
-
-def change_view(record: Record) -> dict[str, Any]:
+def change_view(record: Record) -> ScheduleChange:
     """Return who did what; for a pause also why."""
-    plan, body = schedule_from_record(record), {
-        "did": record.version, "by": record.by, "at": iso(record.created_at * 1000),
-    }  # fmt: skip
-    if record.version in ("paused", "stopped") and plan.pause is not None and plan.pause.reason:
-        body["reason"] = plan.pause.reason
-    return body
+    pause = schedule_from_record(record).pause
+    is_pause = record.version in ("paused", "stopped") and pause is not None
+    return ScheduleChange(
+        did=record.version,
+        by=record.by,
+        at=iso(record.created_at * 1000),
+        reason=(pause.reason or None) if is_pause and pause is not None else None,
+    )
 
 
-def fire_view(row: Delivery) -> dict[str, Any]:
+def fire_view(row: Delivery) -> FireView:
     """Return a fire, or several skipped ones in a row."""
     fire = fire_from_row(row)
-    body: dict[str, Any] = {
-        "fireId": row.delivery_id,
-        "state": row.state,
-        "slot": iso(fire.slot * 1000),
-        "dueAt": iso(fire.due * 1000),
-        "cause": fire.cause,
-        "count": fire.count,
-        "decidedAt": iso(row.updated_at * 1000),
-    }
-    if fire.until is not None:
-        body["until"] = iso(fire.until * 1000)
-    if row.reason:
-        body["reason"] = row.reason
-    if row.run_id is not None:
-        body["runId"] = row.run_id
-    return body
+    return FireView(
+        fire_id=row.delivery_id,
+        state=row.state,
+        slot=iso(fire.slot * 1000),
+        due_at=iso(fire.due * 1000),
+        cause=fire.cause,
+        count=fire.count,
+        decided_at=iso(row.updated_at * 1000),
+        until=None if fire.until is None else iso(fire.until * 1000),
+        reason=row.reason or None,
+        run_id=row.run_id,
+    )
 
 
-def schedule_view(case: ScheduleSnapshot) -> dict[str, Any]:
+def schedule_view(case: ScheduleSnapshot) -> ScheduleView:
     """Return a schedule. One with an unknown zone is ``failed`` and has a ``problem``."""
+    stored = _stored_view(case)
     try:
-        return {**_stored_fields(case), **_timing_fields(case)}
+        spec = case.plan.spec
+        times = _time_fields(spec, next_fires(spec, case.book.decided, case.seen))
+        return replace(stored, **times, state=_schedule_state(case))
     except ScheduleRefused as refusal:
-        return {**_stored_fields(case), "state": "failed", "problem": refusal.message}
+        return replace(stored, problem=refusal.message)
 
 
-def _timing_fields(case: ScheduleSnapshot) -> dict[str, Any]:
-    spec, ledger = case.plan.spec, case.book.decided
-    return {**times_view(spec, next_fires(spec, ledger, case.seen)), "state": _schedule_state(case)}
-
-
-def _stored_fields(case: ScheduleSnapshot) -> dict[str, Any]:
+def _stored_view(case: ScheduleSnapshot) -> ScheduleView:
     plan, book, spec = case.plan, case.book, case.plan.spec
-    body: dict[str, Any] = {
-        **spec_fields(spec),
-        "scheduleId": spec.schedule_id,
-        "subscriptionId": plan.subscription,
-        "owner": {"tenantId": case.tenant},
-        "going": list(case.seen.going),
-        "waiting": len(book.decided.buffered),
-        "createdAt": spec.created_at,
-        "updatedAt": iso(case.record.created_at * 1000),
-    }
-    if book.decided.skips:
-        body["leftOut"] = [iso(slot * 1000) for slot in book.decided.skips]
-    if plan.pause is not None and plan.pause.holds(case.seen.now):
-        until = plan.pause.until
-        more = {} if until is None else {"until": iso(until * 1000)}
-        body["pause"] = {
-            "since": iso(plan.pause.since * 1000), "by": plan.pause.by,
-            "reason": plan.pause.reason, **more,
-        }  # fmt: skip
-    if book.last_run is not None and book.last_fire is not None:
-        body |= {"lastRunId": book.last_run, "lastFireAt": iso(book.last_fire * 1000)}
-    return body
+    has_fired = book.last_run is not None and book.last_fire is not None
+    return ScheduleView(
+        **_spec_fields(spec),
+        schedule_id=spec.schedule_id,
+        subscription_id=plan.subscription,
+        owner=Owner(tenant_id=case.tenant),
+        state="failed",
+        going=list(case.seen.going),
+        waiting=len(book.decided.buffered),
+        created_at=spec.created_at,
+        updated_at=iso(case.record.created_at * 1000),
+        left_out=[iso(slot * 1000) for slot in book.decided.skips],
+        pause=_pause_view(case),
+        last_run_id=book.last_run if has_fired else None,
+        last_fire_at=iso((book.last_fire or 0) * 1000) if has_fired else None,
+    )
+
+
+def _pause_view(case: ScheduleSnapshot) -> SchedulePause | None:
+    pause = case.plan.pause
+    if pause is None or not pause.holds(case.seen.now):
+        return None
+    return SchedulePause(
+        since=iso(pause.since * 1000),
+        by=pause.by,
+        reason=pause.reason,
+        until=None if pause.until is None else iso(pause.until * 1000),
+    )
 
 
 def _schedule_state(case: ScheduleSnapshot) -> str:
@@ -109,33 +116,35 @@ def _schedule_state(case: ScheduleSnapshot) -> str:
     return "active" if upcoming_slots(spec, ledger, case.seen, 1) or ledger.buffered else "ended"
 
 
-def times_view(spec: Schedule, dues: list[int]) -> dict[str, Any]:
+def checked_schedule(spec: Schedule, dues: list[int]) -> CheckedSchedule:
     """Return every field of the spec and the next times at which it will start a run."""
-    timing, body = timing_from_spec(spec), spec_fields(spec)
-    body["timezone"] = timing.zone
+    return CheckedSchedule(**{**_spec_fields(spec), **_time_fields(spec, dues)}, ok=True)
+
+
+def _time_fields(spec: Schedule, dues: list[int]) -> dict[str, Any]:
+    timing, times = timing_from_spec(spec), [iso(due * 1000) for due in dues]
+    fields = {
+        "timezone": timing.zone,
+        "next_fire_at": times[0] if times else None,
+        "next_fires": times,
+    }
     if spec.kind == "words":
-        comes_to = timing.cron or f"every {(timing.every or 0) // 1000} s"
-        body["comesTo"] = comes_to
-    next_times = [iso(due * 1000) for due in dues]
-    return {**body, "nextFireAt": next_times[0] if next_times else None, "nextFires": next_times}
+        fields["comes_to"] = timing.cron or f"every {(timing.every or 0) // 1000} s"
+    return fields
 
 
-def spec_fields(spec: Schedule) -> dict[str, Any]:
-    return {
-        name: value for field, name in _NAMES.items() if (value := getattr(spec, field)) is not None
-    }
+def _spec_fields(spec: Schedule) -> dict[str, Any]:
+    return {name: getattr(spec, name) for name in ScheduleDraft.__struct_fields__}
 
 
-def mask_inputs(view: dict[str, Any], flow: Flow | None) -> dict[str, Any]:
+def mask_inputs(inputs: JsonObject, flow: Flow | None) -> JsonObject:
     """Mask the secret inputs of a schedule. Without a workflow, all inputs count as secret."""
-    if not view.get("inputs"):
-        return view
     mode, secret = ("mask", None) if flow is None else (flow.masking, flow.sensitive)
-    inputs = {
+    masked = {
         name: mask_value(mode, value) if secret is None or name in secret else value
-        for name, value in view["inputs"].items()
+        for name, value in inputs.items()
     }
-    return {**view, "inputs": {name: each for name, each in inputs.items() if each is not UNSET}}
+    return {name: each for name, each in masked.items() if each is not UNSET}
 
 
 def next_fires(spec: Schedule, ledger: SlotLedger, observed: ScheduleFacts) -> list[int]:

@@ -30,7 +30,7 @@ from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.state.titles import is_opened_by_title
 from moot.engine.replay.import_log import ImportedLog, import_run
-from moot.wire.minutes import Line
+from moot.wire.minutes import Line, MinutesView
 from moot.wire.threads import ImportedThread
 
 #: Events read at once. Their size decides how many.
@@ -276,7 +276,7 @@ EXPORT_ENDPOINTS = (
         scope="runs:read", summary="The minutes of a thread, or all of it as one file",
         query={"format": ({"type": "string", "enum": list(FORMATS)}, "md unless told otherwise")},
         errors=(404,), media="text/markdown", joined=True,
-        tag="Threads", operation_id="exportThread",
+        tag="Threads", operation_id="exportThread", answer=MinutesView,
         description="Returns the minutes of a thread as Markdown, HTML or JSON, or with `bundle` "
         "the whole run as one file that another host can import. A key for one thread gets no "
         "bundle.",

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.triggers import views
 from moot.api.triggers.webhooks import MANAGE, PAGE
@@ -9,6 +11,7 @@ from moot.core.errors import BadRequest
 from moot.store.records import Delivery, DeliveryFilter
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.inbound.versions import SubscriptionVersion
+from moot.wire.triggers import DeliveryList, QueueItemView
 
 
 async def list_deliveries(request: Request) -> Reply:
@@ -24,8 +27,8 @@ async def list_deliveries(request: Request) -> Reply:
     rows, cursor = await request.services.store.deliveries(
         request.caller.tenant, where, request.query.get("cursor"), limit
     )
-    more = {"nextCursor": cursor} if cursor is not None else {}
-    return Reply({"deliveries": [await _delivery_row(request, each) for each in rows], **more})
+    deliveries = [await _delivery_row(request, each) for each in rows]
+    return Reply(DeliveryList(deliveries=deliveries, next_cursor=cursor))
 
 
 def _parse_choice(request: Request, name: str, allowed: frozenset[str]) -> tuple[str, ...]:
@@ -40,8 +43,8 @@ def _parse_choice(request: Request, name: str, allowed: frozenset[str]) -> tuple
 
 async def read_delivery(request: Request) -> Reply:
     row = await _find_delivery(request)
-    whole = await views.item_details(request.services, row)
-    return Reply({**whole, **await _source_fields(request, row)})
+    details = await views.item_details(request.services, row)
+    return Reply(await _add_source(request, row, details))
 
 
 async def redeliver_delivery(request: Request) -> Reply:
@@ -68,21 +71,17 @@ async def _find_subscription(request: Request, row: Delivery) -> SubscriptionVer
     return await request.services.triggers.subscriptions.must_find(row.tenant, row.subscription)
 
 
-async def _delivery_row(request: Request, row: Delivery) -> dict[str, Any]:
-    return {**views.item_row(row), **await _source_fields(request, row)}
+async def _delivery_row(request: Request, row: Delivery) -> QueueItemView:
+    return await _add_source(request, row, views.item_row(row))
 
 
-async def _source_fields(request: Request, row: Delivery) -> dict[str, Any]:
-    """Return the source, the subscription and the queue of a delivery."""
-    fields = {"source": row.source, "subscriptionId": row.subscription}
+async def _add_source(request: Request, row: Delivery, view: QueueItemView) -> QueueItemView:
+    """Return the view with the source, the subscription and the queue of the delivery."""
     subscription = await request.services.triggers.subscriptions.recalled(
         row.tenant, row.subscription
     )
-    return (
-        fields
-        if subscription is None or subscription.it.queue is None
-        else {**fields, "queue": subscription.it.queue}
-    )
+    queue = None if subscription is None else subscription.it.queue
+    return replace(view, source=row.source, subscription_id=row.subscription, queue=queue)
 
 
 ROOT = "/v1/host/moot/deliveries"
@@ -99,18 +98,29 @@ DELIVERY_ENDPOINTS = (
     Endpoint(
         method="GET", path=ROOT, call=list_deliveries, scope="runs:read", query=FILTERS,
         summary="What came in from queues and by webhooks, newest first",
+        tag="Deliveries", operation_id="listDeliveries", answer=DeliveryList,
+        description="Lists items of queues and deliveries of webhooks, newest first, without "
+        "their contents.",
     ),
     Endpoint(
         method="GET", path=ONE, call=read_delivery, scope="runs:read", errors=(404,),
         summary="Something that came in, its run, its member, the turns and the cost",
+        tag="Deliveries", operation_id="readDelivery", answer=QueueItemView,
+        description="Returns a delivery with its content, its run, its standing agent and its "
+        "turns.",
     ),
     Endpoint(
         method="POST", path=f"{ONE}:redeliver", call=redeliver_delivery, scope=MANAGE,
         beside="runs:create", status=202,
         summary="Try it again from the beginning", errors=(404, 409),
+        tag="Deliveries", operation_id="redeliverDelivery", answer=QueueItemView,
+        description="Starts a failed delivery again from the beginning. Refuses one that is "
+        "delivered or on its way with 409.",
     ),
     Endpoint(
         method="POST", path=f"{ONE}:drop", call=drop_delivery, scope=MANAGE,
         summary="Forget what it says", errors=(404, 409),
+        tag="Deliveries", operation_id="dropDelivery", answer=QueueItemView,
+        description="Drops a delivery and its content. Refuses one that is delivered with 409.",
     ),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from moot.core.triggers.hops import HEADER, MOST_HOPS, parse_hops
 from moot.core.triggers.signatures import SignatureVerdict, verify_signature
 from moot.core.triggers.subscriptions import Arrival, dedup_key, visible_headers
 from moot.triggers.inbound.versions import SubscriptionVersion
+from moot.wire.triggers import IngestResult
 
 #: Largest body of a caller without a key.
 LARGEST_BODY = 262_144
@@ -47,10 +48,9 @@ async def ingest_webhook(request: Request) -> Reply:
     arrival = Arrival(content=content, verified=verified, hops=hops)
     handed = await services.triggers.deliveries.take(subscription, arrival, key)
     row = handed.delivery
-    answer: dict[str, Any] = {"outcome": OUTCOMES[row.state] if handed.fresh else "duplicate"}
-    if row.run_id is not None:
-        answer["runId"] = row.run_id
-    return Reply(answer, 202 if handed.fresh else 200)
+    outcome = OUTCOMES[row.state] if handed.fresh else "duplicate"
+    result = IngestResult(outcome=outcome, run_id=row.run_id)
+    return Reply(result, 202 if handed.fresh else 200)
 
 
 #: State of a delivery -> the protocol's outcome.
@@ -84,5 +84,10 @@ INGEST_ENDPOINTS = (
         status=202,
         largest=LARGEST_BODY, errors=(404, 409), body=dict[str, Any], knows_again=True,
         summary="What starts a run, signed with the subscription's secret",
+        tag="Subscriptions", operation_id="ingestWebhook", answer=IngestResult,
+        description="Takes a webhook from an outside caller and starts the subscription's "
+        "workflow. The caller signs the body with the subscription's secret instead of a key. A "
+        "repeated event is answered with `duplicate`. Refuses a wrong signature and a "
+        "subscription that is not active.",
     ),
 )  # fmt: skip

@@ -1,72 +1,51 @@
 """Register, change, pause and remove subscriptions; rotate their secrets."""
 
-from typing import Annotated, Any, Literal
-
-from msgspec import UNSET, Meta, Struct, UnsetType
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from moot.api.http.request import Endpoint, Reply, Request, encode
 from moot.api.interrupts import notices
 from moot.api.schedules.pauses import parse_pause_end
-from moot.api.triggers.views import binding_view, delivery_view, subscription_dead_letter
+from moot.api.triggers.views import (
+    binding_view,
+    delivery_view,
+    subscription_dead_letter,
+    summary_view,
+)
 from moot.api.triggers.webhooks import MANAGE, PAGE
 from moot.core.errors import BadRequest, NotProvided
 from moot.core.events import iso
-from moot.core.triggers.subscriptions import RetryPolicy, TriggerSubscription, VerificationMode
+from moot.core.triggers.subscriptions import TriggerSubscription
 from moot.store.records import DeliveryFilter
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.inbound.overview import MemberAvailability, SubscriptionPage
 from moot.triggers.inbound.subscriptions import SubscriptionRequest
 from moot.triggers.inbound.versions import SubscriptionVersion
 from moot.triggers.schedules import records
+from moot.wire.json import JsonObject
+from moot.wire.triggers import (
+    ChangedSubscription,
+    ChangeSubscription,
+    NewSubscription,
+    RegisterSubscription,
+    StateChange,
+    StateChangeView,
+    SubscriptionBinding,
+    SubscriptionDeadLetterList,
+    SubscriptionList,
+    SubscriptionView,
+    TriggerBinding,
+)
 
 #: Outside callers send webhooks here.
 INGEST_PATH = "/v1/host/moot/ingest"
 MOST_SHOWN = 50
 MOST_LISTED = 1000
 
-RosterId = Annotated[str, Meta(min_length=1, max_length=128)]
-WorkflowId = Annotated[str, Meta(min_length=1, max_length=256)]
-Mapping = Annotated[dict[str, Annotated[str, Meta(min_length=1, max_length=512)]],
-                    Meta(max_length=100)]  # fmt: skip
-
-
-class SubscriptionVerification(Struct, frozen=True, forbid_unknown_fields=True):
-    mode: VerificationMode = "required"
-
-
-class RegisterSubscriptionBody(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A new subscription.
-
-    ``inputMapping`` maps an input of the workflow to a path in the trigger event
-    (``webhook.body.issue.title``). ``rosterId`` is the standing agent that owns the work.
-    """
-
-    source: Literal["webhook", "email", "form"]
-    workflow_id: WorkflowId
-    dedup_enabled: bool = True
-    retry_policy: RetryPolicy = RetryPolicy()
-    verification: SubscriptionVerification = SubscriptionVerification()
-    input_mapping: Mapping = {}
-    roster_id: RosterId | None = None
-
-
-class ChangeSubscriptionBody(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Changes to a subscription.
-
-    ``rosterId`` hands it to a standing agent; null takes it back. ``inputMapping`` replaces the
-    former one; an empty one fills inputs by their names. ``note`` says why it pauses; ``until`` is
-    an ISO time that ends the pause.
-    """
-
-    state: Literal["active", "paused"] | UnsetType = UNSET
-    note: Annotated[str, Meta(max_length=500)] = ""
-    until: str | None = None
-    roster_id: RosterId | UnsetType | None = UNSET
-    input_mapping: Mapping | UnsetType = UNSET
-
 
 async def register_subscription(request: Request) -> Reply:
-    body = await request.read(RegisterSubscriptionBody)
+    body = await request.read(RegisterSubscription)
     if body.source != "webhook":
         raise NotProvided(
             f"This host takes nothing in by {body.source}; a webhook it does.",
@@ -95,16 +74,14 @@ async def rotate_subscription_secret(request: Request) -> Reply:
 
 def _secret_reply(request: Request, subscription: TriggerSubscription, status: int) -> Reply:
     """Answer with the secret, this one time. The stored answer has none."""
-    view = {
-        "subscription": subscription.shown(),
-        "binding": {
-            "ingestUrl": ingest_url(request, subscription.subscription_id),
-            "secretFingerprint": subscription.fingerprint,
-        },
-    }
-    if subscription.earlier is not None:
-        view["binding"]["earlierUntil"] = iso(subscription.earlier_until * 1000)
-    whole = {**view, "binding": {**view["binding"], "signingSecret": subscription.secret}}
+    has_earlier = subscription.earlier is not None
+    binding = SubscriptionBinding(
+        ingest_url=ingest_url(request, subscription.subscription_id),
+        secret_fingerprint=subscription.fingerprint,
+        earlier_until=iso(subscription.earlier_until * 1000) if has_earlier else None,
+    )
+    view = NewSubscription(subscription=summary_view(subscription), binding=binding)
+    whole = replace(view, binding=replace(binding, signing_secret=subscription.secret))
     location = {"Location": f"/v1/trigger-subscriptions/{subscription.subscription_id}"}
     reply = Reply(whole, status, location if status == 201 else {})
     reply.remembered = encode(view)
@@ -129,13 +106,16 @@ async def list_subscriptions(request: Request) -> Reply:
         for record in records
         if (why := await where.inert(record.it.roster_id, record.it.workflow_id)) is not None
     }
-    views = [record.it.shown() for record in records]
-    more: dict[str, Any] = {"inert": reasons} if reasons else {}
+    answer = SubscriptionList(
+        subscriptions=[summary_view(record.it) for record in records],
+        total=page.total,
+        inert=reasons,
+        next_cursor=page.last,
+    )
     if "source" in request.query:
-        more["bound"] = {record.it.subscription_id: binding_view(record.it) for record in records}
-    if page.last is not None:
-        more["nextCursor"] = page.last
-    return Reply({"subscriptions": views, "total": page.total, **more})
+        bound = {record.it.subscription_id: binding_view(record.it) for record in records}
+        answer = replace(answer, bound=bound)
+    return Reply(answer)
 
 
 async def _subscription_page(request: Request, limit: int) -> SubscriptionPage:
@@ -160,12 +140,10 @@ def member_whereabouts(request: Request) -> MemberAvailability:
     return MemberAvailability(request.services.roster, request.caller.tenant)
 
 
-async def binding_with_inert(request: Request, subscription: TriggerSubscription) -> dict[str, Any]:
-    """Return what a subscription starts, and the reason if it starts nothing now."""
+async def binding_with_inert(request: Request, subscription: TriggerSubscription) -> TriggerBinding:
+    """Return the target of a subscription, and the reason if it starts nothing now."""
     why = await member_whereabouts(request).inert(subscription.roster_id, subscription.workflow_id)
-    return (
-        binding_view(subscription) if why is None else {**binding_view(subscription), "inert": why}
-    )
+    return replace(binding_view(subscription), inert=why)
 
 
 async def read_subscription(request: Request) -> Reply:
@@ -175,33 +153,33 @@ async def read_subscription(request: Request) -> Reply:
     store = request.services.store
     rows, _ = await store.deliveries(tenant, DeliveryFilter(subscription=name), None, MOST_SHOWN)
     changes = await request.services.triggers.listening.changes(record)
-    change_views = [{**change, "at": iso(change["at"] * 1000)} for change in changes]
     return Reply(
-        {
-            "subscription": record.it.shown(),
-            "bound": await binding_with_inert(request, record.it),
-            **_ingest_fields(request, record.it),
-            "counts": await store.delivery_counts(tenant, name),
-            "deliveries": [delivery_view(each) for each in rows],
-            "stateChanges": change_views,
-        }
+        SubscriptionView(
+            subscription=summary_view(record.it),
+            bound=await binding_with_inert(request, record.it),
+            counts=await store.delivery_counts(tenant, name),
+            deliveries=[delivery_view(each) for each in rows],
+            state_changes=[_change_view(change) for change in changes],
+            ingest_url=None if record.it.secret is None else ingest_url(request, name),
+        )
     )
 
 
-def _ingest_fields(request: Request, subscription: TriggerSubscription) -> dict[str, Any]:
-    """Return the address that outside callers send to."""
-    return (
-        {"ingestUrl": ingest_url(request, subscription.subscription_id)}
-        if subscription.secret is not None
-        else {}
+def _change_view(change: JsonObject) -> StateChangeView:
+    return StateChangeView(
+        event_id=change["eventId"],
+        type=change["type"],
+        at=iso(change["at"] * 1000),
+        by=change["by"],
+        payload=msgspec.convert(change["payload"], StateChange),
     )
 
 
 async def change_subscription(request: Request) -> Reply:
-    body = await request.read(ChangeSubscriptionBody)
+    body = await request.read(ChangeSubscription)
     triggers, by = request.services.triggers, request.caller.id
     record = await _find_subscription(request)
-    if body == ChangeSubscriptionBody(note=body.note, until=body.until):
+    if body == ChangeSubscription(note=body.note, until=body.until):
         raise BadRequest("Send state, rosterId or inputMapping.")
     if body.until is not None and body.state != "paused":
         raise BadRequest("until is the end of a pause: send it with state paused.", field="until")
@@ -218,9 +196,8 @@ async def change_subscription(request: Request) -> Reply:
         await notices.announce_inbox_change(request)
     if record.it.state == "active":
         await triggers.queues.wake(record)
-    return Reply(
-        {"subscription": record.it.shown(), "bound": await binding_with_inert(request, record.it)}
-    )
+    bound = await binding_with_inert(request, record.it)
+    return Reply(ChangedSubscription(subscription=summary_view(record.it), bound=bound))
 
 
 async def remove_subscription(request: Request) -> Reply:
@@ -239,10 +216,8 @@ async def list_subscription_dead_letters(request: Request) -> Reply:
         request.query.get("cursor"),
         request.integer("limit", 50, 1, 200),
     )
-    more = {"nextCursor": cursor} if cursor is not None else {}
-    return Reply(
-        {"deadLetters": [subscription_dead_letter(record.it, each) for each in rows], **more}
-    )
+    letters = [subscription_dead_letter(record.it, each) for each in rows]
+    return Reply(SubscriptionDeadLetterList(dead_letters=letters, next_cursor=cursor))
 
 
 async def _find_subscription(request: Request) -> SubscriptionVersion:
@@ -262,37 +237,59 @@ SUBSCRIPTION_ENDPOINTS = (
             "cursor": ({"type": "string"}, "where the page before ended"),
             "source": ({"type": "string"}, "only those of queues, or of webhooks"),
         },
+        tag="Subscriptions", operation_id="listSubscriptions", answer=SubscriptionList,
+        description="Lists the subscriptions in pages. With `source` the answer also has the "
+        "target of each.",
     ),
     Endpoint(
-        method="POST", path=ROOT, call=register_subscription, body=RegisterSubscriptionBody,
+        method="POST", path=ROOT, call=register_subscription, body=RegisterSubscription,
         scope=MANAGE, beside="runs:create",
         status=201,
         summary="Let a webhook start runs; the answer has the secret, this once",
         errors=(404, 501),
+        tag="Subscriptions", operation_id="registerSubscription", answer=NewSubscription,
+        description="Lets an outside webhook start a workflow. Only this answer contains the "
+        "secret that signs the calls. Refuses sources other than webhooks with 501.",
     ),
     Endpoint(
         method="GET", path=ONE, call=read_subscription, scope=MANAGE, errors=(404,),
         summary="A subscription, its newest deliveries, the history of its state",
+        tag="Subscriptions", operation_id="readSubscription", answer=SubscriptionView,
+        description="Returns a subscription with its target, its newest deliveries and its "
+        "changes of state.",
     ),
     Endpoint(
-        method="PATCH", path=ONE, call=change_subscription, body=ChangeSubscriptionBody,
+        method="PATCH", path=ONE, call=change_subscription, body=ChangeSubscription,
         scope=MANAGE, beside="runs:create",
         errors=(404, 409),
         summary="Pause or resume it, hand it to a standing agent, map its inputs",
+        tag="Subscriptions", operation_id="changeSubscription", answer=ChangedSubscription,
+        description="Pauses or resumes a subscription, hands it to a standing agent, or maps its "
+        "inputs. Refuses a body without a change.",
     ),
     Endpoint(
         method="DELETE", path=ONE, call=remove_subscription, scope=MANAGE, status=204,
         errors=(404, 409),
         summary="Listen no longer",
+        tag="Subscriptions", operation_id="removeSubscription",
+        description="Removes a subscription and its undelivered items. Runs that it started "
+        "continue.",
     ),
     Endpoint(
         method="POST", path=f"{ONE}/rotate-secret", call=rotate_subscription_secret, scope=MANAGE,
         beside="runs:create", errors=(404, 409),
         summary="Another secret; the one before stays good for a day",
+        tag="Subscriptions", operation_id="rotateSubscriptionSecret", answer=NewSubscription,
+        description="Creates a new secret. The earlier one stays valid for a day. Only this "
+        "answer contains the secret.",
     ),
     Endpoint(
         method="GET", path=f"{ONE}/dead-letters", call=list_subscription_dead_letters, scope=MANAGE,
         query=PAGE,
         summary="What could not be delivered, newest first", errors=(404,),
+        tag="Subscriptions", operation_id="listSubscriptionDeadLetters",
+        answer=SubscriptionDeadLetterList,
+        description="Lists the deliveries that failed for good or had a wrong signature, newest "
+        "first.",
     ),
 )  # fmt: skip

@@ -1,16 +1,33 @@
 """Show items, deliveries, attempts and dead letters on the wire."""
 
-from typing import Any
+from msgspec.structs import asdict, replace
 
 from moot.api.runs.snapshot import run_metrics
 from moot.api.services import Services
 from moot.core.errors import RunNotFound
 from moot.core.events import decode, decode_head, iso
-from moot.core.triggers.subscriptions import DELIVERY_ATTEMPTED, TriggerSubscription
+from moot.core.state.run import Run
+from moot.core.triggers.subscriptions import DELIVERY_ATTEMPTED, RetryPolicy, TriggerSubscription
 from moot.engine.host import Host
 from moot.store.records import Delivery, DeliveryAttempt
 from moot.triggers.inbound.items import REDELIVERED
 from moot.triggers.schedules.fire_rows import fire_from_row
+from moot.wire.triggers import (
+    AttemptPayload,
+    AttemptView,
+    DeliveryProgress,
+    DeliveryView,
+    ItemMember,
+    ItemRun,
+    ItemTurn,
+    QueueItemView,
+    RetryRule,
+    StateChange,
+    SubscriptionDeadLetter,
+    SubscriptionSummary,
+    TriggerBinding,
+    VerificationView,
+)
 
 ITEM_STATES = frozenset({"waiting", "retrying", "delivered", "dead", "dropped"})
 #: State of an item -> status in the answer to a push.
@@ -29,48 +46,48 @@ PAGE = 1000
 RETENTION_MS = 30 * 24 * 3_600_000
 
 
-def item_row(row: Delivery) -> dict[str, Any]:
-    view = delivery_view(row)
-    view["itemId"] = view.pop("deliveryId")
-    return {**view, "subject": row.subject} if row.subject else view
+def item_row(row: Delivery) -> QueueItemView:
+    progress = delivery_progress(row)
+    return QueueItemView(**asdict(progress), item_id=row.delivery_id, subject=row.subject)
 
 
-async def item_details(services: Services, row: Delivery) -> dict[str, Any]:
+async def item_details(services: Services, row: Delivery) -> QueueItemView:
     """Return an item with its content, run, member and turns.
 
     The content is left out when it was dropped or is secret.
     """
-    view, host = item_row(row), services.host
-    content = await services.triggers.items.content(row)
-    if content is not None:
-        view["content"] = content
+    host, content = services.host, await services.triggers.items.content(row)
+    view = replace(item_row(row), content=content)
     if row.run_id is None:
         return view
     try:
         run = (await host.view(row.tenant, row.run_id)).run
     except RunNotFound:
         return view
-    view["run"] = {
-        "runId": run.run_id,
-        "workflowId": run.workflow_id,
-        "status": run.status.value,
-        "startedAt": iso(run.started_at * 1000),
-        "metrics": run_metrics(run),
-    }
-    if run.member is not None:
-        member = run.member
-        view["member"] = {
-            "rosterId": member.roster_id,
-            "persona": member.persona,
-            "agentId": member.agent_id,
-        }
-    view["turns"] = await _list_turns(host, row.tenant, run.run_id)
-    return view
+    turns = await _list_turns(host, row.tenant, run.run_id)
+    return replace(view, run=_item_run(run), member=_item_member(run), turns=turns)
 
 
-async def _list_turns(host: Host, tenant: str, run_id: str) -> list[dict[str, Any]]:
+def _item_run(run: Run) -> ItemRun:
+    return ItemRun(
+        run_id=run.run_id,
+        workflow_id=run.workflow_id,
+        status=run.status.value,
+        started_at=iso(run.started_at * 1000),
+        metrics=run_metrics(run),
+    )
+
+
+def _item_member(run: Run) -> ItemMember | None:
+    member = run.member
+    if member is None:
+        return None
+    return ItemMember(roster_id=member.roster_id, persona=member.persona, agent_id=member.agent_id)
+
+
+async def _list_turns(host: Host, tenant: str, run_id: str) -> list[ItemTurn]:
     """Return the first turns in order, by id and name, without their text."""
-    turns: list[dict[str, Any]] = []
+    turns: list[ItemTurn] = []
     after = -1
     while len(turns) < MOST_TURNS and (rows := await host.store.read(tenant, run_id, after, PAGE)):
         after += len(rows)
@@ -78,101 +95,126 @@ async def _list_turns(host: Host, tenant: str, run_id: str) -> list[dict[str, An
     return turns[:MOST_TURNS]
 
 
-def _turn_row(raw: bytes) -> dict[str, Any]:
+def _turn_row(raw: bytes) -> ItemTurn:
     event = decode(raw)
-    payload = event.payload
-    turn = payload.get("turn")
-    by = turn.get("speakerId") if isinstance(turn, dict) else payload.get("agentId")
-    view = {"sequence": event.sequence, "type": event.type, "at": event.timestamp}
-    return {**view, "by": by} if isinstance(by, str) else view
+    turn = event.payload.get("turn")
+    by = turn.get("speakerId") if isinstance(turn, dict) else event.payload.get("agentId")
+    return ItemTurn(
+        sequence=event.sequence,
+        type=event.type,
+        at=event.timestamp,
+        by=by if isinstance(by, str) else None,
+    )
 
 
-def binding_view(subscription: TriggerSubscription) -> dict[str, Any]:
-    """Return what a subscription starts, in the host's own form."""
-    fields = {
-        "workflowId": subscription.workflow_id,
-        "rosterId": subscription.roster_id,
-        "queue": subscription.queue,
-        "scheduleId": subscription.schedule_id,
-        "inputMapping": subscription.input_mapping,
-        "note": subscription.note,
-        "until": None if subscription.until is None else iso(subscription.until * 1000),
-        "verification": {"mode": subscription.verification}
-        if subscription.source == "webhook"
-        else None,
-    }
-    return {name: value for name, value in fields.items() if value}
+def summary_view(subscription: TriggerSubscription) -> SubscriptionSummary:
+    """Return the fields of the protocol."""
+    return SubscriptionSummary(
+        subscription_id=subscription.subscription_id,
+        source=subscription.source,
+        state=subscription.state,
+        dedup_enabled=subscription.dedup_enabled,
+        retry_policy=retry_view(subscription.retry_policy),
+        secret_fingerprint=subscription.fingerprint,
+    )
 
 
-def delivery_view(row: Delivery) -> dict[str, Any]:
+def retry_view(policy: RetryPolicy) -> RetryRule:
+    return RetryRule(max_attempts=policy.max_attempts, backoff=policy.backoff)
+
+
+def binding_view(subscription: TriggerSubscription) -> TriggerBinding:
+    """Return the target of a subscription, in the host's own form."""
+    is_webhook = subscription.source == "webhook"
+    return TriggerBinding(
+        workflow_id=subscription.workflow_id or None,
+        roster_id=subscription.roster_id or None,
+        queue=subscription.queue or None,
+        schedule_id=subscription.schedule_id or None,
+        input_mapping=subscription.input_mapping,
+        note=subscription.note,
+        until=None if subscription.until is None else iso(subscription.until * 1000),
+        verification=VerificationView(mode=subscription.verification) if is_webhook else None,
+    )
+
+
+def delivery_view(row: Delivery) -> DeliveryView:
     """Return a delivery without its content."""
-    view: dict[str, Any] = {
-        "deliveryId": row.delivery_id,
-        "state": row.state,
-        "receivedAt": iso(row.received_at * 1000),
-        "updatedAt": iso(row.updated_at * 1000),
-        "attempts": [attempt_view(row, number) for number in range(len(row.attempts))],
-    }
-    more = {"runId": row.run_id, "rosterId": row.member, "reason": row.reason}
-    if row.due_at is not None and row.state in ("retrying", "waiting"):
-        more["nextTryAt"] = iso(row.due_at * 1000)
-    return {**view, **{name: value for name, value in more.items() if value}}
+    return DeliveryView(**asdict(delivery_progress(row)), delivery_id=row.delivery_id)
 
 
-def attempt_view(row: Delivery, number: int) -> dict[str, Any]:
+def delivery_progress(row: Delivery) -> DeliveryProgress:
+    is_due = row.due_at is not None and row.state in ("retrying", "waiting")
+    return DeliveryProgress(
+        state=row.state,
+        received_at=iso(row.received_at * 1000),
+        updated_at=iso(row.updated_at * 1000),
+        attempts=[attempt_view(row, number) for number in range(len(row.attempts))],
+        run_id=row.run_id or None,
+        roster_id=row.member or None,
+        reason=row.reason or "",
+        next_try_at=iso((row.due_at or 0) * 1000) if is_due else None,
+    )
+
+
+def attempt_view(row: Delivery, number: int) -> AttemptView:
     """Return one attempt with its ``trigger.delivery.attempted`` event.
 
     A redelivery by hand has no event.
     """
     attempt = row.attempts[number]
-    view: dict[str, Any] = {
-        "eventId": attempt.event_id,
-        "at": iso(attempt.at * 1000),
-        "outcome": attempt.outcome,
-    }
-    if attempt.reason:
-        view["reason"] = attempt.reason
-    if attempt.outcome != REDELIVERED:
-        view["type"] = DELIVERY_ATTEMPTED
-        view["payload"] = attempt_payload(row, attempt, number)
-    return view
+    view = AttemptView(
+        event_id=attempt.event_id,
+        at=iso(attempt.at * 1000),
+        outcome=attempt.outcome,
+        reason=attempt.reason or None,
+    )
+    if attempt.outcome == REDELIVERED:
+        return view
+    payload = attempt_payload(row, attempt, number)
+    return replace(view, type=DELIVERY_ATTEMPTED, payload=payload)
 
 
-def attempt_payload(row: Delivery, attempt: DeliveryAttempt, number: int) -> dict[str, Any]:
+def attempt_payload(row: Delivery, attempt: DeliveryAttempt, number: int) -> AttemptPayload:
     before = [each.outcome for each in row.attempts[:number]]
     since = before[::-1].index(REDELIVERED) if REDELIVERED in before else number
-    payload = {
-        "subscriptionId": row.subscription,
-        "dedupKey": row.key,
-        "attempt": since + 1,
-        "outcome": attempt.outcome,
-    }
-    return {**payload, "runId": row.run_id} if attempt.outcome == "delivered" else payload
+    return AttemptPayload(
+        subscription_id=row.subscription,
+        dedup_key=row.key,
+        attempt=since + 1,
+        outcome=attempt.outcome,
+        run_id=row.run_id if attempt.outcome == "delivered" else None,
+    )
 
 
-def subscription_dead_letter(subscription: TriggerSubscription, row: Delivery) -> dict[str, Any]:
+def subscription_dead_letter(
+    subscription: TriggerSubscription, row: Delivery
+) -> SubscriptionDeadLetter:
     """Return a dead letter in the protocol's form."""
     last = len(row.attempts) - 1
     unverified = row.state == "unverified"
-    view: dict[str, Any] = {
-        "subscriptionId": row.subscription,
-        "attemptEventId": row.attempts[last].event_id,
-        "attempt": attempt_payload(row, row.attempts[last], last),
-        "reason": "verification_failed" if unverified else "retries_exhausted",
-        "deadLetteredAt": iso(row.updated_at * 1000),
-        "expiresAt": iso((row.updated_at + RETENTION_MS) * 1000),
-        "deliveryId": row.delivery_id,
-    }
     by_hand = subscription.source == "schedule" and fire_from_row(row).cause in (
         "manual",
         "backfill",
     )
-    if not (
-        unverified or by_hand or row.attempts[last].unfit
-    ):  # these do not stop the subscription
-        view["stateChange"] = {
-            "subscriptionId": row.subscription, "source": subscription.source,
-            "fromState": "active",
-            "toState": "dead-lettered", "reason": "retry-exhausted",
-        }  # fmt: skip
-    return view
+    stops = not (unverified or by_hand or row.attempts[last].unfit)
+    return SubscriptionDeadLetter(
+        subscription_id=row.subscription,
+        attempt_event_id=row.attempts[last].event_id,
+        attempt=attempt_payload(row, row.attempts[last], last),
+        reason="verification_failed" if unverified else "retries_exhausted",
+        dead_lettered_at=iso(row.updated_at * 1000),
+        expires_at=iso((row.updated_at + RETENTION_MS) * 1000),
+        delivery_id=row.delivery_id,
+        state_change=_dead_letter_change(subscription, row) if stops else None,
+    )
+
+
+def _dead_letter_change(subscription: TriggerSubscription, row: Delivery) -> StateChange:
+    return StateChange(
+        subscription_id=row.subscription,
+        source=subscription.source,
+        from_state="active",
+        to_state="dead-lettered",
+        reason="retry-exhausted",
+    )

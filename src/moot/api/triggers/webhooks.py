@@ -1,32 +1,29 @@
 """Register, pause and remove webhooks; rotate secrets; dead letters."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Struct
+from msgspec.structs import asdict, replace
 
 from moot.api.http.request import Endpoint, Reply, Request, encode
 from moot.core.errors import BadRequest
 from moot.core.errors.triggers import TenantMembershipRequired
 from moot.core.events import check_event_types, iso
-from moot.core.triggers.webhooks import Circuit, WebhookRegistration
+from moot.core.triggers.webhooks import WebhookRegistration
 from moot.store.records import Delivery, DeliveryFilter
-
-Url = Annotated[str, Meta(min_length=1, max_length=2048)]
-EventName = Annotated[str, Meta(min_length=1, max_length=128)]
-Tag = Annotated[str, Meta(min_length=1, max_length=128)]
-
-
-class RegisterWebhookBody(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """``events`` are types of events, or ``*`` for all of them."""
-
-    url: Url
-    events: Annotated[list[EventName], Meta(min_length=1, max_length=200)]
-    tags: Annotated[list[Tag], Meta(max_length=50)] = []
-    tenant_id: str | None = None
+from moot.wire.webhooks import (
+    RegisterWebhook,
+    WebhookAttempt,
+    WebhookDeadLetter,
+    WebhookDeadLetterList,
+    WebhookList,
+    WebhookSecret,
+    WebhookSummary,
+    WebhookView,
+)
 
 
 async def register_webhook(request: Request) -> Reply:
-    body = await request.read(RegisterWebhookBody)
+    body = await request.read(RegisterWebhook)
     check_event_types(body.events)
     check_own_tenant(request, body.tenant_id)
     hook = await request.services.triggers.webhooks.register(
@@ -45,7 +42,7 @@ async def rotate_webhook_secret(request: Request) -> Reply:
     hook = await request.services.triggers.webhooks.rotate(
         request.caller.tenant, request.params["webhook_id"], request.caller.id
     )
-    reply = Reply({**_secret_view(hook), "earlierUntil": iso(hook.earlier_until * 1000)})
+    reply = Reply(replace(_secret_view(hook), earlier_until=iso(hook.earlier_until * 1000)))
     reply.remembered = encode(webhook_view(hook))  # the secret is never written down
     return reply
 
@@ -61,7 +58,7 @@ async def remove_webhook(request: Request) -> Reply:
 async def list_webhooks(request: Request) -> Reply:
     hooks = request.services.triggers.webhooks.all(request.caller.tenant)
     views = [await _webhook_status(request, hook) for hook in hooks]
-    return Reply({"webhooks": views, "total": len(hooks)})
+    return Reply(WebhookList(webhooks=views, total=len(hooks)))
 
 
 async def read_webhook(request: Request) -> Reply:
@@ -84,27 +81,22 @@ async def resume_webhook(request: Request) -> Reply:
     return Reply(await _webhook_status(request, hook))
 
 
-async def _webhook_status(request: Request, hook: WebhookRegistration) -> dict[str, Any]:
+async def _webhook_status(request: Request, hook: WebhookRegistration) -> WebhookView:
     """Return a webhook with its receiver's failures and the number of waiting deliveries."""
     tenant, services = request.caller.tenant, request.services
     circuit = await services.triggers.webhook_deliveries.circuit(tenant, hook.webhook_id)
     counts = await services.store.delivery_counts(tenant, hook.webhook_id)
-    return {
-        **webhook_view(hook),
-        **_failure_fields(circuit, services.clock.millis()),
-        "deliveries": counts,
-        "waiting": counts.get("waiting", 0) + counts.get("retrying", 0),
-        "deadLetters": counts.get("dead", 0),
-    }
-
-
-def _failure_fields(circuit: Circuit, now: int) -> dict[str, Any]:
-    fields: dict[str, Any] = {"failuresInARow": circuit.row}
-    if circuit.error:
-        fields |= {"lastError": circuit.error, "lastErrorAt": iso(circuit.failures[-1] * 1000)}
-    if (until := circuit.waits(now)) is not None:
-        fields["leftAloneUntil"] = iso(until * 1000)
-    return fields
+    until = circuit.waits(services.clock.millis())
+    return WebhookView(
+        **asdict(webhook_view(hook)),
+        failures_in_a_row=circuit.row,
+        last_error=circuit.error or None,
+        last_error_at=iso(circuit.failures[-1] * 1000) if circuit.error else None,
+        left_alone_until=None if until is None else iso(until * 1000),
+        deliveries=counts,
+        waiting=counts.get("waiting", 0) + counts.get("retrying", 0),
+        dead_letters=counts.get("dead", 0),
+    )
 
 
 async def list_webhook_dead_letters(request: Request) -> Reply:
@@ -117,8 +109,8 @@ async def list_webhook_dead_letters(request: Request) -> Reply:
         request.query.get("cursor"),
         limit,
     )
-    more = {"nextCursor": cursor} if cursor is not None else {}
-    return Reply({"deadLetters": [dead_letter_view(each) for each in rows], **more})
+    letters = [dead_letter_view(each) for each in rows]
+    return Reply(WebhookDeadLetterList(dead_letters=letters, next_cursor=cursor))
 
 
 async def redeliver_dead_letter(request: Request) -> Reply:
@@ -143,44 +135,44 @@ async def drop_dead_letter(request: Request) -> Reply:
     )
 
 
-def webhook_view(hook: WebhookRegistration) -> dict[str, Any]:
-    return {
-        "webhookId": hook.webhook_id,
-        "url": hook.url,
-        "events": list(hook.events),
-        "tags": list(hook.tags),
-        "state": hook.state,
-        "secretFingerprint": hook.fingerprint,
-        "createdAt": iso(hook.created_at * 1000),
-    }
+def webhook_view(hook: WebhookRegistration) -> WebhookSummary:
+    return WebhookSummary(
+        webhook_id=hook.webhook_id,
+        url=hook.url,
+        events=list(hook.events),
+        tags=list(hook.tags),
+        state=hook.state,
+        secret_fingerprint=hook.fingerprint,
+        created_at=iso(hook.created_at * 1000),
+    )
 
 
-def _secret_view(hook: WebhookRegistration) -> dict[str, Any]:
+def _secret_view(hook: WebhookRegistration) -> WebhookSecret:
     """Return the secret, this one time."""
-    return {
-        "webhookId": hook.webhook_id,
-        "subscriptionId": hook.webhook_id,
-        "secret": hook.secret,
-        "secretFingerprint": hook.fingerprint,
-    }
+    return WebhookSecret(
+        webhook_id=hook.webhook_id,
+        subscription_id=hook.webhook_id,
+        secret=hook.secret,
+        secret_fingerprint=hook.fingerprint,
+    )
 
 
-def dead_letter_view(delivery: Delivery) -> dict[str, Any]:
+def dead_letter_view(delivery: Delivery) -> WebhookDeadLetter:
     """Return a dead letter: the place of its event, without the content."""
     run_id, _, sequence = delivery.key.rpartition(":")
-    return {
-        "deliveryId": delivery.delivery_id,
-        "runId": run_id,
-        "sequence": int(sequence),
-        "eventType": delivery.subject,
-        "state": delivery.state,
-        "reason": delivery.reason,
-        "attempts": [
-            {"at": iso(each.at * 1000), "outcome": each.outcome, "reason": each.reason}
+    return WebhookDeadLetter(
+        delivery_id=delivery.delivery_id,
+        run_id=run_id,
+        sequence=int(sequence),
+        event_type=delivery.subject,
+        state=delivery.state,
+        reason=delivery.reason,
+        attempts=[
+            WebhookAttempt(at=iso(each.at * 1000), outcome=each.outcome, reason=each.reason)
             for each in delivery.attempts
         ],
-        "since": iso(delivery.received_at * 1000),
-    }
+        since=iso(delivery.received_at * 1000),
+    )
 
 
 def check_own_tenant(request: Request, tenant: str | None) -> None:
@@ -200,49 +192,73 @@ PAGE: dict[str, tuple[dict[str, Any], str]] = {
 }
 WEBHOOK_ENDPOINTS = (
     Endpoint(
-        method="POST", path="/v1/webhooks", call=register_webhook, body=RegisterWebhookBody,
+        method="POST", path="/v1/webhooks", call=register_webhook, body=RegisterWebhook,
         scope=MANAGE,
         status=201, summary="Be told of events; the answer has the secret, this once",
+        tag="Webhooks", operation_id="registerWebhook", answer=(WebhookSecret, WebhookSummary),
+        description="Registers an address that the host calls with signed events. Only this "
+        "answer contains the secret. Refuses unknown types of events and addresses that the "
+        "host may not call.",
     ),
     Endpoint(
         method="DELETE", path="/v1/webhooks/{webhook_id}", call=remove_webhook, scope=MANAGE,
         status=204,
         query={"tenantId": ({"type": "string"}, "the caller's own, where it is named")},
         summary="Be told nothing more", errors=(404,),
+        tag="Webhooks", operation_id="removeWebhook",
+        description="Removes a webhook, so that its address is not called any more.",
     ),
     Endpoint(
         method="POST", path="/v1/webhooks/{webhook_id}/rotate-secret", call=rotate_webhook_secret,
         scope=MANAGE,
         summary="Another secret; the one before stays good for a day", errors=(404,),
+        tag="Webhooks", operation_id="rotateWebhookSecret", answer=(WebhookSecret, WebhookSummary),
+        description="Creates a new secret. The earlier one stays valid for a day. Only this "
+        "answer contains the secret.",
     ),
     Endpoint(
         method="GET", path=HOST, call=list_webhooks, scope=MANAGE, summary="Who is told what",
+        tag="Webhooks", operation_id="listWebhooks", answer=WebhookList,
+        description="Lists all webhooks with the state of their receivers.",
     ),
     Endpoint(
         method="GET", path=f"{HOST}/{{webhook_id}}", call=read_webhook, scope=MANAGE,
         summary="A webhook, and how its receiver does", errors=(404,),
+        tag="Webhooks", operation_id="readWebhook", answer=WebhookView,
+        description="Returns a webhook with the failures of its receiver and the number of events "
+        "that wait.",
     ),
     Endpoint(
         method="POST", path=f"{HOST}/{{webhook_id}}/pause", call=pause_webhook, scope=MANAGE,
         summary="Call it no more, and keep what happens for it", errors=(404, 409),
+        tag="Webhooks", operation_id="pauseWebhook", answer=WebhookView,
+        description="Stops the calls of a webhook. Events wait until it is resumed.",
     ),
     Endpoint(
         method="POST", path=f"{HOST}/{{webhook_id}}/resume", call=resume_webhook, scope=MANAGE,
         summary="Call it again at once, also after failures", errors=(404, 409),
+        tag="Webhooks", operation_id="resumeWebhook", answer=WebhookView,
+        description="Calls a webhook again at once, also after failures.",
     ),
     Endpoint(
         method="GET", path=f"{HOST}/{{webhook_id}}/dead-letters", call=list_webhook_dead_letters,
         scope=MANAGE,
         query=PAGE, summary="What could not be delivered, newest first", errors=(404,),
+        tag="Webhooks", operation_id="listWebhookDeadLetters", answer=WebhookDeadLetterList,
+        description="Lists the events that could not be delivered, newest first.",
     ),
     Endpoint(
         method="POST", path=f"{HOST}/{{webhook_id}}/dead-letters/{{delivery_id}}:redeliver",
         call=redeliver_dead_letter, scope=MANAGE, status=202, summary="Try a dead letter once more",
         errors=(404, 409),
+        tag="Webhooks", operation_id="redeliverDeadLetter", answer=WebhookDeadLetter,
+        description="Delivers a dead letter again. Refuses one that is not dead with 409.",
     ),
     Endpoint(
         method="POST", path=f"{HOST}/{{webhook_id}}/dead-letters/{{delivery_id}}:drop",
         call=drop_dead_letter, scope=MANAGE, summary="Take a dead letter off the list",
         errors=(404, 409),
+        tag="Webhooks", operation_id="dropDeadLetter", answer=WebhookDeadLetter,
+        description="Takes a dead letter off the list. Refuses one that is not dead with 409.",
     ),
 )  # fmt: skip

@@ -31,7 +31,7 @@ def list_members() -> RequestParts:
     return RequestParts()
 
 
-@operation("GET /v1/host/moot/roster/{roster_id}", roster.MemberView)
+@operation("GET /v1/host/moot/roster/{roster_id}", roster.MemberDetail)
 def get_member(roster_id: str) -> RequestParts:
     """Get a standing agent and the history of its changes."""
     return RequestParts(roster_id)
@@ -43,7 +43,7 @@ def get_member_work(roster_id: str) -> RequestParts:
     return RequestParts(roster_id)
 
 
-@operation("POST /v1/host/moot/roster", roster.MemberView, Retry.ONCE)
+@operation("POST /v1/host/moot/roster", roster.HiredMember, Retry.ONCE)
 def hire_member(  # noqa: PLR0913 - each is a field of the entry
     persona: str, agent: str, *, roster_id: str | None = None, workflows: Sequence[str] = (),
     version: str | None = None, channel: str | None = None, label: str | None = None,
@@ -59,7 +59,7 @@ def hire_member(  # noqa: PLR0913 - each is a field of the entry
     return RequestParts(body={"persona": persona, "agentRef": ref, **more})
 
 
-@operation("PATCH /v1/host/moot/roster/{roster_id}", roster.MemberView)
+@operation("PATCH /v1/host/moot/roster/{roster_id}", roster.ChangedMember)
 def change_member(roster_id: str, fields: Mapping[str, Any]) -> RequestParts:
     """Change fields: persona, agentRef, workflows, enabled, label, description or budget."""
     return RequestParts(roster_id, body=dict(fields))
@@ -77,7 +77,7 @@ def list_member_history(roster_id: str) -> RequestParts:
     return RequestParts(roster_id)
 
 
-@operation("POST /v1/host/moot/roster/{roster_id}/pause", roster.MemberView)
+@operation("POST /v1/host/moot/roster/{roster_id}/pause", roster.PausedMember)
 def pause_member(
     roster_id: str, *, reason: str | None = None, until: str | None = None, stop: bool = False
 ) -> RequestParts:

@@ -11,11 +11,12 @@ from moot.client.http.operation import (
     without_none,
 )
 from moot.wire.schedules import (
+    CheckedSchedule,
     FireList,
     FireResultList,
     ScheduleChangeList,
+    ScheduleDetail,
     ScheduleList,
-    SchedulePreview,
     ScheduleView,
     SkipResult,
 )
@@ -27,7 +28,7 @@ def create_schedule(schedule: Mapping[str, Any]) -> RequestParts:
     return RequestParts(body=dict(schedule))
 
 
-@operation("POST /v1/host/moot/schedules:check", SchedulePreview)
+@operation("POST /v1/host/moot/schedules:check", CheckedSchedule)
 def check_schedule(schedule: Mapping[str, Any]) -> RequestParts:
     """Preview the times of a schedule without creating it."""
     return RequestParts(body=dict(schedule))
@@ -43,7 +44,7 @@ def list_schedules(
     return RequestParts(query=query)
 
 
-@operation("GET /v1/host/moot/schedules/{schedule_id}", ScheduleView)
+@operation("GET /v1/host/moot/schedules/{schedule_id}", ScheduleDetail)
 def get_schedule(schedule_id: str) -> RequestParts:
     """Get a schedule and the states of its fires."""
     return RequestParts(schedule_id)

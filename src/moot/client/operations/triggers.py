@@ -178,7 +178,7 @@ def create_subscription(
     return RequestParts(body={"source": source, "workflowId": workflow_id, **body})
 
 
-@operation("PATCH /v1/trigger-subscriptions/{subscription_id}", triggers.SubscriptionView)
+@operation("PATCH /v1/trigger-subscriptions/{subscription_id}", triggers.ChangedSubscription)
 def change_subscription(
     subscription_id: str,
     *,

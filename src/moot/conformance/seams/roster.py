@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from moot.agents.definitions.manifest import Agent
 from moot.agents.roster.members import (
-    MemberAgentRef,
     MemberEntry,
     MemberOwner,
     MemberRecord,
@@ -22,6 +21,7 @@ from moot.conformance.seams.sources import ITEM, deliver_by_source
 from moot.core.errors import BadRequest, Conflict
 from moot.core.errors.triggers import Overtaken
 from moot.triggers.start_run import RunOrder
+from moot.wire.roster import MemberAgentRef
 
 #: The default member, its agent and its workflow.
 NAME, AGENT, FLOW = "host:conformance-sally", "conformance-clerk", "conformance-noop"

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from moot.api.http.request import Reply, Request, encode
@@ -138,10 +139,10 @@ async def read_subscription_log(request: Request, name: str) -> list[dict[str, A
 def _attempt_events(row: Delivery) -> list[dict[str, Any]]:
     """Return attempts as events, none earlier than the one it repeats."""
     events: list[dict[str, Any]] = []
-    for each in delivery_view(row)["attempts"]:
-        if "payload" in each:
-            at = max(str(each["at"]), events[-1]["at"] if events else "")
-            events.append({**each, "at": at})
+    for each in delivery_view(row).attempts:
+        if each.payload is not None:
+            at = max(each.at, events[-1]["at"] if events else "")
+            events.append({**msgspec.to_builtins(each), "at": at})
     return events
 
 

@@ -92,20 +92,6 @@ class TriggerSubscription(Struct, frozen=True, kw_only=True, rename="camel", omi
         """Return the secrets that may sign, the newest first."""
         return valid_secrets(self.secret, self.earlier, self.earlier_until, now)
 
-    def shown(self) -> dict[str, Any]:
-        """Return the fields of the protocol."""
-        policy = self.retry_policy
-        fields: dict[str, Any] = {
-            "subscriptionId": self.subscription_id,
-            "source": self.source,
-            "state": self.state,
-            "dedupEnabled": self.dedup_enabled,
-            "retryPolicy": {"maxAttempts": policy.max_attempts, "backoff": policy.backoff},
-        }
-        if self.fingerprint is not None:
-            fields["secretFingerprint"] = self.fingerprint
-        return fields
-
 
 def next_delivery_time(policy: RetryPolicy, tries: int, now: int, lot: int) -> int | None:
     """Return when to try again after this many tries; None when there are no more tries.

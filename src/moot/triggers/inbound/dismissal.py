@@ -1,13 +1,12 @@
 """Pause all triggers of a dismissed standing agent in the same commit."""
 
-from typing import Any
-
 import msgspec
 from msgspec.structs import replace
 
 from moot.agents.roster.members import MemberRecord, PausePeriod
 from moot.clock import Clock
 from moot.core.schedules.pauses import block_starts
+from moot.core.triggers.subscriptions import TriggerSubscription
 from moot.store.protocol import Batch, Store
 from moot.store.records import Record
 from moot.triggers.inbound.overview import SubscriptionOverview
@@ -64,21 +63,9 @@ class DismissedTriggers:
                     )
         return batch
 
-    async def left(self, tenant: str, roster_id: str) -> list[dict[str, Any]]:
-        """Return the triggers that another member can take over, as the API shows them."""
-        views = []
-        for trigger in await self._overview.of_member(tenant, roster_id):
-            subscription = trigger.it
-            view = {
-                "source": subscription.source,
-                "subscriptionId": subscription.subscription_id,
-                "state": subscription.state,
-                "scheduleId": subscription.schedule_id,
-                "queue": subscription.queue,
-                "workflowId": subscription.workflow_id,
-            }
-            views.append({name: value for name, value in view.items() if value is not None})
-        return views
+    async def left(self, tenant: str, roster_id: str) -> list[TriggerSubscription]:
+        """Return the triggers that another member can take over."""
+        return [each.it for each in await self._overview.of_member(tenant, roster_id)]
 
     async def _pause_schedule(
         self, tenant: str, schedule: ScheduleRecord, reason: str, batch: Batch
