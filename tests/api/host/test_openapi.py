@@ -87,7 +87,7 @@ def test_examples_fit_their_schemas(name: str) -> None:
 
 def recorded() -> Iterator[tuple[str, int, Any]]:
     """Operation, status and body of the recorded answers that are JSON."""
-    router = Router(under_trial=False)
+    router = Router()
     for line in (ROOT / "tests" / "recorded" / "answers.jsonl").read_text().splitlines():
         answer = json.loads(line)
         method, _, path = answer["request"].partition(" ")
