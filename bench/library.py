@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import uvloop
 
-from event_payloads import payload_json
+from moot.core.payloads.conversations import ConversationExchanged
 
 TENANT = "default"
 THREAD_TURNS = 500
@@ -162,10 +162,12 @@ def _events(
             "content": words.text(number), "turnIndex": index, "via": "bench",
             **({"speakerId": speaker} if role == "agent" else {}),
         }  # fmt: skip
-        payload = {**payload_json(base), "turnIndex": index, "turn": said}
+        exchanged = ConversationExchanged(
+            conversation_id=f"{name}:talk:1", turn_index=index, turn=said
+        )
         yield msgspec.structs.replace(
             base, event_id=event_id(name, sequence), sequence=sequence, timestamp=iso(at * 1000),
-            payload=payload, causation_id=event_id(name, sequence - 1),
+            payload=exchanged, raw=None, causation_id=event_id(name, sequence - 1),
         )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ class PolicySet(Payload, frozen=True, kw_only=True):
     members: list[dict[str, Any]]
     called: bool | None = None
     asked: list[str] | None = None
-    unclear: dict[str, Any] | None = None
+    unclear: dict[str, list[str]] | None = None
     by: str | None = None
     via: str | None = None
     message_id: str | None = None

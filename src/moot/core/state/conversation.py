@@ -218,10 +218,8 @@ def _apply_thread_control(run: "Run", payload: ThreadControlled, event: Event, a
 def _apply_thread_linked(run: "Run", payload: ThreadLinked, event: Event, at: int) -> None:
     conversation = run.conversations.get(node_id_of(event))
     if conversation is not None:
-        payload = payload
-        back = payload.back is True
-        is_open = payload.closed is not True and not back
-        link = ThreadLink(payload.title, is_open, back)
+        is_open = not payload.closed and not payload.back
+        link = ThreadLink(payload.title, is_open, payload.back)
         conversation.links[payload.thread_id] = link
         conversation.last_seq = event.sequence
 

@@ -20,8 +20,7 @@ def end_invitation(floor: Floor, payload: InvitationAnswered) -> None:
     outcome = payload.outcome
     if outcome == "superseded" and invitation.task != "speak":
         return  # the host no longer wants this answer
-    answer = payload.answer
-    answer = answer if isinstance(answer, dict) else {}
+    answer = payload.answer or {}
     match invitation.task:
         case "speak":
             floor.had[invitation.agent] = outcome

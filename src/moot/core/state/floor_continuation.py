@@ -13,9 +13,9 @@ def apply_participation_continued(floor: Floor, payload: CouncilContinued, at: i
     floor.spent, floor.by_agent = FloorSpending(), {}
     floor.called = True
     floor.unsummed = False  # the moderator is asked once more
-    more = payload.rounds
-    if floor.phase == "over" or (isinstance(more, int) and more > 0):
-        rounds = floor.policy.rounds + (more if isinstance(more, int) and more > 0 else 1)
+    more = max(0, payload.rounds or 0)
+    if floor.phase == "over" or more:
+        rounds = floor.policy.rounds + (more or 1)
         floor.policy = msgspec.structs.replace(floor.policy, rounds=min(rounds, 1000))
         floor.phase, floor.votes, floor.proposal, floor.closer = "talk", {}, None, None
         if floor.round < floor.policy.rounds:
@@ -44,6 +44,6 @@ def apply_vote_called(floor: Floor, payload: VoteCalled, at: int) -> None:
     if decision != floor.proposal:
         floor.proposal, floor.proposed_in = decision, 0
     floor.phase, floor.votes, floor.asked, floor.later = "vote", {}, {}, {}
-    floor.closer = payload.by if payload.close is True else None
+    floor.closer = payload.by if payload.close else None
     floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
     floor.spent, floor.by_agent, floor.unsummed = FloorSpending(), {}, False

@@ -12,8 +12,6 @@ from moot.core.payloads.runs import DeliveryAttempted, RunInitiated, RunStarted
 if TYPE_CHECKING:
     from moot.core.state.run import Run
 
-#: fields of a start whose cause is another run
-OTHER_CAUSES = ("parentRunId", "forkedFrom", "causationHostId")
 #: the sequence of a delivery that the start names and the log does not record yet
 NOT_RECORDED = -1
 
@@ -95,7 +93,7 @@ def event_id_at(run: "Run", sequence: int) -> str:
 
 def apply_initiation(run: "Run", payload: RunStarted, start: Event) -> None:
     """Apply the standing agents and the delivery that the run's start names."""
-    run.delivery = promised_delivery(start)
+    run.delivery = _promised_delivery(payload, start)
     run.members = {
         str(name): RunMember(
             roster_id=str(name),
@@ -123,10 +121,10 @@ def _apply_delivery_attempted(
     run.delivery = (event.sequence, event.event_id)
 
 
-def promised_delivery(start: Event) -> tuple[int, str] | None:
+def _promised_delivery(payload: RunStarted, start: Event) -> tuple[int, str] | None:
     """Return the delivery that the start names as its cause; the log records it later."""
-    fields = payload_fields(start)
-    if start.causation_id is UNSET or any(key in fields for key in OTHER_CAUSES):
+    other_causes = (payload.parent_run_id, payload.forked_from, payload.causation_host_id)
+    if start.causation_id is UNSET or any(cause is not None for cause in other_causes):
         return None
     return (NOT_RECORDED, start.causation_id)
 

@@ -76,7 +76,7 @@ def put_off_until(conversation: "Conversation") -> dict[str, int]:
 def apply_turn_held(floor: Floor, payload: TurnHeld) -> None:
     """Hold a turn back until a person admits or drops it."""
     if len(floor.held) < MOST_HELD:
-        floor.held[str(payload.held)] = payload.turn
+        floor.held[payload.held] = payload.turn
 
 
 def apply_turn_settled(floor: Floor, payload: TurnAdmitted | TurnDropped) -> None:

@@ -124,7 +124,7 @@ def apply_participant_joined(state: ThreadControls, payload: ParticipantJoined, 
         invited_by=payload.by,
         invited_at=before.invited_at if before else at,
         from_turn=before.from_turn if before else int(payload.from_turn),
-        outside=payload.outside is True,
+        outside=payload.outside,
     )
 
 

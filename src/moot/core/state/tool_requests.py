@@ -50,7 +50,7 @@ def apply_tool_reopened(floor: Floor, payload: ToolReopened) -> None:
 def apply_tool_answered(floor: Floor, payload: ToolAnswered, at: int) -> None:
     request = floor.asks.get(payload.ask_id)
     if request is not None:
-        request.allowed = payload.allowed is True
+        request.allowed = payload.allowed
         if request.wake in floor.wakes:
             floor.wakes[request.wake].due = at + floor.policy.limits.silence * 1000
 

@@ -47,14 +47,7 @@ def apply_opening_addressees(floor: Floor, payload: PolicySet, speaker: str, seq
 
     Where a name is ambiguous, the host asks about it first.
     """
-    names, words = payload.asked, payload.unclear
-    members = names if isinstance(names, list) else []
-    entries = words.items() if isinstance(words, dict) else ()
-    unclear = {
-        str(word): list(map(str, candidates))
-        for word, candidates in entries
-        if isinstance(candidates, list)
-    }
+    members, unclear = payload.asked or [], payload.unclear or {}
     reason = f"addressed by {speaker}"
     requests = {name: FloorRequest(reason, seq=seq) for name in floor.members if name in members}
     if requests or unclear:

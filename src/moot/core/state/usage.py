@@ -60,9 +60,8 @@ def is_model_call(payload: EffectStarted | EffectFinished | EffectAbandoned) -> 
 
 def invitation_of_call(payload: EffectStarted | EffectFinished | EffectAbandoned) -> str:
     """Return the id of the invitation in which a call was made, from its ordinal."""
-    ordinal = payload.ordinal
-    ordinal = ordinal if type(ordinal) is int else 0
-    return f"{ordinal // CALLS_PER_DECISION}.{ordinal % CALLS_PER_DECISION // CALLS_PER_INVITATION}"
+    decision, call = divmod(payload.ordinal, CALLS_PER_DECISION)
+    return f"{decision}.{call // CALLS_PER_INVITATION}"
 
 
 def apply_participation_answered(floor: Floor, payload: InvitationAnswered) -> None:
@@ -71,7 +70,7 @@ def apply_participation_answered(floor: Floor, payload: InvitationAnswered) -> N
     invitation = floor.wakes.get(invitation_id)
     spent = invitation.spent if invitation is not None else FloorSpending()
     usage = payload.usage
-    if isinstance(usage, dict):
+    if usage is not None:
         tokens = positive_int(usage.get("inputTokens")) + positive_int(usage.get("outputTokens"))
         money = _parse_cost(usage) - spent.money
         more = FloorSpending(
@@ -159,7 +158,7 @@ def _apply_effect_ended(
     run: "Run", payload: EffectFinished | EffectAbandoned, event: Event, at: int
 ) -> None:
     """Charge a call that has finished, or that was abandoned with a known cost."""
-    payload, floor = payload, _floor_of(run, event)
+    floor = _floor_of(run, event)
     invitation_key = invitation_of_call(payload)
     invitation = _find_invitation(floor, invitation_key)
     unpaid = floor.unpaid.pop(invitation_key, None) if floor is not None else None

@@ -165,7 +165,7 @@ class BridgeRenderer:
 
     def _note_failure(self, event: Event, payload: InvitationAnswered) -> list[BridgeEvent]:
         """Render nothing, but remember a failure: the host's turn about it follows."""
-        self._failed = str(payload.outcome) in FAILED_OUTCOMES
+        self._failed = payload.outcome in FAILED_OUTCOMES
         return []
 
     def _tags(self, turn: BridgeEvent, value: Any) -> list[Any]:
