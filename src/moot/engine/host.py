@@ -45,15 +45,10 @@ class Host:
     """The runs of every tenant, with one mailbox for each run."""
 
     def __init__(
-        self,
-        store: Store,
-        flows: WorkflowRegistry,
-        clock: Clock,
-        limits: RunLimits | None = None,
-        heads: int = 4096,
-        activities: int = 256,
+        self, store: Store, flows: WorkflowRegistry, clock: Clock,
+        limits: RunLimits | None = None, heads: int = 4096, activities: int = 256,
         speaks: Invoke | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.store, self.flows, self.clock = store, flows, clock
         self.limits = limits or RunLimits()
         self.hub = Hub()

@@ -26,12 +26,7 @@ from moot.cli.councils.prompt import (
     parse_line,
 )
 from moot.cli.councils.read_marks import ThreadReadMark
-from moot.cli.councils.screen import (
-    Keyboard,
-    TerminalScreen,
-    open_screen,
-    terminal_columns,
-)
+from moot.cli.councils.screen import Keyboard, TerminalScreen, open_screen, terminal_columns
 from moot.cli.councils.stream import StreamFeed
 from moot.cli.councils.transcript_lines import (
     TranscriptLine,
