@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from moot.core.state.council_policy import Policy
 from moot.core.threads.presence import PresenceState
 from moot.wire.json import JsonObject
-from moot.wire.request import InvitedParticipant, Name, RequestStruct, Text
+from moot.wire.request import InvitedParticipants, Name, RequestStruct, Text
 
 BridgeTitle = Annotated[str, Meta(max_length=256)]
 
@@ -22,7 +22,7 @@ class CreateBridgeThread(RequestStruct, frozen=True):
     #: The same as ``name``. This and the following fields are the host's own.
     title: BridgeTitle | UnsetType = UNSET
     opening: Text | None = None
-    participants: list[InvitedParticipant] = []
+    participants: InvitedParticipants = []
     policy: Policy | UnsetType = UNSET
 
 

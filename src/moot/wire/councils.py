@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from moot.core.state.council_policy import Policy
 from moot.wire.json import JsonObject, WireStruct
-from moot.wire.request import InvitedParticipant, Name, RequestStruct, Text, Title
+from moot.wire.request import InvitedParticipants, Name, RequestStruct, Text, Title
 
 # -- requests ------------------------------------------------------------------------------------
 
@@ -23,8 +23,8 @@ class CouncilBudget(RequestStruct, frozen=True):
 class ConveneCouncil(RequestStruct, frozen=True):
     """A council: a question to a closed roster, or with ``open`` to invited participants."""
 
-    question: Text
-    participants: list[InvitedParticipant] = []
+    question: Annotated[Text, Meta(description="The question, as the first turn.")]
+    participants: InvitedParticipants = []
     title: Title | None = None
     open: bool = False
     #: With any of the following fields the host leads the council.

@@ -12,8 +12,12 @@ Name = Annotated[str, Meta(min_length=1, max_length=256)]
 Title = Annotated[str, Meta(min_length=1, max_length=256)]
 Text = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)]
 Note = Annotated[str, Meta(max_length=500)]
-#: a bare name, or an object with ``agentId``
-InvitedParticipant = Name | JsonObject
+InvitedParticipants = Annotated[
+    list[Name | JsonObject],
+    Meta(
+        description="Names of participants, or objects with `agentId`.", examples=[["ada", "bob"]]
+    ),
+]
 
 
 class RequestStruct(

@@ -60,18 +60,21 @@ class ChangeMember(RequestStruct, frozen=True):
     enabled: bool | UnsetType = UNSET
     label: Label | UnsetType | None = UNSET
     description: Note | UnsetType | None = UNSET
-    #: The new limits. Null removes all of them.
-    budget: MemberBudget | UnsetType | None = UNSET
+    budget: Annotated[
+        MemberBudget | UnsetType | None,
+        Meta(description="The new limits. Null removes all of them."),
+    ] = UNSET
 
 
 class PauseMember(RequestStruct, frozen=True):
     """The reason and the end of a pause."""
 
     reason: Note = ""
-    #: An ISO time. Without it the pause lasts until a person resumes.
-    until: str | None = None
-    #: Also cancel the member's active runs.
-    stop: bool = False
+    until: Annotated[
+        str | None,
+        Meta(description="An ISO time. Without it the pause lasts until a person resumes."),
+    ] = None
+    stop: Annotated[bool, Meta(description="Also cancel the member's active runs.")] = False
 
 
 class RunMemberWorkflow(RequestStruct, frozen=True):
@@ -79,10 +82,11 @@ class RunMemberWorkflow(RequestStruct, frozen=True):
 
     workflow_id: WorkflowId
     inputs: JsonObject = {}
-    #: The id of an item for the run. The item stays in its queue.
-    item: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
-    #: Only return what would start.
-    dry_run: bool = False
+    item: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=128)] | None,
+        Meta(description="The id of an item for the run. The item stays in its queue."),
+    ] = None
+    dry_run: Annotated[bool, Meta(description="Only return what would start.")] = False
 
 
 # -- answers -------------------------------------------------------------------------------------

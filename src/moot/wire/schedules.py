@@ -46,8 +46,10 @@ class PauseSchedule(RequestStruct, frozen=True):
     """The reason and the end of a pause."""
 
     reason: Note = ""
-    #: A time. Without it the pause lasts until a person resumes.
-    until: Instant | None = None
+    until: Annotated[
+        Instant | None,
+        Meta(description="A time. Without it the pause lasts until a person resumes."),
+    ] = None
 
 
 class RunSchedule(RequestStruct, frozen=True):

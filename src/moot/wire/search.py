@@ -28,8 +28,10 @@ class RequestCatchUp(RequestStruct, frozen=True):
 
     first: Index | None = field(default=None, name="from")
     to: Index | None = None
-    #: An agent of this host. The default is the thread's moderator or another agent in it.
-    author: Name | None = None
+    author: Annotated[
+        Name | None,
+        Meta(description="An agent of this host, by default the moderator or another participant."),
+    ] = None
 
 
 # -- answers -------------------------------------------------------------------------------------

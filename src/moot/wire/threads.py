@@ -9,7 +9,7 @@ from moot.core.state.council_policy import Policy
 from moot.wire.agent_bridge import BridgeEvent, InvitedMembers
 from moot.wire.councils import CouncilDecisionView, CouncilFloor
 from moot.wire.json import JsonObject, WireStruct
-from moot.wire.request import InvitedParticipant, Name, RequestStruct, Text, Title
+from moot.wire.request import InvitedParticipants, Name, RequestStruct, Text, Title
 
 JOIN_SECONDS = 7 * 24 * 3600
 #: A random word that identifies the program.
@@ -22,8 +22,8 @@ class BeginThread(RequestStruct, frozen=True):
     """A new thread. Invited participants may take part from the beginning."""
 
     title: Title
-    opening: Text | None = None
-    participants: list[InvitedParticipant] = []
+    opening: Annotated[Text | None, Meta(description="The first turn, by the caller.")] = None
+    participants: InvitedParticipants = []
     policy: Policy | UnsetType = UNSET
 
 
@@ -39,7 +39,7 @@ class LinkThread(RequestStruct, frozen=True):
     thread: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
     title: Title | None = None
     opening: Text | None = None
-    participants: list[InvitedParticipant] = []
+    participants: InvitedParticipants = []
 
 
 class ReopenThread(RequestStruct, frozen=True):
@@ -51,31 +51,41 @@ class ReopenThread(RequestStruct, frozen=True):
 class CloseThread(RequestStruct, frozen=True):
     """The end of a thread: its decision or outcome, and a last turn."""
 
-    decision: str | JsonObject | None = None
+    decision: Annotated[
+        str | JsonObject | None,
+        Meta(description="A text, or an object with `text`, votes, dissent and action items."),
+    ] = None
     outcome: Any = None
     turn: JsonObject | None = None
-    #: Members vote on the decision before the thread closes.
-    vote: bool = False
+    vote: Annotated[
+        bool, Meta(description="Members vote on the decision before the thread closes.")
+    ] = False
 
 
 class ControlThread(RequestStruct, frozen=True):
     """A control, such as ``{"mute": ["ada"]}``. ``from`` names its giver."""
 
-    content: JsonObject
+    content: Annotated[
+        JsonObject, Meta(description="One or more controls.", examples=[{"mute": ["ada"]}])
+    ]
     sender: Name | UnsetType = field(default=UNSET, name="from")
 
 
 class JoinThread(RequestStruct, frozen=True):
     """The participant that gets a key, and how long the key is valid."""
 
-    speaks_as: Name | UnsetType = field(default=UNSET, name="as")
-    #: The same as ``as``.
-    name: Name | UnsetType = UNSET
-    #: The participant's profile, when this call invites it.
-    profile: JsonObject = {}
+    speaks_as: Annotated[Name | UnsetType, Meta(description="The participant.")] = field(
+        default=UNSET, name="as"
+    )
+    name: Annotated[Name | UnsetType, Meta(description="The same as `as`.")] = UNSET
+    profile: Annotated[
+        JsonObject, Meta(description="The participant's profile, when this call invites it.")
+    ] = {}
     expires_in_seconds: Annotated[int, Meta(ge=1, le=31_536_000)] = JOIN_SECONDS
-    #: The seat that the key belongs to. A program that lost it gets no key.
-    seat: SeatToken | UnsetType = UNSET
+    seat: Annotated[
+        SeatToken | UnsetType,
+        Meta(description="The seat that the key belongs to. A program that lost it gets no key."),
+    ] = UNSET
 
 
 class ClaimSeat(RequestStruct, frozen=True):
@@ -83,8 +93,9 @@ class ClaimSeat(RequestStruct, frozen=True):
 
     speaks_as: Name = field(name="as")
     seat: SeatToken
-    #: Take the seat from the program that has it.
-    replace: bool = False
+    replace: Annotated[bool, Meta(description="Take the seat from the program that has it.")] = (
+        False
+    )
 
 
 class BeginSpeech(RequestStruct, frozen=True):

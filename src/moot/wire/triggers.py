@@ -14,6 +14,12 @@ RosterId = Annotated[str, Meta(min_length=1, max_length=128)]
 InputMapping = Annotated[
     dict[str, Annotated[str, Meta(min_length=1, max_length=512)]], Meta(max_length=100)
 ]
+QueueItem = Annotated[
+    JsonObject, Meta(title="QueueItem", description="An item of a queue, any JSON object.")
+]
+InboundContent = Annotated[
+    JsonObject, Meta(title="InboundContent", description="The sender's own JSON object.")
+]
 
 # -- requests ------------------------------------------------------------------------------------
 
@@ -28,7 +34,9 @@ class BindQueue(RequestStruct, frozen=True):
     roster_id: RosterId | None = None
     retry_policy: RetryPolicy = RetryPolicy()
     input_mapping: InputMapping = {}
-    take_over: bool = False
+    take_over: Annotated[bool, Meta(description="Take the queue from another standing agent.")] = (
+        False
+    )
 
 
 class SubscriptionVerification(RequestStruct, frozen=True):

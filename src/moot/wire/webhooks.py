@@ -17,9 +17,11 @@ Tag = Annotated[str, Meta(min_length=1, max_length=128)]
 class RegisterWebhook(RequestStruct, frozen=True):
     """``events`` are types of events, or ``*`` for all of them."""
 
-    url: Url
+    url: Annotated[Url, Meta(description="The address that the host calls.")]
     events: Annotated[list[EventName], Meta(min_length=1, max_length=200)]
-    tags: Annotated[list[Tag], Meta(max_length=50)] = []
+    tags: Annotated[
+        list[Tag], Meta(max_length=50, description="Only events of runs with one of these tags.")
+    ] = []
     tenant_id: str | None = None
 
 

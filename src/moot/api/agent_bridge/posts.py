@@ -45,6 +45,7 @@ from moot.core.threads.decide import (
 )
 from moot.engine.streams.hub import Published
 from moot.wire.agent_bridge import BridgeEvent, BridgePostResult, PostBridgeEvent
+from moot.wire.json import JsonObject
 from moot.wire.request import LONGEST_TEXT
 
 #: One command causes fewer events than this.
@@ -126,7 +127,7 @@ async def _post_new(
     return Reply(BridgePostResult(received=True, event=event, warning=wrong))
 
 
-def _turn_from_post(run: Run, body: PostBridgeEvent, name: str) -> dict[str, Any]:
+def _turn_from_post(run: Run, body: PostBridgeEvent, name: str) -> JsonObject:
     content = body.content
     if content is UNSET:
         raise BadRequest(f"A {body.type} has content.", field="content")
@@ -138,7 +139,7 @@ def _turn_from_post(run: Run, body: PostBridgeEvent, name: str) -> dict[str, Any
             field="content",
             maxCharacters=LONGEST_TEXT,
         )
-    turn: dict[str, Any] = {"role": "user", "from": name, "content": content}
+    turn: JsonObject = {"role": "user", "from": name, "content": content}
     if not is_person(name):
         turn = {"role": "agent", "speakerId": name, "content": content}
     if body.to not in (None, "all"):
@@ -150,7 +151,7 @@ def _turn_from_post(run: Run, body: PostBridgeEvent, name: str) -> dict[str, Any
     return turn
 
 
-def _meta_from_post(run: Run, body: PostBridgeEvent) -> dict[str, Any]:
+def _meta_from_post(run: Run, body: PostBridgeEvent) -> JsonObject:
     """Return the meta of the turn.
 
     A reply to an event of this thread is stored by sequence, because forks keep sequences.
@@ -214,9 +215,7 @@ def _repeat_warning(conversation: Conversation, body: PostBridgeEvent, name: str
     return control_checks.control_warning(_control_content(body), ALL_CONTROLS, refused)
 
 
-def _is_same_turn(
-    conversation: Conversation, recorded: dict[str, Any], turn: dict[str, Any]
-) -> bool:
+def _is_same_turn(conversation: Conversation, recorded: JsonObject, turn: JsonObject) -> bool:
     expected = {"from": turn.get("speakerId"), **turn}
     same = ["content", "role", "from", "meta", "speakerId"]
     return all(recorded.get(key) == expected.get(key) for key in same) and _is_same_address(
@@ -224,9 +223,7 @@ def _is_same_turn(
     )
 
 
-def _is_same_address(
-    conversation: Conversation, recorded: dict[str, Any], turn: dict[str, Any]
-) -> bool:
+def _is_same_address(conversation: Conversation, recorded: JsonObject, turn: JsonObject) -> bool:
     """Return whether both turns address the same participant.
 
     The sender may use a nickname or a role; the log has the full name.

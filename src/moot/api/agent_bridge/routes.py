@@ -4,8 +4,6 @@ The key decides who speaks, the host writes ids and times, and every type is che
 ``--trust-local`` the host believes local programs without a key.
 """
 
-from typing import Any
-
 import msgspec
 from msgspec import UNSET
 
@@ -40,6 +38,7 @@ from moot.wire.agent_bridge import (
     CreatedBridgeThread,
     PostBridgeEvent,
 )
+from moot.wire.json import JsonObject
 
 #: A list holds the newest threads.
 MOST_THREADS = 1000
@@ -93,9 +92,7 @@ async def create_bridge_thread(request: Request) -> Reply:
     return request.reply
 
 
-async def _bridge_inputs(
-    request: Request, body: CreateBridgeThread, founder: str
-) -> dict[str, Any]:
+async def _bridge_inputs(request: Request, body: CreateBridgeThread, founder: str) -> JsonObject:
     if body.name is not UNSET and body.title is not UNSET:
         raise BadRequest("name and title are the same; give one.", field="title")
     field, title_text = ("name", body.name) if body.title is UNSET else ("title", body.title)

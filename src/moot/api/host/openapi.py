@@ -139,9 +139,10 @@ def operation_id(endpoint: Endpoint) -> str:
 
 def _needs_body(endpoint: Endpoint) -> bool:
     """Return whether the route refuses an empty body."""
-    if endpoint.needs_body or not issubclass(endpoint.body, msgspec.Struct):
+    body = endpoint.body
+    if endpoint.needs_body or not (isinstance(body, type) and issubclass(body, msgspec.Struct)):
         return endpoint.needs_body
-    return any(field.required for field in msgspec.structs.fields(endpoint.body))
+    return any(field.required for field in msgspec.structs.fields(body))
 
 
 def _parameters(endpoint: Endpoint) -> list[JsonObject]:

@@ -29,8 +29,8 @@ VERIFY_ENDPOINTS = (
         body=VerifyRunBody, summary="Work a run out anew from its log and compare",
         errors=(404, 409),
         tag="Replay", operation_id="verifyRun", answer=RunVerification,
-        description="Works a run out anew from its log and its workflow, and returns the first "
-        "event that this host would not have written. Refuses a log of a newer engine "
-        "with 409.",
+        description="Recomputes a run from its log and its workflow, and returns the first event "
+        "that this host would not have written. Refuses a log of a newer engine with "
+        "409.",
     ),
 )  # fmt: skip

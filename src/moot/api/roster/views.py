@@ -1,7 +1,5 @@
 """Show standing agents: duty, budget and history."""
 
-from typing import Any
-
 import msgspec
 from msgspec.structs import asdict, replace
 
@@ -17,6 +15,7 @@ from moot.core.errors import NotFound, NotProvided
 from moot.core.events import iso
 from moot.engine.effects.agent_budgets import WARN_AT, AgentBudgets
 from moot.store.records import Record
+from moot.wire.json import JsonObject
 from moot.wire.roster import (
     AgentRef,
     BudgetUse,
@@ -217,8 +216,8 @@ def changed_fields(was: MemberRecord, now: MemberRecord) -> list[FieldChange]:
     ]
 
 
-def _record_fields(record: MemberRecord) -> dict[str, Any]:
-    entry: dict[str, Any] = msgspec.to_builtins(record.entry)
+def _record_fields(record: MemberRecord) -> JsonObject:
+    entry: JsonObject = msgspec.to_builtins(record.entry)
     entry = {"workflows": [], "enabled": True, **entry}
-    limits: dict[str, Any] = msgspec.to_builtins(record.budget) if record.budget is not None else {}
+    limits: JsonObject = msgspec.to_builtins(record.budget) if record.budget is not None else {}
     return {**entry, **limits}

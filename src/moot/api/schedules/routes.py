@@ -1,7 +1,5 @@
 """Create, change, pause and run schedules; their fires and history."""
 
-from typing import Any
-
 import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -138,7 +136,7 @@ async def _refuse_masks(request: Request, body: bytes) -> None:
 
 
 class _ScheduleInputs(Struct):
-    inputs: dict[str, Any] | None = None
+    inputs: JsonObject | None = None
 
 
 async def remove_schedule(request: Request) -> Reply:
@@ -206,7 +204,7 @@ async def read_schedule_history(request: Request) -> Reply:
 HOST = "/v1/host/moot/schedules"
 ONE = f"{HOST}/{{schedule_id}}"
 READ, WRITE, START = "runs:read", "manifest:write", "runs:create"
-LIMIT: dict[str, tuple[dict[str, Any], str]] = {
+LIMIT: dict[str, tuple[JsonObject, str]] = {
     "limit": ({"type": "integer", "minimum": 1, "maximum": 200}, "at most so many"),
     "cursor": ({"type": "string"}, "where the page before ended"),
 }

@@ -1,7 +1,5 @@
 """Show schedules, their fires and their changes on the wire."""
 
-from typing import Any
-
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -121,7 +119,7 @@ def checked_schedule(spec: Schedule, dues: list[int]) -> CheckedSchedule:
     return CheckedSchedule(**{**_spec_fields(spec), **_time_fields(spec, dues)}, ok=True)
 
 
-def _time_fields(spec: Schedule, dues: list[int]) -> dict[str, Any]:
+def _time_fields(spec: Schedule, dues: list[int]) -> JsonObject:
     timing, times = timing_from_spec(spec), [iso(due * 1000) for due in dues]
     fields = {
         "timezone": timing.zone,
@@ -133,7 +131,7 @@ def _time_fields(spec: Schedule, dues: list[int]) -> dict[str, Any]:
     return fields
 
 
-def _spec_fields(spec: Schedule) -> dict[str, Any]:
+def _spec_fields(spec: Schedule) -> JsonObject:
     return {name: getattr(spec, name) for name in ScheduleDraft.__struct_fields__}
 
 

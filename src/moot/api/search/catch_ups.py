@@ -5,7 +5,6 @@ records and bills its model call like any other.
 """
 
 import asyncio
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -125,7 +124,7 @@ async def _choose_author(request: Request, conversation: Conversation, named: st
     )
 
 
-def _member_profiles(conversation: Conversation) -> dict[str, dict[str, Any]]:
+def _member_profiles(conversation: Conversation) -> dict[str, JsonObject]:
     if conversation.floor is not None:
         return {name: dict(member.profile) for name, member in conversation.floor.members.items()}
     invited = {name: dict(member.profile) for name, member in conversation.state.members.items()}

@@ -1,7 +1,5 @@
 """Convene councils, and read and close threads."""
 
-from typing import Any
-
 import msgspec
 from msgspec.structs import replace
 
@@ -30,6 +28,7 @@ from moot.core.threads.decide import Control
 from moot.engine.replay.import_log import IMPORT_RECORD
 from moot.engine.workflows.built_in import TALK
 from moot.wire.councils import ConveneCouncil, ConvenedCouncil, CouncilBudget
+from moot.wire.json import JsonObject
 from moot.wire.threads import (
     CloseThread,
     ImportMark,
@@ -43,7 +42,7 @@ async def convene_council(request: Request) -> Reply:
     if len(members) == 1 and _has_policy(body) and isinstance(members[0].get("agentId"), str):
         # report a wrong name before a roster of one
         await check_members_known(request, [members[0]["agentId"]])
-    inputs: dict[str, Any] = {"question": body.question}
+    inputs: JsonObject = {"question": body.question}
     if body.title is not None:
         inputs["title"] = check_title(body.title)
     if body.open:
@@ -66,7 +65,7 @@ async def convene_council(request: Request) -> Reply:
     return request.reply
 
 
-def _council_participants(body: ConveneCouncil) -> list[dict[str, Any]]:
+def _council_participants(body: ConveneCouncil) -> list[JsonObject]:
     """Return the participants, with the moderator once."""
     members = [participant_from_item(each) for each in body.participants]
     moderator = body.moderator or (body.policy.moderator if body.policy else None)
@@ -75,10 +74,10 @@ def _council_participants(body: ConveneCouncil) -> list[dict[str, Any]]:
     return [*members, participant_from_item(moderator)]
 
 
-async def _policy_in_body(request: Request) -> dict[str, Any]:
+async def _policy_in_body(request: Request) -> JsonObject:
     """Return the policy fields that the body really has, without defaults."""
     body = msgspec.json.decode(await request.body() or b"{}")
-    policy: dict[str, Any] = body.get("policy") or {}
+    policy: JsonObject = body.get("policy") or {}
     moderator = body.get("moderator")
     return policy if moderator is None else {**policy, "moderator": moderator}
 
@@ -90,9 +89,9 @@ def _has_policy(body: ConveneCouncil) -> bool:
 async def _policy_inputs(
     request: Request,
     body: ConveneCouncil,
-    members: list[dict[str, Any]],
-    sent_policy: dict[str, Any],
-) -> dict[str, Any]:
+    members: list[JsonObject],
+    sent_policy: JsonObject,
+) -> JsonObject:
     """Return the policy and the members' profiles, or nothing when the host does not lead the
     council."""
     if not _has_policy(body):
@@ -117,7 +116,7 @@ async def _policy_inputs(
     return {"participation": msgspec.to_builtins(complete), "profiles": profiles}
 
 
-def _turn_limit(policy: Policy, sent_policy: dict[str, Any], members: int) -> int:
+def _turn_limit(policy: Policy, sent_policy: JsonObject, members: int) -> int:
     """Return enough turns for all rounds, unless the body sets a limit."""
     limit = policy.limits.consecutive
     if "consecutive" in (sent_policy.get("limits") or {}):
@@ -158,7 +157,7 @@ async def close_thread(request: Request) -> Reply:
         return await send_command(
             request, run, conversation, _vote_command(request, conversation, body)
         )
-    value: dict[str, Any] = {"operation": "close", "outcome": body.outcome}
+    value: JsonObject = {"operation": "close", "outcome": body.outcome}
     if body.decision is not None:
         value["decision"] = body.decision
     if body.turn is not None:
@@ -176,7 +175,7 @@ async def close_thread(request: Request) -> Reply:
 def _vote_command(request: Request, conversation: Conversation, body: CloseThread) -> Control:
     if isinstance(body.decision, dict) or body.outcome is not None or body.turn is not None:
         raise BadRequest("With vote a close has a decision of text and nothing else.", field="vote")
-    vote: dict[str, Any] = {"close": True}
+    vote: JsonObject = {"close": True}
     if body.decision is not None:
         vote["decision"] = body.decision
     return Control(

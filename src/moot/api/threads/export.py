@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -30,6 +29,7 @@ from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.state.titles import is_opened_by_title
 from moot.engine.replay.import_log import ImportedLog, import_run
+from moot.wire.json import JsonObject
 from moot.wire.minutes import Line, MinutesView
 from moot.wire.threads import ImportedThread
 
@@ -56,7 +56,7 @@ class BundleHead(Struct, frozen=True, kw_only=True, rename="camel"):
     #: The exact registered text, because its digest is pinned.
     definition: str
     exported_at: str = ""
-    host: dict[str, Any] = {}
+    host: JsonObject = {}
 
 
 class BundleEnd(Struct, frozen=True, kw_only=True):
@@ -101,7 +101,7 @@ def _guard_stream(write: Write) -> Write:
 
 
 def _with_timeout(send: Send, gone: asyncio.Event) -> Send:
-    async def send_in_time(message: dict[str, Any]) -> None:
+    async def send_in_time(message: JsonObject) -> None:
         if gone.is_set():
             raise ConnectionResetError("The reader has gone.")
         async with asyncio.timeout(PATIENCE_S):

@@ -1,7 +1,5 @@
 """Inputs of a new thread: title, opening, participants and profiles."""
 
-from typing import Any
-
 from moot.api.http.request import Request
 from moot.core.conversations.participants import check_invited
 from moot.core.errors import BadRequest, Unprocessable
@@ -9,6 +7,7 @@ from moot.core.state.council_policy import THREAD_POLICY
 from moot.core.state.titles import TITLE_RULE, parse_title
 from moot.core.text.names import full_name
 from moot.core.text.nearest import nearest_word
+from moot.wire.json import JsonObject
 
 HOST = "host:"
 
@@ -59,14 +58,14 @@ def check_title(text: str, field: str = "title") -> str:
     return title
 
 
-def participant_from_item(item: str | dict[str, Any]) -> dict[str, Any]:
+def participant_from_item(item: str | JsonObject) -> JsonObject:
     """Return a participant. A bare name is an agent of this host."""
     if isinstance(item, dict):
         return item
     return {"agentId": full_name(item)}
 
 
-async def agent_profiles(request: Request, names: list[str]) -> dict[str, dict[str, Any]]:
+async def agent_profiles(request: Request, names: list[str]) -> dict[str, JsonObject]:
     profiles = {}
     for name in names:
         if not name.startswith("host:"):
@@ -78,14 +77,14 @@ async def agent_profiles(request: Request, names: list[str]) -> dict[str, dict[s
 
 
 async def thread_inputs(
-    request: Request, title: str, opening: str | None, invited: list[str | dict[str, Any]]
-) -> dict[str, Any]:
+    request: Request, title: str, opening: str | None, invited: list[str | JsonObject]
+) -> JsonObject:
     """Return the inputs of a new thread, with the profiles of agents of this host."""
     members = [participant_from_item(item) for item in invited]
     check_invited(members)
     names = [str(each["agentId"]) for each in members]
     profiles = await agent_profiles(request, names)
-    inputs: dict[str, Any] = {
+    inputs: JsonObject = {
         "title": check_title(title),
         "invited": members,
         "participation": THREAD_POLICY,

@@ -22,6 +22,7 @@ from moot.core.threads.agent_bridge import (
     name_from_handle,
 )
 from moot.core.threads.control_text import DisplayNames, event_sentence
+from moot.wire.json import JsonObject
 from moot.wire.minutes import Line
 
 #: Fields of a member's profile in minutes, and the value that means unknown.
@@ -58,7 +59,7 @@ class MinutesHead(Struct, kw_only=True, rename="camel", omit_defaults=True):
     question: Any = None
     opened_at: str = ""
     closed_at: str | None = None
-    participants: list[dict[str, Any]] = []
+    participants: list[JsonObject] = []
     decision: CouncilDecision | None = None
     #: An outcome that is not a decision.
     outcome: Any = None
@@ -118,7 +119,7 @@ class MinutesTranscript:
         return lines
 
 
-def _profile_change(payload: dict[str, Any]) -> tuple[Any, Any] | None:
+def _profile_change(payload: JsonObject) -> tuple[Any, Any] | None:
     """Return whose profile was changed by whom. Repeated changes appear once in the minutes."""
     return (
         (payload.get("participantId"), payload.get("by"))
@@ -143,7 +144,7 @@ def display_names(minutes: MinutesHead) -> dict[str, str]:
     }
 
 
-def _actor(payload: dict[str, Any]) -> str:
+def _actor(payload: JsonObject) -> str:
     return str(payload.get("by") or payload.get("from") or payload.get("agentId"))
 
 
@@ -161,9 +162,7 @@ def _sentence(translator: BridgeRenderer, event: Event) -> Sentence | None:
     return (lambda called: event_sentence(translated[0], called)) if translated else None
 
 
-def _apply_event(
-    minutes: MinutesHead, event: Event, payload: dict[str, Any], people: People
-) -> None:
+def _apply_event(minutes: MinutesHead, event: Event, payload: JsonObject, people: People) -> None:
     match event.type:
         case "conversation.opened":
             minutes.opened_at = event.timestamp
@@ -210,7 +209,7 @@ def _add_speaker(people: People, value: Any) -> None:
         people.setdefault(_speaker(turn), {})
 
 
-def _speaker(turn: dict[str, Any]) -> str:
+def _speaker(turn: JsonObject) -> str:
     return str(turn.get("speakerId") or turn.get("from"))
 
 
@@ -233,7 +232,7 @@ def _turn_line(event: Event, value: Any) -> Line:
     )
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _object(value: Any) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
@@ -241,7 +240,7 @@ def _optional_text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def tool_call_text(payload: dict[str, Any]) -> str:
+def tool_call_text(payload: JsonObject) -> str:
     """Return ``price_history({"sku":"lamp"})``."""
     inputs = content_text(payload.get("inputs") or {})
     shortened = inputs if len(inputs) <= LONGEST_INPUTS else inputs[:LONGEST_INPUTS] + "…"
@@ -253,7 +252,7 @@ def content_text(content: Any) -> str:
 
 
 #: Event type -> sentence about a tool call.
-TOOL_SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
+TOOL_SENTENCES: dict[str, Callable[[JsonObject], str]] = {
     "agent.toolCalled": lambda payload: f"used {tool_call_text(payload)}",
     "moot.tool.asked": lambda payload: f"asked to use {tool_call_text(payload)}",
     "moot.tool.answered": lambda payload: (

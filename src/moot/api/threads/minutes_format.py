@@ -6,7 +6,6 @@ text in all of them.
 
 import html
 import re
-from typing import Any
 
 import msgspec
 
@@ -18,6 +17,7 @@ from moot.api.threads.minutes import (
 )
 from moot.core.conversations.decisions import CouncilDecision
 from moot.core.threads.agent_bridge import handle_from_name
+from moot.wire.json import JsonObject
 from moot.wire.minutes import Line
 
 #: Participant's id -> display name.
@@ -79,7 +79,7 @@ def _decision_heading(decision: CouncilDecision) -> tuple[str, str]:
     return "Proposal, not adopted", decision.text.removeprefix("Not adopted: ")
 
 
-def _participant_text(member: dict[str, Any], names: DisplayNames) -> str:
+def _participant_text(member: JsonObject, names: DisplayNames) -> str:
     """Return ``Bob (bo, builder, demo)``. A handle that equals the name appears once."""
     name = member["agentId"]
     short = handle_from_name(name).removeprefix("user:")

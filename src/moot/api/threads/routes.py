@@ -1,7 +1,6 @@
 """Begin, list, rename, link, archive and reopen threads."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -31,6 +30,7 @@ from moot.engine.replay.fork import ForkRequest, fork_run
 from moot.store.cursor import bind_cursor, unbind_cursor
 from moot.store.protocol import RunFilter
 from moot.store.records import Record
+from moot.wire.json import JsonObject
 from moot.wire.threads import (
     BeginThread,
     LinkedThread,
@@ -63,14 +63,14 @@ async def begin_thread(request: Request) -> Reply:
 
 
 async def _create_thread(
-    request: Request, inputs: dict[str, Any], answer: Callable[[Run], Reply]
+    request: Request, inputs: JsonObject, answer: Callable[[Run], Reply]
 ) -> Run:
     host, command = request.services.host, _start_command(request, inputs)
     flow = await host.flows.newest(command.tenant, THREAD)
     return await host.create(flow, command, request.record_reply(answer))
 
 
-def _start_command(request: Request, inputs: dict[str, Any]) -> StartRun:
+def _start_command(request: Request, inputs: JsonObject) -> StartRun:
     who = speaker_from_request(request)
     return StartRun(
         tenant=request.caller.tenant,

@@ -1,7 +1,5 @@
 """List, read, redeliver and drop inbound deliveries."""
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from moot.api.http.request import Endpoint, Reply, Request
@@ -11,6 +9,7 @@ from moot.core.errors import BadRequest
 from moot.store.records import Delivery, DeliveryFilter
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.inbound.versions import SubscriptionVersion
+from moot.wire.json import JsonObject
 from moot.wire.triggers import DeliveryList, QueueItemView
 
 
@@ -86,7 +85,7 @@ async def _add_source(request: Request, row: Delivery, view: QueueItemView) -> Q
 
 ROOT = "/v1/host/moot/deliveries"
 ONE = f"{ROOT}/{{delivery_id}}"
-FILTERS: dict[str, tuple[dict[str, Any], str]] = {
+FILTERS: dict[str, tuple[JsonObject, str]] = {
     **PAGE,
     "state": ({"type": "string"}, "only those in one of these states, with commas between"),
     "source": ({"type": "string"}, "only those from a queue, or by a webhook"),

@@ -1,7 +1,5 @@
 """Queues and their items: push, bind, list, redeliver, drop."""
 
-from typing import Any
-
 from msgspec.structs import asdict, replace
 
 from moot.api.http.idempotency import KEY_HEADER, REPLAY_HEADER
@@ -14,9 +12,11 @@ from moot.core.errors import BadRequest
 from moot.store.records import Delivery, DeliveryFilter
 from moot.triggers.inbound.queues import Consumer
 from moot.triggers.inbound.versions import SubscriptionVersion
+from moot.wire.json import JsonObject
 from moot.wire.triggers import (
     BindQueue,
     PushedItem,
+    QueueItem,
     QueueItemList,
     QueueItemView,
     QueueList,
@@ -64,7 +64,7 @@ async def push_item(request: Request) -> Reply:
     """Put an item into a queue, once for each Idempotency-Key while the item is known."""
     if not await request.body():
         raise BadRequest("An item is a JSON object; the body is empty.")
-    item = await request.read(dict[str, Any])
+    item = await request.read(dict)
     handed, _ = await request.services.triggers.queues.push(
         request.caller.tenant, request.params["queue"], item, request.header(KEY_HEADER),
         request.caller.id,
@@ -153,7 +153,7 @@ ROOT = "/v1/host/moot/queues"
 ONE = f"{ROOT}/{{queue}}"
 ITEMS = f"{ONE}/items"
 ITEM = f"{ITEMS}/{{item_id}}"
-FILTERS: dict[str, tuple[dict[str, Any], str]] = {
+FILTERS: dict[str, tuple[JsonObject, str]] = {
     **PAGE,
     "state": ({"type": "string"}, "only those in one of these states, with commas between"),
     "member": ({"type": "string"}, "only those for this standing agent"),
@@ -161,7 +161,7 @@ FILTERS: dict[str, tuple[dict[str, Any], str]] = {
 }
 QUEUE_ENDPOINTS = (
     Endpoint(
-        method="POST", path=ITEMS, call=push_item, body=dict[str, Any], scope="runs:create",
+        method="POST", path=ITEMS, call=push_item, body=QueueItem, scope="runs:create",
         status=202,
         largest=LARGEST_BODY, needs_body=True, summary="Put an item into a queue", errors=(409,),
         tag="Queues", operation_id="pushItem", answer=PushedItem,

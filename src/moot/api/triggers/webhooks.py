@@ -1,7 +1,5 @@
 """Register, pause and remove webhooks; rotate secrets; dead letters."""
 
-from typing import Any
-
 from msgspec.structs import asdict, replace
 
 from moot.api.http.request import Endpoint, Reply, Request, encode
@@ -10,6 +8,7 @@ from moot.core.errors.triggers import TenantMembershipRequired
 from moot.core.events import check_event_types, iso
 from moot.core.triggers.webhooks import WebhookRegistration
 from moot.store.records import Delivery, DeliveryFilter
+from moot.wire.json import JsonObject
 from moot.wire.webhooks import (
     RegisterWebhook,
     WebhookAttempt,
@@ -186,7 +185,7 @@ def check_own_tenant(request: Request, tenant: str | None) -> None:
 
 MANAGE = "webhooks:manage"
 HOST = "/v1/host/moot/webhooks"
-PAGE: dict[str, tuple[dict[str, Any], str]] = {
+PAGE: dict[str, tuple[JsonObject, str]] = {
     "limit": ({"type": "integer", "minimum": 1, "maximum": 200}, "at most so many"),
     "cursor": ({"type": "string"}, "where the page before ended"),
 }

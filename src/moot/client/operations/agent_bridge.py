@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import UNSET
+
 from moot.client.http.operation import RequestParts, Retry, operation, without_none
 from moot.client.operations.runs import SSE
 from moot.wire import agent_bridge
@@ -17,7 +19,8 @@ def list_bridge_threads() -> RequestParts:
 @operation("POST /threads", agent_bridge.CreatedBridgeThread)
 def create_bridge_thread(name: str, *, sender: str | None = None) -> RequestParts:
     """Begin a thread."""
-    return RequestParts(body={"name": name, **without_none(**{"from": sender})})
+    founder = UNSET if sender is None else sender
+    return RequestParts(body=agent_bridge.CreateBridgeThread(name=name, sender=founder))
 
 
 @operation("GET /threads/{thread_id}/events", agent_bridge.BridgeEventList)

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 from moot.client.http.operation import RequestParts, operation, without_none
-from moot.wire.search import CatchUpList, CatchUpView, ReadStatus, SearchResultList
+from moot.wire.search import (
+    CatchUpList,
+    CatchUpView,
+    MarkRead,
+    ReadStatus,
+    RequestCatchUp,
+    SearchResultList,
+)
 
 SearchKind = Literal["thread", "turn", "decision", "run"]
 
@@ -32,7 +39,7 @@ def mark_thread_read(
     thread_id: str, up_to: int | None = None, *, turn: int | None = None
 ) -> RequestParts:
     """Mark a thread as read up to an event or a turn, or completely."""
-    return RequestParts(thread_id, body=without_none(upTo=up_to, turn=turn))
+    return RequestParts(thread_id, body=MarkRead(up_to=up_to, turn=turn))
 
 
 @operation("GET /v1/host/moot/threads/{thread_id}/read", ReadStatus)
@@ -51,7 +58,7 @@ def create_catch_up(
     wait: int | None = None,
 ) -> RequestParts:
     """Request a private summary of turns, by default of all unread ones."""
-    body = without_none(**{"from": first}, to=to, author=author)
+    body = RequestCatchUp(first=first, to=to, author=author)
     return RequestParts(thread_id, query=without_none(wait=wait), body=body, seconds=60.0)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
+from msgspec import UNSET
+
 from moot.client.http.operation import (
     RequestParts,
     Retry,
@@ -90,8 +92,9 @@ def control_thread(
     thread_id: str, content: Mapping[str, Any], *, sender: str | None = None
 ) -> RequestParts:
     """Send a control: mute, pause, prod or invite (docs/councils.md)."""
+    speaker = UNSET if sender is None else sender
     return RequestParts(
-        thread_id, body={"content": dict(content), **without_none(**{"from": sender})}
+        thread_id, body=threads.ControlThread(content=dict(content), sender=speaker)
     )
 
 
@@ -99,31 +102,31 @@ def control_thread(
 def mute_participants(thread_id: str, *names: str, seconds: int | None = None) -> RequestParts:
     """Mute participants, for ``seconds`` or until they are unmuted."""
     content: Any = list(names) if seconds is None else {"targets": list(names), "seconds": seconds}
-    return RequestParts(thread_id, body={"content": {"mute": content}})
+    return RequestParts(thread_id, body=threads.ControlThread(content={"mute": content}))
 
 
 @operation(CONTROLS, threads.ThreadView)
 def unmute_participants(thread_id: str, *names: str) -> RequestParts:
     """Let muted participants speak again."""
-    return RequestParts(thread_id, body={"content": {"unmute": list(names)}})
+    return RequestParts(thread_id, body=threads.ControlThread(content={"unmute": list(names)}))
 
 
 @operation(CONTROLS, threads.ThreadView)
 def pause_thread(thread_id: str) -> RequestParts:
     """Pause the thread, so that only people speak."""
-    return RequestParts(thread_id, body={"content": {"pause": {"on": True}}})
+    return RequestParts(thread_id, body=threads.ControlThread(content={"pause": {"on": True}}))
 
 
 @operation(CONTROLS, threads.ThreadView)
 def resume_thread(thread_id: str) -> RequestParts:
     """Resume the thread, so that agents speak again."""
-    return RequestParts(thread_id, body={"content": {"pause": {"on": False}}})
+    return RequestParts(thread_id, body=threads.ControlThread(content={"pause": {"on": False}}))
 
 
 @operation(CONTROLS, threads.ThreadView)
 def prod_participants(thread_id: str, *names: str) -> RequestParts:
     """Ask participants to speak once."""
-    return RequestParts(thread_id, body={"content": {"prod": list(names)}})
+    return RequestParts(thread_id, body=threads.ControlThread(content={"prod": list(names)}))
 
 
 @operation(CONTROLS, threads.ThreadView)
@@ -132,13 +135,15 @@ def invite_participant(
 ) -> RequestParts:
     """Invite a participant. The roster must be open."""
     participant = {"participant_id": name, **without_none(profile=profile)}
-    return RequestParts(thread_id, body={"content": {"invite": participant}})
+    return RequestParts(thread_id, body=threads.ControlThread(content={"invite": participant}))
 
 
 @operation(CONTROLS, threads.ThreadView)
 def uninvite_participant(thread_id: str, name: str) -> RequestParts:
     """Remove a participant from an open roster."""
-    return RequestParts(thread_id, body={"content": {"uninvite": {"participant_id": name}}})
+    return RequestParts(
+        thread_id, body=threads.ControlThread(content={"uninvite": {"participant_id": name}})
+    )
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}:close", threads.ThreadView)
@@ -154,9 +159,13 @@ def close_thread(
 
     With ``vote`` the members vote on the decision first, and the thread closes after the vote.
     """
-    return RequestParts(
-        thread_id, body=without_none(decision=decision, outcome=outcome, turn=turn, vote=vote)
+    body = threads.CloseThread(
+        decision=dict(decision) if isinstance(decision, Mapping) else decision,
+        outcome=outcome,
+        turn=None if turn is None else dict(turn),
+        vote=bool(vote),
     )
+    return RequestParts(thread_id, body=body)
 
 
 @operation("GET /v1/host/moot/threads/{thread_id}/events", threads.ThreadEventList)
@@ -177,13 +186,13 @@ def list_thread_events(
 @operation("POST /v1/host/moot/threads/{thread_id}:rename", threads.ThreadView)
 def rename_thread(thread_id: str, title: str) -> RequestParts:
     """Rename a thread."""
-    return RequestParts(thread_id, body={"title": title})
+    return RequestParts(thread_id, body=threads.RenameThread(title=title))
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}/links", threads.LinkedThread)
 def link_thread(thread_id: str, other: str) -> RequestParts:
     """Link another thread."""
-    return RequestParts(thread_id, body={"thread": other})
+    return RequestParts(thread_id, body=threads.LinkThread(thread=other))
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}/links", threads.LinkedThread)
@@ -195,8 +204,10 @@ def begin_side_thread(
     opening: str | None = None,
 ) -> RequestParts:
     """Begin a side thread. When it closes, the host posts its result here."""
-    body = {"title": title, "participants": list(participants)}
-    return RequestParts(thread_id, body={**body, **without_none(opening=opening)})
+    body = threads.LinkThread(
+        title=title, participants=_participants(participants), opening=opening
+    )
+    return RequestParts(thread_id, body=body)
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}:archive", threads.ThreadView)
@@ -214,7 +225,7 @@ def unarchive_thread(thread_id: str) -> RequestParts:
 @operation("POST /v1/host/moot/threads/{thread_id}:reopen", threads.ThreadView)
 def reopen_thread(thread_id: str, *, note: str | None = None) -> RequestParts:
     """Continue a closed thread in a new one with the same history."""
-    return RequestParts(thread_id, body=without_none(note=note))
+    return RequestParts(thread_id, body=threads.ReopenThread(note=note))
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}/join", threads.JoinToken, Retry.ONCE)
@@ -230,8 +241,13 @@ def create_join_key(
 
     With ``seat``, the server creates the key only if that seat holds the name.
     """
-    more = without_none(expiresInSeconds=seconds, profile=profile, seat=seat)
-    return RequestParts(thread_id, body={"as": name, **more})
+    body = threads.JoinThread(
+        speaks_as=name,
+        expires_in_seconds=threads.JOIN_SECONDS if seconds is None else seconds,
+        profile=dict(profile or {}),
+        seat=UNSET if seat is None else seat,
+    )
+    return RequestParts(thread_id, body=body)
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}/seats", threads.SeatView)
@@ -241,7 +257,8 @@ def take_seat(thread_id: str, name: str, seat: str, *, replace: bool | None = No
     The server refuses with ``seat_taken`` while another program holds the name, unless
     ``replace`` is set.
     """
-    return RequestParts(thread_id, body={"as": name, "seat": seat, **without_none(replace=replace)})
+    body = threads.ClaimSeat(speaks_as=name, seat=seat, replace=bool(replace))
+    return RequestParts(thread_id, body=body)
 
 
 @operation_without_answer("DELETE /v1/host/moot/threads/{thread_id}/seats/{seat}")
@@ -291,19 +308,23 @@ def begin_speech(
     thread_id: str, *, speaker: str | None = None, to: str | None = None
 ) -> RequestParts:
     """Announce a speech; listeners see the speaker."""
-    return RequestParts(thread_id, body=without_none(speakerId=speaker, to=to))
+    return RequestParts(thread_id, body=threads.BeginSpeech(speaker_id=speaker, to=to))
 
 
 @operation_without_answer("POST /v1/host/moot/threads/{thread_id}/speech/{speech_id}", Retry.ONCE)
 def say_words(thread_id: str, speech_id: str, words: str) -> RequestParts:
     """Send words of a speech; the log does not keep them."""
-    return RequestParts(thread_id, speech_id, body={"delta": words})
+    return RequestParts(thread_id, speech_id, body=threads.SpeechDelta(delta=words))
 
 
 @operation_without_answer("DELETE /v1/host/moot/threads/{thread_id}/speech/{speech_id}", Retry.ONCE)
 def stop_speech(thread_id: str, speech_id: str) -> RequestParts:
     """Stop speaking without taking a turn."""
     return RequestParts(thread_id, speech_id)
+
+
+def _participants(participants: Sequence[str | Mapping[str, Any]]) -> list[str | JsonObject]:
+    return [each if isinstance(each, str) else dict(each) for each in participants]
 
 
 def exchange_value(
