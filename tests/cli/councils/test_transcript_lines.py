@@ -6,6 +6,8 @@ import click
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
+from msgspec import convert
+from msgspec.structs import replace
 
 from moot.api.threads.minutes import MinutesHead
 from moot.api.threads.minutes_format import HtmlMinutes, MarkdownMinutes
@@ -22,6 +24,8 @@ from moot.cli.councils.transcript_lines import (
 from moot.cli.runs.find import format_cost
 from moot.cli.threads.list import _last_text
 from moot.core.conversations.closing_decision import read_decision
+from moot.wire.runs import ModelCost, RunMetrics, TokenCount
+from moot.wire.threads import ThreadSummary, ThreadView
 
 PROFILES = {"host:ada": {"name": "Ada"}, "host:bo": {"name": "Bob", "role": "legal"}}
 
@@ -129,14 +133,38 @@ def test_a_close_tells_votes_once_and_the_decision_unless_it_was_just_said() -> 
     assert said(no, OVER, closed) == [votes, "4 Ada Decided: Pilot.", rest, end]
 
 
+LIMITS = {
+    "consecutive": 1, "pair": 1, "calls": 1, "tokens": 1, "minutes": 1, "money": None,
+    "agentCalls": 1, "agentTokens": 1, "silence": 1,
+}  # fmt: skip
+FLOOR = {
+    "mode": "round-robin", "now": "round-robin", "phase": "over", "round": 1, "rounds": 1,
+    "moderator": None, "members": {}, "outside": [], "speaking": [], "stopped": None, "spent": {},
+    "limits": LIMITS, "proposal": "Pilot.", "votes": {}, "held": [], "asks": [], "atRest": True,
+}  # fmt: skip
+STATE = {
+    "paused": False, "muted": [], "mutedUntil": {}, "prodded": [], "done": [], "ttl_until": None,
+    "discussion": True, "allow_agent_mentions": True, "invited_auto": False,
+    "participants": {"invited": []},
+}  # fmt: skip
+ROW = {
+    "threadId": "th_1", "runId": "th_1", "title": "Prices", "open": True, "turns": 0,
+    "lastSequence": 0, "createdAt": "", "updatedAt": "",
+}  # fmt: skip
+
+
+def waits(paused: bool = False, **floor: Any) -> str:
+    state, more = {**STATE, "paused": paused}, {"nodeId": "talk", "turnCount": 0, "createdBy": ""}
+    thread = {**ROW, **more, "state": state, "floor": {**FLOOR, **floor}}
+    return waiting_reason(convert(thread, ThreadView))
+
+
 def test_what_a_council_at_rest_waits_for() -> None:
-    floor = {"stopped": None, "phase": "over", "proposal": "Pilot."}
-    thread = {"floor": floor, "state": {"paused": False}}
-    assert "/close ends it" in waiting_reason(thread)
-    assert "--decision TEXT" in waiting_reason({**thread, "floor": {**floor, "proposal": None}})
-    assert "/continue" in waiting_reason({**thread, "floor": {**floor, "stopped": "tokens"}})
-    assert "/resume" in waiting_reason({**thread, "state": {"paused": True}})
-    assert "say something" in waiting_reason({**thread, "floor": {**floor, "phase": "talk"}})
+    assert "/close ends it" in waits()
+    assert "--decision TEXT" in waits(proposal=None)
+    assert "/continue" in waits(stopped="tokens")
+    assert "/resume" in waits(paused=True)
+    assert "say something" in waits(phase="talk")
 
 
 def test_a_decision_carries_votes_and_who_was_against_it() -> None:
@@ -187,10 +215,11 @@ def test_no_event_stops_the_telling(kind: str, payload: dict[str, Any]) -> None:
 
 
 def test_what_models_have_used_up_is_one_line_of_a_run() -> None:
-    used = {"modelCalls": 3, "openwopCost": {"tokens": {"input": 1200, "output": 300}}}
+    tokens = ModelCost(tokens=TokenCount(input=1200, output=300))
+    used = RunMetrics(event_count=3, node_executions=1, model_calls=3, openwop_cost=tokens)
     assert format_cost(used) == "3 calls · 1 200 tokens in, 300 out"
-    assert format_cost({**used, "cost": 0.0123, "currency": "USD"}).endswith(" · 0.0123 USD")
-    assert format_cost({"eventCount": 3}) == ""
+    assert format_cost(replace(used, cost=0.0123, currency="USD")).endswith(" · 0.0123 USD")
+    assert format_cost(RunMetrics(event_count=3, node_executions=1)) == ""
 
 
 @pytest.mark.parametrize("name", ["eve", "Eve", "you", "moot", "user", "ADA", "\u0415v\u0435"])
@@ -216,7 +245,8 @@ def test_that_a_proposal_was_not_adopted_is_said_once() -> None:
         "Decision:",
         "Not adopted: the plan.",
     )
-    row = {"decision": rejected["text"], "adopted": False}
+    fields = {**ROW, "archived": False, "unread": 0, "decision": rejected["text"]}
+    row = convert({**fields, "adopted": False}, ThreadSummary)
     assert _last_text(row, room()) == "Not adopted: We ship."
     minutes = MinutesHead(thread_id="th_1", run_id="th_1", decision=read_decision(rejected))
     assert "## Proposal, not adopted\n\n> We ship.\n" in MarkdownMinutes(minutes).head()

@@ -78,8 +78,8 @@ def test_a_key_that_is_over_is_renewed_and_one_that_was_revoked_is_not(
 ) -> None:
     rex = guest(inn, room, seconds=2)
     seat = ProgramLoop(rex, None, 0)  # type: ignore[arg-type]
-    first = rex.api.backend.place.key
-    until(lambda: seat._patiently(lambda: rex.next(None, 0)) or rex.api.backend.place.key != first)
+    first = rex.api.place.key
+    until(lambda: seat._patiently(lambda: rex.next(None, 0)) or rex.api.place.key != first)
     rex.leave()
     assert "rex" not in room.members()
     rex = guest(inn, room, seconds=60)

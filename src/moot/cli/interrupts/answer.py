@@ -123,9 +123,10 @@ def _send_control(
     run_id, place = question.run_id, question.asked_by
     name = place if place.startswith(f"{run_id}:") else run_id
     content = {word: question.id.split(":", 2)[2]}
-    reply = api.send_json(threads.control_thread(name, content, sender=value.get("voter")))
+    reply = api.send(threads.control_thread(name, content, sender=value.get("voter")))
     if options.json:
-        output.print_json({**reply, "kind": question.kind, "question": question.question})
+        fields = {"kind": question.kind, "question": question.question}
+        output.print_json({**to_builtins(reply), **fields})
         return
     click.echo(f"{verb} {question_title(question)}.")
 

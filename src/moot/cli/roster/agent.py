@@ -1,8 +1,7 @@
 """``moot agent``: list, show, change and remove agents."""
 
-from typing import Any
-
 import click
+from msgspec import to_builtins
 
 from moot.cli.roster.agent_set import change_agent
 from moot.cli.roster.list import member_rows
@@ -13,6 +12,7 @@ from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations import host
+from moot.wire.roster import MemberDetail
 
 
 @click.group()
@@ -37,7 +37,7 @@ def set_(options: CommandOptions, name: str, changes: tuple[str, ...]) -> None:
     """
     api = api_for_writing(options)
     if (member := _find_member_by_name(api, name)) is not None:
-        change_member(options, member["rosterId"], changes)
+        change_member(options, member.roster_id, changes)
     else:
         change_agent(options, name, changes)
 
@@ -72,14 +72,23 @@ def remove(options: CommandOptions, name: str) -> None:
         click.echo(f"{short} is gone.")
 
 
-def _find_member_with_work(api: Api, name: str) -> dict[str, Any] | None:
-    """Return a standing agent, or a dismissed one if no agent has the name."""
-    if (member := _find_member_by_name(api, name)) is not None:
-        return {**member, **(find_work(api, member["rosterId"]) or {})}
-    return None if _is_agent(api, name) else find_work(api, name)
+def _show_member(options: CommandOptions, api: Api, name: str) -> bool:
+    """Show a standing agent, or a dismissed one if no agent has the name. Return False for none."""
+    member, work = _find_member_by_name(api, name), None
+    if member is not None:
+        work = find_work(api, member.roster_id)
+    elif not _is_agent(api, name):
+        work = find_work(api, name)
+    if work is None:
+        return False
+    if options.json:
+        output.print_json({**(to_builtins(member) if member else {}), **to_builtins(work)})
+    else:
+        print_member(work, member.budget if member else ())
+    return True
 
 
-def _find_member_by_name(api: Api, name: str) -> dict[str, Any] | None:
+def _find_member_by_name(api: Api, name: str) -> MemberDetail | None:
     """Find a member by its handle, else by its persona unless an agent has that name."""
     if (member := find_member(api, name)) is not None:
         return member
@@ -97,8 +106,7 @@ def _is_agent(api: Api, name: str) -> bool:
 def show(options: CommandOptions, name: str) -> None:
     """A standing agent with its work, or else an agent with its prompt and its history."""
     api = api_for_reading(options)
-    if (member := _find_member_with_work(api, name)) is not None:
-        output.print_json(member) if options.json else print_member(member)
+    if _show_member(options, api, name):
         return
     agent_record = api.send(host.get_agent(name.removeprefix("host:")))
     if options.json:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from moot.cli.roster.triggers import HireTriggers, left_trigger_lines
 from moot.cli.runs.started_by import describe_trigger
@@ -20,6 +21,7 @@ from moot.cli.shared.times import UNTIL_HELP, parse_time_option
 from moot.cli.triggers.item import find_item
 from moot.client.operations import host, roster
 from moot.client.operations.runs import list_runs
+from moot.wire.roster import PausedMember
 
 
 def roster_handle(name: str) -> str:
@@ -72,24 +74,22 @@ def hire(options: CommandOptions, name: str, **settings: Any) -> None:
         channel=settings["channel"] or None,
         label=settings["role"] or None,
     )
-    member = api.send_json(call)
+    member = api.send(call)
     try:
-        trigger_texts = triggers.begin(member["rosterId"])
+        trigger_texts = triggers.begin(member.roster_id)
     except CommandError:
         api.send(roster.dismiss_member(roster_handle(name)))
         raise
     if options.json:
         binding = {} if triggers.binding is None else {"binding": triggers.binding}
-        output.print_json({**member, "wakes": trigger_texts, **binding})
+        output.print_json({**to_builtins(member), "wakes": trigger_texts, **binding})
         return
-    summary = " · ".join(
-        [f"{member['persona']} ({member['rosterId']}) is on staff", *trigger_texts]
-    )
+    summary = " · ".join([f"{member.persona} ({member.roster_id}) is on staff", *trigger_texts])
     click.echo(output.safe_line(summary))
-    for text in left_trigger_lines(member["left"], again=True):
+    for text in left_trigger_lines(member.left, again=True):
         click.echo(output.safe_line(text))
     if triggers.binding is not None:
-        click.echo(triggers.binding["signingSecret"])
+        click.echo(triggers.binding.signing_secret)
         output.print_error("This secret signs what is sent there. Keep it; it is not shown again.")
 
 
@@ -115,25 +115,25 @@ def pause(options: CommandOptions, name: str, reason: str, until: str | None, st
     end = None if until is None else parse_time_option("--until", until, None)
     api = api_for_writing(options)
     call = roster.pause_member(resolve_member(api, name), reason=reason, until=end, stop=stop)
-    member = api.send_json(call)
+    member = api.send(call)
     if options.json:
         output.print_json(member)
         return
     click.echo(output.safe_line(" ".join(_pause_sentences(member))))
 
 
-def _pause_sentences(member: dict[str, Any]) -> Iterator[str]:
+def _pause_sentences(member: PausedMember) -> Iterator[str]:
     """Describe the effects of a pause in sentences."""
-    end, inert = member["paused"].get("until"), member["inert"]
-    yield f"{member['persona']} is paused{f' until {describe_until(end)}' if end else ''}."
-    if member.get("costs", {}).get("count"):
-        yield describe_pause_cost(member["costs"]).strip()
+    end, inert = member.paused.until if member.paused else None, member.inert
+    yield f"{member.persona} is paused{f' until {describe_until(end)}' if end else ''}."
+    if member.costs is not None and member.costs.count:
+        yield describe_pause_cost(member.costs).strip()
     verb = "is" if inert == 1 else "are"
     yield f"{format_count(inert, 'trigger')} {verb} inert." if inert else "It has no triggers."
-    if running := [output.short_id(run_id) for run_id in member.get("running", ())]:
+    if running := [output.short_id(run_id) for run_id in member.running]:
         verb_running, pronoun = ("continues", "it") if len(running) == 1 else ("continue", "them")
         yield f"Running: {', '.join(running)} {verb_running} (use --stop to cancel {pronoun})."
-    if stopped := [output.short_id(run_id) for run_id in member.get("stopped", ())]:
+    if stopped := [output.short_id(run_id) for run_id in member.stopped]:
         yield f"Cancelled: {', '.join(stopped)}."
 
 
@@ -143,14 +143,14 @@ def _pause_sentences(member: dict[str, Any]) -> Iterator[str]:
 def resume(options: CommandOptions, name: str) -> None:
     """On duty again."""
     api = api_for_writing(options)
-    member = api.send_json(roster.resume_member(resolve_member(api, name)))
+    member = api.send(roster.resume_member(resolve_member(api, name)))
     if options.json:
         output.print_json(member)
     else:
-        status = member["status"].replace("-", " ")
-        click.echo(output.safe_line(f"{member['persona']} is {status}."))
-    if member["status"] == "disabled":
-        name = member["rosterId"].removeprefix("host:")
+        status = member.status.replace("-", " ")
+        click.echo(output.safe_line(f"{member.persona} is {status}."))
+    if member.status == "disabled":
+        name = member.roster_id.removeprefix("host:")
         output.print_error(
             f"No pause kept it from work. See: {command_hint(f'agent set {name} enabled=yes')}"
         )
@@ -178,17 +178,17 @@ def run_now(
     call = roster.run_member_workflow(
         resolve_member(api, name), flow, inputs=values, item=item_id, dry_run=dry_run
     )
-    answer = api.send_json(call)
+    answer = api.send(call)
     if options.json:
         output.print_json(answer)
-    elif dry_run:
-        would = answer["would"]
+    elif answer.would is not None:
+        would = answer.would
         by = f"{would['persona']} ({would['rosterId']}), {would['agentId']} {would['version']}"
         click.echo(
             output.safe_line(f"{would['workflowId']} would be started by {by}. Nothing was.")
         )
     else:
-        click.echo(answer["runId"])
+        click.echo(answer.run_id)
 
 
 @click.command()
@@ -219,7 +219,7 @@ def dismiss(options: CommandOptions, name: str) -> None:
     api = api_for_writing(options)
     name = resolve_member(api, name)
     api.send(roster.dismiss_member(name))
-    left_triggers = api.send_json(roster.list_member_history(name)).get("left", [])
+    left_triggers = api.send(roster.list_member_history(name)).left
     if options.json:
         output.print_json(
             {"rosterId": roster_handle(name), "dismissed": True, "left": left_triggers}

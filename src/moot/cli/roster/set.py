@@ -13,6 +13,7 @@ from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions
 from moot.cli.shared.quantities import THOUSANDS, group_digits
 from moot.client.operations import roster
+from moot.wire.roster import BudgetUse, ChangedMember
 
 BUDGET = ("tokensPerDay", "tokensPerMonth", "moneyPerDay", "moneyPerMonth")
 #: fields of the server -> names that users type
@@ -70,19 +71,19 @@ def change_member(options: CommandOptions, name: str, changes: tuple[str, ...]) 
     else:
         for text in change_lines(member):
             click.echo(output.safe_line(text))
-        for limit in member.get("budget", []):
-            if "unpriced" in limit:
+        for limit in member.budget:
+            if limit.unpriced is not None:
                 output.print_error(unpriced_warning(limit))
 
 
-def change_lines(member: dict[str, Any]) -> Iterator[str]:
+def change_lines(member: ChangedMember) -> Iterator[str]:
     """Yield each change with the old and the new value."""
-    name = f"{member['persona']} ({member['rosterId']})"
-    if not member["changes"]:
+    name = f"{member.persona} ({member.roster_id})"
+    if not member.changes:
         yield f"{name} is as it was."
-    for change in member["changes"]:
-        old, new = format_value(change["from"]), format_value(change["to"])
-        yield f"{name} {TYPED_NAMES.get(change['field'], change['field'])}: {old} → {new}"
+    for change in member.changes:
+        old, new = format_value(change.before), format_value(change.after)
+        yield f"{name} {TYPED_NAMES.get(change.name, change.name)}: {old} → {new}"
 
 
 def format_value(value: Any) -> str:
@@ -98,24 +99,21 @@ def format_value(value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-def unpriced_warning(limit: dict[str, Any]) -> str:
+def unpriced_warning(limit: BudgetUse) -> str:
     """Return a warning about a money limit that counts nothing."""
-    tokens = TYPED_NAMES[limit["limit"].replace("money", "tokens")]
+    tokens = TYPED_NAMES[limit.limit.replace("money", "tokens")]
     return (
-        f"warning: {limit['unpriced']} has no price in moot.toml, so that nothing of it counts for"
-        f" {TYPED_NAMES[limit['limit']]}; a limit that holds: {tokens}=N"
+        f"warning: {limit.unpriced} has no price in moot.toml, so that nothing of it counts for"
+        f" {TYPED_NAMES[limit.limit]}; a limit that holds: {tokens}=N"
     )
 
 
-def patch_member(api: Api, name: str, changes: tuple[str, ...]) -> dict[str, Any]:
+def patch_member(api: Api, name: str, changes: tuple[str, ...]) -> ChangedMember:
     """Return the changed member. Raise CommandError for an invalid change."""
     roster_id = roster_handle(name)
-    current = api.send_json(roster.get_member(roster_id))
-    body = parse_member_changes(
-        changes, {bound["limit"]: bound["most"] for bound in current.get("budget", [])}
-    )
-    member: dict[str, Any] = api.send_json(roster.change_member(roster_id, body))
-    return member
+    current = api.send(roster.get_member(roster_id))
+    body = parse_member_changes(changes, {bound.limit: bound.most for bound in current.budget})
+    return api.send(roster.change_member(roster_id, body))
 
 
 def parse_member_changes(changes: tuple[str, ...], budget: dict[str, Any]) -> dict[str, Any]:

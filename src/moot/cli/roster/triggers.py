@@ -4,7 +4,7 @@ They are checked before hiring, so that a mistake hires no agent.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from moot.cli.schedules.wording import local_time
@@ -13,6 +13,8 @@ from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.client.http.operation import PreparedCall
 from moot.client.operations import roster, schedules, triggers
+from moot.wire.roster import LeftTrigger
+from moot.wire.triggers import SubscriptionBinding
 
 T = TypeVar("T")
 QUEUE = re.compile(r"queue:([a-z0-9][a-z0-9._-]{0,63})")
@@ -30,7 +32,7 @@ class HireTriggers:
         #: calls that undo what was made so far
         self._undo: list[PreparedCall[Any]] = []
         #: address and secret of a webhook, which the server sends only once
-        self.binding: dict[str, Any] | None = None
+        self.binding: SubscriptionBinding | None = None
 
     def check(self, roster_id: str) -> None:
         """Check everything that can be known before hiring."""
@@ -105,33 +107,33 @@ class HireTriggers:
         if WEBHOOK not in self._on:
             return []
         call = triggers.create_subscription(self._flows[-1], roster_id=roster_id)
-        self.binding = self._api.send_json(call)["binding"]
-        return [f"listens at {self.binding['ingestUrl']}"]
+        self.binding = self._api.send(call).binding
+        return [f"listens at {self.binding.ingest_url}"]
 
 
-def left_trigger_lines(left: list[dict[str, Any]], again: bool) -> Iterator[str]:
+def left_trigger_lines(left: Sequence[LeftTrigger], again: bool) -> Iterator[str]:
     """Yield each paused trigger of a dismissed member with the command that takes it over.
 
     With ``again`` a new member has the same name, so the command need not name one.
     """
     for each in left:
-        if each["state"] != "active":
+        if each.state != "active":
             yield f"Paused: {_trigger_text(each)} · {_takeover_hint(each, again)}"
 
 
-def _trigger_text(each: dict[str, Any]) -> str:
-    flow = each.get("workflowId", "")
-    if each["source"] == "queue":
-        return f"queue:{each['queue']} → {flow}"
-    return f"{flow} by {each['source']}"
+def _trigger_text(each: LeftTrigger) -> str:
+    flow = each.workflow_id or ""
+    if each.source == "queue":
+        return f"queue:{each.queue} → {flow}"
+    return f"{flow} by {each.source}"
 
 
-def _takeover_hint(each: dict[str, Any], again: bool) -> str:
-    if each["source"] == "schedule":
+def _takeover_hint(each: LeftTrigger, again: bool) -> str:
+    if each.source == "schedule":
         member = "" if again else " --member NAME"
-        return command_hint(f"schedule resume {each['scheduleId']}{member}")
-    if each["source"] == "queue":
-        bind = f"queue bind {each['queue']} --flow {each.get('workflowId', 'FLOW')} --member NAME"
-        return command_hint(f"queue resume {each['queue']}" if again else bind)
+        return command_hint(f"schedule resume {each.schedule_id}{member}")
+    if each.source == "queue":
+        bind = f"queue bind {each.queue} --flow {each.workflow_id or 'FLOW'} --member NAME"
+        return command_hint(f"queue resume {each.queue}" if again else bind)
     body = '{"state": "active"}' if again else '{"rosterId": "host:NAME"}'
-    return f"PATCH /v1/trigger-subscriptions/{each['subscriptionId']} {body}"
+    return f"PATCH /v1/trigger-subscriptions/{each.subscription_id} {body}"

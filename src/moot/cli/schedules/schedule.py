@@ -3,6 +3,7 @@
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from moot.cli.schedules.wording import (
     describe_next,
@@ -23,6 +24,7 @@ from moot.cli.shared.inputs import parse_inputs
 from moot.cli.shared.options import CommandOptions, parse_span_option, server_options
 from moot.cli.shared.times import END_OF_DAY, MIDNIGHT, parse_time_option
 from moot.client.operations import schedules
+from moot.wire.schedules import ScheduleView
 
 #: letters of a full id
 FULL_ID_LENGTH = len("sch_") + 20
@@ -82,11 +84,11 @@ def add(
     """Have FLOW run at WHEN: moot schedule add brief weekday 08:30 Europe/Berlin."""
     body = _schedule_body(flow, " ".join(words), how)
     if dry_run:
-        preview = api_for_writing(options).send_json(schedules.check_schedule(body))
+        preview = api_for_writing(options).send(schedules.check_schedule(body))
         _print_answer(options, preview, describe_next(preview))
         return
-    created = api_for_writing(options).send_json(schedules.create_schedule(body))
-    _print_answer(options, created, f"{created['scheduleId']} {flow} · {describe_next(created)}")
+    created = api_for_writing(options).send(schedules.create_schedule(body))
+    _print_answer(options, created, f"{created.schedule_id} {flow} · {describe_next(created)}")
 
 
 def _schedule_body(flow: str, words: str, settings: dict[str, Any]) -> dict[str, Any]:
@@ -154,9 +156,9 @@ def next_(options: CommandOptions, name: str | None) -> None:
     api = api_for_reading(options)
     listed = read_schedules(api) if name is None else [_find_schedule(api, name)]
     rows = sorted(
-        (at, row["workflowId"], row["scheduleId"], row["timezone"])
+        (at, row.workflow_id, row.schedule_id, row.timezone)
         for row in listed
-        for at in row.get("nextFires", [])
+        for at in row.next_fires
     )
     if options.json:
         names = ("at", "workflowId", "scheduleId", "timezone")
@@ -178,20 +180,20 @@ def next_(options: CommandOptions, name: str | None) -> None:
 def show(options: CommandOptions, name: str) -> None:
     """Show a schedule: its next times, and what became of the last ones."""
     api = api_for_reading(options)
-    schedule_id = _find_schedule(api, name)["scheduleId"]
-    schedule_record = api.send_json(schedules.get_schedule(schedule_id))
-    fires = api.send_json(schedules.list_fires(schedule_id, limit=20))["fires"]
+    schedule_id = _find_schedule(api, name).schedule_id
+    schedule_record = api.send(schedules.get_schedule(schedule_id))
+    fires = api.send(schedules.list_fires(schedule_id, limit=20)).fires
     if options.json:
-        output.print_json({**schedule_record, "lastFires": fires})
+        output.print_json({**to_builtins(schedule_record), "lastFires": fires})
         return
     for text in schedule_facts(schedule_record):
         click.echo(output.safe_line(text))
     for fire in fires:
-        if fire["state"] in ("missed", "dead"):
+        if fire.state in ("missed", "dead"):
             click.echo(output.safe_line(missed_fire_line(schedule_record, fire)))
     output.print_table(
         ("SLOT", "STATE", "WHY", "RUN"),
-        fire_rows(schedule_record, fires),
+        fire_rows(schedule_record.timezone, fires),
         empty="No time has come yet.",
     )
 
@@ -208,24 +210,19 @@ def pause(options: CommandOptions, name: str, reason: str, until: str | None) ->
     """Start nothing for now; what falls due meanwhile is not caught up."""
     api = api_for_writing(options)
     schedule_record = _find_schedule(api, name)
-    schedule_id, zone = schedule_record["scheduleId"], zone_or_utc(schedule_record["timezone"])
+    schedule_id, zone = schedule_record.schedule_id, zone_or_utc(schedule_record.timezone)
     end = None if until is None else parse_time_option("--until", until, zone)
     call = schedules.pause_schedule(schedule_id, reason=reason, until=end)
-    schedule_record = api.send_json(call)
-    running = schedule_record["going"]
-    running_text = f" {running[0]} goes on." if running else ""
-    costs = describe_pause_cost(schedule_record.get("costs"))
-    _print_answer(
-        options,
-        schedule_record,
-        f"{schedule_record['scheduleId']} is paused{_until_text(schedule_record)}."
-        f"{costs}{running_text}",
-    )
+    paused = api.send(call)
+    running_text = f" {paused.going[0]} goes on." if paused.going else ""
+    costs = describe_pause_cost(paused.costs)
+    text = f"{schedule_id} is paused{_until_text(paused)}.{costs}{running_text}"
+    _print_answer(options, paused, text)
 
 
-def _until_text(schedule: dict[str, Any]) -> str:
-    end = schedule["pause"].get("until")
-    return "" if end is None else f" until {local_time_with_zone(end, schedule['timezone'])}"
+def _until_text(schedule: ScheduleView) -> str:
+    end = schedule.pause.until if schedule.pause else None
+    return "" if end is None else f" until {local_time_with_zone(end, schedule.timezone)}"
 
 
 @schedule.command()
@@ -235,14 +232,14 @@ def _until_text(schedule: dict[str, Any]) -> str:
 def resume(options: CommandOptions, name: str, member: str | None) -> None:
     """End a pause."""
     api = api_for_writing(options)
-    schedule_id = _find_schedule(api, name)["scheduleId"]
+    schedule_id = _find_schedule(api, name).schedule_id
     if member is not None:
         api.send(schedules.change_schedule(schedule_id, {"rosterId": _roster_id(member)}))
-    schedule_record = api.send_json(schedules.resume_schedule(schedule_id))
+    schedule_record = api.send(schedules.resume_schedule(schedule_id))
     _print_answer(
         options,
         schedule_record,
-        f"{schedule_record['scheduleId']} goes on · {describe_next(schedule_record)}",
+        f"{schedule_record.schedule_id} goes on · {describe_next(schedule_record)}",
     )
 
 
@@ -258,11 +255,11 @@ def run(
     """Run it now, whatever its times and its condition say."""
     api = api_for_writing(options)
     schedule_record = _find_schedule(api, name)
-    schedule_id = schedule_record["scheduleId"]
+    schedule_id = schedule_record.schedule_id
     fire = _missed_fire_id(api, schedule_id) if missed else None
     call = schedules.run_schedule(schedule_id, overlap=overlap, fire=fire, dry_run=dry_run)
-    result = api.send_json(call)
-    _print_answer(options, result, "\n".join(fire_action_lines(schedule_record, result)))
+    result = api.send(call)
+    _print_answer(options, result, "\n".join(fire_action_lines(schedule_record.timezone, result)))
 
 
 @schedule.command()
@@ -275,23 +272,17 @@ def skip(options: CommandOptions, name: str, missed: bool, undo: bool, dry_run: 
     """Leave its next time out."""
     api = api_for_writing(options)
     schedule_record = _find_schedule(api, name)
-    schedule_id = schedule_record["scheduleId"]
+    schedule_id = schedule_record.schedule_id
     fire = _missed_fire_id(api, schedule_id) if missed else None
     call = schedules.skip_slot(schedule_id, fire=fire, undo=undo, dry_run=dry_run)
-    result = api.send_json(call)
+    result = api.send(call)
     verb = "would be" if dry_run else "is"
+    zone = schedule_record.timezone
     if undo:
-        _print_answer(
-            options,
-            result,
-            f"{local_time(result['restored'], schedule_record['timezone'])} {verb} taken in again",
-        )
+        slot = local_time(result.restored or "", zone)
+        _print_answer(options, result, f"{slot} {verb} taken in again")
         return
-    subject = (
-        local_time(result["skipped"], schedule_record["timezone"])
-        if "skipped" in result
-        else "what was missed"
-    )
+    subject = "what was missed" if result.skipped is None else local_time(result.skipped, zone)
     _print_answer(options, result, f"{subject} {verb} left out")
 
 
@@ -311,19 +302,19 @@ def backfill(
     """
     api = api_for_writing(options)
     schedule_record = _find_schedule(api, name)
-    zone = zone_or_utc(schedule_record["timezone"])
+    zone = zone_or_utc(schedule_record.timezone)
     call = schedules.backfill_schedule(
-        schedule_record["scheduleId"],
+        schedule_record.schedule_id,
         parse_time_option("FROM", since, zone, past=True, daily=MIDNIGHT),
         parse_time_option("TO", to, zone, past=True, daily=END_OF_DAY),
         overlap=overlap,
         dry_run=dry_run,
     )
-    result = api.send_json(call)
+    result = api.send(call)
     _print_answer(
         options,
         result,
-        "\n".join(fire_action_lines(schedule_record, result))
+        "\n".join(fire_action_lines(schedule_record.timezone, result))
         or "Every time between has had its run.",
     )
 
@@ -335,9 +326,9 @@ def remove(options: CommandOptions, name: str) -> None:
     """End it; runs that it has started go on."""
     api = api_for_writing(options)
     schedule_record = _find_schedule(api, name)
-    api.send(schedules.remove_schedule(schedule_record["scheduleId"]))
-    _print_answer(options, {"scheduleId": schedule_record["scheduleId"], "removed": True},
-         f"{schedule_record['scheduleId']} starts nothing more")  # fmt: skip
+    api.send(schedules.remove_schedule(schedule_record.schedule_id))
+    _print_answer(options, {"scheduleId": schedule_record.schedule_id, "removed": True},
+         f"{schedule_record.schedule_id} starts nothing more")  # fmt: skip
 
 
 def _print_answer(options: CommandOptions, answer: Any, text: str) -> None:
@@ -354,34 +345,31 @@ def _missed_fire_id(api: Api, schedule_id: str) -> str:
     return fires[0].fire_id
 
 
-def read_schedules(api: Api, roster_id: str | None = None) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
+def read_schedules(api: Api, roster_id: str | None = None) -> list[ScheduleView]:
+    rows: list[ScheduleView] = []
     cursor = None
     while True:
         call = schedules.list_schedules(roster_id=roster_id, limit=200, cursor=cursor)
-        page = api.send_json(call)
-        rows += page["schedules"]
-        cursor = page.get("nextCursor")
+        page = api.send(call)
+        rows += page.schedules
+        cursor = page.next_cursor
         if cursor is None:
             return rows
 
 
-def _find_schedule(api: Api, text: str) -> dict[str, Any]:
+def _find_schedule(api: Api, text: str) -> ScheduleView:
     if len(text) == FULL_ID_LENGTH and text.startswith("sch_"):
-        record: dict[str, Any] = api.send_json(schedules.get_schedule(text))
-        return record
+        return api.send(schedules.get_schedule(text))
     rows = read_schedules(api)
     if text == "@last" and rows:
-        return max(rows, key=lambda row: (row["createdAt"], row["scheduleId"]))
-    matches = [row for row in rows if row["scheduleId"] == text]
-    matches = matches or [
-        row for row in rows if row["scheduleId"].startswith((text, f"sch_{text}"))
-    ]
-    matches = matches or [row for row in rows if row["workflowId"] == text]
+        return max(rows, key=lambda row: (row.created_at, row.schedule_id))
+    matches = [row for row in rows if row.schedule_id == text]
+    matches = matches or [row for row in rows if row.schedule_id.startswith((text, f"sch_{text}"))]
+    matches = matches or [row for row in rows if row.workflow_id == text]
     if len(matches) == 1:
         return matches[0]
     if matches:
-        ids = ", ".join(row["scheduleId"] for row in matches)
+        ids = ", ".join(row.schedule_id for row in matches)
         raise CommandError(f"several schedules are meant by '{text}': {ids}.", ExitCode.USAGE)
     raise CommandError(
         f"no schedule is called '{text}'. See: moot schedule list", ExitCode.NOT_FOUND

@@ -3,11 +3,18 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
-from typing import Any
+from typing import Any, Protocol
 
 from moot.cli.shared import output
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.quantities import format_count, format_duration
+from moot.wire.schedules import (
+    FireResultList,
+    FireView,
+    PauseCost,
+    SchedulePreview,
+    ScheduleView,
+)
 
 #: action -> text of the action, and of a dry run
 ACTION_TEXTS = {
@@ -64,33 +71,56 @@ def local_time_with_zone(timestamp: str, zone: str) -> str:
     return f"{local_time(timestamp, zone)} {zone}" if output.on_terminal() else timestamp
 
 
-def describe_times(schedule: dict[str, Any]) -> str:
+class ScheduleTimes(Protocol):
+    """The fields of a schedule or trigger that hold its times."""
+
+    @property
+    def kind(self) -> str | None: ...
+
+    @property
+    def words(self) -> str | None: ...
+
+    @property
+    def cron_expr(self) -> str | None: ...
+
+    @property
+    def interval_seconds(self) -> int | None: ...
+
+    @property
+    def at(self) -> str | None: ...
+
+    @property
+    def timezone(self) -> str | None: ...
+
+
+def describe_times(schedule: ScheduleTimes) -> str:
     """Return the times of a schedule in the words that its author used."""
-    if schedule["kind"] == "interval":
-        return f"every {format_duration(schedule['intervalSeconds'])}"
-    times = schedule.get("words") or schedule.get("cronExpr") or schedule.get("at") or ""
-    zone = schedule.get("timezone", "UTC")
-    names_zone = zone in times or (schedule["kind"] == "once" and OFFSET.search(times))
-    return str(times) if names_zone else f"{times} {zone}"
+    if schedule.kind == "interval":
+        return f"every {format_duration(schedule.interval_seconds or 0)}"
+    times = schedule.words or schedule.cron_expr or schedule.at or ""
+    zone = schedule.timezone or "UTC"
+    names_zone = zone in times or (schedule.kind == "once" and OFFSET.search(times))
+    return times if names_zone else f"{times} {zone}"
 
 
-def describe_next(schedule: dict[str, Any]) -> str:
-    if not schedule.get("nextFires"):
+def describe_next(schedule: SchedulePreview) -> str:
+    if not schedule.next_fires:
         return "nothing is to come"
-    *others, last = schedule["nextFires"]
-    zone = schedule["timezone"]
+    *others, last = schedule.next_fires
+    zone = schedule.timezone
     return "next: " + ", ".join(
         [*(local_time(at, zone) for at in others), local_time_with_zone(last, zone)]
     )
 
 
-def describe_state(row: dict[str, Any]) -> str:
-    """Return the state. ``inert`` replaces it, and missed fires follow it."""
-    end = f" until {describe_until(row['until'])}" if row.get("until") else ""
-    note = f": {row['note']}" if row.get("note") else ""
-    state = f"{row['state']}{end}{note}"
-    text = f"inert: {row['inert']}" if "inert" in row else state
-    return f"{text} · {row['missed']} missed" if row.get("missed") else text
+def describe_state(
+    state: str, inert: str | None, until: str | None = None, note: str | None = None
+) -> str:
+    """Return the state. ``inert``, the reason why it starts nothing, replaces it."""
+    if inert is not None:
+        return f"inert: {inert}"
+    end = f" until {describe_until(until)}" if until else ""
+    return f"{state}{end}{f': {note}' if note else ''}"
 
 
 def describe_until(timestamp: str) -> str:
@@ -106,66 +136,64 @@ def describe_until(timestamp: str) -> str:
     return f"{moment:%a} {moment.day} {moment:%b}{year} {moment:%H:%M %Z}"
 
 
-def describe_pause_cost(costs: dict[str, Any] | None) -> str:
+def describe_pause_cost(costs: PauseCost | None) -> str:
     """Return `` It costs 2 fires: tomorrow 08:30 Europe/Berlin, …``."""
     if costs is None:
         return ""
-    if not costs["count"]:
+    if not costs.count:
         return " It costs no fire."
-    fires = [f"{each['workflowId']} {local_time_with_zone(each['at'], each['timezone'])}"
-             for each in costs["fires"][:MAX_NAMED_FIRES]]  # fmt: skip
-    more = costs["count"] - len(fires)
+    fires = [f"{each.workflow_id} {local_time_with_zone(each.at, each.timezone)}"
+             for each in costs.fires[:MAX_NAMED_FIRES]]  # fmt: skip
+    more = costs.count - len(fires)
     rest = f" and {more} more" if more else ""
-    return f" It costs {format_count(costs['count'], 'fire')}: {', '.join(fires)}{rest}."
+    return f" It costs {format_count(costs.count, 'fire')}: {', '.join(fires)}{rest}."
 
 
-def schedule_rows(rows: list[dict[str, Any]]) -> Iterator[list[Any]]:
+def schedule_rows(rows: list[ScheduleView]) -> Iterator[list[Any]]:
     for row in rows:
-        upcoming = row.get("nextFireAt")
-        due = None if upcoming is None else local_time(upcoming, row["timezone"])
-        last = row.get("lastRunId")
+        due = local_time(row.next_fire_at, row.timezone) if row.next_fire_at else None
+        missed = f" · {row.missed} missed" if row.missed else ""
         yield [
-            output.short_id(row["scheduleId"]), row["workflowId"], describe_times(row),
-            describe_state(row), due, row.get("rosterId"),
-            None if last is None else output.short_id(last),
+            output.short_id(row.schedule_id), row.workflow_id, describe_times(row),
+            f"{describe_state(row.state, row.inert)}{missed}", due, row.roster_id,
+            None if row.last_run_id is None else output.short_id(row.last_run_id),
         ]  # fmt: skip
 
 
-def schedule_facts(schedule: dict[str, Any]) -> Iterator[str]:
-    member = f" · {schedule['rosterId']}" if "rosterId" in schedule else ""
-    name, flow = schedule["scheduleId"], schedule["workflowId"]
-    yield f"{name} {flow}{member} · {describe_times(schedule)} · {schedule['state']}"
-    if "inert" in schedule:
-        yield f"inert: {schedule['inert']}"
-    if "problem" in schedule:
-        yield schedule["problem"]
+def schedule_facts(schedule: ScheduleView) -> Iterator[str]:
+    member = "" if schedule.roster_id is None else f" · {schedule.roster_id}"
+    name, zone = schedule.schedule_id, schedule.timezone
+    times = describe_times(schedule)
+    yield f"{name} {schedule.workflow_id}{member} · {times} · {schedule.state}"
+    if schedule.inert is not None:
+        yield f"inert: {schedule.inert}"
+    if schedule.problem is not None:
+        yield schedule.problem
         return
     yield describe_next(schedule)
-    if left_out := [local_time(slot, schedule["timezone"]) for slot in schedule.get("leftOut", [])]:
+    if left_out := [local_time(slot, zone) for slot in schedule.left_out]:
         yield f"left out: {', '.join(left_out)} · {command_hint(f'schedule skip {name} --undo')}"
-    yield f"overlap {schedule['overlap']} · catch-up {schedule['catchUp']}"
-    if (pause := schedule.get("pause")) is not None:
-        until = (
-            f" until {local_time(pause['until'], schedule['timezone'])}" if "until" in pause else ""
-        )
-        reason = f", {pause['reason']}" if pause["reason"] else ""
-        yield f"paused by {pause['by']}{reason}{until}"
-        if schedule["state"] in ("failed", "dead-lettered"):
+    yield f"overlap {schedule.overlap} · catch-up {schedule.catch_up}"
+    if (pause := schedule.pause) is not None:
+        until = "" if pause.until is None else f" until {local_time(pause.until, zone)}"
+        reason = f", {pause.reason}" if pause.reason else ""
+        yield f"paused by {pause.by}{reason}{until}"
+        if schedule.state in ("failed", "dead-lettered"):
             hint = command_hint(f"schedule resume {name}")
             yield f"It stands still until somebody lets it go on: {hint}"
-    for run_id in schedule["going"]:
+    for run_id in schedule.going:
         yield f"going: {run_id}"
-    if schedule["waiting"]:
-        yield f"{format_count(schedule['waiting'], 'time')} waiting for it to end"
+    if schedule.waiting:
+        yield f"{format_count(schedule.waiting, 'time')} waiting for it to end"
 
 
-def missed_fire_line(schedule: dict[str, Any], fire: dict[str, Any]) -> str:
+def missed_fire_line(schedule: ScheduleView, fire: FireView) -> str:
     """Return ``1 missed fire at 08:30 · run now / skip``."""
-    name, last = schedule["scheduleId"], fire.get("until", fire["slot"])
-    at = local_time(last, schedule["timezone"])
-    if fire["state"] == "dead":
-        return f"The run for {at} could not begin: {fire.get('reason')} · {missed_fire_hint(name)}"
-    fires = "1 missed fire" if fire["count"] == 1 else f"{fire['count']} missed fires, the last"
+    name = schedule.schedule_id
+    at = local_time(fire.until or fire.slot, schedule.timezone)
+    if fire.state == "dead":
+        return f"The run for {at} could not begin: {fire.reason} · {missed_fire_hint(name)}"
+    fires = "1 missed fire" if fire.count == 1 else f"{fire.count} missed fires, the last"
     return f"{fires} at {at} · {missed_fire_hint(name)}"
 
 
@@ -174,36 +202,34 @@ def missed_fire_hint(schedule_id: str) -> str:
     return f"moot schedule run {schedule_id} --missed / skip {schedule_id} --missed"
 
 
-def fire_rows(schedule: dict[str, Any], fires: list[dict[str, Any]]) -> Iterator[list[Any]]:
+def fire_rows(zone: str, fires: list[FireView]) -> Iterator[list[Any]]:
     """Yield a row for each fire; a slot that was skipped and then run by hand appears once."""
-    ran = {fire["slot"] for fire in fires if fire["state"] == "delivered"}
+    ran = {fire.slot for fire in fires if fire.state == "delivered"}
     for fire in fires:
-        if fire["state"] == "skipped" and fire["count"] == 1 and fire["slot"] in ran:
+        if fire.state == "skipped" and fire.count == 1 and fire.slot in ran:
             continue
-        slot = local_time(fire["slot"], schedule["timezone"])
-        if fire["count"] > 1:
-            slot = f"{slot} … {local_time(fire['until'], schedule['timezone'])} ({fire['count']})"
-        cause = CAUSES.get(fire["cause"])
-        run_id = fire.get("runId")
+        slot = local_time(fire.slot, zone)
+        if fire.count > 1 and fire.until is not None:
+            slot = f"{slot} … {local_time(fire.until, zone)} ({fire.count})"
         yield [
-            slot, fire["state"], fire.get("reason") or cause,
-            None if run_id is None else output.short_id(run_id),
+            slot, fire.state, fire.reason or CAUSES.get(fire.cause),
+            None if fire.run_id is None else output.short_id(fire.run_id),
         ]  # fmt: skip
 
 
-def fire_action_lines(schedule: dict[str, Any], result: dict[str, Any]) -> Iterator[str]:
+def fire_action_lines(zone: str, result: FireResultList) -> Iterator[str]:
     """Yield each manual action, or with a dry run each planned one, in the order of the slots."""
-    dry = result["dryRun"]
-    for fire in sorted(result["fires"], key=lambda fire: str(fire["slot"])):
-        manual = fire["cause"] == "manual"
-        slot = "now" if manual else local_time(fire["slot"], schedule["timezone"])
+    dry = result.dry_run
+    for fire in sorted(result.fires, key=lambda fire: fire.slot):
+        manual = fire.cause == "manual"
+        slot = "now" if manual else local_time(fire.slot, zone)
         suffix = "" if manual else f" for {slot}"
-        if "runId" in fire:
-            yield f"{fire['runId']} is started{suffix}"
-        elif fire["act"] == "start" and dry:
+        if fire.run_id is not None:
+            yield f"{fire.run_id} is started{suffix}"
+        elif fire.act == "start" and dry:
             yield f"A run would be started{suffix}"
-        elif fire["act"] == "start":
-            yield f"{slot} could not begin; see: moot schedule show {schedule['scheduleId']}"
+        elif fire.act == "start":
+            yield f"{slot} could not begin; see: moot schedule show {result.schedule_id}"
         else:
-            why = f" ({fire['reason']})" if "reason" in fire else ""
-            yield f"{slot} {ACTION_TEXTS[fire['act']][dry]}{why}"
+            why = "" if fire.reason is None else f" ({fire.reason})"
+            yield f"{slot} {ACTION_TEXTS[fire.act][dry]}{why}"

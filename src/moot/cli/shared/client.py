@@ -73,12 +73,7 @@ class Api:
         try:
             return call.read(body)
         except BadAnswer as error:
-            _parse_json(body)
-            raise CommandError(str(error)) from error
-
-    def send_json(self, call: PreparedCall[Any]) -> Any:
-        """Return the answer with all of its fields, as ``--json`` prints it."""
-        return _parse_json(self.exchange(call).body)
+            raise CommandError(_answer_problem(body, error)) from error
 
     def exchange(self, call: PreparedCall[Any]) -> WholeAnswer:
         """Return the answer with its headers."""
@@ -128,11 +123,12 @@ def _command_errors(place: ServerLocation) -> Iterator[None]:
         raise CommandError(str(error)) from error
 
 
-def _parse_json(body: bytes) -> Any:
+def _answer_problem(body: bytes, error: BadAnswer) -> str:
     try:
-        return json.loads(body) if body else None
+        json.loads(body)
     except ValueError:
-        raise CommandError("the server did not answer with JSON; is it Moot?") from None
+        return "the server did not answer with JSON; is it Moot?"
+    return str(error)
 
 
 def command_error(refusal: ApiError, place: ServerLocation) -> CommandError:

@@ -1,8 +1,9 @@
 """``moot hook``: inbound webhooks that start runs. A secret is printed once."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
+from msgspec import to_builtins
 
 from moot.cli.schedules.wording import describe_state
 from moot.cli.shared import output
@@ -12,6 +13,7 @@ from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.triggers.queue import format_counts, member_id
 from moot.client.operations import triggers
+from moot.wire.triggers import NewSubscription, SubscriptionSummary, TriggerBinding
 
 
 @click.group()
@@ -40,7 +42,7 @@ def add(
         input_mapping=_parse_mapping(mapping),
         roster_id=member_id(member),
     )
-    _print_secret(options, api_for_writing(options).send_json(call), f"starts {flow}")
+    _print_secret(options, api_for_writing(options).send(call), f"starts {flow}")
 
 
 def _parse_mapping(texts: tuple[str, ...]) -> dict[str, str]:
@@ -57,18 +59,18 @@ def list_(options: CommandOptions) -> None:
     """List webhooks that come in; never their secrets."""
     rows = _read_hooks(api_for_reading(options))
     if options.json:
-        output.print_json(rows)
+        output.print_json([row.as_json() for row in rows])
         return
     output.print_table(
         ("HOOK", "STATE", "WORKFLOW", "MEMBER"),
         (
             [
-                output.short_id(r["subscriptionId"]),
-                describe_state(r),
-                r.get("workflowId"),
-                r.get("rosterId"),
+                output.short_id(row.summary.subscription_id),
+                describe_state(row.summary.state, row.inert, row.bound.until, row.bound.note),
+                row.bound.workflow_id,
+                row.bound.roster_id,
             ]
-            for r in rows
+            for row in rows
         ),
     )
 
@@ -79,24 +81,23 @@ def list_(options: CommandOptions) -> None:
 def show(options: CommandOptions, name: str) -> None:
     """Show a webhook that comes in, what came by it, and how that went."""
     api = api_for_reading(options)
-    hook_record = _read_hook(api, _find_hook(api, name))
+    hook_record = api.send(triggers.get_subscription(_find_hook(api, name)))
     if options.json:
         output.print_json(hook_record)
         return
-    flat = {**hook_record["subscription"], **hook_record["bound"]}
-    member = f" for {flat['rosterId']}" if "rosterId" in flat else ""
-    about = f"{flat['subscriptionId']} {flat['workflowId']}{member}"
-    click.echo(output.safe_line(f"{about}: {describe_state(flat)}"))
-    click.echo(output.safe_line(f"address  {hook_record['ingestUrl']}"))
-    click.echo(
-        output.safe_line(f"came in  {format_counts(hook_record['counts']) or 'nothing yet'}")
-    )
-    for input_, path in flat.get("inputMapping", {}).items():
+    bound, summary = hook_record.bound, hook_record.subscription
+    member = f" for {bound.roster_id}" if bound.roster_id else ""
+    state = describe_state(summary.state, bound.inert, bound.until, bound.note)
+    about = f"{summary.subscription_id} {bound.workflow_id}{member}"
+    click.echo(output.safe_line(f"{about}: {state}"))
+    click.echo(output.safe_line(f"address  {hook_record.ingest_url}"))
+    click.echo(output.safe_line(f"came in  {format_counts(hook_record.counts) or 'nothing yet'}"))
+    for input_, path in (bound.input_mapping or {}).items():
         click.echo(output.safe_line(f"input    {input_} is {path}"))
     output.print_table(
         ("CAME IN", "STATE", "RUN", "WHY"),
-        ([output.short_id(r["deliveryId"]), r["state"], output.short_id(r.get("runId", "")),
-          r.get("reason")] for r in hook_record["deliveries"]),
+        ([output.short_id(r.delivery_id), r.state, output.short_id(r.run_id or ""),
+          r.reason or None] for r in hook_record.deliveries),
     )  # fmt: skip
 
 
@@ -132,7 +133,7 @@ def map_(options: CommandOptions, name: str, mapping: tuple[str, ...]) -> None:
 def rotate(options: CommandOptions, name: str) -> None:
     """Make another secret and print it, this once; the one before stays good for a day."""
     api = api_for_writing(options)
-    rotated = api.send_json(triggers.rotate_subscription_secret(_find_hook(api, name)))
+    rotated = api.send(triggers.rotate_subscription_secret(_find_hook(api, name)))
     _print_secret(options, rotated, "has another secret; the one before is good for a day")
 
 
@@ -153,42 +154,47 @@ def remove(options: CommandOptions, name: str) -> None:
 def _change_hook(options: CommandOptions, name: str, result: str, **changes: Any) -> None:
     api = api_for_writing(options)
     hook_id = _find_hook(api, name)
-    answer = api.send_json(triggers.change_subscription(hook_id, **changes))
+    answer = api.send(triggers.change_subscription(hook_id, **changes))
     if options.json:
         output.print_json(answer)
     else:
         click.echo(output.safe_line(f"{hook_id} {result}"))
 
 
-def _print_secret(options: CommandOptions, created: dict[str, Any], result: str) -> None:
+def _print_secret(options: CommandOptions, created: NewSubscription, result: str) -> None:
     if options.json:
         output.print_json(created)
         return
-    binding = created["binding"]
-    click.echo(binding["ingestUrl"])
-    click.echo(binding["signingSecret"])
-    name = created["subscription"]["subscriptionId"]
+    click.echo(created.binding.ingest_url)
+    click.echo(created.binding.signing_secret)
+    name = created.subscription.subscription_id
     click.echo(f"{name} {result}. Keep the secret; it is not shown again.", err=True)
 
 
-def _read_hook(api: Api, name: str) -> dict[str, Any]:
-    hook_record: dict[str, Any] = api.send_json(triggers.get_subscription(name))
-    return hook_record
+class InboundHook(NamedTuple):
+    """An inbound webhook, its target, and the reason if it starts nothing now."""
+
+    summary: SubscriptionSummary
+    bound: TriggerBinding
+    inert: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        inert = {} if self.inert is None else {"inert": self.inert}
+        return {**to_builtins(self.summary), **to_builtins(self.bound), **inert}
 
 
-def _read_hooks(api: Api) -> list[dict[str, Any]]:
+def _read_hooks(api: Api) -> list[InboundHook]:
     """Return all inbound webhooks, which fit on one page."""
-    page = api.send_json(triggers.list_subscriptions(source="webhook"))
-    reasons = page.get("inert", {})
+    page = api.send(triggers.list_subscriptions(source="webhook"))
+    targets = page.bound or {}
     return [
-        {**row, **page["bound"][name], **({"inert": reasons[name]} if name in reasons else {})}
-        for row in page["subscriptions"]
-        if (name := row["subscriptionId"])
+        InboundHook(row, targets[row.subscription_id], page.inert.get(row.subscription_id))
+        for row in page.subscriptions
     ]
 
 
 def _find_hook(api: Api, text: str) -> str:
-    ids = [str(row["subscriptionId"]) for row in _read_hooks(api)]
+    ids = [row.summary.subscription_id for row in _read_hooks(api)]
     matches = [hook_id for hook_id in ids if hook_id.startswith((text, f"sub_{text}"))]
     if text in ids or len(matches) == 1:
         return text if text in ids else matches[0]

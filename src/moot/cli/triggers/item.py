@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-from msgspec import convert
+from msgspec import to_builtins
 
 from moot.cli.runs.find import format_cost
 from moot.cli.schedules.wording import localize_times, machine_time
@@ -19,8 +19,7 @@ from moot.client.http.operation import PreparedCall
 from moot.client.operations import triggers
 from moot.client.operations.roster import get_member
 from moot.wire.interrupts import InboxNotice
-from moot.wire.runs import RunMetrics
-from moot.wire.triggers import QueueItemView
+from moot.wire.triggers import PushedItem, QueueItemView, QueueView
 
 #: header of an answer to a request that was made before under the same key
 REPLAYED = "openwop-idempotent-replay"
@@ -45,25 +44,24 @@ def list_(options: CommandOptions, queue: str | None, states: tuple[str, ...], l
     """List items of QUEUE, or all that came in, newest first."""
     api = api_for_reading(options)
     if queue is not None:
-        items = api.send_json(triggers.list_items(queue, state=states, limit=limit))["items"]
-        rows = [{"queue": queue, **row} for row in items]
+        rows = api.send(triggers.list_items(queue, state=states, limit=limit)).items
     else:
-        call = triggers.list_deliveries(state=states, limit=limit)
-        rows = api.send_json(call)["deliveries"]
+        rows = api.send(triggers.list_deliveries(state=states, limit=limit)).deliveries
     if options.json:
-        output.print_json(rows)
+        place = {} if queue is None else {"queue": queue}
+        output.print_json([{**place, **to_builtins(row)} for row in rows])
         return
     output.print_table(
         ("ITEM", "CAME BY", "STATE", "RUN", "MEMBER", "SINCE", "SUBJECT", "WHY"),
-        ([output.short_id(r["itemId"]), r.get("queue") or r["source"], r["state"],
-          output.short_id(r.get("runId", "")), r.get("rosterId"), _since_text(r), r.get("subject"),
-          localize_times(r.get("reason", ""))] for r in rows),
+        ([output.short_id(r.item_id), queue or r.queue or r.source, r.state,
+          output.short_id(r.run_id or ""), r.roster_id, _since_text(r), r.subject or None,
+          localize_times(r.reason)] for r in rows),
     )  # fmt: skip
 
 
-def _since_text(row: dict[str, Any]) -> str:
+def _since_text(row: QueueItemView) -> str:
     """Return the age on a terminal, the time in a pipe."""
-    since = str(row["receivedAt"])
+    since = row.received_at
     return f"{output.format_age(since)} ago" if output.on_terminal() else since[:19]
 
 
@@ -88,54 +86,55 @@ def push(
     if not content:
         raise click.UsageError("say something: --subject, --body or --input.")
     api = api_for_writing(options)
-    answer = api.exchange(triggers.push_item(queue, content, key=key or None))
-    created = json.loads(answer.body)
+    call = triggers.push_item(queue, content, key=key or None)
+    answer = api.exchange(call)
+    created = call.read(answer.body)
     if options.json:
         output.print_json(created)
     else:
-        details = " ".join(str(created[name]) for name in ("runId", "rosterId") if name in created)
-        click.echo(output.safe_line(f"{created['itemId']} {created['status']} {details}".rstrip()))
+        details = " ".join(filter(None, (created.run_id, created.roster_id)))
+        click.echo(output.safe_line(f"{created.item_id} {created.status} {details}".rstrip()))
     if REPLAYED in answer.headers:
-        hint = command_hint(f"item show {created['itemId']}")
+        hint = command_hint(f"item show {created.item_id}")
         output.print_error(f"It was there already under this key; nothing was added. See: {hint}")
-    elif "reason" in created:
+    elif created.reason:
         output.print_error(_undelivered_reason(api, queue, created))
-    return ExitCode.FAILED if created["status"] == "dead" else ExitCode.OK
+    return ExitCode.FAILED if created.status == "dead" else ExitCode.OK
 
 
-def _undelivered_reason(api: Api, queue: str, item: dict[str, Any]) -> str:
+def _undelivered_reason(api: Api, queue: str, item: PushedItem) -> str:
     """Return the reason why the item has no run, and a remedy."""
-    reason, name = str(item["reason"]), item["itemId"]
-    if item["status"] == "dead":
+    reason, name = item.reason, item.item_id
+    if item.status == "dead":
         redeliver = command_hint(f"item redeliver {name}")
         see = command_hint(f"item show {name}")
         return f"It could not be delivered: {reason} See: {see}, then {redeliver}"
-    hint = _queue_hint(api, api.send_json(triggers.get_queue(queue)))
+    hint = _queue_hint(api, api.send(triggers.get_queue(queue)))
     return f"It waits: {reason}" + (f" See: {command_hint(hint)}" if hint else "")
 
 
-def _queue_hint(api: Api, queue: dict[str, Any]) -> str | None:
+def _queue_hint(api: Api, queue: QueueView) -> str | None:
     """Return the command after which items of this queue become runs."""
-    if "workflowId" not in queue:
-        return f"queue bind {queue['name']} --flow FLOW"
-    if "inert" in queue:
-        return _member_hint(api, queue)
-    return f"queue resume {queue['name']}" if queue["state"] != "active" else None
+    if queue.workflow_id is None:
+        return f"queue bind {queue.name} --flow FLOW"
+    if queue.inert is not None and queue.roster_id is not None:
+        return _member_hint(api, queue, queue.roster_id)
+    return f"queue resume {queue.name}" if queue.state != "active" else None
 
 
-def _member_hint(api: Api, queue: dict[str, Any]) -> str | None:
+def _member_hint(api: Api, queue: QueueView, roster_id: str) -> str | None:
     """Return the command after which the member of this queue works again."""
-    flow, name = queue["workflowId"], queue["rosterId"].removeprefix("host:")
+    flow, name = str(queue.workflow_id), roster_id.removeprefix("host:")
     try:
-        member = api.send_json(get_member(queue["rosterId"]))
+        member = api.send(get_member(roster_id))
     except CommandError as error:
         dismissed = error.exit_code is ExitCode.NOT_FOUND
-        return f"queue bind {queue['name']} --flow {flow} --member NAME" if dismissed else None
-    if queue["state"] != "active":
-        return f"queue resume {queue['name']}"
-    if member["status"] == "on-duty":  # the workflow is no longer in its portfolio
-        return f"agent set {name} portfolio={','.join([*member.get('workflows', []), flow])}"
-    paused = member["status"] == "paused"
+        return f"queue bind {queue.name} --flow {flow} --member NAME" if dismissed else None
+    if queue.state != "active":
+        return f"queue resume {queue.name}"
+    if member.status == "on-duty":  # the workflow is no longer in its portfolio
+        return f"agent set {name} portfolio={','.join([*member.workflows, flow])}"
+    paused = member.status == "paused"
     return f"agent resume {name}" if paused else f"agent set {name} enabled=yes"
 
 
@@ -145,47 +144,41 @@ def _member_hint(api: Api, queue: dict[str, Any]) -> str | None:
 def show(options: CommandOptions, name: str) -> None:
     """Show an item: its run, its member, the turns, the cost."""
     api = api_for_reading(options)
-    item_record = api.send_json(triggers.get_delivery(find_item(api, name)))
+    item_record = api.send(triggers.get_delivery(find_item(api, name)))
     if options.json:
         output.print_json(item_record)
         return
-    by = (
-        f"in {item_record['queue']}"
-        if "queue" in item_record
-        else f"by webhook {item_record['subscriptionId']}"
-    )
-    click.echo(
-        output.safe_line(
-            f"{item_record['itemId']} {item_record['state']} {by} since {_since_text(item_record)}"
-        )
-    )
+    webhook = f"by webhook {item_record.subscription_id}"
+    by = webhook if item_record.queue is None else f"in {item_record.queue}"
+    head = f"{item_record.item_id} {item_record.state} {by} since {_since_text(item_record)}"
+    click.echo(output.safe_line(head))
     for label, value in _item_facts(item_record):
         click.echo(output.safe_line(f"{label:<10}{value}"))
-    for each in item_record["attempts"]:
-        why = f": {each['reason']}" if "reason" in each else ""
-        at = machine_time(each["at"]) if output.on_terminal() else each["at"][:19]
-        click.echo(output.safe_line(f"{at}  {each['outcome']}{why}"))
+    for attempt in item_record.attempts:
+        why = "" if attempt.reason is None else f": {attempt.reason}"
+        at = machine_time(attempt.at) if output.on_terminal() else attempt.at[:19]
+        click.echo(output.safe_line(f"{at}  {attempt.outcome}{why}"))
 
 
-def _item_facts(item: dict[str, Any]) -> list[tuple[str, str]]:
-    facts = [("subject", item.get("subject", ""))]
+def _item_facts(item: QueueItemView) -> list[tuple[str, str]]:
+    facts = [("subject", item.subject)]
     facts += [
         (f"{name}:", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         for name, value in _content_fields(item).items()
     ]
-    if "member" in item:
-        facts.append(("member", f"{item['member']['persona']} ({item['member']['rosterId']})"))
-    if run := item.get("run"):
-        facts.append(("run", f"{run['runId']} {run['workflowId']} {run['status']}"))
-        facts.append(("turns", str(len(item["turns"]))))
-        facts.append(("models", format_cost(convert(run["metrics"], RunMetrics))))
+    if item.member is not None:
+        facts.append(("member", f"{item.member.persona} ({item.member.roster_id})"))
+    if run := item.run:
+        facts.append(("run", f"{run.run_id} {run.workflow_id} {run.status}"))
+        facts.append(("turns", str(len(item.turns))))
+        facts.append(("models", format_cost(run.metrics)))
     return [(label, value) for label, value in facts if value]
 
 
-def _content_fields(item: dict[str, Any]) -> dict[str, Any]:
+def _content_fields(item: QueueItemView) -> dict[str, Any]:
     """Return the content of the item, as long as the server keeps it."""
-    fields = dict(item.get("content") or {})
-    if fields.get("subject") == item.get("subject"):
+    fields = dict(item.content or {})
+    if fields.get("subject") == item.subject:
         fields.pop("subject", None)
     return fields
 
@@ -212,14 +205,14 @@ def _change_item(
     api = api_for_writing(options)
     item_id = find_item(api, name)
     try:
-        item = api.send_json(change(item_id))
+        item = api.send(change(item_id))
     except CommandError as error:
         raise _with_hint(error, item_id) from None
     if options.json:
         output.print_json(item)
     else:
-        why = f": {item['reason']}" if item["state"] in ("dead", "retrying", "waiting") else ""
-        line = f"{item_id} {item['state']} {item.get('runId', '')}".rstrip()
+        why = f": {item.reason}" if item.state in ("dead", "retrying", "waiting") else ""
+        line = f"{item_id} {item.state} {item.run_id or ''}".rstrip()
         click.echo(output.safe_line(f"{line}{why}"))
 
 

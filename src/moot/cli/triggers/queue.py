@@ -23,14 +23,14 @@ def queue() -> None:
 @server_options
 def list_(options: CommandOptions) -> None:
     """List queues and how many items are in which state."""
-    rows = api_for_reading(options).send_json(triggers.list_queues())["queues"]
+    rows = api_for_reading(options).send(triggers.list_queues()).queues
     if options.json:
         output.print_json(rows)
         return
     output.print_table(
         ("QUEUE", "STATE", "WORKFLOW", "MEMBER", "ITEMS"),
-        ([r["name"], describe_state(r), r.get("workflowId"), r.get("rosterId"),
-          format_counts(r["items"])] for r in rows),
+        ([r.name, describe_state(r.state, r.inert, r.until, r.note), r.workflow_id, r.roster_id,
+          format_counts(r.items)] for r in rows),
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def bind(
         retry_policy={"maxAttempts": tries} if tries else None,
         take_over=take_over,
     )
-    answer = api_for_writing(options).send_json(call)
+    answer = api_for_writing(options).send(call)
     _print_answer(options, answer, f"{name}: {flow} takes from it")
 
 
@@ -80,7 +80,7 @@ def unbind(options: CommandOptions, name: str) -> None:
     if api.send(triggers.get_queue(name)).workflow_id is None:
         remove = command_hint(f"queue remove {name}")
         raise CommandError(f"nobody takes from {name} anyway. To end it: {remove}", ExitCode.FAILED)
-    answer = api.send_json(triggers.unbind_queue(name))
+    answer = api.send(triggers.unbind_queue(name))
     _print_answer(options, answer, f"{name}: nobody takes from it; it keeps its items")
 
 
@@ -93,7 +93,7 @@ def remove(options: CommandOptions, name: str) -> None:
     if api.send(triggers.get_queue(name)).workflow_id is not None:
         unbind_it = command_hint(f"queue unbind {name}")
         raise CommandError(f"a workflow takes from {name}; first: {unbind_it}", ExitCode.FAILED)
-    answer = api.send_json(triggers.unbind_queue(name))
+    answer = api.send(triggers.unbind_queue(name))
     _print_answer(options, answer, f"{name} is removed; an item that is put in makes it anew")
 
 
@@ -126,8 +126,8 @@ def _set_queue_state(
     api = api_for_writing(options)
     subscription_id = api.send(triggers.get_queue(name)).subscription_id
     call = triggers.change_subscription(subscription_id, state=state, note=note, until=until)
-    answer = api.send_json(call)
-    end = answer["bound"].get("until")
+    answer = api.send(call)
+    end = answer.bound.until
     suffix = f" until {describe_until(end)}" if end else ""
     _print_answer(options, answer, f"{name} is {state}{suffix}")
 

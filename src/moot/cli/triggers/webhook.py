@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import click
+from msgspec import to_builtins
 
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_reading, api_for_writing
@@ -56,13 +57,11 @@ def show(options: CommandOptions, name: str) -> None:
     """Show a webhook and how its receiver does, with its dead letters."""
     api = api_for_reading(options)
     webhook_id = _find_webhook(api, name)
-    if options.json:
-        letters_json = api.send_json(webhooks.list_webhook_dead_letters(webhook_id))
-        fields = api.send_json(webhooks.get_webhook(webhook_id))
-        output.print_json({**fields, "deadLetters": letters_json["deadLetters"]})
-        return
     webhook_record = api.send(webhooks.get_webhook(webhook_id))
     letters = api.send(webhooks.list_webhook_dead_letters(webhook_id)).dead_letters
+    if options.json:
+        output.print_json({**to_builtins(webhook_record), "deadLetters": letters})
+        return
     head = f"{webhook_record.webhook_id} {webhook_record.url}"
     click.echo(output.safe_line(f"{head}: {_webhook_state(webhook_record)}"))
     for line in _health_lines(webhook_record):
@@ -166,7 +165,7 @@ def _change_webhook(
 ) -> None:
     api = api_for_writing(options)
     webhook_id = _find_webhook(api, name)
-    answer = api.send_json(change(webhook_id))
+    answer = api.send(change(webhook_id))
     if options.json:
         output.print_json(answer)
     else:
@@ -186,7 +185,7 @@ def _change_letters(
     api = api_for_writing(options)
     webhook_id = _find_webhook(api, name)
     names = _read_letter_ids(api, webhook_id) if letter is None else [letter]
-    answers = [api.send_json(change(webhook_id, each)) for each in names]
+    answers = [api.send(change(webhook_id, each)) for each in names]
     if options.json:
         output.print_json(answers if letter is None else answers[0])
     else:

@@ -82,7 +82,9 @@ def pause_member(
     roster_id: str, *, reason: str | None = None, until: str | None = None, stop: bool = False
 ) -> RequestParts:
     """Start no more runs for the agent; ``stop`` cancels its current runs, too."""
-    return RequestParts(roster_id, body={"stop": stop, **without_none(reason=reason, until=until)})
+    return RequestParts(
+        roster_id, body=roster.PauseMember(reason=reason or "", until=until, stop=stop)
+    )
 
 
 @operation("POST /v1/host/moot/roster/{roster_id}/resume", roster.MemberView)
@@ -97,5 +99,7 @@ def run_member_workflow(
     item: str | None = None, dry_run: bool = False,
 ) -> RequestParts:  # fmt: skip
     """Start one of its workflows now, or with ``dry_run`` only see what would start."""
-    more = without_none(inputs=dict(inputs) if inputs else None, item=item, dryRun=dry_run or None)
-    return RequestParts(roster_id, body={"workflowId": workflow_id, **more})
+    body = roster.RunMemberWorkflow(
+        workflow_id=workflow_id, inputs=dict(inputs or {}), item=item, dry_run=dry_run
+    )
+    return RequestParts(roster_id, body=body)

@@ -14,11 +14,13 @@ from moot.wire.schedules import (
     CheckedSchedule,
     FireList,
     FireResultList,
+    PauseSchedule,
     ScheduleChangeList,
     ScheduleDetail,
     ScheduleList,
     ScheduleView,
     SkipResult,
+    SkipSlot,
 )
 
 
@@ -67,7 +69,7 @@ def pause_schedule(
     schedule_id: str, *, reason: str | None = None, until: str | None = None
 ) -> RequestParts:
     """Start no runs for now. Slots during the pause are not caught up."""
-    return RequestParts(schedule_id, body=without_none(reason=reason, until=until))
+    return RequestParts(schedule_id, body=PauseSchedule(reason=reason or "", until=until))
 
 
 @operation("POST /v1/host/moot/schedules/{schedule_id}/resume", ScheduleView)
@@ -94,9 +96,7 @@ def skip_slot(
 
     With ``fire``, dismiss a missed slot; with ``undo``, restore the slot that was skipped last.
     """
-    return RequestParts(
-        schedule_id, body=without_none(fire=fire, undo=undo or None, dryRun=dry_run or None)
-    )
+    return RequestParts(schedule_id, body=SkipSlot(fire=fire, undo=undo, dry_run=dry_run))
 
 
 @operation("POST /v1/host/moot/schedules/{schedule_id}/backfill", FireResultList, Retry.ONCE)

@@ -10,6 +10,7 @@ from moot.client.http.operation import (
     without_none,
 )
 from moot.wire.webhooks import (
+    RegisterWebhook,
     WebhookDeadLetter,
     WebhookDeadLetterList,
     WebhookList,
@@ -35,9 +36,7 @@ def register_webhook(
     url: str, events: Sequence[str] = ("*",), *, tags: Sequence[str] = ()
 ) -> RequestParts:
     """Register a receiver for events. Only this answer contains the secret."""
-    return RequestParts(
-        body={"url": url, "events": list(events), **without_none(tags=list(tags) or None)}
-    )
+    return RequestParts(body=RegisterWebhook(url=url, events=list(events), tags=list(tags)))
 
 
 @operation("POST /v1/webhooks/{webhook_id}/rotate-secret", WebhookSecret, Retry.ONCE)
