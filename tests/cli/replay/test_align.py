@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.cli.replay.align import Pair, align, event_identity
-from moot.cli.replay.diff_lines import ForkEdit, fork_edits
+from moot.cli.replay.diff_lines import ForkEditLine, fork_edits
 
 TYPES = ("node.started", "node.completed", "variable.changed", "conversation.exchanged")
 
@@ -151,4 +151,6 @@ def test_a_change_of_model_says_by_which_one_the_agent_spoke_before() -> None:
         source = [{**event("a", 0, "run.started", "", None), "runId": "a"}, spoke]
         chosen = {"models": {name: "demo"}}
         fork = [event("b", 0, "run.started", "", None, configurable=chosen, **began), spoke]
-        assert list(fork_edits(source, fork)) == [ForkEdit(f"model.{name}", "work/gpt-x", "demo")]
+        assert list(fork_edits(source, fork)) == [
+            ForkEditLine(f"model.{name}", "work/gpt-x", "demo")
+        ]

@@ -66,7 +66,7 @@ async def create_edited_fork(request: Request) -> Reply:
 
 
 def _event_edit(edit: ForkEdit) -> edits.ForkEdit:
-    turn = UNSET if edit.turn is UNSET else edits.TurnEdit(edit.turn.content)
+    turn = UNSET if edit.turn is UNSET else edits.TurnReplacement(edit.turn.content)
     return edits.ForkEdit(
         variables=edit.variables,
         inputs=edit.inputs,

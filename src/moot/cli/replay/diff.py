@@ -8,7 +8,7 @@ import click
 from moot.cli.replay.align import Event, Pair
 from moot.cli.replay.compare import describe_changes, event_text, word_diff
 from moot.cli.replay.diff_lines import (
-    ForkEdit,
+    ForkEditLine,
     Stretch,
     compare_logs,
     count_common,
@@ -71,7 +71,7 @@ def _is_identical(stretches: list[Stretch]) -> bool:
     return all(stretch.op == "same" for stretch in stretches)
 
 
-def _fork_edits(logs: list[list[Event]]) -> list[ForkEdit]:
+def _fork_edits(logs: list[list[Event]]) -> list[ForkEditLine]:
     relation = source_and_fork(*logs)
     return list(fork_edits(*relation)) if relation is not None else []
 
@@ -142,7 +142,7 @@ def _print_labelled(label: str, text: str) -> None:
     output.print_fitted(f" {label:<{LABEL}}{text}")
 
 
-def _edit_text(edit: ForkEdit) -> str:
+def _edit_text(edit: ForkEditLine) -> str:
     if edit.before is None and edit.after is None:
         return output.one_line(edit.what)
     before = "nothing" if edit.before is None else output.shorten(edit.before, 60)

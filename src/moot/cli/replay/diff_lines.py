@@ -56,7 +56,7 @@ def _pair_json(op: str, pair: Pair) -> dict[str, Any]:
     return line
 
 
-class ForkEdit(NamedTuple):
+class ForkEditLine(NamedTuple):
     """One change that a fork made. None means no value, or a value that events show."""
 
     what: str
@@ -77,7 +77,7 @@ def fork_origin(events: list[Event]) -> dict[str, Any]:
     return origin if isinstance(origin, dict) else {}
 
 
-def fork_edits(source: list[Event], fork: list[Event]) -> Iterator[ForkEdit]:
+def fork_edits(source: list[Event], fork: list[Event]) -> Iterator[ForkEditLine]:
     """Yield the edits, read from the start of both logs and from where they part."""
     old_start, new_start = source[0]["payload"], fork[0]["payload"]
     new_models = _chosen_models(new_start)
@@ -96,7 +96,7 @@ def fork_edits(source: list[Event], fork: list[Event]) -> Iterator[ForkEdit]:
     ):
         yield from _changed_values("variable", variables, variables | _variable_set(event))
     if kind := replaced_kind(origin):
-        yield ForkEdit(f"{kind} #{at}", None, None)
+        yield ForkEditLine(f"{kind} #{at}", None, None)
 
 
 def _is_set_by_hand(event: Event) -> bool:
@@ -104,10 +104,10 @@ def _is_set_by_hand(event: Event) -> bool:
     return event["type"] == VariableChanged.event_type and "by" in event["payload"]
 
 
-def _changed_values(word: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[ForkEdit]:
+def _changed_values(word: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[ForkEditLine]:
     for name in {**old, **new}:
         if old.get(name) != new.get(name):
-            yield ForkEdit(f"{word}.{name}", old.get(name), new.get(name))
+            yield ForkEditLine(f"{word}.{name}", old.get(name), new.get(name))
 
 
 def _chosen_models(start: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from moot.core.payloads.base import Payload
 
 
-class Owner(Struct, frozen=True):
+class RunOwner(Struct, frozen=True):
     """The tenant that a run belongs to, and the principal that started it."""
 
     tenant: str = ""
@@ -23,7 +23,7 @@ class RunStarted(Payload, frozen=True, kw_only=True):
     variables: dict[str, Any]
     transport: str | None = None
     engine_version: str = ""
-    owner: Owner | None = None
+    owner: RunOwner | None = None
     limits: dict[str, int] | None = None
     memory: Any = None
     tags: list[str] | None = None

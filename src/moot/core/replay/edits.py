@@ -43,7 +43,7 @@ ANSWER_EVENTS = (
 MOST_ENTRIES = 256
 
 
-class TurnEdit(Struct, frozen=True, forbid_unknown_fields=True):
+class TurnReplacement(Struct, frozen=True, forbid_unknown_fields=True):
     """The new content of a turn."""
 
     content: Any
@@ -57,7 +57,7 @@ class ForkEdit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
     variables: Annotated[dict[Name, Any], Meta(max_length=MOST_ENTRIES)] = {}
     inputs: dict[str, Any] | UnsetType = UNSET
-    turn: TurnEdit | UnsetType = UNSET
+    turn: TurnReplacement | UnsetType = UNSET
     decision: dict[str, Any] | UnsetType = UNSET
     answer: Any = UNSET
     models: Annotated[dict[Name, Name], Meta(max_length=MOST_ENTRIES)] = {}

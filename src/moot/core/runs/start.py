@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct
 
 from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
-from moot.core.payloads.runs import Owner, RunStarted
+from moot.core.payloads.runs import RunOwner, RunStarted
 from moot.core.runs.standing_agents import run_initiation
 from moot.core.secrets import mask_value
 from moot.core.state.initiation import Initiation, RunMember, initiation_events
@@ -97,7 +97,7 @@ def start_run(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
         variables=variables,
         transport=command.transport,
         engine_version=str(command.engine_version),
-        owner=Owner(tenant=command.tenant, principal=command.principal),
+        owner=RunOwner(tenant=command.tenant, principal=command.principal),
         limits=resolve_limits(flow, command.configurable, command.limits, command.tree),
         memory=_memory(run, command),
         member=command.inherits if inherits else None,

@@ -14,13 +14,13 @@ from moot.core.catalogue import PAYLOADS
 from moot.core.events import Event, millis
 from moot.core.payloads.base import OpaquePayload, Payload
 from moot.core.payloads.runs import (
-    Owner,
     PauseBegan,
     PauseRequested,
     RunCancelled,
     RunCompleted,
     RunDeadLettered,
     RunFailed,
+    RunOwner,
     RunResumed,
     RunStarted,
 )
@@ -242,7 +242,7 @@ def _update_status(run: Run, at: int) -> None:
 
 
 def _apply_run_started(run: Run, payload: RunStarted, event: Event, at: int) -> None:
-    owner = payload.owner or Owner()
+    owner = payload.owner or RunOwner()
     run.tenant = run.tenant or owner.tenant
     run.principal = owner.principal
     run.person = payload.person or "user"
