@@ -30,7 +30,7 @@ def turn(run_id: str, sequence: int, content: Any, by: str = "host:ada", at: int
     return msgspec.json.encode({
         "eventId": f"{run_id}.{sequence}", "runId": run_id, "sequence": sequence,
         "type": "conversation.exchanged", "timestamp": iso(at * 1000), "nodeId": "talk",
-        "payload": {"conversationId": f"{run_id}:talk:1", "turn": said},
+        "payload": {"conversationId": f"{run_id}:talk:1", "turnIndex": 1, "turn": said},
     })  # fmt: skip
 
 
