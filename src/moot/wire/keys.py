@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from moot.wire.json import WireStruct
 
@@ -52,9 +52,9 @@ class KeyView(WireStruct, frozen=True):
 
 
 class NewKey(KeyView, frozen=True, kw_only=True):
-    """A new key, the only answer that contains the secret."""
+    """A new key. Only the first answer has the secret; the answer to a repeat leaves it out."""
 
-    key: str
+    key: str | UnsetType = UNSET
 
 
 class KeyList(WireStruct, frozen=True):

@@ -16,6 +16,19 @@ BUSY = "run_" + "c" * 20
 BASE = f"/v1/host/moot/threads/{THREAD}"
 
 
+#: what a client may rely on in every thread
+VIEW = {
+    "threadId": THREAD, "runId": RUN, "nodeId": "talk", "title": "Tea", "open": True, "turns": 1,
+    "turnCount": 2, "lastSequence": 4, "createdAt": "2026-01-01T00:00:00Z", "createdBy": "user",
+    "updatedAt": "2026-01-01T00:00:00Z",
+    "state": {
+        "allow_agent_mentions": False, "discussion": False, "done": [], "invited_auto": False,
+        "muted": [], "mutedUntil": {}, "participants": {"invited": []}, "paused": False,
+        "prodded": [], "ttl_until": None,
+    },
+}  # fmt: skip
+
+
 class StandIn(BaseHTTPRequestHandler):
     """Knows one run with one thread, and remembers what it was sent."""
 
@@ -26,7 +39,7 @@ class StandIn(BaseHTTPRequestHandler):
         if self.path.startswith(f"{BASE}/export?format="):
             self._answer(200, f"minutes as {self.path.partition('=')[2]}\n".encode())
         elif self.path == f"/v1/host/moot/threads/{RUN}":
-            self._json(200, {"threadId": THREAD, "runId": RUN, "open": True})
+            self._json(200, VIEW)
         elif self.path == f"/v1/host/moot/threads/{BUSY}":
             details = {"threadIds": [f"{BUSY}:a:1", f"{BUSY}:b:1"]}
             self._json(400, {"error": "validation_error", "message": "x", "details": details})
@@ -38,9 +51,11 @@ class StandIn(BaseHTTPRequestHandler):
         if self.path == "/v1/host/moot/threads:import" and b"again" in body:
             self._json(409, {"error": "conflict", "message": "The run is here already."})
         elif self.path == "/v1/host/moot/threads:import":
-            self._json(201, {"runId": RUN, "threadId": THREAD})
+            self._json(
+                201, {"runId": RUN, "threadId": THREAD, "status": "waiting-input", "url": "/x"}
+            )
         else:
-            self._json(200, {"threadId": THREAD, "open": False})
+            self._json(200, {**VIEW, "open": False})
 
     def _note(self) -> bytes:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -122,7 +137,7 @@ def test_a_bundle_is_sent_byte_for_byte(moot: Talking) -> None:
     assert moot("thread", "import", "x.bundle").out == f"{THREAD}\n"
     assert moot.sent() == b'{"bundle": "\xc3\xa9"}\n'
     answer = json.loads(moot("thread", "import", "-", "--json", stdin="{}").out)
-    assert answer == {"runId": RUN, "threadId": THREAD}
+    assert (answer["runId"], answer["threadId"]) == (RUN, THREAD)
     again = moot("thread", "import", "-", stdin='"again"')
     assert (again.code, "here already" in again.err) == (1, True)
     assert moot("thread", "import", "nowhere.bundle").code == 2
@@ -141,7 +156,7 @@ def test_a_close_carries_the_whole_decision(moot: Talking) -> None:
         "--action", "see the log: twice",
     )  # fmt: skip
     assert done.code == 0
-    assert json.loads(done.out) == {"threadId": THREAD, "open": False}
+    assert json.loads(done.out) == {**VIEW, "open": False}
     assert json.loads(moot.sent()) == {
         "decision": {
             "text": "Pilot +8 %",

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from moot.core.json.nesting import is_too_deep
 from moot.core.payloads.base import Payload
@@ -106,12 +107,27 @@ def recordable_outcome(outcome: Outcome) -> Outcome:
     try:
         body = _encode(outcome)
         if not is_too_deep(body):
-            return msgspec.json.decode(body, type=type(outcome))
+            return _with_payloads(msgspec.json.decode(body, type=type(outcome)), outcome)
         problem = "it is nested too deeply"
     except (TypeError, ValueError, RecursionError) as error:
         problem = ascii(str(error))[1:-1]
     message = f"The node returned what JSON cannot say: {problem}"
     return Failed(NodeError(code="output_not_json", message=message, retryable=False))
+
+
+def _with_payloads(copy: Outcome, outcome: Outcome) -> Outcome:
+    """Give the copy the events of the outcome, each in its own type."""
+    match outcome:
+        case Completed(told=told) if told:
+            return replace(copy, told=tuple(map(_copy_payload, told)))
+        case Failed(because=because) if because:
+            return replace(copy, because=tuple(map(_copy_payload, because)))
+        case _:
+            return copy
+
+
+def _copy_payload(payload: Payload) -> Payload:
+    return msgspec.json.decode(_encode(payload), type=type(payload))
 
 
 class NodeCall(Struct, frozen=True):
