@@ -83,7 +83,7 @@ def message_ids(event: Event) -> list[tuple[str, int]]:
     payload = event.payload
     match payload:
         case ConversationExchanged(turn=turn) | ConversationEnded(final_turn=turn):
-            message_id = turn.get("messageId")
+            message_id = turn.message_id
         case _:
             message_id = getattr(payload, "message_id", None)
     host_prefix = f"{getattr(payload, 'conversation_id', None)}:"

@@ -23,7 +23,7 @@ class TranscriptTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     index: int
     speaker: str
-    role: Literal["user", "agent", "system"]
+    role: str
     content: Any
     to: str | None = None
     #: the person who has edited the words of the speaker

@@ -224,7 +224,7 @@ async def _speaker_at(request: Request, source: Head, sequence: int) -> str | No
     rows = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
     event = decode(rows[0]) if rows else None
     turn = edited_turn(event.payload) if event is not None else None
-    return turn.get("speakerId") if turn is not None else None
+    return turn.speaker_id if turn is not None else None
 
 
 FORK_ENDPOINTS = (

@@ -25,6 +25,7 @@ from moot.core.payloads.conversations import (
     ThreadControlled,
     ThreadLinked,
     ThreadRenamed,
+    Turn,
 )
 from moot.core.payloads.councils import (
     CouncilContinued,
@@ -183,7 +184,7 @@ def _apply_event(minutes: MinutesHead, event: Event, people: People) -> None:
     match event.payload:
         case ConversationOpened(initial_turn=turn, participants=participants):
             minutes.opened_at = event.timestamp
-            minutes.question = turn.get("content")
+            minutes.question = turn.content
             minutes.participants = [
                 {**member, "agentId": str(member.get("agentId"))} for member in participants or []
             ]
@@ -219,32 +220,30 @@ def _add_profile(people: People, name: Any, profile: Any) -> None:
     people.setdefault(str(name), {}).update(fields)
 
 
-def _add_speaker(people: People, value: Any) -> None:
-    turn = _object(value)
-    if turn.get("role") != "system":
+def _add_speaker(people: People, turn: Turn) -> None:
+    if turn.role != "system":
         people.setdefault(_speaker(turn), {})
 
 
-def _speaker(turn: dict[str, Any]) -> str:
-    return str(turn.get("speakerId") or turn.get("from"))
+def _speaker(turn: Turn) -> str:
+    return turn.speaker_id or turn.from_
 
 
-def _turn_line(event: Event, value: Any) -> Line:
+def _turn_line(event: Event, turn: Turn) -> Line:
     """Return a line for a turn. An imported log may hold odd values; they become text."""
-    turn = _object(value)
-    model = _object(_object(turn.get("agent")).get("model"))
+    model = _object(_object(turn.agent).get("model"))
     return Line(
         at=event.timestamp,
         by=_speaker(turn),
-        index=turn.get("turnIndex"),
-        role=turn.get("role"),
-        to=_optional_text(turn.get("to")),
-        content=turn.get("content"),
+        index=turn.turn_index,
+        role=turn.role,
+        to=turn.to,
+        content=turn.content,
         model=_optional_text(model.get("model")),
         kind=kind if (kind := turn_kind(turn)) in ("task", "result") else None,
-        via=_optional_text(turn.get("via")),
-        spoken_by=_optional_text(turn.get("spokenBy")),
-        edited_by=_optional_text(turn.get("editedBy")),
+        via=turn.via,
+        spoken_by=turn.spoken_by,
+        edited_by=turn.edited_by,
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from moot.core.conversations.turns import conversation_id, new_turn
 from moot.core.events import NewEvent
-from moot.core.payloads.conversations import ConversationOpened, ParticipantJoined
+from moot.core.payloads.conversations import ConversationOpened, ParticipantJoined, Turn
 from moot.core.payloads.councils import PolicySet
 from moot.core.state.council_policy import NAMING_MODES, THREAD_MODES
 from moot.core.state.run import Run
@@ -29,7 +29,7 @@ def opened_event(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> N
     return NewEvent(opened, node.id)
 
 
-def _opening_turn(run: Run, spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
+def _opening_turn(run: Run, spec: ConversationSpec, name: str, at: int) -> Turn:
     """Return the first turn, by the owner if it is a member, else by the run's person.
 
     The host never puts words into the mouth of a member that it invites.

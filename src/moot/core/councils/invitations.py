@@ -126,14 +126,13 @@ def end_invitations_for_turn(
         return []
     turn = first.payload.turn
     ends: list[tuple[str, str]] = []
-    meta = turn.get("meta")
     interrupts = floor.policy.interject == "interrupt" or (
-        isinstance(meta, dict) and meta.get("interrupt") is True
+        isinstance(turn.meta, dict) and turn.meta.get("interrupt") is True
     )
     for wake_id, invitation in floor.wakes.items():
-        if turn["role"] == "agent" and invitation.agent == full_name(turn["from"]):
+        if turn.role == "agent" and invitation.agent == full_name(turn.from_):
             ends.append((wake_id, "spoke"))
-        elif turn["role"] == "user" and interrupts and invitation.task == "speak":
+        elif turn.role == "user" and interrupts and invitation.task == "speak":
             ends.append((wake_id, "superseded"))
     return [_invitation_over(node, conversation, wake_id, at, outcome) for wake_id, outcome in ends]
 

@@ -14,7 +14,7 @@ from moot.core.events import Event, NewEvent, event_id, payload_fields
 from moot.core.interrupts.decide import answer_interrupt
 from moot.core.json import schema
 from moot.core.payloads.base import OpaquePayload, Payload
-from moot.core.payloads.conversations import ConversationEnded, ConversationExchanged
+from moot.core.payloads.conversations import ConversationEnded, ConversationExchanged, Turn
 from moot.core.payloads.interrupts import (
     ApprovalGranted,
     ApprovalOverridden,
@@ -92,7 +92,7 @@ def check_edit(edit: ForkEdit, from_seq: int, at: Event | None) -> None:
         raise misfit_error("answer", "the answer to a question", from_seq, at)
 
 
-def edited_turn(payload: Payload | OpaquePayload | None) -> dict[str, Any] | None:
+def edited_turn(payload: Payload | OpaquePayload | None) -> Turn | None:
     """Return the turn of an exchange or a close, which an edit may replace."""
     match payload:
         case ConversationExchanged(turn=turn) | ConversationEnded(final_turn=turn):
@@ -170,31 +170,36 @@ def _decide_turn(
         errors := schema.schema_problems(conversation.schema, content)
     ):
         raise BadRequest(f"The turn does not fit the conversation: {errors[0]}", fields=errors)
-    turn = _edited_turn(conversation, edited_turn(at.payload) or {}, content, editor)
-    turn["originalEventId"] = event_id(at.run_id, at.sequence)
+    turn = _edited_turn(conversation, at, content, editor)
+    group = () if conversation.group_id is not None else ("groupId",)
+    order = ("to", *group, "agent", "via", "editedBy", "originalEventId")
     if not isinstance(at.payload, ConversationEnded):
-        return decide.record_turn(run, flow, node, conversation, turn, editor)
-    event = turns.closed_event(conversation, node, turn, at.payload.outcome)
-    return decide.close_conversation(run, flow, node, conversation, event, editor)
+        events = decide.record_turn(run, flow, node, conversation, turn, editor)
+    else:
+        event = turns.closed_event(conversation, node, turn, at.payload.outcome)
+        events = decide.close_conversation(run, flow, node, conversation, event, editor)
+    turns.order_turn(events[0], order)
+    return events
 
 
-def _edited_turn(
-    conversation: Conversation, original: dict[str, Any], content: Any, editor: GateAnswer
-) -> dict[str, Any]:
-    index, role = original["turnIndex"], original["role"]
-    copied: dict[str, Any] = {
-        key: original[key] for key in ("to", "speakerId", "groupId", "agent") if key in original
-    }
-    turn = turns.new_turn(
-        conversation.conversation_id,
-        index,
-        role,
-        original["from"],
-        content,
-        editor.at,
-        conversation.group_id,
+def _edited_turn(conversation: Conversation, at: Event, content: Any, editor: GateAnswer) -> Turn:
+    original, name = edited_turn(at.payload), conversation.conversation_id
+    assert original is not None and original.turn_index is not None
+    return Turn(
+        message_id=f"{name}:{original.turn_index}:{original.role}",
+        from_=original.from_,
+        content=content,
+        ts=editor.at,
+        role=original.role,
+        turn_index=original.turn_index,
+        speaker_id=original.speaker_id or (original.from_ if original.role == "agent" else None),
+        group_id=original.group_id or conversation.group_id,
+        agent=original.agent,
+        to=original.to,
+        via=editor.who.principal,
+        edited_by=editor.who.principal,
+        original_event_id=event_id(at.run_id, at.sequence),
     )
-    return {**turn, **copied, "via": editor.who.principal, "editedBy": editor.who.principal}
 
 
 def _decide_decision(

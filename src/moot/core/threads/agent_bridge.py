@@ -20,6 +20,7 @@ from moot.core.payloads.conversations import (
     ThreadControlled,
     ThreadLinked,
     ThreadRenamed,
+    Turn,
 )
 from moot.core.payloads.councils import (
     CouncilContinued,
@@ -43,8 +44,6 @@ COORDINATOR = "moot"
 #: the recipient of an event without an address
 ALL = "all"
 COORDINATOR_TAGS = ["coordinator"]
-#: key in the rendered metadata -> key of the turn in the log
-ACTOR_KEYS = {"edited_by": "editedBy", "spoken_by": "spokenBy"}
 #: tag of the host's turn about a member that failed
 ERROR_TAG = "error"
 #: metadata keys and tags that only the host may write
@@ -141,21 +140,17 @@ class BridgeRenderer:
         """
         created = self._event(event, "thread.created", self._founder, self._title)
         turn = payload.initial_turn
-        if not isinstance(turn, dict) or turn.get("role") == "system":
+        if turn.role == "system":
             return [created]
         created["id"] = f"{event.event_id}.0"
         created["ts"] = iso(self._micros + max(0, self._offset - 1))
         return [created, self._turn_event(event, turn)]
 
     def _render_turn(self, event: Event, payload: ConversationExchanged) -> list[BridgeEvent]:
-        turn = payload.turn
-        return [self._turn_event(event, turn)] if isinstance(turn, dict) else []
+        return [self._turn_event(event, payload.turn)]
 
     def _render_closed(self, event: Event, payload: ConversationEnded) -> list[BridgeEvent]:
-        turn = payload.final_turn
-        if not isinstance(turn, dict):
-            return []
-        rendered = self._turn_event(event, turn)
+        rendered = self._turn_event(event, payload.final_turn)
         rendered["meta"] = {
             **rendered["meta"],
             "tags": [*rendered["meta"]["tags"], "closed"],
@@ -168,34 +163,32 @@ class BridgeRenderer:
         self._failed = payload.outcome in FAILED_OUTCOMES
         return []
 
-    def _tags(self, turn: BridgeEvent, value: Any) -> list[Any]:
+    def _tags(self, turn: Turn, value: Any) -> list[Any]:
         tags = list(value) if isinstance(value, list) else []
-        if turn.get("role") != "system":
+        if turn.role != "system":
             return [tag for tag in tags if tag not in HOST_TAGS]
         errors, self._failed = [ERROR_TAG] if self._failed else [], False
         return [*COORDINATOR_TAGS, *errors, *tags]
 
-    def _turn_event(self, event: Event, turn: BridgeEvent) -> BridgeEvent:
-        raw_meta = turn.get("meta")
-        meta = dict(raw_meta) if isinstance(raw_meta, dict) else {}
+    def _turn_event(self, event: Event, turn: Turn) -> BridgeEvent:
+        meta = dict(turn.meta) if isinstance(turn.meta, dict) else {}
         kind = meta.pop("kind", "message")
         tags = self._tags(turn, meta.pop("tags", []))
         reply = meta.pop("replyTo", None)
         meta = {key: value for key, value in meta.items() if key not in HOST_META_KEYS}
         if isinstance(reply, int | str):  # a sequence in this log, also in a fork
             meta["reply_to"] = event_id(event.run_id, reply) if type(reply) is int else reply
-        if turn.get("role") == "agent" and turn.get("via") == COORDINATOR:
+        if turn.role == "agent" and turn.via == COORDINATOR:
             meta["via"] = COORDINATOR  # the host asked the model and passes on its answer
-        meta |= {
-            word: handle_from_name(turn[key]) for word, key in ACTOR_KEYS.items() if key in turn
-        }
+        actors = {word: getattr(turn, word) for word in ("edited_by", "spoken_by")}
+        meta |= {word: handle_from_name(name) for word, name in actors.items() if name is not None}
         return self._event(
             event,
             kind if kind in ("task", "result") else "message",
-            turn.get("speakerId") or turn.get("from"),
-            turn.get("content"),
-            turn=turn.get("turnIndex"),
-            to=handle_from_name(turn.get("to", ALL)),
+            turn.speaker_id or turn.from_,
+            turn.content,
+            turn=turn.turn_index,
+            to=handle_from_name(ALL if turn.to is None else turn.to),
             meta={**meta, "tags": tags},
         )
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from moot.core.conversations import closing_decision, turns
 from moot.core.councils.answer_loops import chain_limit
@@ -170,18 +171,17 @@ def admit_turn(
         control.at,
         conversation.group_id,
     )
-    turn |= {key: held_turn[key] for key in ("to", "meta", "agent") if key in held_turn}
-    turn["via"] = speaker.principal
+    held = {key: held_turn[key] for key in ("to", "meta", "agent") if key in held_turn}
+    turn = replace(turn, via=speaker.principal, **held)
     admitted = TurnAdmitted(
         conversation_id=conversation.conversation_id,
         held=held_id,
         by=sender,
         via=control.who.principal,
     )
-    return [
-        _event(admitted, control, conversation),
-        *turns.turn_events(run, flow, node, conversation, turn, control.at),
-    ]
+    events = turns.turn_events(run, flow, node, conversation, turn, control.at)
+    turns.order_turn(events[0], ("to", "meta", "agent", "via"))
+    return [_event(admitted, control, conversation), *events]
 
 
 def drop_turn(
