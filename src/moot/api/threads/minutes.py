@@ -184,7 +184,7 @@ def _apply_event(minutes: MinutesHead, event: Event, people: People) -> None:
     match event.payload:
         case ConversationOpened(initial_turn=turn, participants=participants):
             minutes.opened_at = event.timestamp
-            minutes.question = turn.content
+            minutes.question = turn.body
             minutes.participants = [
                 {**member, "agentId": str(member.get("agentId"))} for member in participants or []
             ]
@@ -197,16 +197,12 @@ def _apply_event(minutes: MinutesHead, event: Event, people: People) -> None:
             minutes.outcome = None if minutes.decision else outcome
             _add_speaker(people, turn)
         case PolicySet(members=members):
-            _add_members(people, members)
+            for member in members:
+                _add_profile(people, member.agent_id, member.profile)
         case ParticipantJoined(participant_id=name, profile=profile):
             _add_profile(people, name, profile)
         case _:
             pass
-
-
-def _add_members(people: People, members: Any) -> None:
-    for member in members if isinstance(members, list) else []:
-        _add_profile(people, _object(member).get("agentId"), _object(member).get("profile"))
 
 
 def _add_profile(people: People, name: Any, profile: Any) -> None:
@@ -238,7 +234,7 @@ def _turn_line(event: Event, turn: Turn) -> Line:
         index=turn.turn_index,
         role=turn.role,
         to=turn.to,
-        content=turn.content,
+        content=turn.body,
         model=_optional_text(model.get("model")),
         kind=kind if (kind := turn_kind(turn)) in ("task", "result") else None,
         via=turn.via,

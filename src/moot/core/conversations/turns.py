@@ -258,7 +258,7 @@ def echo_turn(run: Run, flow: Flow, node: FlowNode, turn: Turn, at: int) -> list
     message = {
         "messageId": f"{node.id}:{turn.turn_index}:{turn.role}",
         "role": MESSAGE_ROLES[str(turn.role)],
-        "content": turn.content,
+        "content": turn.body,
         "timestamp": turn.ts,
     }
     if turn.speaker_id is not None:

@@ -26,6 +26,11 @@ class Turn(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     edited_by: str | None = None
     original_event_id: str | None = None
 
+    @property
+    def body(self) -> Any:
+        """The content, or None in a turn of another host that has none."""
+        return None if self.content is UNSET else self.content
+
 
 class ConversationOpened(Payload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "conversation.opened"

@@ -142,7 +142,7 @@ def _decision_join_texts(decision: closing_decision.CouncilDecision) -> list[Any
 def _turn(event: Event, turn: Turn) -> Iterator[IndexedText]:
     yield IndexedText(
         kind="turn",
-        text=_join_texts(turn.content),
+        text=_join_texts(turn.body),
         by=turn.from_,
         talk=_conversation(event),
         to=turn.to,

@@ -275,8 +275,8 @@ def _apply_floor_event(run: "Run", payload: Payload, event: Event, at: int) -> N
     elif floor is not None and isinstance(payload, MembersInvited):
         put_off_muted_requests(floor, conversation.state, payload)
         apply_participation_decided(floor, payload, event.sequence, at)
-        items = [*payload.wakes, *(payload.skipped or []), *(payload.called or [])]
-        handled = [item["agentId"] for item in items]
+        reasons = [*(payload.skipped or []), *(payload.called or [])]
+        handled = {item.agent_id for item in payload.wakes}.union(item.agent_id for item in reasons)
         prodded = conversation.state.prodded
         conversation.state.prodded = [name for name in prodded if name not in handled]
     elif floor is not None:

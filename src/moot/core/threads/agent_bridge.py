@@ -26,6 +26,8 @@ from moot.core.payloads.councils import (
     CouncilContinued,
     CouncilStopped,
     InvitationAnswered,
+    MemberInvitation,
+    MemberReason,
     MembersInvited,
     PolicySet,
     ToolAnswered,
@@ -186,7 +188,7 @@ class BridgeRenderer:
             event,
             kind if kind in ("task", "result") else "message",
             turn.speaker_id or turn.from_,
-            turn.content,
+            turn.body,
             turn=turn.turn_index,
             to=handle_from_name(ALL if turn.to is None else turn.to),
             meta={**meta, "tags": tags},
@@ -244,14 +246,11 @@ class BridgeRenderer:
 
     def _render_invitations(self, event: Event, payload: MembersInvited) -> list[BridgeEvent]:
         content: BridgeEvent = {}
-        words = {"wakes": payload.wakes, "skipped": payload.skipped, "called": payload.called}
-        for word, rows in words.items():
+        for word in ("wakes", "skipped", "called"):
+            rows: list[MemberReason | MemberInvitation] = getattr(payload, word) or []
             entries = [
-                {
-                    "participant_id": handle_from_name(row.get("agentId")),
-                    "reason": row.get("reason"),
-                }
-                for row in rows or []
+                {"participant_id": handle_from_name(row.agent_id), "reason": row.reason}
+                for row in rows
             ]
             content |= {word: entries} if entries else {}
         return self._control_by_host(event, content) if content else []

@@ -19,6 +19,7 @@ from moot.core.payloads.base import Payload
 from moot.core.payloads.conversations import PresenceChanged, ThreadRenamed
 from moot.core.payloads.councils import (
     CouncilContinued,
+    CouncilMember,
     PolicySet,
     ToolAnswered,
     TurnAdmitted,
@@ -94,9 +95,9 @@ def set_policy(
             profile, driven = floor_members[name].profile, floor_members[name].driven
         else:
             profile, driven = (participant.profile if participant else {}), True
-        member = {"agentId": name, "profile": profile, "driven": driven}
+        outside = participant is not None and participant.outside
         members.append(
-            {**member, "outside": True} if participant and participant.outside else member
+            CouncilMember(agent_id=name, profile=profile, driven=driven, outside=outside)
         )
     payload = PolicySet(
         conversation_id=conversation.conversation_id,

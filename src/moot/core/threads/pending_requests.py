@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from moot.core.councils.answer_loops import chain_limit, is_chain_held
 from moot.core.events import Event
 from moot.core.payloads.conversations import ConversationExchanged, ConversationOpened, Turn
-from moot.core.payloads.councils import MembersInvited
+from moot.core.payloads.councils import MemberInvitation, MemberReason, MembersInvited
 from moot.core.state import tasks, thread_controls
 from moot.core.state.conversation import Conversation
 from moot.core.text import mentions
@@ -149,25 +149,33 @@ class RequestReader:
     def _request_from_decision(
         self, event: Event, invited: MembersInvited
     ) -> PendingRequest | None:
-        for row in [*(invited.called or []), *invited.wakes]:
-            if row.get("agentId") == self._name and self._counts(row):
+        rows: list[MemberReason | MemberInvitation] = [*(invited.called or []), *invited.wakes]
+        for row in rows:
+            if row.agent_id == self._name and self._counts(row):
                 return self._request_from_row(event, row)
         return None
 
-    def _counts(self, row: dict[str, Any]) -> bool:
+    def _counts(self, row: MemberReason | MemberInvitation) -> bool:
         """Return whether a row is a call, or an invitation that is not the host's to answer."""
-        return "wakeId" not in row or (row.get("task") == "speak" and not self._spoken_for)
+        if isinstance(row, MemberReason):
+            return True
+        return row.task == "speak" and not self._spoken_for
 
-    def _request_from_row(self, event: Event, row: dict[str, Any]) -> PendingRequest:
-        reason, sequence = str(row.get("reason", "")), row.get("replyTo")
+    def _request_from_row(
+        self, event: Event, row: MemberReason | MemberInvitation
+    ) -> PendingRequest:
+        invitation = row if isinstance(row, MemberInvitation) else None
+        reason = row.reason or ""
+        sequence = None if invitation is None else invitation.reply_to
         earlier = self._named if reason.startswith(NAMED) else None
         earlier = self._to_all if reason == TO_ALL else earlier
-        if earlier is not None and type(sequence) is not int:
+        if earlier is not None and sequence is None:
             return replace(earlier, seq=event.sequence, reason=reason)
-        if type(sequence) is not int:
+        if sequence is None:
             cause = str(event.causation_id).rpartition(".")[2]
             sequence = int(cause) if cause.isascii() and cause.isdigit() else event.sequence
-        task, by = row.get("result") is True, self._speakers.get(sequence)
+        task = invitation is not None and invitation.result
+        by = self._speakers.get(sequence)
         return PendingRequest(seq=event.sequence, turn=sequence, reason=reason, task=task, by=by)
 
     def _request_from_turn(self, event: Event, turn: Turn) -> PendingRequest | None:

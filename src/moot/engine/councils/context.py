@@ -173,7 +173,7 @@ def turn_from_row(row: bytes, node_id: str) -> TranscriptTurn | None:
         index=turn.turn_index or 0,
         speaker=turn.from_,
         role=turn.role or "system",
-        content=turn.content,
+        content=turn.body,
         to=turn.to,
         edited_by=turn.edited_by,
     )
