@@ -1,5 +1,6 @@
 """Events: recorded facts in the form that is stored and sent."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,13 @@ from msgspec.structs import replace
 
 from moot.core.catalogue import PAYLOADS
 from moot.core.payloads.base import OpaquePayload, Payload
+from moot.core.payloads.hints import NO_HINTS, EventHints
 
 if TYPE_CHECKING:
     from moot.core.runs.start import LinkedStart
 
 ENGINE_VERSION = 1
 LOG_SCHEMA_VERSION = 2
-
-#: fields for the fold that a closed payload has no room for
-Hints = dict[str, Any]
 
 
 class MemoryWrite(Struct, frozen=True, kw_only=True):
@@ -55,7 +54,7 @@ class NewEvent(Struct):
     payload: Payload | OpaquePayload
     node_id: str | None = None
     cause: int | str | None = None
-    hints: Hints | None = None
+    hints: Mapping[str, object] | None = None
     sealed: dict[str, Any] | None = None
     artifact: dict[str, Any] | None = None
     note: MemoryWrite | None = None
@@ -64,6 +63,8 @@ class NewEvent(Struct):
     #: a run that is created in the same commit as the event
     begins: "LinkedStart | None" = None
     raw: Raw | None = None
+    #: how many events of its type the attempt or invitation has reported before
+    nth: int = 0
 
     @property
     def type(self) -> str:
@@ -86,8 +87,18 @@ class Event(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     engine_version: str | UnsetType = UNSET
     node_id: str | UnsetType = UNSET
     causation_id: str | UnsetType = UNSET
-    hints: Hints | UnsetType = UNSET
+    hints: Mapping[str, object] | UnsetType = UNSET
     raw: Raw | None = None
+
+    @property
+    def known_hints(self) -> EventHints:
+        """The hints with their types. Hints that do not fit count as absent."""
+        if self.hints is UNSET:
+            return NO_HINTS
+        try:
+            return msgspec.convert(self.hints, EventHints)
+        except msgspec.ValidationError:
+            return NO_HINTS
 
 
 class StoredEvent(Struct, frozen=True, rename="camel"):
@@ -103,7 +114,7 @@ class StoredEvent(Struct, frozen=True, rename="camel"):
     engine_version: str | UnsetType = UNSET
     node_id: str | UnsetType = UNSET
     causation_id: str | UnsetType = UNSET
-    hints: Hints | UnsetType = UNSET
+    hints: Mapping[str, object] | UnsetType = UNSET
 
 
 class EventHead(Struct, frozen=True, rename="camel"):

@@ -1,7 +1,7 @@
 """Mask sensitive values for the log, snapshots and streams."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -76,7 +76,7 @@ def mask_sealed(value: Any, sealed: dict[str, Any], mode: str) -> Any:
     return value if mode == "passthrough" else _mask_nested(value, Secrets(sealed.values()), mode)
 
 
-def _mask_fields(part: dict[str, Any] | None, secrets: "Secrets", mode: str) -> Any:
+def _mask_fields(part: Mapping[str, object] | None, secrets: "Secrets", mode: str) -> Any:
     if part is None:
         return None
     return {

@@ -80,26 +80,25 @@ def _new_event(state: NodeState, event: NewEvent) -> NewEvent | None:
     """
     if not isinstance(event.payload, ONCE_EVENTS):
         return event
-    nth: int = (event.hints or {}).get("nth", 0)
-    payload = event.payload
+    nth, payload = event.nth, event.payload
     if isinstance(payload, ReasoningDelta):
         recorded = nth != state.said.get(AgentReasoned.event_type, 0)
         recorded = recorded or payload.sequence < state.said.get(payload.event_type, 0)
-        return None if recorded else replace(event, hints=None)
+        return None if recorded else event
     if isinstance(payload, ToolReturned):
         return _tool_result(state, event, payload.call_id, nth)
     if isinstance(payload, ToolCalled) and len(state.calls) >= MOST_CALLS:
         raise BadRequest(f"No more than {MOST_CALLS} tool calls can be open.")
     if isinstance(payload, AgentDecided | ToolAsked) and nth >= MOST_DECISIONS:
         raise BadRequest(f"An attempt may decide or ask {MOST_DECISIONS} times.")
-    return None if nth < state.said.get(event.type, 0) else replace(event, hints=None)
+    return None if nth < state.said.get(event.type, 0) else event
 
 
 def _tool_result(state: NodeState, event: NewEvent, call_id: str, nth: int) -> NewEvent | None:
     """Return a tool's result with its call as the cause."""
     call = state.calls.get(call_id)
     if call is not None:
-        return replace(event, hints=None, cause=call)
+        return replace(event, cause=call)
     if nth >= state.said.get(ToolCalled.event_type, 0):
         raise BadRequest("No such tool was called.", callId=call_id)
     return None

@@ -115,14 +115,14 @@ def reasoning_delta_event(
     node_id: str, agent_id: str, piece: str, block: int, number: int, how: str
 ) -> NewEvent:
     payload = ReasoningDelta(agent_id=agent_id, delta=piece, sequence=number, verbosity=how)
-    return NewEvent(payload, node_id, hints={"nth": block})
+    return NewEvent(payload, node_id, nth=block)
 
 
 def reasoning_event(
     node_id: str, agent_id: str, text: str, block: int, how: str, **more: Any
 ) -> NewEvent:
     payload = {**more, "agentId": agent_id, "reasoning": text, "verbosity": how}
-    return new_event(AgentReasoned.event_type, payload, node_id, hints={"nth": block})
+    return new_event(AgentReasoned.event_type, payload, node_id, nth=block)
 
 
 def tool_called_event(
@@ -140,7 +140,7 @@ def tool_called_event(
     }
     if arguments:
         payload |= {"inputs": arguments[0], "argsHash": canonical.canonical_digest(arguments[0])}
-    return new_event(ToolCalled.event_type, payload, node_id, hints={"nth": call[0]})
+    return new_event(ToolCalled.event_type, payload, node_id, nth=call[0])
 
 
 def tool_asked_event(
@@ -153,7 +153,7 @@ def tool_asked_event(
         inputs=arguments,
         args_hash=canonical.canonical_digest(arguments),
     )
-    return NewEvent(payload, node_id, hints={"nth": nth})
+    return NewEvent(payload, node_id, nth=nth)
 
 
 def tool_returned_event(
@@ -170,7 +170,7 @@ def tool_returned_event(
         "status": _status(outcome),
         **outcome,
     }
-    return new_event(ToolReturned.event_type, payload, node_id, hints={"nth": call[0]})
+    return new_event(ToolReturned.event_type, payload, node_id, nth=call[0])
 
 
 def _status(outcome: dict[str, Any]) -> str:
@@ -184,7 +184,7 @@ def agent_handoff_event(
     node_id: str, from_agent: str, to_agent: str, nth: int, **more: Any
 ) -> NewEvent:
     payload = {**more, "fromAgentId": from_agent, "toAgentId": check_agent_id(to_agent)}
-    return new_event(AgentHandedOff.event_type, payload, node_id, hints={"nth": nth})
+    return new_event(AgentHandedOff.event_type, payload, node_id, nth=nth)
 
 
 def decision_event(
@@ -196,4 +196,4 @@ def decision_event(
         if not 0 <= confidence <= 1:
             raise BadRequest("confidence must be 0 to 1.", confidence=confidence)
         payload["confidence"] = confidence
-    return new_event(AgentDecided.event_type, payload, node_id, hints={"nth": nth})
+    return new_event(AgentDecided.event_type, payload, node_id, nth=nth)

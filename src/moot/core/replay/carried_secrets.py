@@ -95,8 +95,9 @@ def _sealed_by_event(flow: Flow, event: Event) -> list[tuple[str, bool]]:
             outputs = {**dict.fromkeys((k for k, yes in (marked or {}).items() if yes), MASK)}
             outputs |= completed.outputs
             return [(f"out:{event.node_id}:{p}", is_masked(v)) for p, v in outputs.items()]
-        case HandoffStepped(child_run_id=child) if event.hints is not UNSET:
-            harvest = event.hints.get("result", {}).get("harvest") or {}
+        case HandoffStepped(child_run_id=child):
+            result = event.known_hints.result
+            harvest = (result.get("harvest") if isinstance(result, dict) else None) or {}
             return [(f"harvest:{child}:{name}", name in flow.sensitive) for name in harvest]
         case _:
             return []

@@ -4,11 +4,10 @@ Differences that each run has of its own do not count: its clock, its ids and de
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from msgspec import UnsetType
-
-from moot.core.events import Event, Hints, payload_fields
+from moot.core.events import Event, NewEvent, payload_fields
 from moot.core.payloads.nodes import ChannelWritten
 from moot.core.payloads.runs import RunStarted
 from moot.core.replay.lineage import PLACE_FIELDS
@@ -38,16 +37,18 @@ RunPair = tuple[str, str] | None
 def is_same_event(a: Event, b: Event) -> bool:
     """Return whether type, node and payload are the same."""
     return (a.type, a.node_id) == (b.type, b.node_id) and is_alike(
-        comparable_payload(a.type, payload_fields(a), a.hints),
-        comparable_payload(b.type, payload_fields(b), b.hints),
-        (a.run_id, b.run_id),
+        comparable_event(a), comparable_event(b), (a.run_id, b.run_id)
     )
 
 
-def comparable_payload(
-    type_: str, payload: dict[str, Any], hints: Hints | UnsetType | None
-) -> dict[str, Any]:
-    """Return the payload without times of the host and without the place of a fork."""
+def comparable_event(event: Event | NewEvent) -> dict[str, Any]:
+    """Return the event's payload without times of the host and without the place of a fork."""
+    is_turn = bool(event.hints) and "turn" in (event.hints or ())
+    return comparable_payload(event.type, payload_fields(event), is_turn)
+
+
+def comparable_payload(type_: str, payload: Mapping[str, Any], is_turn: bool) -> dict[str, Any]:
+    """Compare a payload; ``is_turn`` marks a message of a channel that repeats a turn."""
     without = CLOCK_FIELDS | OWN_FIELDS if type_ == RunStarted.event_type else CLOCK_FIELDS
     compared = {key: value for key, value in payload.items() if key not in without}
     for key in TURN_FIELDS:
@@ -58,7 +59,6 @@ def comparable_payload(
     if isinstance(compared.get("outputs"), dict):
         compared["outputs"] = _without_model_time(compared["outputs"], "usage")
     if type_ == ChannelWritten.event_type and isinstance(compared.get("value"), dict):
-        is_turn = isinstance(hints, dict) and bool(hints.get("turn"))
         clocks = ("_ts", "timestamp") if is_turn else ("_ts",)
         compared["value"] = {
             key: item for key, item in compared["value"].items() if key not in clocks

@@ -55,8 +55,8 @@ def branch_start(
 def is_edited(run: "Run", event: Event) -> bool:
     """Return whether the event is an edit of this fork, or of a fork that it comes from."""
     if event.sequence < run.inherited:
-        hints = event.hints if event.hints is not UNSET else {}
-        return isinstance(event.payload, SupervisorDecided) and "editedBy" in hints
+        is_decision = isinstance(event.payload, SupervisorDecided)
+        return is_decision and event.known_hints.edited_by is not None
     edit = (run.forked_from or {}).get("edit", {})
     return event.sequence == run.inherited and bool(EVENT_EDITS.intersection(edit.get("kinds", [])))
 

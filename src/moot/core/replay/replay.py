@@ -124,17 +124,10 @@ def _node_kind(flow: Flow, event: Event) -> NodeKind | None:
     return node.type.kind if node is not None else None
 
 
-def _waiting_node(event: Event) -> str | None:
-    """Return the waiting node when a person replaced the supervisor's decision."""
-    return event.hints.get("dispatch") if event.hints is not UNSET else None
-
-
 def can_apply(run: Run, event: Event) -> bool:
     """Return whether the fact can be applied now: its node must be active."""
-    if isinstance(event.payload, SupervisorDecided):
-        node_id = _waiting_node(event)
-        if node_id is not None:
-            return node_id in run.active
+    if isinstance(event.payload, SupervisorDecided) and event.known_hints.dispatch is not None:
+        return event.known_hints.dispatch in run.active  # a person replaced the decision
     return event.node_id is UNSET or event.node_id in run.active
 
 
@@ -148,8 +141,7 @@ def has_same_result(event: Event, new: NewEvent, run_id: str) -> bool:
     """Return whether the results are the same, apart from the names and times of each run."""
     if event.type not in RESULT_EVENTS or payload_bytes(event) == payload_bytes(new):
         return True
-    recorded = compare.comparable_payload(event.type, payload_fields(event), event.hints)
-    decided = compare.comparable_payload(new.type, payload_fields(new), new.hints)
+    recorded, decided = compare.comparable_event(event), compare.comparable_event(new)
     return compare.is_alike(recorded, decided, (event.run_id, run_id))
 
 

@@ -1,5 +1,6 @@
 """Map the outputs of child runs to the parent's variables."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -47,7 +48,7 @@ def collect_outputs(spec: ChildSpec, ended: ChildEnded) -> dict[str, Any]:
     return {theirs: variables[theirs] for theirs in spec.collect.values() if theirs in variables}
 
 
-def map_outputs(collect: dict[str, str], values: dict[str, Any]) -> dict[str, Any]:
+def map_outputs(collect: dict[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values under the parent's names; names that the child has not set are left out."""
     return {mine: values[theirs] for mine, theirs in collect.items() if theirs in values}
 

@@ -73,10 +73,10 @@ def memory_from_start(run: "Run", payload: Any) -> RunMemory:
     )
 
 
-def apply_supervisor_turn(run: "Run", hints: dict[str, Any]) -> None:
+def apply_supervisor_turn(run: "Run", revision: int | None) -> None:
     """Move the memory to the revision of a supervisor's turn that begins."""
-    if REVISION_HINT in hints and run.memory is not None:
-        run.memory.revision, run.memory.turn = hints[REVISION_HINT], True
+    if revision is not None and run.memory is not None:
+        run.memory.revision, run.memory.turn = revision, True
 
 
 def default_scope(run_id: str, scope_id: str | None) -> str:

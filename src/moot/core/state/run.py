@@ -209,7 +209,7 @@ def apply(run: Run, event: Event, at: int | None = None, strict: bool = False) -
         try:
             handler(run, payload, event, at)
             if event.hints is not UNSET:
-                run.spent += event.hints.get("runs", 0)
+                run.spent += event.known_hints.runs or 0
         except (AttributeError, KeyError, TypeError, ValueError):
             if strict:
                 raise  # otherwise a malformed payload has no effect

@@ -150,9 +150,8 @@ def _decide_agent_event(step: VerificationStep, state: NodeState, node: FlowNode
     """Decide an agent's report, with the question that an unsure decision leads to."""
     event = step.event
     counted = AgentReasoned.event_type if event.type == ReasoningDelta.event_type else event.type
-    new = new_event(
-        event.type, payload_fields(event), node.id, hints={"nth": state.said.get(counted, 0)}
-    )
+    nth = state.said.get(counted, 0)
+    new = new_event(event.type, payload_fields(event), node.id, nth=nth)
     return emit_agent_events(
         step.run, step.flow, Emit(node.id, state.attempt, (new,), step.at, required=True)
     )
@@ -342,7 +341,7 @@ def _decide_child_forked(step: VerificationStep) -> list[NewEvent]:
         raise ImpossibleEvent("impossible", "a branch at its fork", step.event.type)
     if run.children.get(payload["childRunId"], "") is not None:
         raise ImpossibleEvent("impossible", "a living child", payload)
-    copied = (step.hints or {}).get("given", {})
+    copied = step.event.known_hints.given
     if copied.get(payload["childRunId"], 0) < 1:
         raise ImpossibleEvent("hints", "how much of the child was said again", copied)
     return [new_event(ChildForked.event_type, payload, payload["nodeId"], hints=step.hints)]

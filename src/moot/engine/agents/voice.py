@@ -237,7 +237,7 @@ class AgentVoice:
         if not isinstance(payload, MODEL_EVENTS):
             raise BadRequest(f"'{type_}' is nothing an agent can note.", type=type_)
         nth = self._next(type_)
-        await self._context.report(NewEvent(payload, self._context.node_id, hints={"nth": nth}))
+        await self._context.report(NewEvent(payload, self._context.node_id, nth=nth))
 
     def tell(self, payload: Payload) -> None:
         """Record a fact for people that nothing relies on, each time it happens."""

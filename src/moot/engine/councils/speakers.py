@@ -256,4 +256,4 @@ def wake_ended_from_done(
 
 def _fact_at_node(node_id: str, fact: NewEvent) -> NewEvent:
     copy_payload(fact)
-    return NewEvent(fact.payload, node_id, hints=fact.hints, raw=fact.raw)
+    return NewEvent(fact.payload, node_id, hints=fact.hints, raw=fact.raw, nth=fact.nth)
