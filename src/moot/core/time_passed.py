@@ -98,7 +98,7 @@ def _cancel_children(
 
 
 def _fail_run_timeout(run: Run, at: int) -> list[NewEvent]:
-    limit = run.limits["durationMs"]
+    limit = run.limits.duration_ms
     observed = max(limit + 1, run.active_ms + at - run.active_since)
     cap = CapBreached(kind="run-duration", limit=limit, observed=observed)
     error = {

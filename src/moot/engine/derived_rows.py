@@ -8,7 +8,6 @@ from moot.core.interrupts import inbox
 from moot.core.payloads.conversations import ConversationEnded, ConversationExchanged
 from moot.core.payloads.memory import EffectAbandoned, EffectFinished, EffectStarted
 from moot.core.pending import PendingWork
-from moot.core.replay.origin import fork_origin
 from moot.core.search.indexed_text import TYPES_WITH_TEXT
 from moot.core.state.conversation import THREAD
 from moot.core.state.run import Run
@@ -28,7 +27,7 @@ EVENTS_WITH_MESSAGE_ID = frozenset(
 
 
 def run_row(run: Run) -> RunIndexRow:
-    fork = fork_origin(run.forked_from)
+    fork = run.forked_from
     conversation = (
         next(iter(run.conversations.values()), None) if run.workflow_id == THREAD else None
     )
@@ -108,8 +107,7 @@ def text_rows(run: Run, event: Event, at: int) -> list[TextRow]:
         return []  # an end without outputs and without an error has no text
     if run.forked_from is None or not 0 < event.sequence < run.inherited:
         return [TextRow(event.sequence, at, None)]
-    fork = fork_origin(run.forked_from)
-    return [TextRow(event.sequence, at, fork.source_run_id if fork else None)]
+    return [TextRow(event.sequence, at, run.forked_from.source_run_id)]
 
 
 class DerivedRows(Struct):

@@ -17,6 +17,7 @@ from moot.core.commands import (
     ResumeRun,
     TimePassed,
 )
+from moot.core.payloads.runs import RunFork
 from moot.core.runs.child_outputs import ChildEnded
 from moot.core.state.remote_children import CREATE, FOLLOW, MOST_WAITS, STOP
 from moot.core.state.status import Status
@@ -237,7 +238,7 @@ def _check(place: World, life: Life) -> None:
 @pytest.mark.parametrize("status", ["completed", "failed"])
 def test_a_replayed_run_is_owed_nothing_elsewhere(status: str) -> None:
     place, life = supervised("lab/w")
-    life.run.forked_from = {"mode": "replay"}
+    life.run.forked_from = RunFork(mode="replay")
     assert World.owed(place, life).abroad == []
 
 

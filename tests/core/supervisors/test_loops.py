@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, TimePassed
@@ -65,7 +66,7 @@ def test_the_run_s_own_cap_is_clamped_by_nothing_larger() -> None:
     life = place.start(planned(*[hand("a")] * 5), configurable={"maxLoopIterations": 1})
     settle(place)
     assert payload_json(life.told("cap.breached")[0])["observed"] == 2
-    assert kids(place, life)[0].run.limits.get("loopIterations") is None
+    assert kids(place, life)[0].run.limits.loop_iterations is msgspec.UNSET
 
 
 def test_a_cap_in_the_middle_of_a_wave_takes_the_children_along() -> None:

@@ -103,7 +103,7 @@ async def test_a_replay_of_a_replay_is_the_same_again(place: Place) -> None:
     once = await same(host, await rich(host))
     twice = await same(host, once.run_id)
     assert twice.forked_from is not None
-    assert twice.forked_from["sourceRunId"] == once.run_id
+    assert twice.forked_from.source_run_id == once.run_id
 
 
 async def test_a_replay_is_still_one_after_a_restart_and_a_rebuild(sqlite: Place) -> None:

@@ -41,7 +41,7 @@ def check_state(world: World, life: Life) -> None:
         check_outcome(life)
         check_children(world, life)
     check_attempts_of_children(world, life)
-    assert len(run.active) <= run.limits["parallel"]
+    assert len(run.active) <= run.limits.parallel
     assert set(run.active) == {k for k, n in run.nodes.items() if n.status not in NODE_TERMINAL}
 
 
@@ -145,7 +145,7 @@ def _check_agents(life: Life) -> None:
 
 
 def _check_caps(life: Life) -> None:
-    limit = life.run.limits["nodeExecutions"]
+    limit = life.run.limits.node_executions
     assert life.types.count("node.started") <= limit, "an over-limit node was started"
     breaches = life.told("cap.breached")
     assert len(breaches) <= 1

@@ -3,9 +3,10 @@
 The same code decides an edited decision, answer or turn as a live one. The event names its editor.
 """
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from moot.core.conversations import decide, turns
@@ -40,27 +41,22 @@ ANSWER_EVENTS = (
     InterruptResolved, ApprovalOverridden, ApprovalGranted, ApprovalRejected, ConversationEnded,
 )  # fmt: skip
 
-MOST_ENTRIES = 256
 
-
-class TurnReplacement(Struct, frozen=True, forbid_unknown_fields=True):
+class TurnReplacement(Struct, frozen=True):
     """The new content of a turn."""
 
     content: Any
 
 
-Name = Annotated[str, Meta(min_length=1, max_length=256)]
-
-
-class ForkEdit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class HistoryEdit(Struct, frozen=True, kw_only=True):
     """At most one of ``inputs``, ``turn``, ``decision`` and ``answer``: they replace an event."""
 
-    variables: Annotated[dict[Name, Any], Meta(max_length=MOST_ENTRIES)] = {}
-    inputs: dict[str, Any] | UnsetType = UNSET
+    variables: Mapping[str, Any] = {}
+    inputs: Mapping[str, Any] | UnsetType = UNSET
     turn: TurnReplacement | UnsetType = UNSET
-    decision: dict[str, Any] | UnsetType = UNSET
+    decision: dict[str, object] | UnsetType = UNSET
     answer: Any = UNSET
-    models: Annotated[dict[Name, Name], Meta(max_length=MOST_ENTRIES)] = {}
+    models: dict[str, str] = {}
 
     @property
     def replaces(self) -> list[str]:
@@ -73,7 +69,7 @@ class ForkEdit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         return [*self.replaces, *rest]
 
 
-def check_edit(edit: ForkEdit, from_seq: int, at: Event | None) -> None:
+def check_edit(edit: HistoryEdit, from_seq: int, at: Event | None) -> None:
     """Raise when the edit does not fit the event at ``from_seq``."""
     if len(edit.replaces) > 1:
         raise BadRequest(
@@ -112,8 +108,8 @@ def misfit_error(edit: str, wanted: str, from_seq: int, at: Event | None) -> Unp
 
 
 def edit_inputs(
-    flow: Flow, start: Event, sealed: dict[str, Any], changed: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    flow: Flow, start: Event, sealed: Mapping[str, object], changed: Mapping[str, object]
+) -> tuple[dict[str, object], dict[str, object]]:
     """Return the changes to the run's start, and the secrets to seal. Raise BadRequest."""
     fields = payload_fields(start)
     inputs = {name: sealed.get(f"var:{name}", v) for name, v in fields["inputs"].items()}
@@ -123,14 +119,14 @@ def edit_inputs(
         name: mask_value(flow.masking, v) if name in secret else v for name, v in changed.items()
     }
     visible = {name: value for name, value in masked_values.items() if value is not UNSET}
-    changes = {
+    changes: dict[str, object] = {
         part: {**fields.get(part, {}), **visible}
         for part in ("inputs", "variables")
     }  # fmt: skip
     return changes, {f"var:{name}": changed[name] for name in secret}
 
 
-def edit_variables(run: Run, flow: Flow, changed: dict[str, Any], by: str) -> list[NewEvent]:
+def edit_variables(run: Run, flow: Flow, changed: Mapping[str, object], by: str) -> list[NewEvent]:
     """Return the events that set variables at the fork, in the name of its creator."""
     types = {variable.name: variable.type for variable in flow.definition.variables}
     wrong = [
@@ -150,7 +146,7 @@ def edit_variables(run: Run, flow: Flow, changed: dict[str, Any], by: str) -> li
 
 
 def decide_edit(
-    run: Run, flow: Flow, edit: ForkEdit, at: Event, editor: GateAnswer
+    run: Run, flow: Flow, edit: HistoryEdit, at: Event, editor: GateAnswer
 ) -> list[NewEvent]:
     """Return the events that replace the event ``at``. ``editor`` holds who edits, and when."""
     if edit.turn is not UNSET:
@@ -203,7 +199,7 @@ def _edited_turn(conversation: Conversation, at: Event, content: Any, editor: Ga
 
 
 def _decide_decision(
-    run: Run, flow: Flow, decision: dict[str, Any], at: Event, editor: GateAnswer
+    run: Run, flow: Flow, decision: dict[str, object], at: Event, editor: GateAnswer
 ) -> list[NewEvent]:
     parse_decision(decision)  # raises when the decision is not valid
     assert isinstance(at.payload, SupervisorDecided)

@@ -33,6 +33,7 @@ from moot.core.payloads.runs import (
     RunCompleted,
     RunDeadLettered,
     RunFailed,
+    RunFork,
     RunResumed,
     RunStarted,
 )
@@ -214,7 +215,7 @@ def workflow_secrets(flow: Flow) -> dict[str, Any]:
 
 def replay_start(event: Event, from_seq: int) -> Event:
     """Return the source's start as the start of its replay, without a parent or a scope."""
-    fork = {"sourceRunId": event.run_id, "fromSeq": from_seq, "mode": "replay"}
+    fork = RunFork(source_run_id=event.run_id, from_seq=from_seq, mode="replay")
     kept = {key: value for key, value in payload_fields(event).items() if key not in PLACE_FIELDS}
     memory = memory_of_fork(event, from_seq)
     start = with_fields(event, {**kept, **memory, "forkedFrom": fork})

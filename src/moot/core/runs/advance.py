@@ -89,7 +89,7 @@ class _Step:
         self.events: list[NewEvent] = []
         self.overlay: dict[str, NodeState] = {}
         self.started = 0
-        self.parallel = run.limits.get("parallel", 0) or 1_000_000
+        self.parallel = run.limits.parallel or 1_000_000
 
     def take(self, after: tuple[str, ...] | None) -> list[NewEvent]:
         """Visit nodes by (index, id), so that every source comes before its targets."""
@@ -183,7 +183,7 @@ def start_attempt(
     """
     if node.type.requires or node.type.requires_model:
         return _missing_capability(node, cause)
-    limit = run.limits.get("nodeExecutions", 0)
+    limit = run.limits.node_executions
     if (
         limit
         and run.executions + sum(isinstance(new.payload, NodeStarted) for new in events) >= limit

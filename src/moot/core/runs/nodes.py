@@ -1,5 +1,6 @@
 """Turn the outcomes and reports of nodes into events."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -178,7 +179,7 @@ def emit_events(run: Run, flow: Flow, command: Emit) -> list[NewEvent]:
     return events
 
 
-def set_variables(run: Run, flow: Flow, variables: dict[str, Any]) -> list[NewEvent]:
+def set_variables(run: Run, flow: Flow, variables: Mapping[str, object]) -> list[NewEvent]:
     if run.terminal:
         return []
     if run.status is Status.PAUSED:
@@ -187,7 +188,7 @@ def set_variables(run: Run, flow: Flow, variables: dict[str, Any]) -> list[NewEv
 
 
 def variable_events(
-    run: Run, flow: Flow, variables: dict[str, Any], node_id: str | None, cause: int | None
+    run: Run, flow: Flow, variables: Mapping[str, object], node_id: str | None, cause: int | None
 ) -> list[NewEvent]:
     events = []
     for name, value in variables.items():

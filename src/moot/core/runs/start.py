@@ -1,13 +1,19 @@
 """Start a run: resolve its options once and record them in its first event."""
 
+from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Struct
 
 from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
-from moot.core.payloads.runs import RunOwner, RunStarted
+from moot.core.payloads.runs import (
+    PeerOrigin,
+    RecordedLimits,
+    RecordedMemory,
+    RunPrincipal,
+    RunStarted,
+)
 from moot.core.runs.standing_agents import run_initiation
 from moot.core.secrets import mask_value
 from moot.core.state.initiation import Initiation, RunMember, initiation_events
@@ -16,7 +22,6 @@ from moot.core.state.run import Run
 from moot.core.trace import Trace
 from moot.core.workflows.definition import is_of_type
 from moot.core.workflows.flow import Flow
-from moot.core.workflows.peer_ids import PeerOrigin
 
 
 class RunLimits(Struct, frozen=True, kw_only=True):
@@ -97,9 +102,12 @@ def start_run(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
         variables=variables,
         transport=command.transport,
         engine_version=str(command.engine_version),
-        owner=RunOwner(tenant=command.tenant, principal=command.principal),
+        owner=RunPrincipal(tenant=command.tenant, principal=command.principal),
         limits=resolve_limits(flow, command.configurable, command.limits, command.tree),
-        memory=_memory(run, command),
+        memory=RecordedMemory(
+            scope=command.memory_scope or default_scope(run.run_id, command.scope_id),
+            ancestors=list(command.ancestors) or None,
+        ),
         member=command.inherits if inherits else None,
         trigger=None if initiation is None else initiation.trigger,
         hops=0 if initiation is None else initiation.hops,
@@ -112,7 +120,7 @@ def start_run(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
     return [started, *initiation_events(run.run_id, flow.definition.id, initiation)]
 
 
-def check_inputs(flow: Flow, inputs: dict[str, Any]) -> None:
+def check_inputs(flow: Flow, inputs: Mapping[str, object]) -> None:
     """Raise BadRequest when an input is missing, has the wrong type or names a channel."""
     problems = []
     for variable in flow.definition.variables:
@@ -168,31 +176,21 @@ def _mask_inputs(flow: Flow, inputs: dict[str, Any]) -> dict[str, Any]:
 
 def resolve_limits(
     flow: Flow, options: dict[str, Any], ceilings: RunLimits, tree: int | None
-) -> dict[str, int]:
+) -> RecordedLimits:
     """Clamp the run's limits to the host's. They are recorded, so replay never reads settings."""
     executions = int(options.get("recursionLimit", ceilings.node_executions))
     duration = int(options.get("runTimeoutMs", ceilings.duration_ms))
     if flow.definition.settings.timeout:
         duration = min(duration, flow.definition.settings.timeout)
-    limits = {
-        "nodeExecutions": min(executions, ceilings.node_executions),
-        "durationMs": min(duration, ceilings.duration_ms),
-        "parallel": ceilings.parallel,
-        "depth": ceilings.depth,
-        "tree": ceilings.tree if tree is None else min(tree, ceilings.tree),
-    }
-    if "maxLoopIterations" in options:
-        limits["loopIterations"] = min(int(options["maxLoopIterations"]), ceilings.loops)
-    return limits
-
-
-def _memory(run: Run, command: StartRun) -> dict[str, Any]:
-    """Return the run's memory scope and its ancestors."""
-    own_scope = default_scope(run.run_id, command.scope_id)
-    memory: dict[str, Any] = {"scope": command.memory_scope or own_scope}
-    if command.ancestors:
-        memory["ancestors"] = list(command.ancestors)
-    return memory
+    loops = options.get("maxLoopIterations")
+    return RecordedLimits(
+        node_executions=min(executions, ceilings.node_executions),
+        duration_ms=min(duration, ceilings.duration_ms),
+        parallel=ceilings.parallel,
+        depth=ceilings.depth,
+        tree=ceilings.tree if tree is None else min(tree, ceilings.tree),
+        loop_iterations=UNSET if loops is None else min(int(loops), ceilings.loops),
+    )
 
 
 def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
@@ -205,12 +203,12 @@ def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
         "person": command.person if command.person != "user" else None,
         "callback_url": command.callback_url,
         "agent_versions": command.versions,
-        "members": {name: member.told() for name, member in command.members.items()},
+        "members": {name: member.recorded() for name, member in command.members.items()},
         "parent_run_id": command.parent_run,
         "parent_node_id": command.parent_node,
         "depth": command.depth,
         "trace": _trace(command.trace) if command.trace is not None else None,
-        "origin": msgspec.to_builtins(command.origin),
+        "origin": command.origin,
         "causation_host_id": command.cause_host,
         "channels": {
             name: None if channel.default is UNSET else channel.default

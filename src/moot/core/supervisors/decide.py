@@ -5,7 +5,7 @@ Every decision is recorded before anything follows from it.
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from moot.core.children import handoff, peer_requests, tree_limit
 from moot.core.children.decide import child_spec, secret_seeds
@@ -96,7 +96,7 @@ def _record_decision(
 
 def _check_turn_limit(run: Run, node: FlowNode, turn: int, at: int) -> list[NewEvent]:
     """Fail the run beyond its turn limit. A turn that a person sends back counts once."""
-    most = run.limits.get("loopIterations", MOST_TURNS)
+    most = MOST_TURNS if run.limits.loop_iterations is UNSET else run.limits.loop_iterations
     own = node.definition.config.get("iterationCap", most)
     limit = min(own, most)
     if turn <= limit:

@@ -371,7 +371,8 @@ def _decide_refusal(step: VerificationStep) -> list[NewEvent]:
     payload = payload_fields(step.event)
     if (
         not step.run.replayed
-        or payload["sourceRunId"] != (step.run.forked_from or {})["sourceRunId"]
+        or step.run.forked_from is None
+        or payload["sourceRunId"] != step.run.forked_from.source_run_id
     ):
         raise ImpossibleEvent("impossible", "a replay of this source", step.event.type)
     diverged = step.event.payload

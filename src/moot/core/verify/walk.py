@@ -215,7 +215,8 @@ class _Walk:
             raise _DifferenceFound(place, "node", new.node_id, _none_if_unset(event.node_id))
         runs = None
         if place < self.run.inherited:
-            runs = (self.run.run_id, str((self.run.forked_from or {}).get("sourceRunId")))
+            fork = self.run.forked_from
+            runs = (self.run.run_id, str(fork.source_run_id if fork is not None else None))
         expected, recorded = comparable_event(new), comparable_event(event)
         if not self._is_masked and not self._masks.is_alike(expected, recorded, runs):
             raise _DifferenceFound(place, "payload", payload_fields(new), payload_fields(event))

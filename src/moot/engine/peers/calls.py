@@ -6,12 +6,13 @@ import msgspec
 from msgspec import Struct
 
 from moot.core.json.nesting import is_too_deep
+from moot.core.payloads.runs import PeerOrigin
 from moot.core.state.remote_children import RemoteChild
 from moot.core.state.status import Status
 from moot.core.trace import Trace
 from moot.core.workflows import peer_ids
 from moot.core.workflows.node_types import NodeError
-from moot.core.workflows.peer_ids import RUN_ID, PeerOrigin
+from moot.core.workflows.peer_ids import RUN_ID
 from moot.net.outbound import (
     CallFailed,
     CallTimedOut,
