@@ -1,5 +1,6 @@
 """Turn the outcomes and reports of nodes into events."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -187,7 +188,7 @@ def set_variables(run: Run, flow: Flow, variables: dict[str, Any]) -> list[NewEv
 
 
 def variable_events(
-    run: Run, flow: Flow, variables: dict[str, Any], node_id: str | None, cause: int | None
+    run: Run, flow: Flow, variables: Mapping[str, object], node_id: str | None, cause: int | None
 ) -> list[NewEvent]:
     events = []
     for name, value in variables.items():

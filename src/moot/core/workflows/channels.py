@@ -33,9 +33,9 @@ class ChannelRule(Struct, frozen=True):
         carried = value.get("_ts") if self.ttl_ms and isinstance(value, dict) else None
         return carried if self.reducer in TIMED and isinstance(carried, int) else at
 
-    def hints(self) -> dict[str, Any] | None:
+    def hints(self) -> dict[str, object] | None:
         """Return what the closed ``channel.written`` payload has no field for."""
-        hints: dict[str, Any] = {}
+        hints: dict[str, object] = {}
         if self.ttl_ms:
             hints["ttlMs"] = self.ttl_ms
         if self.max_size:

@@ -16,7 +16,6 @@ from moot.core.workflows.schema import (
     ChannelDef,
     ConnectionValue,
     EdgeDef,
-    Json,
     NodeAgentRef,
     NodeDef,
     WorkflowDef,
@@ -30,7 +29,7 @@ DISPATCH = "core.dispatch"
 RESERVED = "moot."
 
 
-def parse_definition(body: bytes | dict[str, Json]) -> WorkflowDef:
+def parse_definition(body: bytes | dict[str, object]) -> WorkflowDef:
     """Return the definition. Raise BadRequest with the place of a mistake."""
     try:
         if isinstance(body, bytes):
@@ -183,7 +182,7 @@ def _channel_problems(flow: WorkflowDef) -> list[str]:
 
 def _list_problems(name: str, channel: ChannelDef) -> list[str]:
     """Report duplicates in lists that the published schema requires to be unique."""
-    lists: dict[str, list[Json]] = {"compatibleWith": list(channel.compatible_with)}
+    lists: dict[str, list[object]] = {"compatibleWith": list(channel.compatible_with)}
     if isinstance(channel.access, ChannelAccess):
         sides = {"readers": channel.access.readers, "writers": channel.access.writers}
         lists |= {side: list(names) for side, names in sides.items() if names is not UNSET}
@@ -194,7 +193,7 @@ def _list_problems(name: str, channel: ChannelDef) -> list[str]:
     ]
 
 
-def is_of_type(type_: str, value: Json) -> bool:
+def is_of_type(type_: str, value: object) -> bool:
     """Return whether a JSON value is of a declared variable type."""
     match type_:
         case "string":

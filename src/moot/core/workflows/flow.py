@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from msgspec import UNSET, Struct
 
@@ -65,7 +64,7 @@ class Flow(Struct, frozen=True, kw_only=True, eq=False):
     #: dispatch node -> its supervisor, and the other nodes of the loop
     loops: dict[str, tuple[str, tuple[str, ...]]]
     #: node -> the agent that it is pinned to
-    agents: dict[str, dict[str, Any]]
+    agents: dict[str, dict[str, object]]
 
 
 def definition_digest(body: bytes) -> str:
@@ -226,7 +225,7 @@ def _check_config(node: NodeDef, type_: NodeType) -> None:
         )
 
 
-def _whole_setting(node: NodeDef, settings: dict[str, Any], key: str, default: int) -> int:
+def _whole_setting(node: NodeDef, settings: Mapping[str, object], key: str, default: int) -> int:
     value = settings.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 2**31:
         raise BadRequest(

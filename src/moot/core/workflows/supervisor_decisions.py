@@ -46,7 +46,7 @@ SHAPES: dict[str, type[Struct]] = {
 ROUTINGS = {"clarify": "clarification", "escalate": "approval"}
 
 
-def parse_decision(raw: Any) -> tuple[dict[str, Any], str | None]:
+def parse_decision(raw: Any) -> tuple[dict[str, object], str | None]:
     """Return the decision to record, and the routing of its question if its kind implies one.
 
     Raise BadRequest for anything else.

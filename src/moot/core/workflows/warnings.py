@@ -3,8 +3,7 @@
 Warnings do not refuse the workflow.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import NodeKind
@@ -35,5 +34,5 @@ def _mapped_variables(node: FlowNode) -> Iterator[tuple[str, str]]:
                 yield f"{place}.{worker}", name
 
 
-def _own_names(mapping: dict[str, Any], inwards: bool) -> list[str]:
+def _own_names(mapping: Mapping[str, str], inwards: bool) -> list[str]:
     return list(mapping.values() if inwards else mapping)

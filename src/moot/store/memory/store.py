@@ -1,7 +1,7 @@
 """The store in memory, for tests and as the specification of every other store."""
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -370,7 +370,7 @@ class MemoryStore(InMemoryEntries, InMemoryRecords, InMemorySearch):
                     tenant=row.tenant, run_id=row.run_id, sequence=row.sequence, what=what
                 )
 
-    async def stats(self) -> dict[str, Any]:
+    async def stats(self) -> dict[str, object]:
         statuses: dict[str, int] = {}
         for row in self._rows.values():
             statuses[row.status] = statuses.get(row.status, 0) + 1

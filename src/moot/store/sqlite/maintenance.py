@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 import apsw
 
@@ -28,7 +27,7 @@ DerivedRows = list[tuple[Append, list[EffectRow]]]
 CHUNK = 500
 
 
-def collect_stats(db: apsw.Connection, path: Path) -> dict[str, Any]:
+def collect_stats(db: apsw.Connection, path: Path) -> dict[str, object]:
     runs, events, work, receipts, schema = db.execute(COUNTS).get
     wal = Path(f"{path}-wal")
     return {

@@ -4,6 +4,7 @@ A write closes the version before it. Apart from that, only an erasing write cha
 it deletes their content.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import apsw
@@ -109,7 +110,7 @@ def write_entry(db: apsw.Connection, row: MemoryRow) -> None:
         db.execute(ADD_TAG, (row.tenant, row.scope, tag, row.created_at, row.revision))
 
 
-def _erase(db: apsw.Connection, entry: dict[str, Any]) -> None:
+def _erase(db: apsw.Connection, entry: Mapping[str, object]) -> None:
     """Delete the contents and overwrite them with zeros, so no tool can read them back."""
     db.pragma("secure_delete", 1)
     try:
@@ -135,7 +136,7 @@ def _memory_row(columns: tuple[Any, ...]) -> MemoryRow:
     return MemoryRow(**fields | texts | flags)
 
 
-def _select_rows(db: apsw.Connection, sql: str, values: dict[str, Any]) -> list[MemoryRow]:
+def _select_rows(db: apsw.Connection, sql: str, values: Mapping[str, object]) -> list[MemoryRow]:
     return [_memory_row(row) for row in db.execute(sql, values).fetchall()]
 
 

@@ -374,7 +374,7 @@ class SqliteStore:
     async def verify_log(self, tenant: str, run_id: str) -> list[IntegrityProblem]:
         return await self._readers.run_alone(lambda db: verify_log(db, tenant, run_id))
 
-    async def stats(self) -> dict[str, Any]:
+    async def stats(self) -> dict[str, object]:
         return await self._readers.run(maintenance.collect_stats, self._path)
 
     async def backup(self, target: str) -> None:

@@ -2,7 +2,6 @@
 
 import logging
 from datetime import datetime
-from typing import Any
 
 from msgspec import Struct
 from msgspec.json import encode
@@ -68,7 +67,7 @@ async def evaluate_condition(
 
 async def _expression_names(
     store: Store, tenant: str, schedule: ScheduleRecord, schedule_ledger: ScheduleLedger, now: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the names that an expression may use; docs/schedules.md lists them."""
     local: datetime = datetime_from_instant(now).astimezone(
         require_zone(timing_from_spec(schedule.spec).zone)

@@ -1,7 +1,6 @@
 """Deliveries of a schedule: the unique claim of each slot, and every skip."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -103,29 +102,27 @@ class FireRows:
         return await self._store.delivery(self._tenant, self._schedule.subscription, key)
 
     def _row(self, key: str, fire: Fire, state: str, stored: Delivery | None) -> Delivery:
-        fields: dict[str, Any] = {
-            "state": state,
-            "updated_at": self._now,
-            "member": self._schedule.spec.roster_id,
-            "reason": fire.reason or "",
-            "body": msgspec.json.encode(fire),
-            "due_at": None,
-        }
+        spec, now = self._schedule.spec, self._now
         if stored is not None:
-            return replace(stored, revision=stored.revision + 1, **fields)
-        return Delivery(
-            tenant=self._tenant,
-            subscription=self._schedule.subscription,
-            key=key,
-            delivery_id=self._new_id("dlv_"),
-            source=SCHEDULE_SOURCE,
-            received_at=self._now,
-            subject=self._schedule.spec.workflow_id,
-            **fields,
-        )
+            row = replace(stored, revision=stored.revision + 1, state=state)
+        else:
+            row = Delivery(
+                tenant=self._tenant,
+                subscription=self._schedule.subscription,
+                key=key,
+                delivery_id=self._new_id("dlv_"),
+                source=SCHEDULE_SOURCE,
+                state=state,
+                received_at=now,
+                updated_at=now,
+                subject=spec.workflow_id,
+            )
+        body, reason = msgspec.json.encode(fire), fire.reason or ""
+        member = spec.roster_id
+        return replace(row, updated_at=now, member=member, reason=reason, body=body, due_at=None)
 
 
-def trigger_from_fire(schedule: ScheduleRecord, row: Delivery, fire: Fire) -> dict[str, Any]:
+def trigger_from_fire(schedule: ScheduleRecord, row: Delivery, fire: Fire) -> dict[str, object]:
     """Return the trigger event of a run that a schedule starts."""
     return {
         "source": SCHEDULE_SOURCE,

@@ -1,5 +1,6 @@
 """Hand the waiting items of a queue to the run that a schedule starts."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -53,7 +54,7 @@ async def read_queue_items(
     return QueueItems(rows, [guard_from_record(record)])
 
 
-def empty_items_input(spec: Schedule, flow: Flow) -> dict[str, Any]:
+def empty_items_input(spec: Schedule, flow: Flow) -> dict[str, object]:
     """Return the input that a run gets when there are no items."""
     takes = spec.condition is not None and spec.condition.queue is not None
     return {INPUT: []} if takes and _declares_items(flow) else {}
@@ -91,7 +92,7 @@ def hand_over_items(
     return replace(order, trigger=trigger, inputs=inputs)
 
 
-def _item_view(row: Delivery) -> dict[str, Any]:
+def _item_view(row: Delivery) -> dict[str, object]:
     received = iso(row.received_at * 1000)
     return {
         "itemId": row.delivery_id,
@@ -100,7 +101,7 @@ def _item_view(row: Delivery) -> dict[str, Any]:
     }
 
 
-def _without_secrets(view: dict[str, Any], flow: Flow) -> dict[str, Any]:
+def _without_secrets(view: dict[str, Any], flow: Flow) -> dict[str, object]:
     """Remove the fields of secret inputs, and mask their values elsewhere."""
     secret = _secret_fields(view["item"], flow)
     rest = {name: each for name, each in view["item"].items() if name not in secret}
@@ -113,7 +114,7 @@ def _visible_subject(row: Delivery, flow: Flow) -> str:
     return "" if SUBJECT in secret else str(mask_sealed(row.subject, secret, flow.masking))
 
 
-def _secret_fields(item: dict[str, Any], flow: Flow) -> dict[str, Any]:
+def _secret_fields(item: Mapping[str, object], flow: Flow) -> dict[str, object]:
     return {name: each for name, each in item.items() if name in flow.sensitive}
 
 

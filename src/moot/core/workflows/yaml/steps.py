@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from msgspec import Struct
 
@@ -182,11 +181,11 @@ def _slug(label: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", label)[:40]
 
 
-def _common_fields(step: YamlStep) -> dict[str, Any]:
+def _common_fields(step: YamlStep) -> dict[str, object]:
     """Return the fields that every kind of step may set on its node."""
     fields = step.fields
     name = fields["name"].text("name") if "name" in fields else step.id
-    node: dict[str, Any] = {"id": step.id, "name": name}
+    node: dict[str, object] = {"id": step.id, "name": name}
     settings: dict[str, int] = {}
     for word in ("retries", "timeout"):
         if word in fields and step.verb in BRANCHING:

@@ -44,7 +44,7 @@ def count_member_runs(
 
 
 def list_newest_runs(db: apsw.Connection, tenant: str, member: str, most: int) -> list[RunIndexRow]:
-    values: dict[str, Any] = {"tenant": tenant, "member": member, "since": 0, "most": most}
+    values: dict[str, object] = {"tenant": tenant, "member": member, "since": 0, "most": most}
     return [
         run_index_row_from_columns(row[2:]) for row in db.execute(NEWEST_RUNS, values).fetchall()
     ]
@@ -53,6 +53,6 @@ def list_newest_runs(db: apsw.Connection, tenant: str, member: str, most: int) -
 def list_member_questions(
     db: apsw.Connection, tenant: str, member: str, most: int
 ) -> list[tuple[int, InboxRow]]:
-    values: dict[str, Any] = {"tenant": tenant, "member": member, "most": most}
+    values: dict[str, object] = {"tenant": tenant, "member": member, "most": most}
     rows: list[Any] = db.execute(ASKED_BY, values).fetchall()
     return [(row[0], inbox_row_from_columns(row[2:])) for row in rows]

@@ -156,7 +156,7 @@ def _choose_index(where: DeliveryFilter) -> str:
 
 def _values(
     tenant: str, where: DeliveryFilter, state: str | None, before: cursor.Position, limit: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "tenant": tenant,
         "received_at": before[0],

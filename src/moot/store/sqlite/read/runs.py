@@ -4,7 +4,7 @@ Threads can also be listed by their last use.
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import apsw
@@ -81,7 +81,7 @@ def list_runs(
 
 
 def _select_rows(
-    db: apsw.Connection, where: RunFilter, values: dict[str, Any]
+    db: apsw.Connection, where: RunFilter, values: Mapping[str, object]
 ) -> Iterable[tuple[Any, ...]]:
     index = _choose_index(where)
     if where.used:
@@ -91,7 +91,7 @@ def _select_rows(
         return db.execute(LISTS[index], values).fetchall()
     # one ordered walk for each status, merged: no walk has to sort
     walks = [
-        db.execute(LISTS[index], values | {"status": status}).fetchall()
+        db.execute(LISTS[index], {**values, "status": status}).fetchall()
         for status in sorted(set(where.statuses))
     ]
     return heapq.merge(*walks, key=_position, reverse=True)
@@ -117,7 +117,9 @@ def _choose_index(where: RunFilter) -> str:
     return "newest" if where.workflow_id is None else "workflow"
 
 
-def _values(tenant: str, where: RunFilter, before: cursor.Position, limit: int) -> dict[str, Any]:
+def _values(
+    tenant: str, where: RunFilter, before: cursor.Position, limit: int
+) -> dict[str, object]:
     return {
         "tenant": tenant,
         "at": before[0],
