@@ -12,7 +12,7 @@ from moot.store.protocol import Append, EffectRow
 from moot.store.sqlite.write.group_rows import BatchGroup
 from moot.store.sqlite.write.heads import LogHeads
 from moot.store.sqlite.write.records import RecordChanges
-from moot.store.sqlite.write.statements import CLEAR_DERIVED
+from moot.store.sqlite.write.statements import SQL
 from moot.store.sqlite.write.transaction import transaction
 
 COUNTS = """
@@ -83,7 +83,7 @@ def rebuild_job(
         heads.clear()  # the cached due times are about to be wrong
         try:
             with transaction(db):
-                db.execute(CLEAR_DERIVED)
+                db.execute(SQL["CLEAR_DERIVED"])
                 while chunk := asyncio.run_coroutine_threadsafe(_next_chunk(rows), loop).result():
                     _write_chunk(db, heads, chunk)
         finally:
