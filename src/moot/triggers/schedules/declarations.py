@@ -72,10 +72,8 @@ class DeclaredSchedules:
 
     async def _check(self, tenant: str, flow: Flow, trigger: TriggerDef) -> None:
         workflow_id, now = flow.definition.id, self._clock.millis()
-        name, body = (
-            declared_schedule_id(workflow_id, trigger.id),
-            schedule_body_from_trigger(workflow_id, trigger),
-        )
+        name = declared_schedule_id(workflow_id, trigger.id)
+        body = schedule_body_from_trigger(workflow_id, trigger)
         existing = await self._find_schedule(tenant, name)
         try:
             if existing is not None:
@@ -89,10 +87,8 @@ class DeclaredSchedules:
     async def _update(
         self, tenant: str, workflow_id: str, trigger: TriggerDef, by: str, old_trigger: Any
     ) -> None:
-        name, body = (
-            declared_schedule_id(workflow_id, trigger.id),
-            schedule_body_from_trigger(workflow_id, trigger),
-        )
+        name = declared_schedule_id(workflow_id, trigger.id)
+        body = schedule_body_from_trigger(workflow_id, trigger)
         if await self._find_schedule(tenant, name) is None:
             await self._schedules.make(tenant, msgspec.json.encode(body), by, name)
         elif _has_changed(old_trigger, trigger):

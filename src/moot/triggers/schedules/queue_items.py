@@ -15,7 +15,7 @@ from moot.core.workflows.flow import Flow
 from moot.engine.start import RunOrder
 from moot.store.protocol import Store
 from moot.store.records import Delivery, DeliveryAttempt, Guard
-from moot.triggers.schedules.records import SUBSCRIPTION_KIND, guard_from_record
+from moot.triggers.schedules.records import SUBSCRIPTION_KIND
 from moot.triggers.start_run import RunClaim
 
 #: the most items for one run, and their total size in bytes; the rest waits for the next run
@@ -51,7 +51,7 @@ async def read_queue_items(
         if rows and length > LONGEST:
             break
         rows.append(row)
-    return QueueItems(rows, [guard_from_record(record)])
+    return QueueItems(rows, [record.guard])
 
 
 def empty_items_input(spec: Schedule, flow: Flow) -> dict[str, object]:
@@ -120,8 +120,8 @@ def _secret_fields(item: Mapping[str, object], flow: Flow) -> dict[str, object]:
 
 def _delivered_row(row: Delivery, by: str, order: RunOrder, now: int) -> Delivery:
     """Return the row of a delivered item. ``by`` is the delivery of the schedule."""
-    return replace(
-        row, state="delivered", revision=row.revision + 1, updated_at=now, due_at=None, reason="",
-        body=b"", member=order.roster_id,
-        attempts=[*row.attempts, DeliveryAttempt(event_id=by, at=now, outcome="delivered")],
+    attempt = DeliveryAttempt(event_id=by, at=now, outcome="delivered")
+    return row.next(
+        state="delivered", updated_at=now, due_at=None, reason="", body=b"",
+        member=order.roster_id, attempts=[*row.attempts, attempt],
     )  # fmt: skip
