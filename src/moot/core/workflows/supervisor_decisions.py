@@ -59,10 +59,8 @@ def parse_decision(raw: Any) -> tuple[dict[str, object], str | None]:
         return {"kind": "ask-user", "prompt": str(prompt)}, ROUTINGS[kind]
     shape = SHAPES.get(kind)
     if shape is None:
-        raise BadRequest(
-            f"'{kind}' is no decision; use {', '.join([*SHAPES, *ROUTINGS])}.",
-            field="decision.kind",
-        )
+        kinds = ", ".join([*SHAPES, *ROUTINGS])
+        raise BadRequest(f"'{kind}' is no decision; use {kinds}.", field="decision.kind")
     try:
         decision = msgspec.convert(raw, shape)
     except msgspec.ValidationError as error:

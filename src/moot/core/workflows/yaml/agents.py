@@ -8,6 +8,11 @@ from moot.core.workflows.yaml.templates import TYPES, Scope, placeholder_paths, 
 
 _AGENT = re.compile(r"(host:)?[a-z0-9][a-z0-9._-]{0,63}")
 ON_FAILURE = ("escalate", "decide")
+#: the supervisor's rule for ``on_failure: escalate``
+ESCALATION = {
+    "when": "workers.exists(w, w.status == 'failed')",
+    "decision": {"kind": "escalate", "prompt": "A worker failed. Go on without its result?"},
+}
 #: the protocol's type -> its JSON Schema
 SCHEMAS: dict[str, dict[str, object]] = {
     **{word: {"type": word} for word in ("string", "number", "boolean", "object", "array")},
@@ -32,13 +37,12 @@ def agent_node(item: YamlItem, scope: Scope) -> dict[str, object]:
         config["output"] = output_schema(fields["output"])
     if "tools" in fields:
         config["tools"] = [each.text("a tool") for each in fields["tools"].sequence("tools")]
-    names = dict.fromkeys(placeholder_paths(prompt))
-    inputs = {name: port_value(_placeholder(prompt, name), scope) for name in names}
+    inputs = {}
+    for path in placeholder_paths(prompt):
+        text = f"{{{path}}}"
+        placeholder = YamlItem(value=text, file=prompt.file, line=prompt.line, raw=text)
+        inputs[path] = port_value(placeholder, scope)
     return {"typeId": "moot.agent", "config": config, "inputs": inputs, "agent": pin}
-
-
-def _placeholder(item: YamlItem, path: str) -> YamlItem:
-    return YamlItem(value=f"{{{path}}}", file=item.file, line=item.line, raw=f"{{{path}}}")
 
 
 def agent_handle(item: YamlItem) -> str:
@@ -58,12 +62,9 @@ def output_schema(item: YamlItem) -> dict[str, object]:
     properties = {
         name: SCHEMAS[TYPES[each.one_of("a type", TYPES)]] for name, each in fields.items()
     }
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    required = list(properties)
+    schema = {"type": "object", "properties": properties, "required": required}
+    return {**schema, "additionalProperties": False}
 
 
 def supervisor_nodes(item: YamlItem, scope: Scope) -> tuple[dict[str, object], dict[str, object]]:
@@ -82,7 +83,7 @@ def supervisor_nodes(item: YamlItem, scope: Scope) -> tuple[dict[str, object], d
         config["iterationCap"] = fields["max"].whole("max", 1)
     if "on_failure" in fields:
         word = fields["on_failure"].one_of("a way to go on after a failure", ON_FAILURE)
-        config["rules"] = [_escalation_rule()] if word == "escalate" else []
+        config["rules"] = [ESCALATION] if word == "escalate" else []
     for mapping in mappings.values():
         scope.variables.update(dict.fromkeys(mapping, "any"))
     visible = {name: name for name in scope.variables if name not in scope.sensitive}
@@ -92,11 +93,9 @@ def supervisor_nodes(item: YamlItem, scope: Scope) -> tuple[dict[str, object], d
     }
     if "together" in fields and fields["together"].flag("together"):
         dispatch_config["fanOutPolicy"] = "parallel"
-    pin = {"agentId": leader}
-    return (
-        {"typeId": SUPERVISOR, "config": config, "agent": pin},
-        {"typeId": DISPATCH, "config": dispatch_config},
-    )
+    supervisor: dict[str, object] = {"typeId": SUPERVISOR, "config": config}
+    supervisor["agent"] = {"agentId": leader}
+    return supervisor, {"typeId": DISPATCH, "config": dispatch_config}
 
 
 def _workers(item: YamlItem) -> list[str]:
@@ -120,10 +119,3 @@ def _output_mappings(item: YamlItem | None, workers: list[str]) -> dict[str, dic
             raise item.error_at(path, message)
         mappings.setdefault(worker, {})[mine.text("the name of a variable")] = theirs
     return mappings
-
-
-def _escalation_rule() -> dict[str, object]:
-    return {
-        "when": "workers.exists(w, w.status == 'failed')",
-        "decision": {"kind": "escalate", "prompt": "A worker failed. Go on without its result?"},
-    }

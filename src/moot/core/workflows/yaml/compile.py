@@ -67,16 +67,17 @@ def _head(fields: dict[str, YamlItem]) -> dict[str, object]:
 
 
 def _variables(item: YamlItem, section: str) -> list[dict[str, object]]:
+    variables = _declarations(item, section, "a variable")
+    return [{"name": name, **_variable(entry, name, section)} for name, entry in variables]
+
+
+def _declarations(item: YamlItem, section: str, place: str) -> list[tuple[str, YamlItem]]:
+    """Return the names and entries of a section that may be missing."""
     declarations = item.value.get(section)
     if declarations is None:
         return []
-    return [
-        {
-            "name": verbs.check_name(declarations, name, "a variable"),
-            **_variable(entry, name, section),
-        }
-        for name, entry in declarations.mapping(section).items()
-    ]
+    entries = declarations.mapping(section).items()
+    return [(verbs.check_name(declarations, name, place), entry) for name, entry in entries]
 
 
 def _variable(item: YamlItem, name: str, section: str) -> dict[str, object]:
@@ -86,13 +87,11 @@ def _variable(item: YamlItem, name: str, section: str) -> dict[str, object]:
     words = ("type", "default", "required", "sensitive", "description")
     fields = item.mapping(f"'{name}'", words)
     type_ = TYPES[fields["type"].one_of("a type", TYPES)] if "type" in fields else "any"
-    variable: dict[str, object] = {
-        "type": type_,
-        "required": section == "inputs" and "default" not in fields,
-    }
+    required = section == "inputs" and "default" not in fields
+    variable: dict[str, object] = {"type": type_, "required": required}
     if "default" in fields:
-        variable["defaultValue"] = fields["default"].plain()
-        if type_ != "any" and not is_of_type(type_, variable["defaultValue"]):
+        variable["defaultValue"] = default = fields["default"].plain()
+        if type_ != "any" and not is_of_type(type_, default):
             raise fields["default"].error(f"the default of '{name}' is not a {type_}")
     for word in ("required", "sensitive"):
         if word in fields:
@@ -108,13 +107,8 @@ def _protocol_variable(variable: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _channels(item: YamlItem) -> dict[str, dict[str, object]]:
-    declarations = item.value.get("channels")
-    if declarations is None:
-        return {}
-    return {
-        verbs.check_name(declarations, name, "a channel"): _channel(entry, name)
-        for name, entry in declarations.mapping("channels").items()
-    }
+    channels = _declarations(item, "channels", "a channel")
+    return {name: _channel(entry, name) for name, entry in channels}
 
 
 def _channel(item: YamlItem, name: str) -> dict[str, object]:

@@ -40,12 +40,10 @@ def question_node(item: YamlItem, scope: Scope) -> dict[str, object]:
         if word in item.value:
             raise item.error_at(word, f"'{word}' goes with 'prompt', to ask an agent")
     if isinstance(question.value, dict):
-        entries = question.mapping("'ask'")
-        if not entries:
+        entries = question.mapping("'ask'").items()
+        questions = [{"id": name, "question": each.text(f"ask.{name}")} for name, each in entries]
+        if not questions:
             raise question.error("'ask' needs at least one question")
-        questions = [
-            {"id": name, "question": each.text(f"ask.{name}")} for name, each in entries.items()
-        ]
     else:
         questions = [{"id": "answer", "question": question.text("ask")}]
     config = {**_wait_config(item.value), "questions": questions}
@@ -65,10 +63,8 @@ def conversation_node(item: YamlItem, scope: Scope) -> dict[str, object]:
             for name in _names(fields["with"], "with")
         ]
     if "turns" in fields:
-        config |= {
-            "lifecycle": "open-exchange-close",
-            "turnCount": fields["turns"].whole("turns", 1),
-        }
+        config["lifecycle"] = "open-exchange-close"
+        config["turnCount"] = fields["turns"].whole("turns", 1)
     fields["discuss"].text("discuss")
     inputs = {"question": port_value(fields["discuss"], scope)}
     return {"typeId": "core.conversationGate", "config": config, "inputs": inputs}

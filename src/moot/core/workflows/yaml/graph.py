@@ -92,12 +92,8 @@ class GraphBuilder:
         return self.add(node, entry)
 
     def _connect(self, source: StepExit, target: str, rule: str) -> None:
-        edge = {
-            "id": f"e{len(self.edges) + 1:05d}",
-            "sourceNodeId": source.node,
-            "targetNodeId": target,
-            "triggerRule": rule,
-        }
+        edge = {"id": f"e{len(self.edges) + 1:05d}", "sourceNodeId": source.node}
+        edge |= {"targetNodeId": target, "triggerRule": rule}
         if source.port is not None:
             edge["sourceOutput"] = source.port
         if source.label is not None:

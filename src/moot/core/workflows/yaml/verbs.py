@@ -80,11 +80,8 @@ def _assigned_port(assignments: YamlItem, name: str, scope: Scope) -> dict[str, 
         raise item.error(f"'{{{min(unknown)}}}' is set in this same step; set it in a step before")
     assigned = port_value(item, scope)
     declared = scope.variables.get(name, "any")
-    if (
-        assigned["type"] == "static"
-        and declared != "any"
-        and not is_of_type(declared, assigned["value"])
-    ):
+    typed = assigned["type"] == "static" and declared != "any"
+    if typed and not is_of_type(declared, assigned["value"]):
         raise item.error(f"variable '{name}' is declared as {declared}; '{item.raw}' is not one")
     return assigned
 
@@ -122,10 +119,8 @@ def _child_config(item: YamlItem, scope: Scope) -> dict[str, object]:
         raise fields["run"].error(f"'{name}' is not the id of a workflow; write it like 'my-flow'")
     config: dict[str, object] = {"workflowId": name}
     if "with" in fields:
-        pairs = fields["with"].mapping("'with'")
-        config["inputMapping"] = {
-            mine: variable_name(theirs, scope) for mine, theirs in pairs.items()
-        }
+        pairs = fields["with"].mapping("'with'").items()
+        config["inputMapping"] = {mine: variable_name(theirs, scope) for mine, theirs in pairs}
     if "into" in fields:
         into = fields["into"]
         pairs = into.mapping("'into'")
