@@ -11,7 +11,7 @@ from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Batch, Store
 from moot.store.records import Delivery, Lane
 from moot.store.sqlite import SqliteStore
-from moot.store.sqlite.read import deliveries
+from moot.store.sqlite.read import records
 from tests.support.store.sqlite_access import meddling
 
 
@@ -84,7 +84,7 @@ async def test_lanes_are_found_by_steps_into_an_index(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path / "moot.db")
     await store.aclose()
     with meddling(tmp_path / "moot.db") as db:
-        for sql in (deliveries.LANES, deliveries.DUE):
+        for sql in (records.SQL["LANES"], records.SQL["DUE"]):
             values = [1] * sql.count("?")
             steps = [str(row[3]) for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
             assert not [step for step in steps if "TEMP B-TREE" in step]

@@ -19,7 +19,6 @@ from moot.store.protocol import Append, EffectRow, Store
 from moot.store.search import ReadMark, SearchRow, TextRow
 from moot.store.sqlite import SqliteStore
 from moot.store.sqlite.read import search
-from moot.store.sqlite.write import search_index
 from moot.store.sqlite.write.search_index import CHUNK
 from tests.support.store.rows import append, batch, row
 from tests.support.store.sqlite_access import meddling
@@ -221,8 +220,8 @@ async def test_a_file_that_was_closed_is_searched_without_writing(tmp_path: Any)
 
 async def test_the_newest_come_first_without_sorting_and_by_index(tmp_path: Any) -> None:
     await (await SqliteStore.open(tmp_path / "moot.db")).aclose()
-    queries = (search.SEARCH, search.READ_MARKS, search.NUMBER, search_index.NEXT,
-               search_index.DONE, search_index.TAKEN, search_index.LAST)  # fmt: skip
+    statements = ("SEARCH", "READ_MARKS", "NUMBER", "NEXT", "DONE", "TAKEN", "LAST")
+    queries = [search.SQL[name] for name in statements]
     with meddling(tmp_path / "moot.db") as db:
         for sql in queries:
             names = re.findall(r":(\w+)", sql)

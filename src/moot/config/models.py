@@ -27,7 +27,7 @@ class ScriptLine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     json: Any = None
     refusal: str | None = None
     tool: str | None = None
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, object] = {}
 
 
 class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,7 +53,7 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: the place for the name of a speaker: its field, or an envelope around the text
     names: Literal["field", "envelope"] | None = None
     #: options of this provider, passed on unchanged
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     #: for the demo model: its turns, and its failures
     script: list[str | ScriptLine] = []
     fail: DemoFailure | None = None

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ class ProjectConfig(Struct, frozen=True, kw_only=True):
     """The content of the file; every part is optional."""
 
     file: Path | None = None
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     models: dict[str, ModelEntry] = {}
     prices: dict[str, Price] = {}
     tools: dict[str, HttpEntry] = {}
@@ -67,13 +67,13 @@ def parse_project(text: str, file: Path, settings: type[Struct]) -> ProjectConfi
 
 def _read_settings(
     tables: dict[str, Any], settings: type[Struct], source: "_SourceLines"
-) -> dict[str, Any]:
+) -> dict[str, object]:
     names = settings.__struct_fields__
     sections = {
         "server": [name for name in names if not LIMITS.fullmatch(name)],
         "limits": [name for name in names if LIMITS.fullmatch(name)],
     }
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for section, allowed in sections.items():
         table = tables.get(section, {})
         for name in table:
@@ -84,13 +84,13 @@ def _read_settings(
         _convert_table(table, settings, (section,), source)
         values.update(table)
     for name in PATHS:
-        if isinstance(values.get(name), str) and source.file.parent != Path():
-            values[name] = str(source.file.parent / values[name])
+        if isinstance(path := values.get(name), str) and source.file.parent != Path():
+            values[name] = str(source.file.parent / path)
     return values
 
 
 def _read_entries(
-    tables: dict[str, Any], kind: type[Any], path: tuple[str, ...], source: "_SourceLines"
+    tables: Mapping[str, object], kind: type[Any], path: tuple[str, ...], source: "_SourceLines"
 ) -> dict[str, Any]:
     """Return entries by name, as in [models.NAME] or [prices."PATTERN"]."""
     entries = {}
@@ -120,7 +120,7 @@ def _check_model(entry: ModelEntry, path: tuple[str, ...], source: "_SourceLines
 
 
 def _convert_table(
-    table: dict[str, Any], kind: type[Any], path: tuple[str, ...], source: "_SourceLines"
+    table: Mapping[str, object], kind: type[Any], path: tuple[str, ...], source: "_SourceLines"
 ) -> Any:
     try:
         return msgspec.convert(table, kind)

@@ -34,7 +34,7 @@ def locate_server(
     chosen = database or environ.get("MOOT_DATABASE")
     if not chosen:  # use the database of moot.toml, which the server uses, too
         project = load_project()
-        chosen = project.settings.get("database") if project else None
+        chosen = str(project.settings.get("database", "")) if project else None
     file = Path(chosen or DEFAULT_DATABASE)
     named = server or environ.get("MOOT_URL")
     address = named or read_server_address(file)

@@ -4,8 +4,9 @@ A flag wins over the environment, and that over the file. Settings never contain
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -63,7 +64,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def load_settings(
-    flags: dict[str, Any] | None = None, environment: dict[str, str] | None = None
+    flags: Mapping[str, object] | None = None, environment: dict[str, str] | None = None
 ) -> Settings:
     """Return the settings; flags win over the environment, the file and the defaults.
 
@@ -71,7 +72,7 @@ def load_settings(
     """
     environ = dict(os.environ) if environment is None else environment
     project = load_project(environ)
-    values: dict[str, Any] = dict(project.settings) if project else {}
+    values: dict[str, object] = dict(project.settings) if project else {}
     for field in Settings.__struct_fields__:
         value = environ.get(ENV_PREFIX + field.upper())
         if value not in (None, ""):

@@ -28,7 +28,7 @@ class HttpEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
     description: Annotated[str, Meta(max_length=1000)] = ""
     #: parameter -> its JSON Schema, or just the name of a type; or one schema of an object
-    params: dict[str, Any] = {}
+    params: dict[str, object] = {}
     headers: dict[str, Header] = {}
     #: the environment variable with the key; the key itself is never in a file
     key_env: Variable | None = None

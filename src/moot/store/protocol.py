@@ -6,7 +6,7 @@ nothing about a run.
 """
 
 from collections.abc import AsyncIterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -369,7 +369,7 @@ class Store(
     async def verify_log(self, tenant: str, run_id: str) -> list[IntegrityProblem]:
         """Return what is wrong with one log; [] also when this tenant has no such run."""
 
-    async def stats(self) -> dict[str, Any]: ...
+    async def stats(self) -> dict[str, object]: ...
 
     async def backup(self, target: str) -> None:
         """Write a consistent copy to ``target`` while the store is in use."""

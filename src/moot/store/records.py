@@ -7,6 +7,8 @@ fail when a record has changed since the batch was decided.
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.json import encode
+from msgspec.structs import replace
 
 from moot.store.counts import TallyStore
 
@@ -25,6 +27,22 @@ class Record(Struct, frozen=True, kw_only=True):
     gone: bool = False
     #: set by the store; grows with every version
     revision: int = 0
+
+    @property
+    def guard(self) -> "Guard":
+        """The guard that holds while this is the newest version."""
+        return Guard(tenant=self.tenant, kind=self.kind, name=self.name, revision=self.revision)
+
+
+def new_record(
+    place: tuple[str, str, str], did: str, value: Struct, by: str, now: int, gone: bool = False
+) -> Record:
+    """Return a version of the thing at ``place`` (tenant, kind, name) that is JSON on disk."""
+    tenant, kind, name = place
+    return Record(
+        tenant=tenant, kind=kind, name=name, version=did, body=encode(value), created_at=now,
+        by=by, gone=gone,
+    )  # fmt: skip
 
 
 class Guard(Struct, frozen=True, kw_only=True):
@@ -92,6 +110,19 @@ class Delivery(Struct, frozen=True, kw_only=True):
     #: the inbound content as JSON; for an outbound delivery, the place of its event
     body: bytes = b""
     gone: bool = False
+
+    def next(self, **changes: object) -> "Delivery":
+        """Return the next revision."""
+        return replace(self, revision=self.revision + 1, **changes)
+
+    def tried(
+        self, at: int, outcome: str, reason: str = "", unfit: bool = False
+    ) -> list[DeliveryAttempt]:
+        """Return the attempts with one more, whose event gets the next number."""
+        event_id = f"{self.delivery_id}.{len(self.attempts) + 1}"
+        return [*self.attempts, DeliveryAttempt(
+            event_id=event_id, at=at, outcome=outcome, reason=reason, unfit=unfit
+        )]  # fmt: skip
 
 
 class DeliveryFilter(Struct, frozen=True, kw_only=True):

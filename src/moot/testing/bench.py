@@ -265,7 +265,7 @@ class Bench:
         """Return the folder of moot.toml, or the default folder if it exists."""
         folder = self._project.settings.get(name)
         if folder is not None:
-            return Path(folder)
+            return Path(str(folder))
         default = None if self._root is None else self._root / name
         return default if default is not None and default.is_dir() else None
 

@@ -1,7 +1,10 @@
 """JSON Schema: what cannot be checked in bounded work is refused, before anything is checked."""
 
+import random
+import time
 from typing import Any
 
+import jsonschema_rs
 import msgspec
 import pytest
 
@@ -16,7 +19,7 @@ from moot.core.json.schema import (
     schema_problems,
 )
 from moot.core.json.schema_cost import MOST_SCHEMAS, measure_cost
-from moot.core.json.schema_patterns import pattern_size
+from moot.core.json.schema_patterns import PLACE, pattern_cost, pattern_size
 from moot.core.workflows.definition import parse_definition
 from moot.core.workflows.flow import compile_flow
 from moot.engine.nodes import gate_config, registry
@@ -223,11 +226,40 @@ def test_a_long_key_does_not_make_a_long_problem() -> None:
         ({"uniqueItems": True}, [10**30 + i for i in range(5000)]),
         ({"pattern": "(?=(a+)+b)a"}, "a" * 100_000),
         ({"pattern": "(a|b)*a(a|b){500}c"}, "ab" * 100_000),
+        ({"pattern": "(a|b)*a(a|b){50}c"}, "ab" * 150_000),
+        ({"pattern": "a[ab]{50}c"}, "ab" * 150_000),
     ],
 )
 def test_a_value_that_is_too_much_work_is_refused(schema: Schema, value: Any) -> None:
     check_schema(schema)
     assert schema_problems(schema, value) == [TOO_LARGE]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a|b)*a(a|b){50}c", "a[ab]{50}c", "a[ab]{14}c", "^.*a.{20}c$", "^[ab]{1,30}a[ab]{1,30}c"],
+)
+def test_a_repetition_that_may_begin_everywhere_is_weighed_by_all_its_places(pattern: str) -> None:
+    assert pattern_cost(pattern) >= PLACE * pattern_size(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^[a-z ]{1,60}$", "^[0-9a-f]{8}-[0-9a-f]{4}$", "^a+b{9}$", "x"]
+)
+def test_a_pattern_that_knows_its_place_is_cheap(pattern: str) -> None:
+    assert pattern_cost(pattern) <= 1 + pattern_size(pattern)
+
+
+def test_a_counted_repetition_takes_no_longer_than_it_weighs() -> None:
+    text = "".join(random.Random(7).choices("ab", k=40_000))
+    pattern = "(a|b)*a(a|b){50}c"
+    validator = jsonschema_rs.validator_for(
+        {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
+    )
+    started = time.process_time()
+    assert not validator.is_valid(text)
+    steps = pattern_cost(pattern) * len(text) / 8
+    assert time.process_time() - started <= 4 * steps * 10e-9  # four times, for a slow machine
 
 
 def test_a_large_value_that_fits_no_branch_is_refused_without_copies_of_it() -> None:

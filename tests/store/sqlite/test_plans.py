@@ -7,14 +7,13 @@ import apsw
 import pytest
 
 from moot.store.sqlite import SqliteStore, memory_entries
-from moot.store.sqlite.read import counts, deliveries, idempotency, queries
-from moot.store.sqlite.read.runs import LISTS
-from moot.store.sqlite.write import heads, statements
-from moot.store.sqlite.write.bulk import BulkStatement
+from moot.store.sqlite.read import batching, queries, records, runs
+from moot.store.sqlite.statements import BulkStatement
+from moot.store.sqlite.write import statements
 from tests.support.store.sqlite_access import meddling
 
 READS = {
-    name: getattr(queries, name)
+    name: queries.SQL[name]
     for name in [
         "READ", "HEAD", "SNAPSHOT", "SEALED", "ARTIFACT", "EFFECT", "FIND_RUN",
         "ACTIVE_RUN", "WORK", "NEXT_WORK", "DEFINITION", "DEFINITION_BY_DIGEST", "KEY_BY_HASH",
@@ -22,34 +21,30 @@ READS = {
 }  # fmt: skip
 BULKS = {
     f"{name} of {rows} rows": bulk.sql[rows]
-    for name, bulk in {**vars(statements), **vars(idempotency)}.items()
+    for name, bulk in {**vars(statements), **vars(batching)}.items()
     if isinstance(bulk, BulkStatement)
     for rows in (1, 4)
 }
 WRITES = {
-    "FIND heads": heads.FIND,
-    "LAST_NUMBER": heads.LAST_NUMBER,
-    "TAKEN_RECEIPTS": statements.TAKEN_RECEIPTS,
-    "REVOKE_KEY": statements.REVOKE_KEY,
-    "FORGET_RECEIPTS": statements.FORGET_RECEIPTS,
+    name: statements.SQL[name]
+    for name in ("FIND_HEADS", "LAST_NUMBER", "TAKEN_RECEIPTS", "REVOKE_KEY", "FORGET_RECEIPTS")
 }
 MEMORY = {
     f"memory {name}": sql
-    for name, sql in vars(memory_entries).items()
-    if name.isupper() and isinstance(sql, str) and re.match(r"\s*(SELECT|UPDATE|DELETE)", sql)
-    and not name.startswith("_")
-}  # fmt: skip
+    for name, sql in memory_entries.SQL.items()
+    if name.isupper() and re.match(r"SELECT|UPDATE|DELETE", sql)
+}
 LISTS_OF_MEMORY = ("CURRENT", "THEN", "CURRENT_TAGGED", "THEN_TAGGED", "VERSION")
-TALLIES = {name: getattr(counts, name) for name in ("TALLY", "NEWEST_RUNS", "ASKED_BY")}
+TALLIES = {name: queries.SQL[name] for name in ("TALLY", "NEWEST_RUNS", "ASKED_BY")}
 HOT = (
     TALLIES
     | MEMORY
     | READS
     | BULKS
     | WRITES
-    | {f"list by {name}": sql for name, sql in LISTS.items()}
-    | {f"deliveries by {name}": sql for name, sql in deliveries.LISTS.items()}
-    | {"COUNTS": deliveries.COUNTS}
+    | {f"runs {name}": sql for name, sql in runs.SQL.items() if name.startswith("LIST_")}
+    | {f"deliveries {name}": sql for name, sql in records.SQL.items() if name.startswith("LIST_")}
+    | {"COUNTS": records.SQL["COUNTS"]}
 )
 
 #: walks over what the caller handed in, not over a table
@@ -79,27 +74,31 @@ async def test_the_query_finds_its_rows_by_an_index(path: Path, name: str) -> No
     assert walks == []
 
 
-@pytest.mark.parametrize("name", [name for name in LISTS if name not in ("prefix", "mark")])
+@pytest.mark.parametrize("name", [
+    name.removeprefix("LIST_").lower()
+    for name in runs.SQL
+    if name.startswith("LIST_") and name not in ("LIST_PREFIX", "LIST_MARK")
+])  # fmt: skip
 async def test_the_list_comes_in_the_order_of_its_index(path: Path, name: str) -> None:
     with meddling(path) as db:
-        steps = plan(db, LISTS[name])
+        steps = plan(db, runs.SQL[f"LIST_{name.upper()}"])
     assert not [step for step in steps if "ORDER BY" in step]
     assert any(f"INDEX runs_{name}" in step and "created_at" in step for step in steps)
 
 
-@pytest.mark.parametrize("name", ["within", "subscription", "state", "newest"])
+@pytest.mark.parametrize("name", ["WITHIN", "SUBSCRIPTION", "STATE", "NEWEST"])
 async def test_deliveries_come_in_the_order_of_their_index(path: Path, name: str) -> None:
     with meddling(path) as db:
-        steps = plan(db, deliveries.LISTS[name])
+        steps = plan(db, records.SQL[f"LIST_{name}"])
     assert not [step for step in steps if "ORDER BY" in step]
     with meddling(path) as db:
-        assert any("COVERING INDEX" in step for step in plan(db, deliveries.COUNTS))
+        assert any("COVERING INDEX" in step for step in plan(db, records.SQL["COUNTS"]))
 
 
 @pytest.mark.parametrize("name", LISTS_OF_MEMORY)
 async def test_what_is_remembered_comes_in_the_order_of_an_index(path: Path, name: str) -> None:
     with meddling(path) as db:
-        steps = plan(db, getattr(memory_entries, name))
+        steps = plan(db, memory_entries.SQL[name])
     assert not [step for step in steps if "ORDER BY" in step]
 
 

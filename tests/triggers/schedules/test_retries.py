@@ -83,7 +83,7 @@ async def test_a_schedule_whose_run_never_begins_stands_still_until_somebody_res
         seen = await listening.must_find(TENANT, case.plan.subscription)
         assert seen.it.state == "dead-lettered"
         [change] = await listening.changes(seen)
-        assert change["payload"]["reason"] == "retry-exhausted"
+        assert change.payload.reason == "retry-exhausted"
         await host.forward(10 * MINUTE)
         assert await host.fires(name) == [("dead", WHY, 1)] and await host.runs() == []
         [row] = await host.rows(name)

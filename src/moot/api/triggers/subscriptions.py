@@ -1,6 +1,5 @@
 """Register, change, pause and remove subscriptions; rotate their secrets."""
 
-import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -23,14 +22,11 @@ from moot.triggers.inbound.overview import MemberAvailability, SubscriptionPage
 from moot.triggers.inbound.subscriptions import SubscriptionRequest
 from moot.triggers.inbound.versions import SubscriptionVersion
 from moot.triggers.schedules import records
-from moot.wire.json import JsonObject
 from moot.wire.triggers import (
     ChangedSubscription,
     ChangeSubscription,
     NewSubscription,
     RegisterSubscription,
-    StateChange,
-    StateChangeView,
     SubscriptionBinding,
     SubscriptionDeadLetterList,
     SubscriptionList,
@@ -152,26 +148,15 @@ async def read_subscription(request: Request) -> Reply:
     name, tenant = record.it.subscription_id, record.tenant
     store = request.services.store
     rows, _ = await store.deliveries(tenant, DeliveryFilter(subscription=name), None, MOST_SHOWN)
-    changes = await request.services.triggers.listening.changes(record)
     return Reply(
         SubscriptionView(
             subscription=summary_view(record.it),
             bound=await binding_with_inert(request, record.it),
             counts=await store.delivery_counts(tenant, name),
             deliveries=[delivery_view(each) for each in rows],
-            state_changes=[_change_view(change) for change in changes],
+            state_changes=await request.services.triggers.listening.changes(record),
             ingest_url=None if record.it.secret is None else ingest_url(request, name),
         )
-    )
-
-
-def _change_view(change: JsonObject) -> StateChangeView:
-    return StateChangeView(
-        event_id=change["eventId"],
-        type=change["type"],
-        at=iso(change["at"] * 1000),
-        by=change["by"],
-        payload=msgspec.convert(change["payload"], StateChange),
     )
 
 

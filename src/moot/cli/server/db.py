@@ -40,7 +40,7 @@ def stats(options: CommandOptions, database: str | None) -> None:
     statuses = figures.pop("statuses", {})
     for name, value in figures.items():
         click.echo(f"{name.replace('_', ' '):<16}{value}")
-    for name, count in statuses.items():
+    for name, count in statuses.items() if isinstance(statuses, dict) else ():
         click.echo(f"  {name:<14}{count}")
 
 

@@ -9,7 +9,7 @@ from moot.api.http.request import Reply, Request, encode
 from moot.api.triggers.views import attempt_payload, delivery_view
 from moot.conformance.seams.sources import create_minute_schedule, exhaust_schedule, reach_next_slot
 from moot.core.errors import BadRequest
-from moot.core.events import decode, iso, payload_fields
+from moot.core.events import decode, payload_fields
 from moot.core.ids import derived_id
 from moot.core.payloads.runs import DeliveryAttempted
 from moot.core.triggers.subscriptions import (
@@ -120,9 +120,8 @@ async def read_subscription_log(request: Request, name: str) -> list[dict[str, A
         tenant, DeliveryFilter(subscription=name), None, MOST_ROWS
     )
     changes = await triggers.listening.changes(record)
-    changed = [{**each, "at": iso(each["at"] * 1000)} for each in changes]
     tried = [each for row in rows for each in _attempt_events(row)]
-    in_order = sorted([*changed, *tried], key=lambda each: str(each["at"]))
+    in_order = sorted([*msgspec.to_builtins(changes), *tried], key=lambda each: str(each["at"]))
     return [
         {
             "eventId": each["eventId"],

@@ -6,7 +6,7 @@ first, and too much work is refused. The validator library is loaded on first us
 
 import functools
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -44,13 +44,13 @@ class _CompiledSchema(msgspec.Struct, frozen=True):
     weight: SchemaCost
 
 
-def check_schema(schema: dict[str, Any]) -> None:
+def check_schema(schema: Mapping[str, object]) -> None:
     """Raise SchemaError when the schema cannot be used."""
     if isinstance(compiled := _compile_cached(schema), str):
         raise SchemaError(compiled)
 
 
-def schema_problems(schema: dict[str, Any], value: Any) -> list[str]:
+def schema_problems(schema: Mapping[str, object], value: Any) -> list[str]:
     """Return the first problems of the value, each with its place; [] when it is valid.
 
     A schema that cannot be used is a problem, too.
@@ -93,7 +93,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
 
-def _compile_cached(schema: dict[str, Any]) -> _CompiledSchema | str:
+def _compile_cached(schema: Mapping[str, object]) -> _CompiledSchema | str:
     body = msgspec.json.encode(schema, order="sorted")
     return _small(body) if len(body) <= LARGE else _large(body)
 

@@ -6,7 +6,7 @@ apply together to one place of a value and to the places below. The walk itself 
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -63,7 +63,7 @@ def uniqueness_cost(body: bytes) -> int:
     return COMPARISON * count_places(body) * len(LONG_NUMBER.findall(body))
 
 
-def measure_cost(schema: dict[str, Any]) -> SchemaCost:
+def measure_cost(schema: Mapping[str, object]) -> SchemaCost:
     """Raise UnboundedSchema when the work for one place is unbounded or too much."""
     return _Survey(schema).weight()
 
@@ -71,7 +71,7 @@ def measure_cost(schema: dict[str, Any]) -> SchemaCost:
 class _Survey:
     """A bounded walk over all subschemas that a value can meet."""
 
-    def __init__(self, root: dict[str, Any]) -> None:
+    def __init__(self, root: Mapping[str, object]) -> None:
         self._document = SchemaDocument(root)
         self._root = root
         self._parts: dict[int, SchemaPart] = {}
@@ -107,7 +107,7 @@ class _Survey:
             sum(part.patterns * count for part, count in parts),
         )
 
-    def _known(self, schema: dict[str, Any]) -> int:
+    def _known(self, schema: Mapping[str, object]) -> int:
         name = id(schema)
         if name not in self._parts:
             if len(self._parts) >= MOST_SCHEMAS:

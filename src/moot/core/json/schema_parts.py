@@ -1,6 +1,6 @@
 """Split a schema into the parts for this place and for the places below."""
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,13 +25,13 @@ class SchemaEdge(NamedTuple):
     kind: str
     key: str | int | None
     but: Container[Any]
-    schema: dict[str, Any]
+    schema: Mapping[str, object]
 
 
 class SchemaPart(NamedTuple):
     """One schema's subschemas and the cost of its own keywords."""
 
-    here: list[dict[str, Any]]
+    here: list[Mapping[str, object]]
     below: list[SchemaEdge]
     #: those of `below` that apply once more when evaluation is tracked
     again: list[SchemaEdge]
@@ -43,7 +43,7 @@ class SchemaPart(NamedTuple):
     patterns: int
 
 
-def split_schema(schema: dict[str, Any], document: SchemaDocument) -> SchemaPart:
+def split_schema(schema: Mapping[str, object], document: SchemaDocument) -> SchemaPart:
     """Raise UnboundedSchema. Keywords of every draft count, whichever the schema declares."""
     here, steps = _ref_targets(schema, document)
     inner_schemas = [schema.get(word) for word in SINGLE]
@@ -67,8 +67,8 @@ def split_schema(schema: dict[str, Any], document: SchemaDocument) -> SchemaPart
 
 
 def _ref_targets(
-    schema: dict[str, Any], document: SchemaDocument
-) -> tuple[list[dict[str, Any]], int]:
+    schema: Mapping[str, object], document: SchemaDocument
+) -> tuple[list[Mapping[str, object]], int]:
     for word in DYNAMIC:
         if word in schema:
             raise UnboundedSchema(f"{word} is not taken here; use $ref")
@@ -79,43 +79,46 @@ def _ref_targets(
     return ([], META_STEPS) if targets is None else (list(targets), 0)
 
 
-def _properties(schema: dict[str, Any]) -> list[SchemaEdge]:
-    own = _mapping_at(schema, "properties")
-    edges = [SchemaEdge("property", name, (), inner) for name, inner in own.items()]
-    edges += [
-        SchemaEdge("property", None, (), x)
-        for x in _mapping_at(schema, "patternProperties").values()
+def _properties(schema: Mapping[str, object]) -> list[SchemaEdge]:
+    own, matched = _mapping_at(schema, "properties"), _mapping_at(schema, "patternProperties")
+    return _edges(
+        *(("property", name, (), inner) for name, inner in own.items()),
+        *(("property", None, (), inner) for inner in matched.values()),
+        ("property", None, own.keys(), schema.get("additionalProperties")),
+        ("name", None, (), schema.get("propertyNames")),
+    )
+
+
+def _edges(*candidates: tuple[str, str | int | None, Container[Any], object]) -> list[SchemaEdge]:
+    """Return the edges to schemas; the values true and false and a missing one cost nothing."""
+    return [
+        SchemaEdge(kind, key, but, schema)
+        for kind, key, but, schema in candidates
+        if isinstance(schema, dict)
     ]
-    edges.append(SchemaEdge("property", None, own.keys(), schema.get("additionalProperties", True)))
-    edges.append(SchemaEdge("name", None, (), schema.get("propertyNames", True)))
-    return [edge for edge in edges if isinstance(edge.schema, dict)]
 
 
-def _items(schema: dict[str, Any]) -> list[SchemaEdge]:
+def _items(schema: Mapping[str, object]) -> list[SchemaEdge]:
     """A list of `items` is the older form of `prefixItems`."""
-    items = schema.get("items", True)
-    edges: list[SchemaEdge] = []
-    first = 0
-    for word in ("prefixItems", "items"):
-        listed = _list_at(schema, word)
-        edges += [SchemaEdge("item", number, (), inner) for number, inner in enumerate(listed)]
-        first = max(first, len(listed))
-    edges.append(SchemaEdge("item", None, range(len(_list_at(schema, "prefixItems"))), items))
-    edges.append(SchemaEdge("item", None, range(first), schema.get("additionalItems", True)))
-    return [edge for edge in edges if isinstance(edge.schema, dict)]
+    lists = [_list_at(schema, word) for word in ("prefixItems", "items")]
+    numbered = [pair for listed in lists for pair in enumerate(listed)]
+    return _edges(
+        *(("item", number, (), inner) for number, inner in numbered),
+        ("item", None, range(len(lists[0])), schema.get("items")),
+        ("item", None, range(max(map(len, lists))), schema.get("additionalItems")),
+    )
 
 
-def _unevaluated_edges(schema: dict[str, Any]) -> list[SchemaEdge]:
+def _unevaluated_edges(schema: Mapping[str, object]) -> list[SchemaEdge]:
     own = _mapping_at(schema, "properties").keys()
-    edges = [
-        SchemaEdge("property", None, own, schema.get("unevaluatedProperties", True)),
-        SchemaEdge("item", None, (), schema.get("unevaluatedItems", True)),
-        SchemaEdge("item", None, (), schema.get("contains", True)),
-    ]
-    return [edge for edge in edges if isinstance(edge.schema, dict)]
+    return _edges(
+        ("property", None, own, schema.get("unevaluatedProperties")),
+        ("item", None, (), schema.get("unevaluatedItems")),
+        ("item", None, (), schema.get("contains")),
+    )
 
 
-def _own_steps(schema: dict[str, Any]) -> int:
+def _own_steps(schema: Mapping[str, object]) -> int:
     needed = [schema.get("required"), *_mapping_at(schema, "dependentRequired").values()]
     needed += _mapping_at(schema, "dependencies").values()
     steps = sum(len(names) for names in needed if isinstance(names, list))
@@ -138,11 +141,11 @@ def count_places(body: bytes) -> int:
     return 1 + body.count(b",") + body.count(b"[") + body.count(b"{") + body.count(b":")
 
 
-def _mapping_at(schema: dict[str, Any], word: str) -> dict[str, Any]:
+def _mapping_at(schema: Mapping[str, object], word: str) -> dict[str, object]:
     value = schema.get(word)
     return value if isinstance(value, dict) else {}
 
 
-def _list_at(schema: dict[str, Any], word: str) -> list[Any]:
+def _list_at(schema: Mapping[str, object], word: str) -> list[Any]:
     value = schema.get(word)
     return value if isinstance(value, list) else []

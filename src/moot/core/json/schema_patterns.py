@@ -4,8 +4,19 @@ import re
 
 TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\{(\d{1,9})(?:,(\d{0,9}))?\}|.", re.DOTALL)
 
-#: up to this size an engine caches its states; above, it tries everything at each byte
+#: up to this size an engine caches its states, if the pattern is at one place at a time
 CACHED_SIZE = 64
+#: a larger part that may begin at every byte has more states than the cache holds
+STEADY_SIZE = 10
+#: eighths of a step for each byte to fail to find a state, and for each place that is tried then
+MISS, PLACE = 256, 8
+
+_ITEM = r"(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\\[(|)*+?{}])"
+#: the beginning of a pattern in which an engine knows its place: an anchor, items of fixed length,
+#: and one of variable length
+_STEADY = re.compile(
+    rf"\^(?:{_ITEM}(?:\{{\d+\}})?(?![*+?{{]))*(?:{_ITEM}(?:[*+?]|\{{\d+,\d*\}}))?", re.DOTALL
+)
 
 
 def pattern_size(pattern: str) -> int:
@@ -30,6 +41,13 @@ def pattern_size(pattern: str) -> int:
 
 
 def pattern_cost(pattern: str) -> int:
-    """Return eighths of a step for each byte that the pattern is tried on."""
+    """Return eighths of a step for each byte that the pattern is tried on.
+
+    ``a[ab]{50}c`` has a state for every set of the last fifty places at which it may have begun.
+    No cache holds them, so the engine tries all places of the pattern at each byte.
+    """
     size = 1 + pattern_size(pattern)
-    return size if size <= CACHED_SIZE else 8 * size
+    start = _STEADY.match(pattern)
+    rest = pattern_size(pattern[start.end() :]) if start else size
+    cached = size <= CACHED_SIZE and rest <= STEADY_SIZE
+    return size if cached else MISS + PLACE * size

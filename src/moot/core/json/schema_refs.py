@@ -5,7 +5,7 @@ whose cost was measured.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -27,9 +27,9 @@ class UnboundedSchema(Exception):
 class SchemaDocument:
     """A whole schema and the targets of its references."""
 
-    def __init__(self, root: dict[str, Any]) -> None:
+    def __init__(self, root: Mapping[str, object]) -> None:
         self._root = root
-        self._anchors: dict[str, list[dict[str, Any]]] = {}
+        self._anchors: dict[str, list[Mapping[str, object]]] = {}
         self._inner_id = self._old_id = self._old = self._dynamic = False
         self.objects = patterns = 0
         for schema in _objects(root):
@@ -43,17 +43,17 @@ class SchemaDocument:
         own = root.get("$id", root.get("id") if self._old else None)
         self._id = own.removesuffix("#") if isinstance(own, str) else ""
 
-    def _note(self, schema: dict[str, Any]) -> None:
+    def _note(self, schema: Mapping[str, object]) -> None:
         for word in ("$anchor", "$dynamicAnchor"):
-            if isinstance(schema.get(word), str):
-                self._anchors.setdefault(schema[word], []).append(schema)
+            if isinstance(anchor := schema.get(word), str):
+                self._anchors.setdefault(anchor, []).append(schema)
         if schema is not self._root:
             self._inner_id |= isinstance(schema.get("$id"), str)
             self._old_id |= isinstance(schema.get("id"), str)
         self._old |= "draft-04" in str(schema.get("$schema"))
         self._dynamic |= "$dynamicAnchor" in schema or "$recursiveAnchor" in schema
 
-    def targets(self, ref: str) -> list[dict[str, Any]] | None:
+    def targets(self, ref: str) -> list[Mapping[str, object]] | None:
         """Return the possible targets; None for a meta-schema. Raise UnboundedSchema."""
         base, _, fragment = ref.partition("#")
         if self._inner_id or (self._old and self._old_id):
@@ -73,7 +73,7 @@ class SchemaDocument:
             raise UnboundedSchema(f"the $ref '{ref}' leads nowhere")
         return self._anchors[fragment]
 
-    def _at(self, pointer: str) -> dict[str, Any] | bool:
+    def _at(self, pointer: str) -> Mapping[str, object] | bool:
         value: Any = self._root
         for word in unquote(pointer).split("/")[1:]:
             key = word.replace("~1", "/").replace("~0", "~")
@@ -88,7 +88,7 @@ class SchemaDocument:
         return value
 
 
-def _objects(root: Any) -> Iterable[dict[str, Any]]:
+def _objects(root: Any) -> Iterable[Mapping[str, object]]:
     waiting = [root]
     while waiting:
         value = waiting.pop()
@@ -99,7 +99,7 @@ def _objects(root: Any) -> Iterable[dict[str, Any]]:
             waiting += value
 
 
-def list_patterns(schema: dict[str, Any]) -> list[str]:
+def list_patterns(schema: Mapping[str, object]) -> list[str]:
     named = schema.get("patternProperties")
     single = schema.get("pattern")
     return [*(named if isinstance(named, dict) else ()), *([single] * isinstance(single, str))]

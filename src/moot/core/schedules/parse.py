@@ -1,7 +1,7 @@
 """Parse and check schedules as people write them."""
 
 import re
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
 
@@ -27,7 +27,7 @@ _PLACE = re.compile(r" - at `\$\.?([A-Za-z]*)")
 
 
 def parse_schedule(
-    body: bytes | dict[str, Any], schedule_id: str, now: int, horizon: str = DEFAULT_HORIZON
+    body: bytes | Mapping[str, object], schedule_id: str, now: int, horizon: str = DEFAULT_HORIZON
 ) -> Schedule:
     """Parse a new schedule. ``horizon`` is the host's; a schedule may set a shorter one.
 
@@ -40,7 +40,7 @@ def parse_schedule(
 
 
 def edit_schedule(
-    spec: Schedule, patch: bytes | dict[str, Any], now: int, horizon: str = DEFAULT_HORIZON
+    spec: Schedule, patch: bytes | Mapping[str, object], now: int, horizon: str = DEFAULT_HORIZON
 ) -> Schedule:
     """Return the schedule with the fields of the patch. Null resets a field to its default.
 
@@ -66,7 +66,7 @@ def has_new_times(before: ScheduleDraft, after: ScheduleDraft) -> bool:
     return timing_from_spec(before) != timing_from_spec(after)
 
 
-def _parse_object(body: bytes | dict[str, Any]) -> dict[str, Any]:
+def _parse_object(body: bytes | Mapping[str, object]) -> dict[str, object]:
     try:
         fields = msgspec.json.decode(body) if isinstance(body, bytes) else body
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -80,7 +80,7 @@ def _parse_object(body: bytes | dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _parse_draft(fields: dict[str, Any]) -> ScheduleDraft:
+def _parse_draft(fields: Mapping[str, object]) -> ScheduleDraft:
     for field, choices in CHOICES.items():
         value = fields.get(field)
         if isinstance(value, str) and value not in choices:
@@ -127,6 +127,6 @@ def _check_horizon(draft: ScheduleDraft, now: int, horizon: str) -> None:
         raise ScheduleHorizonExceeded("at", name)
 
 
-def _build_schedule(fields: dict[str, Any], schedule_id: str, created_at: str) -> Schedule:
+def _build_schedule(fields: Mapping[str, object], schedule_id: str, created_at: str) -> Schedule:
     values = {**fields, "scheduleId": schedule_id, "createdAt": created_at}
     return msgspec.convert(values, Schedule)

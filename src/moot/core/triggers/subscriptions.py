@@ -6,7 +6,7 @@ alone.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -138,7 +138,7 @@ class Arrival(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     the item.
     """
 
-    content: dict[str, Any]
+    content: Mapping[str, object]
     verified: bool | None = None
     #: see ``moot.core.triggers.hops``
     hops: int = 0
@@ -150,9 +150,9 @@ def trigger_event(
     delivery_id: str,
     key: str,
     received_at: int,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the event that starts a run. Its whole content is untrusted."""
-    event: dict[str, Any] = {
+    event: dict[str, object] = {
         "source": subscription.source,
         "subscriptionId": subscription.subscription_id,
         "deliveryId": delivery_id,
@@ -167,9 +167,9 @@ def trigger_event(
     return event
 
 
-def remove_content(event: dict[str, Any]) -> dict[str, Any]:
+def remove_content(event: Mapping[str, object]) -> dict[str, object]:
     """Remove the content, which must not enter the log of a run with secret inputs."""
-    return {**event, event["source"]: {}}
+    return {**event, str(event["source"]): {}}
 
 
 #: a path in a trigger event
@@ -177,12 +177,12 @@ Path = tuple[str, ...]
 
 
 def inputs_from_event(
-    event: dict[str, Any],
+    event: Mapping[str, object],
     mapping: dict[str, str],
     declared: Iterable[str],
     sensitive: Collection[str] = (),
     masking: str = "mask",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the inputs of a run.
 
     Without a mapping, declared inputs are filled by their names. A value of a sensitive input is
@@ -207,8 +207,8 @@ def inputs_from_event(
 
 
 def secrets_from_event(
-    event: dict[str, Any], paths: dict[str, Path], sensitive: Collection[str]
-) -> dict[str, Any]:
+    event: Mapping[str, object], paths: dict[str, Path], sensitive: Collection[str]
+) -> dict[str, object]:
     """Return the values of sensitive inputs without the parts that are mapped separately."""
     secrets = {}
     for name, path in paths.items():
@@ -224,7 +224,7 @@ def _is_part(path: Path, whole: Path) -> bool:
 
 
 def input_paths(
-    event: dict[str, Any], mapping: dict[str, str], declared: Iterable[str]
+    event: Mapping[str, object], mapping: dict[str, str], declared: Iterable[str]
 ) -> dict[str, Path]:
     """Return the path of each input that is in the event."""
     paths = {name: tuple(path.split(".")) for name, path in mapping.items()}
@@ -234,9 +234,9 @@ def input_paths(
     return {name: path for name, path in paths.items() if _value_at(event, path) is not MISSING}
 
 
-def _offered_paths(event: dict[str, Any]) -> dict[str, Path]:
-    source = event["source"]
-    content = event[source]
+def _offered_paths(event: Mapping[str, object]) -> dict[str, Path]:
+    source = str(event["source"])
+    content = _value_at(event, (source,))
     offered: dict[str, Path] = {name: (source, name) for name in content}
     body = content.get("body")
     if source == "webhook" and isinstance(body, dict):
@@ -270,7 +270,7 @@ def _remove_path(value: Any, path: Path) -> Any:
 MISSING: Any = object()
 
 
-def _value_at(event: dict[str, Any], path: Path) -> Any:
+def _value_at(event: Mapping[str, object], path: Path) -> Any:
     value: Any = event
     for word in path:
         if isinstance(value, dict) and word in value:

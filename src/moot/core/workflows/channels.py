@@ -33,16 +33,11 @@ class ChannelRule(Struct, frozen=True):
         carried = value.get("_ts") if self.ttl_ms and isinstance(value, dict) else None
         return carried if self.reducer in TIMED and isinstance(carried, int) else at
 
-    def hints(self) -> dict[str, Any] | None:
+    def hints(self) -> dict[str, object] | None:
         """Return what the closed ``channel.written`` payload has no field for."""
-        hints: dict[str, Any] = {}
-        if self.ttl_ms:
-            hints["ttlMs"] = self.ttl_ms
-        if self.max_size:
-            hints["maxSize"] = self.max_size
-        if self.reducer == "message":
-            hints["reducer"] = "message"
-        return hints or None
+        reducer = "message" if self.reducer == "message" else None
+        hints = {"ttlMs": self.ttl_ms, "maxSize": self.max_size, "reducer": reducer}
+        return {key: value for key, value in hints.items() if value} or None
 
     @property
     def recorded(self) -> str:
@@ -55,11 +50,8 @@ class ChannelRule(Struct, frozen=True):
 
 
 def channel_rule(declared: ChannelDef) -> ChannelRule:
-    return ChannelRule(
-        declared.reducer,
-        0 if declared.ttl_ms is UNSET else declared.ttl_ms,
-        0 if declared.max_size is UNSET else declared.max_size,
-    )
+    ttl_ms, max_size = declared.ttl_ms or 0, declared.max_size or 0
+    return ChannelRule(declared.reducer, ttl_ms, max_size)
 
 
 def check_write(rule: ChannelRule, current: Any, value: Any) -> str | None:
@@ -77,11 +69,8 @@ def check_write(rule: ChannelRule, current: Any, value: Any) -> str | None:
             return "a message channel takes objects with a messageId"
         case "counter" if not isfinite(_add_numbers(current, value)):
             return "the sum is too large for a number"
-    if (
-        rule.max_size
-        and rule.reducer not in TIMED
-        and _next_size(rule, current, value) > rule.max_size
-    ):
+    limited = rule.max_size and rule.reducer not in TIMED
+    if limited and _next_size(rule, current, value) > rule.max_size:
         return f"the channel is full (maxSize {rule.max_size})"
     return None
 
@@ -125,9 +114,7 @@ def _reduce_list(rule: ChannelRule, entries: list[Any], value: Any, at: int) -> 
     if rule.ttl_ms and rule.reducer in TIMED:
         entries = [entry for entry in entries if _written_at(entry) >= at - rule.ttl_ms]
     if rule.reducer == "votes":
-        voter = (
-            _unwrap_entry(value).get("userId") if isinstance(_unwrap_entry(value), dict) else None
-        )
+        voter = _voter(value)
         entries = [entry for entry in entries if _voter(entry) != voter]
     if rule.reducer == "message" and is_repeat(entries, value):
         return entries

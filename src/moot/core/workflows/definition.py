@@ -1,7 +1,7 @@
 """Parse a workflow definition and check all that needs no host."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from msgspec import UNSET
@@ -16,7 +16,6 @@ from moot.core.workflows.schema import (
     ChannelDef,
     ConnectionValue,
     EdgeDef,
-    Json,
     NodeAgentRef,
     NodeDef,
     WorkflowDef,
@@ -30,7 +29,7 @@ DISPATCH = "core.dispatch"
 RESERVED = "moot."
 
 
-def parse_definition(body: bytes | dict[str, Json]) -> WorkflowDef:
+def parse_definition(body: bytes | dict[str, object]) -> WorkflowDef:
     """Return the definition. Raise BadRequest with the place of a mistake."""
     try:
         if isinstance(body, bytes):
@@ -51,28 +50,26 @@ def _check(flow: WorkflowDef) -> None:
     if problems:
         raise BadRequest(f"The workflow has a mistake: {problems[0]}", fields=problems)
     if cycle := _find_cycle(flow):
-        raise CycleDetected(
-            f"The nodes form a circle: {' -> '.join(cycle)}. Remove one of these edges.",
-            nodeIds=cycle,
-        )
+        path = " -> ".join(cycle)
+        message = f"The nodes form a circle: {path}. Remove one of these edges."
+        raise CycleDetected(message, nodeIds=cycle)
 
 
 def _field_problems(flow: WorkflowDef) -> list[str]:
-    problems = []
-    if not _matches(WORKFLOW_ID, flow.id.removeprefix(RESERVED)) or len(flow.id) > 128:
-        problems.append(f"id '{flow.id}' must match {WORKFLOW_ID} and have at most 128 characters")
-    if not 1 <= len(flow.name) <= 256:
-        problems.append("name must have 1 to 256 characters")
-    if not flow.version:
-        problems.append("version must not be empty")
-    if not flow.nodes:
-        problems.append("a workflow needs at least one node")
-    tags = flow.metadata.tags
-    if len(tags) > 100 or any(not 1 <= len(tag) <= 256 for tag in tags):
-        problems.append("metadata.tags takes at most 100 tags of 1 to 256 characters")
-    if flow.settings.timeout < 0 or flow.settings.max_retries < 0:
-        problems.append("settings.timeout and settings.maxRetries must not be negative")
-    return problems
+    tags, settings = flow.metadata.tags, flow.settings
+    valid_id = _matches(WORKFLOW_ID, flow.id.removeprefix(RESERVED)) and len(flow.id) <= 128
+    few_tags = len(tags) <= 100 and all(1 <= len(tag) <= 256 for tag in tags)
+    checks = {
+        f"id '{flow.id}' must match {WORKFLOW_ID} and have at most 128 characters": valid_id,
+        "name must have 1 to 256 characters": 1 <= len(flow.name) <= 256,
+        "version must not be empty": flow.version,
+        "a workflow needs at least one node": flow.nodes,
+        "metadata.tags takes at most 100 tags of 1 to 256 characters": few_tags,
+        "settings.timeout and settings.maxRetries must not be negative": (
+            settings.timeout >= 0 and settings.max_retries >= 0
+        ),
+    }
+    return [problem for problem, fine in checks.items() if not fine]
 
 
 def _node_problems(flow: WorkflowDef) -> list[str]:
@@ -108,10 +105,9 @@ def _port_problems(node: NodeDef, node_ids: set[str]) -> list[str]:
     problems = _agent_problems(node)
     for port, value in node.inputs.items():
         if isinstance(value, ConnectionValue) and value.node_id not in node_ids:
-            problems.append(
-                f"node '{node.id}', input '{port}': there is no node '{value.node_id}'"
-                + _suggest(value.node_id, node_ids)
-            )
+            hint = _suggest(value.node_id, node_ids)
+            place = f"node '{node.id}', input '{port}'"
+            problems.append(f"{place}: there is no node '{value.node_id}'{hint}")
     return problems
 
 
@@ -139,14 +135,13 @@ def _condition_problems(edge: EdgeDef) -> list[str]:
     if condition is UNSET:
         return []
     if condition.type == "expression":
-        return (
-            [] if condition.expression else [f"edge '{edge.id}': the condition has no expression"]
-        )
-    if not condition.left:
-        return [f"edge '{edge.id}': a condition of type {condition.type} needs 'left'"]
-    if condition.type == "regex" and not isinstance(condition.right, str):
-        return [f"edge '{edge.id}': a regex condition needs a pattern in 'right'"]
-    return []
+        problem = None if condition.expression else "the condition has no expression"
+    elif not condition.left:
+        problem = f"a condition of type {condition.type} needs 'left'"
+    else:
+        needs_pattern = condition.type == "regex" and not isinstance(condition.right, str)
+        problem = "a regex condition needs a pattern in 'right'" if needs_pattern else None
+    return [f"edge '{edge.id}': {problem}"] if problem else []
 
 
 def _variable_problems(flow: WorkflowDef) -> list[str]:
@@ -158,9 +153,8 @@ def _variable_problems(flow: WorkflowDef) -> list[str]:
         names.add(variable.name)
         if variable.name in flow.channels:
             problems.append(f"'{variable.name}' is declared as a variable and as a channel")
-        if variable.default_value is not UNSET and not is_of_type(
-            variable.type, variable.default_value
-        ):
+        default = variable.default_value
+        if default is not UNSET and not is_of_type(variable.type, default):
             problems.append(f"the default of variable '{variable.name}' is not a {variable.type}")
     return problems
 
@@ -183,7 +177,7 @@ def _channel_problems(flow: WorkflowDef) -> list[str]:
 
 def _list_problems(name: str, channel: ChannelDef) -> list[str]:
     """Report duplicates in lists that the published schema requires to be unique."""
-    lists: dict[str, list[Json]] = {"compatibleWith": list(channel.compatible_with)}
+    lists: dict[str, list[object]] = {"compatibleWith": list(channel.compatible_with)}
     if isinstance(channel.access, ChannelAccess):
         sides = {"readers": channel.access.readers, "writers": channel.access.writers}
         lists |= {side: list(names) for side, names in sides.items() if names is not UNSET}
@@ -194,7 +188,7 @@ def _list_problems(name: str, channel: ChannelDef) -> list[str]:
     ]
 
 
-def is_of_type(type_: str, value: Json) -> bool:
+def is_of_type(type_: str, value: object) -> bool:
     """Return whether a JSON value is of a declared variable type."""
     match type_:
         case "string":
@@ -216,11 +210,11 @@ def loop_edges(flow: WorkflowDef) -> frozenset[str]:
     These are the only cycles that a workflow may have.
     """
     kinds = {node.id: node.type_id for node in flow.nodes}
+    loop = DISPATCH, SUPERVISOR
     candidates = [
         edge
         for edge in flow.edges
-        if kinds.get(edge.source_node_id) == DISPATCH
-        and kinds.get(edge.target_node_id) == SUPERVISOR
+        if (kinds.get(edge.source_node_id), kinds.get(edge.target_node_id)) == loop
     ]
     after: dict[str, list[str]] = {}
     for edge in flow.edges if candidates else ():
@@ -229,39 +223,62 @@ def loop_edges(flow: WorkflowDef) -> frozenset[str]:
     return frozenset(
         edge.id
         for edge in candidates
-        if _is_reachable(after, edge.target_node_id, edge.source_node_id)
+        if edge.source_node_id in reachable_nodes(edge.target_node_id, after)
     )
 
 
-def _is_reachable(after: dict[str, list[str]], start: str, end: str) -> bool:
-    visited: set[str] = set()
+def reachable_nodes(start: str, neighbours: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return the start and every node that a path leads to."""
+    reached: set[str] = set()
     waiting = [start]
     while waiting:
         name = waiting.pop()
-        if name not in visited:
-            visited.add(name)
-            waiting += after.get(name, ())
-    return end in visited
+        if name not in reached:
+            reached.add(name)
+            waiting += neighbours.get(name, ())
+    return reached
 
 
-def _find_cycle(flow: WorkflowDef) -> list[str]:
-    """Return one cycle of node ids, or nothing. Iterative, because a chain may be very long."""
-    waiting: dict[str, int] = {node.id: 0 for node in flow.nodes}
-    after: dict[str, list[str]] = {node.id: [] for node in flow.nodes}
+def edges_forward(flow: WorkflowDef) -> list[EdgeDef]:
+    """Return the edges without those that lead back in a loop, by id."""
     back = loop_edges(flow)
-    for edge in flow.edges:
-        if edge.id in back:
-            continue
-        waiting[edge.target_node_id] += 1
-        after[edge.source_node_id].append(edge.target_node_id)
-    ready = [node for node, count in waiting.items() if not count]
+    return sorted((edge for edge in flow.edges if edge.id not in back), key=lambda edge: edge.id)
+
+
+def node_depths(flow: WorkflowDef) -> dict[str, int]:
+    """Return each node's longest distance from a source; nodes of a cycle have none.
+
+    Iterative, because a chain may be very long.
+    """
+    waiting = {node.id: 0 for node in flow.nodes}
+    after = _followers(flow)
+    for targets in after.values():
+        for target in targets:
+            waiting[target] += 1
+    depth = {node: 0 for node, count in waiting.items() if not count}
+    ready, reached = list(depth), dict(depth)
     while ready:
-        for target in after[ready.pop()]:
+        node = ready.pop()
+        depth[node] = reached[node]
+        for target in after[node]:
+            reached[target] = max(reached.get(target, 0), depth[node] + 1)
             waiting[target] -= 1
             if not waiting[target]:
                 ready.append(target)
-    stuck = {node for node, count in waiting.items() if count}
-    return _walk_cycle(stuck, after) if stuck else []
+    return depth
+
+
+def _followers(flow: WorkflowDef) -> dict[str, list[str]]:
+    after: dict[str, list[str]] = {node.id: [] for node in flow.nodes}
+    for edge in edges_forward(flow):
+        after[edge.source_node_id].append(edge.target_node_id)
+    return after
+
+
+def _find_cycle(flow: WorkflowDef) -> list[str]:
+    """Return one cycle of node ids, or nothing."""
+    stuck = {node.id for node in flow.nodes} - node_depths(flow).keys()
+    return _walk_cycle(stuck, _followers(flow)) if stuck else []
 
 
 def _walk_cycle(stuck: set[str], after: dict[str, list[str]]) -> list[str]:

@@ -9,6 +9,7 @@ import importlib.machinery
 import importlib.util
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 MAX_LENGTH = 4096
@@ -52,7 +53,7 @@ def check_expression(source: str) -> None:
     _compile(source)
 
 
-def evaluate_expression(source: str, names: dict[str, Any]) -> Any:
+def evaluate_expression(source: str, names: Mapping[str, object]) -> Any:
     """Return the expression's value as plain JSON data. Raise ExpressionError."""
     program = _compile(source)
     loops = _loop_depth(source)
@@ -76,7 +77,7 @@ def _loop_depth(source: str) -> int:
     return macros + len(_IN.findall(source)) if macros else 0
 
 
-def _refuse_long(source: str, names: dict[str, Any], loops: int) -> None:
+def _refuse_long(source: str, names: Mapping[str, object], loops: int) -> None:
     """Raise for too many steps. The library has no limit, and an expression blocks the host."""
     longest, size = _measure(names)
     longest = max(longest, source.count(",") + 1)  # lists written out in the expression itself

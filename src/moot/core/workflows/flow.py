@@ -1,8 +1,7 @@
 """Compile a definition into a flow: nodes with their types, edges, channels."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import UNSET, Struct
 
@@ -11,7 +10,14 @@ from moot.core.json.schema import SchemaError, check_schema
 from moot.core.text.nearest import nearest_word
 from moot.core.workflows import expressions
 from moot.core.workflows.channels import ChannelRule, channel_rule, has_access
-from moot.core.workflows.definition import DISPATCH, SUPERVISOR, loop_edges
+from moot.core.workflows.definition import (
+    DISPATCH,
+    SUPERVISOR,
+    edges_forward,
+    loop_edges,
+    node_depths,
+    reachable_nodes,
+)
 from moot.core.workflows.node_types import NodeKind, NodeType
 from moot.core.workflows.schema import EdgeDef, ExpressionValue, NodeDef, WorkflowDef
 
@@ -65,7 +71,7 @@ class Flow(Struct, frozen=True, kw_only=True, eq=False):
     #: dispatch node -> its supervisor, and the other nodes of the loop
     loops: dict[str, tuple[str, tuple[str, ...]]]
     #: node -> the agent that it is pinned to
-    agents: dict[str, dict[str, Any]]
+    agents: dict[str, dict[str, object]]
 
 
 def definition_digest(body: bytes) -> str:
@@ -90,20 +96,18 @@ def build_flow(definition: WorkflowDef, types: Mapping[str, NodeType], name: str
 
     A run from before a stricter check can still be read; what does not work fails where it is used.
     """
-    order = _node_depths(definition)
+    order = node_depths(definition)
     _check_loop(definition)
     incoming: dict[str, list[EdgeDef]] = {node.id: [] for node in definition.nodes}
     targets: dict[str, dict[str, None]] = {node.id: {} for node in definition.nodes}
-    back = loop_edges(definition)
-    for edge in sorted(definition.edges, key=lambda edge: edge.id):
-        if edge.id in back:
-            continue
+    for edge in edges_forward(definition):
         incoming[edge.target_node_id].append(edge)
         targets[edge.source_node_id][edge.target_node_id] = None
-    nodes = {
-        node.id: _node(definition, node, types, order, (tuple(incoming[node.id]), targets[node.id]))
-        for node in definition.nodes
-    }
+    nodes = {}
+    for node in definition.nodes:
+        edges = tuple(incoming[node.id]), targets[node.id]
+        nodes[node.id] = _node(definition, node, types, order, edges)
+    back = loop_edges(definition)
     masking = definition.metadata.compliance_config.get("maskingMode", "mask")
     if masking not in MASKING_MODES:
         raise BadRequest(f"'{masking}' is not a masking mode; use {', '.join(MASKING_MODES)}.")
@@ -129,33 +133,20 @@ def build_flow(definition: WorkflowDef, types: Mapping[str, NodeType], name: str
 def _check_loop(definition: WorkflowDef) -> None:
     kinds = {node.type_id: node.id for node in definition.nodes}
     if DISPATCH in kinds and SUPERVISOR not in kinds:
-        raise BadRequest(
-            f"Node '{kinds[DISPATCH]}' carries out decisions, and there is no {SUPERVISOR} to"
-            " take any.",
-            nodeId=kinds[DISPATCH],
-        )
+        name = kinds[DISPATCH]
+        message = f"Node '{name}' carries out decisions, and there is no {SUPERVISOR} to take any."
+        raise BadRequest(message, nodeId=name)
 
 
 def _loop_body(nodes: dict[str, FlowNode], back: EdgeDef) -> tuple[str, ...]:
     """Return every node between a supervisor and its dispatch node, and the dispatch node."""
-    after = _reachable(nodes, back.target_node_id, lambda node: node.targets)
-    before = _reachable(
-        nodes, back.source_node_id, lambda node: [edge.source_node_id for edge in node.incoming]
-    )
+    targets = {name: node.targets for name, node in nodes.items()}
+    sources = {
+        name: [edge.source_node_id for edge in node.incoming] for name, node in nodes.items()
+    }
+    after = reachable_nodes(back.target_node_id, targets)
+    before = reachable_nodes(back.source_node_id, sources)
     return tuple(sorted((after & before) - {back.target_node_id}))
-
-
-def _reachable(
-    nodes: dict[str, FlowNode], start: str, neighbours: Callable[[FlowNode], Iterable[str]]
-) -> set[str]:
-    reached: set[str] = set()
-    waiting = [start]
-    while waiting:
-        name = waiting.pop()
-        if name not in reached:
-            reached.add(name)
-            waiting += neighbours(nodes[name])
-    return reached
 
 
 def _node(
@@ -167,6 +158,8 @@ def _node(
 ) -> FlowNode:
     type_ = _type_of(node, types)
     settings = node.settings
+    retries = flow.settings.max_retries if type_.retries is None else type_.retries
+    timeout_ms = _whole_setting(node, settings, "timeout", type_.timeout_ms)
     return FlowNode(
         id=node.id,
         type=type_,
@@ -175,21 +168,15 @@ def _node(
         incoming=edges[0],
         targets=tuple(sorted(edges[1], key=lambda target: (order[target], target))),
         rule=edges[0][0].trigger_rule if edges[0] else "all_success",
-        retries=_whole_setting(node, settings, "maxRetries", _default_retries(type_.retries, flow)),
+        retries=_whole_setting(node, settings, "maxRetries", retries),
         retry_delay_ms=_whole_setting(node, settings, "retryDelayMs", RETRY_DELAY_MS),
-        timeout_ms=_whole_setting(
-            node, settings, "timeoutMs", _whole_setting(node, settings, "timeout", type_.timeout_ms)
-        ),
+        timeout_ms=_whole_setting(node, settings, "timeoutMs", timeout_ms),
         unreadable=frozenset(
             name
             for name, channel in flow.channels.items()
             if not has_access(channel.access, "readers", node.id, node.type_id)
         ),
     )
-
-
-def _default_retries(retries: int | None, flow: WorkflowDef) -> int:
-    return flow.settings.max_retries if retries is None else retries
 
 
 def _type_of(node: NodeDef, types: Mapping[str, NodeType]) -> NodeType:
@@ -201,11 +188,8 @@ def _type_of(node: NodeDef, types: Mapping[str, NodeType]) -> NodeType:
         raise _missing_capability(node)
     suggestion = nearest_word(node.type_id, types)
     hint = f" Did you mean '{suggestion}'?" if suggestion else ""
-    raise UnsupportedNodeType(
-        f"Node '{node.id}': there is no node type '{node.type_id}' here.{hint}",
-        offendingTypeId=node.type_id,
-        nodeId=node.id,
-    )
+    message = f"Node '{node.id}': there is no node type '{node.type_id}' here.{hint}"
+    raise UnsupportedNodeType(message, offendingTypeId=node.type_id, nodeId=node.id)
 
 
 def _missing_capability(node: NodeDef) -> CapabilityRequired:
@@ -226,7 +210,7 @@ def _check_config(node: NodeDef, type_: NodeType) -> None:
         )
 
 
-def _whole_setting(node: NodeDef, settings: dict[str, Any], key: str, default: int) -> int:
+def _whole_setting(node: NodeDef, settings: Mapping[str, object], key: str, default: int) -> int:
     value = settings.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 2**31:
         raise BadRequest(
@@ -255,40 +239,15 @@ def _check_expressions(flow: WorkflowDef) -> None:
 
 
 def _check_schemas(flow: WorkflowDef) -> None:
-    schemas = {
-        f"channel '{name}'": channel.schema
-        for name, channel in flow.channels.items()
-        if channel.schema is not UNSET
-    }
-    if flow.configurable_schema is not UNSET:
-        schemas["configurableSchema"] = flow.configurable_schema
+    schemas = {f"channel '{name}'": channel.schema for name, channel in flow.channels.items()}
+    schemas["configurableSchema"] = flow.configurable_schema
     for place, schema in schemas.items():
+        if schema is UNSET:
+            continue
         try:
             check_schema(schema)
         except SchemaError as error:
             raise BadRequest(f"The schema of {place} cannot be used: {error}") from None
-
-
-def _node_depths(flow: WorkflowDef) -> dict[str, int]:
-    """Return each node's longest distance from a source. The definition is acyclic."""
-    waiting = {node.id: 0 for node in flow.nodes}
-    after: dict[str, list[str]] = {node.id: [] for node in flow.nodes}
-    back = loop_edges(flow)
-    for edge in flow.edges:
-        if edge.id in back:
-            continue
-        waiting[edge.target_node_id] += 1
-        after[edge.source_node_id].append(edge.target_node_id)
-    depth = {node: 0 for node, count in waiting.items() if not count}
-    ready = list(depth)
-    while ready:
-        node = ready.pop()
-        for target in after[node]:
-            depth[target] = max(depth.get(target, 0), depth[node] + 1)
-            waiting[target] -= 1
-            if not waiting[target]:
-                ready.append(target)
-    return depth
 
 
 def _references(nodes: dict[str, FlowNode]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Node types, the calls that they receive and the outcomes that they return."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -22,11 +22,11 @@ class NodeError(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     code: str
     message: str
-    details: dict[str, Any] = {}
+    details: Mapping[str, object] = {}
     retryable: bool = True
 
     def as_payload(self) -> dict[str, Any]:
-        payload: dict[str, Any] = {"code": self.code, "message": self.message}
+        payload: dict[str, object] = {"code": self.code, "message": self.message}
         if self.details:
             payload["details"] = self.details
         if not self.retryable:
@@ -56,7 +56,7 @@ class Completed(Struct, frozen=True):
     """The node is done. Variables, writes and artifacts are recorded before ``node.completed``."""
 
     outputs: dict[str, Any] = {}
-    variables: dict[str, Any] = {}
+    variables: Mapping[str, object] = {}
     writes: tuple[ChannelWrite, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     #: events to record before its end
@@ -140,9 +140,9 @@ class NodeCall(Struct, frozen=True):
     attempt: int
     config: dict[str, Any]
     inputs: dict[str, Any]
-    variables: dict[str, Any]
-    upstream: dict[str, dict[str, Any]]
-    run_inputs: dict[str, Any]
+    variables: Mapping[str, object]
+    upstream: Mapping[str, Mapping[str, object]]
+    run_inputs: Mapping[str, object]
     configurable: dict[str, Any]
     at: int
     #: the supervisor's newest decision, for a dispatch node
@@ -217,7 +217,7 @@ class GateSpec(Struct, frozen=True, kw_only=True):
     kind: str
     data: dict[str, Any]
     timeout_ms: int | None = None
-    resume_schema: dict[str, Any] | None = None
+    resume_schema: Mapping[str, object] | None = None
     profile: str | None = None
     conversation: ConversationSpec | None = None
     #: the supervisor's older kind of question: clarify, escalate

@@ -58,12 +58,9 @@ def format_origin(origin: PeerOrigin) -> str:
     """Return the header's value."""
     parts = [origin.run_id, f'host="{origin.host_id}"', f'url="{origin.well_known_url}"']
     parts.append(f"cause={origin.cause}")
-    if origin.event_id is not None:
-        parts.append(f'event="{origin.event_id}"')
-    if origin.depth:
-        parts.append(f"depth={origin.depth}")
-    if origin.tree is not None:
-        parts.append(f"tree={origin.tree}")
+    parts += [] if origin.event_id is None else [f'event="{origin.event_id}"']
+    parts += [f"depth={origin.depth}"] if origin.depth else []
+    parts += [] if origin.tree is None else [f"tree={origin.tree}"]
     return "; ".join(parts)
 
 
@@ -87,24 +84,17 @@ def parse_origin(header: str | None) -> PeerOrigin | None:
 def _origin_from_fields(run_id: str, fields: dict[str, str]) -> PeerOrigin | None:
     host_id, url, cause = fields.get("host", ""), fields.get("url", ""), fields.get("cause", "")
     event = fields.get("event")
-    depth, tree = (
-        _parse_whole(fields.get("depth", "0")),
-        _parse_whole(fields.get("tree", str(LARGEST))),
-    )
+    depth = _parse_whole(fields.get("depth", "0"))
+    tree = _parse_whole(fields["tree"]) if "tree" in fields else None
     valid = HOST_ID.fullmatch(host_id) and is_host_url(url) and cause in CAUSES
-    if not valid or depth is None or tree is None:
+    if not valid or depth is None or (tree is None and "tree" in fields):
         return None
     if event is not None and not EVENT_ID.fullmatch(event):
         return None
     return PeerOrigin(
-        run_id=run_id,
-        host_id=host_id,
-        well_known_url=url,
-        cause=cause,
-        event_id=event,
-        depth=depth,
-        tree=tree if "tree" in fields else None,
-    )
+        run_id=run_id, host_id=host_id, well_known_url=url, cause=cause, event_id=event,
+        depth=depth, tree=tree,
+    )  # fmt: skip
 
 
 def _parse_whole(text: str) -> int | None:

@@ -46,7 +46,7 @@ SHAPES: dict[str, type[Struct]] = {
 ROUTINGS = {"clarify": "clarification", "escalate": "approval"}
 
 
-def parse_decision(raw: Any) -> tuple[dict[str, Any], str | None]:
+def parse_decision(raw: Any) -> tuple[dict[str, object], str | None]:
     """Return the decision to record, and the routing of its question if its kind implies one.
 
     Raise BadRequest for anything else.
@@ -59,10 +59,8 @@ def parse_decision(raw: Any) -> tuple[dict[str, Any], str | None]:
         return {"kind": "ask-user", "prompt": str(prompt)}, ROUTINGS[kind]
     shape = SHAPES.get(kind)
     if shape is None:
-        raise BadRequest(
-            f"'{kind}' is no decision; use {', '.join([*SHAPES, *ROUTINGS])}.",
-            field="decision.kind",
-        )
+        kinds = ", ".join([*SHAPES, *ROUTINGS])
+        raise BadRequest(f"'{kind}' is no decision; use {kinds}.", field="decision.kind")
     try:
         decision = msgspec.convert(raw, shape)
     except msgspec.ValidationError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from moot.core.events import Event, payload_fields
 
@@ -79,16 +80,19 @@ def supervisor_turn(run: "Run", node_id: str) -> SupervisorTurn:
     orchestrator = run.orchestrator
     state = run.nodes.get(node_id)
     until = state.started_seq if state is not None else run.next_sequence
-    iteration = next_iteration(run)
-    repeated = orchestrator is not None and orchestrator.iteration == iteration
-    return SupervisorTurn(
-        iteration=iteration,
-        own=orchestrator.own if orchestrator is not None else 0,
-        first=max(0, until - WINDOW),
-        until=until,
-        memory_boundary=orchestrator.began if orchestrator is not None and repeated else until,
-        workers=orchestrator.workers if orchestrator is not None else [],
-        answer=orchestrator.answer if orchestrator is not None else [],
+    first = max(0, until - WINDOW)
+    turn = SupervisorTurn(
+        iteration=next_iteration(run), own=0, first=first, until=until, memory_boundary=until
+    )
+    if orchestrator is None:
+        return turn
+    repeated = orchestrator.iteration == turn.iteration
+    return replace(
+        turn,
+        own=orchestrator.own,
+        memory_boundary=orchestrator.began if repeated else until,
+        workers=orchestrator.workers,
+        answer=orchestrator.answer,
     )
 
 

@@ -4,7 +4,6 @@ Warnings do not refuse the workflow.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import NodeKind
@@ -25,15 +24,10 @@ def definition_warnings(flow: Flow) -> list[str]:
 def _mapped_variables(node: FlowNode) -> Iterator[tuple[str, str]]:
     """Yield each place of a config that names a variable of its own workflow."""
     config = node.definition.config
-    for name in _own_names(config.get("inputMapping", {}), True):
-        yield "inputMapping", name
-    for name in _own_names(config.get("outputMapping", {}), False):
-        yield "outputMapping", name
-    for place, inwards in (("perWorkerInputMappings", True), ("perWorkerOutputMappings", False)):
+    mappings = {place: config.get(place, {}) for place in ("inputMapping", "outputMapping")}
+    for place in ("perWorkerInputMappings", "perWorkerOutputMappings"):
         for worker, mapping in config.get(place, {}).items():
-            for name in _own_names(mapping, inwards):
-                yield f"{place}.{worker}", name
-
-
-def _own_names(mapping: dict[str, Any], inwards: bool) -> list[str]:
-    return list(mapping.values() if inwards else mapping)
+            mappings[f"{place}.{worker}"] = mapping
+    for place, mapping in mappings.items():
+        inwards = place.startswith(("inputMapping", "perWorkerInput"))
+        yield from ((place, name) for name in (mapping.values() if inwards else mapping))

@@ -17,7 +17,7 @@ from moot.engine.nodes.inputs import first_problem, merge_upstream
 
 def _start(call: NodeCall) -> Completed:
     """Pass the run's inputs into the graph."""
-    return Completed(call.run_inputs)
+    return Completed(dict(call.run_inputs))
 
 
 def _end(call: NodeCall) -> Completed:

@@ -1,5 +1,7 @@
 """Records, ledgers and deliveries in memory. Other stores must return the same."""
 
+from collections import Counter
+
 from msgspec.structs import replace
 
 from moot.core.errors.triggers import Overtaken
@@ -52,11 +54,8 @@ class InMemoryRecords:
                 self._deliveries[_place(delivery)] = delivery
 
     def _revision(self, tenant: str, kind: str, name: str) -> int:
-        newest_first = reversed(self._records)
-        place = (tenant, kind, name)
-        versions = (r for r in newest_first if (r.tenant, r.kind, r.name) == place)
-        newest = next(versions, None)
-        return newest.revision if newest else 0
+        history = self._history(tenant, kind, name)
+        return history[0].revision if history else 0
 
     # records
 
@@ -64,8 +63,8 @@ class InMemoryRecords:
         self._write_records(Batch(records=[record]))
 
     async def record(self, tenant: str, kind: str, name: str) -> Record | None:
-        newest = next(iter(await self.record_history(tenant, kind, name)), None)
-        return None if newest is None or newest.gone else newest
+        history = self._history(tenant, kind, name)
+        return history[0] if history and not history[0].gone else None
 
     async def records(self, tenant: str, kind: str) -> list[Record]:
         newest = {
@@ -82,12 +81,11 @@ class InMemoryRecords:
         return [record for record in records if record.name > after][:limit], len(records)
 
     async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
-        place = (tenant, kind, name)
-        return [
-            record
-            for record in reversed(self._records)
-            if (record.tenant, record.kind, record.name) == place
-        ]
+        return self._history(tenant, kind, name)
+
+    def _history(self, tenant: str, kind: str, name: str) -> list[Record]:
+        place = tenant, kind, name
+        return [r for r in reversed(self._records) if (r.tenant, r.kind, r.name) == place]
 
     async def record_tenants(self, kind: str) -> list[str]:
         return sorted({record.tenant for record in self._records if record.kind == kind})
@@ -135,41 +133,33 @@ class InMemoryRecords:
         following = cursor.encode_position(self._order(page[-1])) if more else None
         return page, cursor.bind_cursor(following, *list_name)
 
+    def _lane(self, tenant: str, subscription: str) -> list[Delivery]:
+        place = tenant, subscription
+        return [d for d in self._deliveries.values() if (d.tenant, d.subscription) == place]
+
     def _order(self, delivery: Delivery) -> cursor.Position:
         return delivery.received_at, self._numbers[_place(delivery)]
 
     async def waiting_deliveries(
         self, tenant: str, subscription: str, limit: int
     ) -> list[Delivery]:
-        waiting = [
-            delivery
-            for delivery in sorted(self._deliveries.values(), key=self._order)
-            if (delivery.tenant, delivery.subscription, delivery.state)
-            == (tenant, subscription, "waiting")
-        ]
-        return waiting[:limit]
+        lane = sorted(self._lane(tenant, subscription), key=self._order)
+        return [delivery for delivery in lane if delivery.state == "waiting"][:limit]
 
     async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for delivery in self._deliveries.values():
-            if (delivery.tenant, delivery.subscription) == (tenant, subscription):
-                counts[delivery.state] = counts.get(delivery.state, 0) + 1
-        return counts
+        lane = self._lane(tenant, subscription)
+        return dict(Counter(delivery.state for delivery in lane))
 
     async def lanes(self) -> list[Lane]:
         lanes: dict[tuple[str, str], Lane] = {}
-        for delivery in self._deliveries.values():
-            place = delivery.tenant, delivery.subscription
-            if delivery.due_at is None or (
-                place in lanes and lanes[place].due_at <= delivery.due_at
+        for each in self._deliveries.values():
+            place = each.tenant, each.subscription
+            if each.due_at is not None and (
+                place not in lanes or each.due_at < lanes[place].due_at
             ):
-                continue
-            lanes[place] = Lane(
-                tenant=delivery.tenant,
-                subscription=delivery.subscription,
-                source=delivery.source,
-                due_at=delivery.due_at,
-            )
+                lanes[place] = Lane(
+                    tenant=place[0], subscription=place[1], source=each.source, due_at=each.due_at
+                )
         return [lanes[place] for place in sorted(lanes)]
 
     async def due_deliveries(
@@ -177,10 +167,8 @@ class InMemoryRecords:
     ) -> list[Delivery]:
         due = [
             (delivery.due_at, self._numbers[_place(delivery)], delivery)
-            for delivery in self._deliveries.values()
-            if (delivery.tenant, delivery.subscription) == (tenant, subscription)
-            and delivery.due_at is not None
-            and delivery.due_at <= until
+            for delivery in self._lane(tenant, subscription)
+            if delivery.due_at is not None and delivery.due_at <= until
         ]
         return [delivery for _, _, delivery in sorted(due, key=lambda entry: entry[:2])[:limit]]
 

@@ -1,19 +1,17 @@
 """The store in memory, for tests and as the specification of every other store."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from moot.core.errors import Conflict, NotProvided, RunNotFound, SequenceConflict
 from moot.core.tenants import parent_tenant
-from moot.store import cursor
-from moot.store.counts import Tally
 from moot.store.hash_chain import check_definition_digest, check_event_place, check_memory_event
-from moot.store.memory import counts
+from moot.store.memory.index import InMemoryIndex, InMemoryLog
 from moot.store.memory.memory_entries import InMemoryEntries
-from moot.store.memory.records import InMemoryRecords
 from moot.store.memory.search import InMemorySearch
 from moot.store.protocol import (
     IMPORTED,
@@ -22,48 +20,31 @@ from moot.store.protocol import (
     Definition,
     EffectRow,
     FoldSnapshot,
-    InboxRow,
     IntegrityProblem,
     Key,
     Receipt,
-    RunFilter,
-    RunIndexRow,
     Store,
-    WorkRow,
 )
 
 
-class InMemoryLog(Struct):
-    """The events of one run. ``number`` counts logs in the order of their creation."""
-
-    tenant: str
-    number: int
-    events: list[bytes] = []
-
-
-class MemoryStore(InMemoryEntries, InMemoryRecords, InMemorySearch):
+class MemoryStore(InMemoryEntries, InMemoryIndex, InMemorySearch):
     """Keeps every promise of ``Store`` except that its data ends with the process."""
 
     def __init__(self) -> None:
         InMemoryEntries.__init__(self)
         InMemorySearch.__init__(self)
-        self._logs: dict[str, InMemoryLog] = {}
         self._receipts: dict[tuple[str, str, str], Receipt] = {}
         self._artifacts: dict[tuple[str, str, str], bytes] = {}
         self._sealed: dict[tuple[str, str], dict[str, bytes]] = {}
-        self._inbox_revisions: dict[str, int] = {}
         self._secrets: dict[str, bytes] = {}
         self._definitions: list[Definition] = []
         self._keys: dict[str, Key] = {}
         self._forget_derived()
 
     def _forget_derived(self) -> None:
-        self._rows: dict[str, RunIndexRow] = {}
-        self._work: dict[str, int] = {}
+        self._forget_index()
         self._snapshots: dict[str, tuple[int, FoldSnapshot]] = {}
         self._effects: dict[tuple[str, str, str], EffectRow] = {}
-        self._inbox: dict[str, list[InboxRow]] = {}
-        self._messages: dict[tuple[str, str], int] = {}
         self._forget_texts()
 
     # the log
@@ -144,18 +125,13 @@ class MemoryStore(InMemoryEntries, InMemoryRecords, InMemorySearch):
         for run in batch.unseal:
             self._sealed.pop(run, None)
 
-    def _log(self, tenant: str, run_id: str) -> InMemoryLog | None:
-        log = self._logs.get(run_id)
-        return log if log is not None and log.tenant == tenant else None
-
     def _runs_of(self, tenant: str) -> set[str]:
         return {run_id for run_id, log in self._logs.items() if log.tenant == tenant}
 
     async def read(
         self, tenant: str, run_id: str, after: int = -1, limit: int = 1000
     ) -> list[bytes]:
-        log = self._log(tenant, run_id)
-        first = max(after + 1, 0)
+        log, first = self._log(tenant, run_id), max(after + 1, 0)
         return log.events[first : first + limit] if log else []
 
     async def head(self, tenant: str, run_id: str) -> int | None:
@@ -198,44 +174,6 @@ class MemoryStore(InMemoryEntries, InMemoryRecords, InMemorySearch):
 
     # derived rows
 
-    async def find_run(self, tenant: str, run_id: str) -> RunIndexRow | None:
-        return self._rows.get(run_id) if self._log(tenant, run_id) else None
-
-    async def list_runs(
-        self, tenant: str, where: RunFilter, before: str | None, limit: int
-    ) -> tuple[list[RunIndexRow], str | None]:
-        position = cursor.decode_position(before)
-        order = self._use_order if where.used else self._creation_order
-        rows = [row for row in self._rows.values() if row.tenant == tenant and where.admits(row)]
-        matches = sorted((row for row in rows if order(row) < position), key=order, reverse=True)
-        if where.mark is not None:
-            names = {record.name for record in await self.records(tenant, where.mark)}
-            matches = [row for row in matches if (row.run_id in names) == where.marked]
-        page = matches[:limit]
-        more = len(matches) > limit > 0
-        return page, cursor.encode_position(order(page[-1])) if more else None
-
-    def _use_order(self, row: RunIndexRow) -> cursor.Position:
-        return row.updated_at, self._logs[row.run_id].number
-
-    def _creation_order(self, row: RunIndexRow) -> cursor.Position:
-        return row.created_at, self._logs[row.run_id].number
-
-    def _newest_first(self, tenant: str) -> Iterator[RunIndexRow]:
-        rows = (row for row in self._rows.values() if row.tenant == tenant)
-        return iter(sorted(rows, key=self._creation_order, reverse=True))
-
-    async def active_run(self, tenant: str, scope_id: str) -> str | None:
-        active = (row for row in self._newest_first(tenant) if row.ended_at is None)
-        return next((row.run_id for row in active if row.scope_id == scope_id), None)
-
-    async def work(self, until: int, limit: int) -> list[WorkRow]:
-        due = ((at, self._logs[run].number, run) for run, at in self._work.items() if at <= until)
-        return [WorkRow(self._logs[run].tenant, run, at) for at, _, run in sorted(due)[:limit]]
-
-    async def next_work(self) -> int | None:
-        return min(self._work.values(), default=None)
-
     async def rebuild(self, rows: AsyncIterator[tuple[Append, list[EffectRow]]]) -> None:
         pairs = [pair async for pair in rows]
         for append, _ in pairs:
@@ -263,11 +201,8 @@ class MemoryStore(InMemoryEntries, InMemoryRecords, InMemorySearch):
         return newest.get(workflow_id)
 
     async def definition_by_digest(self, tenant: str, digest: str) -> Definition | None:
-        newest_first = reversed(self._definitions)
-        matches = (
-            stored for stored in newest_first if (stored.tenant, stored.digest) == (tenant, digest)
-        )
-        return next(matches, None)
+        by_digest = {(stored.tenant, stored.digest): stored for stored in self._definitions}
+        return by_digest.get((tenant, digest))
 
     async def is_defined_elsewhere(self, tenant: str, workflow_id: str) -> bool:
         return any(
@@ -318,27 +253,6 @@ class MemoryStore(InMemoryEntries, InMemoryRecords, InMemorySearch):
     async def secret(self, name: str, fresh: bytes) -> bytes:
         return self._secrets.setdefault(name, fresh)
 
-    async def message(self, tenant: str, run_id: str, message_id: str) -> int | None:
-        log = self._logs.get(run_id)
-        if log is None or log.tenant != tenant:
-            return None
-        return self._messages.get((run_id, message_id))
-
-    async def inbox(self, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
-        of_runs = self._inbox.values()
-        rows = [row for inbox in of_runs for row in inbox if row.tenant == tenant]
-        rows.sort(key=lambda row: row.since)
-        return rows[:limit], self._inbox_revisions.get(tenant, 0)
-
-    async def tally(self, tenant: str, member: str, since: int, most: int) -> list[Tally]:
-        return await counts.count_member_runs(self, tenant, member, since, most)
-
-    async def newest_runs(self, tenant: str, member: str, most: int) -> list[RunIndexRow]:
-        return await counts.list_newest_runs(self, tenant, member, most)
-
-    async def asked_by(self, tenant: str, member: str, most: int) -> list[tuple[int, InboxRow]]:
-        return await counts.list_member_questions(self, tenant, member, most)
-
     # the whole store
 
     async def verify(self) -> list[IntegrityProblem]:
@@ -370,10 +284,8 @@ class MemoryStore(InMemoryEntries, InMemoryRecords, InMemorySearch):
                     tenant=row.tenant, run_id=row.run_id, sequence=row.sequence, what=what
                 )
 
-    async def stats(self) -> dict[str, Any]:
-        statuses: dict[str, int] = {}
-        for row in self._rows.values():
-            statuses[row.status] = statuses.get(row.status, 0) + 1
+    async def stats(self) -> dict[str, object]:
+        statuses = dict(Counter(row.status for row in self._rows.values()))
         return {
             "kind": "memory",
             "runs": len(self._logs),

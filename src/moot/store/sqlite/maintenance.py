@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 import apsw
 
@@ -13,7 +12,7 @@ from moot.store.protocol import Append, EffectRow
 from moot.store.sqlite.write.group_rows import BatchGroup
 from moot.store.sqlite.write.heads import LogHeads
 from moot.store.sqlite.write.records import RecordChanges
-from moot.store.sqlite.write.statements import CLEAR_DERIVED
+from moot.store.sqlite.write.statements import SQL
 from moot.store.sqlite.write.transaction import transaction
 
 COUNTS = """
@@ -28,7 +27,7 @@ DerivedRows = list[tuple[Append, list[EffectRow]]]
 CHUNK = 500
 
 
-def collect_stats(db: apsw.Connection, path: Path) -> dict[str, Any]:
+def collect_stats(db: apsw.Connection, path: Path) -> dict[str, object]:
     runs, events, work, receipts, schema = db.execute(COUNTS).get
     wal = Path(f"{path}-wal")
     return {
@@ -84,7 +83,7 @@ def rebuild_job(
         heads.clear()  # the cached due times are about to be wrong
         try:
             with transaction(db):
-                db.execute(CLEAR_DERIVED)
+                db.execute(SQL["CLEAR_DERIVED"])
                 while chunk := asyncio.run_coroutine_threadsafe(_next_chunk(rows), loop).result():
                     _write_chunk(db, heads, chunk)
         finally:

@@ -17,39 +17,10 @@ from moot.store.hash_chain import (
     hash_event,
 )
 from moot.store.protocol import Definition, IntegrityProblem
+from moot.store.sqlite.statements import load_statements
 
-HEADS = """
-SELECT n, CAST(tenant AS BLOB), CAST(run_id AS BLOB), next_sequence, CAST(hash AS BLOB)
-FROM heads ORDER BY n
-"""
-EVENTS = """
-SELECT n, sequence, CAST(hash AS BLOB), CAST(body AS BLOB) FROM events ORDER BY n, sequence
-"""
-ONE_HEAD = """
-SELECT n, CAST(tenant AS BLOB), CAST(run_id AS BLOB), next_sequence, CAST(hash AS BLOB)
-FROM heads WHERE run_id = ? AND tenant = ?
-"""
-ITS_EVENTS = """
-SELECT n, sequence, CAST(hash AS BLOB), CAST(body AS BLOB) FROM events WHERE n = ? ORDER BY sequence
-"""
-LOST_LOGS = """
-SELECT CAST(tenant AS BLOB), CAST(run_id AS BLOB) FROM runs
-WHERE NOT EXISTS (SELECT 1 FROM heads WHERE heads.n = runs.n)
-"""
-DEFINITIONS = """
-SELECT CAST(tenant AS BLOB), CAST(workflow_id AS BLOB), CAST(digest AS BLOB), CAST(body AS BLOB)
-FROM definitions ORDER BY id
-"""
+SQL = load_statements("verify")
 
-#: each memory write with the event that should record it
-MEMORY = """
-SELECT CAST(m.tenant AS BLOB), CAST(m.run_id AS BLOB), m.sequence, CAST(m.memory_id AS BLOB),
-       CAST(e.body AS BLOB)
-FROM memory AS m
-LEFT JOIN heads AS h ON h.run_id = m.run_id AND h.tenant = m.tenant
-LEFT JOIN events AS e ON e.n = h.n AND e.sequence = m.sequence
-WHERE m.run_id <> '' ORDER BY m.n
-"""
 
 Rows = Iterable[tuple[Any, ...]]
 
@@ -85,11 +56,13 @@ def verify_log(db: apsw.Connection, tenant: str, run_id: str) -> list[IntegrityP
     """Return the first problem of one log, or []."""
     db.execute("BEGIN")
     try:
-        heads = map(HeadRow._make, db.execute(ONE_HEAD, (run_id, tenant)))
+        heads = map(HeadRow._make, db.execute(SQL["ONE_HEAD"], (run_id, tenant)))
         return [
             problem
             for head in list(heads)
-            for problem in _report_read_errors(_check_log(head, db.execute(ITS_EVENTS, (head.n,))))
+            for problem in _report_read_errors(
+                _check_log(head, db.execute(SQL["ITS_EVENTS"], (head.n,)))
+            )
         ]
     finally:
         db.execute("ROLLBACK")
@@ -111,10 +84,10 @@ def _check_pages(db: apsw.Connection) -> Iterator[IntegrityProblem]:
 
 def _check_logs(db: apsw.Connection) -> Iterator[IntegrityProblem]:
     """Read heads and events side by side, both in the order of their log's number."""
-    logs = groupby(db.execute(EVENTS), key=itemgetter(0))
+    logs = groupby(db.execute(SQL["EVENTS"]), key=itemgetter(0))
     number, rows = next(logs, (None, ()))
     expected = 1
-    for head in map(HeadRow._make, db.execute(HEADS)):
+    for head in map(HeadRow._make, db.execute(SQL["HEADS"])):
         while number is not None and number < head.n:
             yield _file_problem(f"There are events of log number {number}, which has no head.")
             number, rows = next(logs, (None, ()))
@@ -154,13 +127,13 @@ def _check_log(head: HeadRow, rows: Rows) -> Iterator[IntegrityProblem]:
 
 
 def _check_lost_logs(db: apsw.Connection) -> Iterator[IntegrityProblem]:
-    for tenant, run_id in db.execute(LOST_LOGS):
+    for tenant, run_id in db.execute(SQL["LOST_LOGS"]):
         what = "The run is listed, but its log is gone."
         yield IntegrityProblem(tenant=_text(tenant), run_id=_text(run_id), sequence=-1, what=what)
 
 
 def _check_definitions(db: apsw.Connection) -> Iterator[IntegrityProblem]:
-    for tenant, workflow_id, digest, body in db.execute(DEFINITIONS):
+    for tenant, workflow_id, digest, body in db.execute(SQL["DEFINITIONS"]):
         definition = Definition(
             tenant=_text(tenant),
             workflow_id=_text(workflow_id),
@@ -174,7 +147,7 @@ def _check_definitions(db: apsw.Connection) -> Iterator[IntegrityProblem]:
 
 
 def _check_memory(db: apsw.Connection) -> Iterator[IntegrityProblem]:
-    for tenant, run_id, sequence, memory_id, body in db.execute(MEMORY):
+    for tenant, run_id, sequence, memory_id, body in db.execute(SQL["MEMORY"]):
         if what := check_memory_event(body, _text(memory_id)):
             yield IntegrityProblem(
                 tenant=_text(tenant), run_id=_text(run_id), sequence=sequence, what=what

@@ -4,7 +4,8 @@ The row of a delivery is written in the transaction that starts its run. That tr
 guards the subscription and the member that the row relies on."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
@@ -156,13 +157,13 @@ class InboundDeliveries:
     async def carry(self, delivery: Delivery) -> None:
         """Try a due delivery again, for the courier."""
         place = delivery.tenant, delivery.subscription
-        version = await self._subscriptions.find(*place) or await self._subscriptions.restore_queue(
-            *place
-        )
+        version = await self._subscriptions.find(*place)
+        if version is None:
+            version = await self._subscriptions.restore_queue(*place)
         if version is None:
             await self._drop_removed(delivery)
-            return
-        await self._attempt(version, delivery)
+        else:
+            await self._attempt(version, delivery)
 
     # -- one try -----------------------------------------------------------------------------
 
@@ -296,20 +297,9 @@ class InboundDeliveries:
         self, row: Delivery, refusal: MootError, due: int | None, unfit: bool = False
     ) -> Delivery:
         reason = f"{refusal.code}: {refusal.message}"[:500]
-        attempt = DeliveryAttempt(
-            event_id=f"{row.delivery_id}.{len(row.attempts) + 1}",
-            at=self._clock.millis(),
-            outcome="dead-lettered" if due is None else "retrying",
-            reason=reason,
-            unfit=unfit,
-        )
-        return self._next(
-            row,
-            state="dead" if due is None else "retrying",
-            due_at=due,
-            reason=reason,
-            attempts=[*row.attempts, attempt],
-        )
+        state, outcome = ("dead", "dead-lettered") if due is None else ("retrying", "retrying")
+        attempts = row.tried(self._clock.millis(), outcome, reason, unfit)
+        return self._next(row, state=state, due_at=due, reason=reason, attempts=attempts)
 
     # -- by people ---------------------------------------------------------------------------
 
@@ -329,9 +319,8 @@ class InboundDeliveries:
         if (inactive := inactive_error(version)) is not None:
             raise inactive
         now = self._clock.millis()
-        mark = DeliveryAttempt(event_id=f"{row.delivery_id}.{len(row.attempts) + 1}", at=now,
-                       outcome=REDELIVERED, reason=f"by {by}")  # fmt: skip
-        fresh = self._next(row, state="waiting", due_at=now, attempts=[*row.attempts, mark])
+        attempts = row.tried(now, REDELIVERED, f"by {by}")
+        fresh = self._next(row, state="waiting", due_at=now, attempts=attempts)
         return await self._attempt(version, await self._write(fresh, before=row))
 
     async def drop(self, row: Delivery, by: str) -> Delivery:
@@ -349,50 +338,43 @@ class InboundDeliveries:
         where = DeliveryFilter(
             subscription=version.it.subscription_id, states=("dead", *OPEN_STATES)
         )
-        cursor = None
-        while True:
-            rows, cursor = await self._store.deliveries(version.tenant, where, cursor, PAGE)
-            for row in rows:
-                await self._drop_removed(row)
-            if cursor is None:
-                return
+        async for row in self._all_rows(version.tenant, where):
+            await self._drop_removed(row)
 
     async def _drop_removed(self, row: Delivery) -> None:
         reason = "The subscription was removed."
-        try:
-            await self._write(
-                self._next(row, state="dropped", due_at=None, body=b"", reason=reason), before=row
-            )
-        except Overtaken:
-            return  # another task has it, and will find the subscription gone
+        dropped = self._next(row, state="dropped", due_at=None, body=b"", reason=reason)
+        with suppress(Overtaken):  # another task has it, and will find the subscription gone
+            await self._write(dropped, before=row)
 
     async def wake(self, tenant: str, where: DeliveryFilter) -> None:
         """Make the waiting deliveries due now."""
-        cursor, where = None, replace(where, states=("waiting",))
-        while True:
-            rows, cursor = await self._store.deliveries(tenant, where, cursor, PAGE)
-            for row in rows:
-                if row.source in INBOUND_SOURCES:
-                    await self._make_due(row)
-            if cursor is None:
-                break
+        async for row in self._all_rows(tenant, replace(where, states=("waiting",))):
+            if row.source in INBOUND_SOURCES:
+                await self._make_due(row)
         self.look()
 
+    async def _all_rows(self, tenant: str, where: DeliveryFilter) -> AsyncIterator[Delivery]:
+        rows, cursor = await self._store.deliveries(tenant, where, None, PAGE)
+        while True:
+            for row in rows:
+                yield row
+            if cursor is None:
+                return
+            rows, cursor = await self._store.deliveries(tenant, where, cursor, PAGE)
+
     async def _make_due(self, row: Delivery) -> None:
-        if row.due_at is not None and row.due_at <= self._clock.millis():
-            return
-        try:
-            await self._write(self._next(row, due_at=self._clock.millis()))
-        except Overtaken:
-            return  # another task has it
+        now = self._clock.millis()
+        if row.due_at is None or row.due_at > now:
+            with suppress(Overtaken):  # another task has it
+                await self._write(self._next(row, due_at=now))
 
     async def _write(self, row: Delivery, before: Delivery | None = None) -> Delivery:
         await self.notices.commit(Batch(deliveries=[row]), [before] if before is not None else ())
         return row
 
     def _next(self, row: Delivery, **changes: object) -> Delivery:
-        now = self._clock.millis()
-        return replace(row, revision=row.revision + 1, updated_at=now, **changes)
+        return row.next(updated_at=self._clock.millis(), **changes)
 
 
 def _ignore_exception(future: "asyncio.Future[Delivery]") -> None:

@@ -16,7 +16,6 @@ from moot.triggers.schedules.records import (
     SCHEDULE_KIND,
     SUBSCRIPTION_KIND,
     ScheduleRecord,
-    guard_from_record,
     ledger_row,
     schedule_from_record,
     schedule_ledger_from_row,
@@ -47,7 +46,7 @@ class DismissedTriggers:
         for record in await self._records_naming(tenant, SCHEDULE_KIND, roster_id):
             schedule = schedule_from_record(record)
             if schedule.spec.roster_id == roster_id:
-                batch.guards.append(guard_from_record(record))
+                batch.guards.append(record.guard)
                 if schedule.pause is None or schedule.pause.until is not None:
                     await self._pause_schedule(tenant, schedule, reason, batch)
         for record in await self._records_naming(tenant, SUBSCRIPTION_KIND, roster_id):

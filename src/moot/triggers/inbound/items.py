@@ -1,5 +1,6 @@
 """Items that came in: their content, and the inputs of a run that gets one."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -35,8 +36,8 @@ decode_arrival = msgspec.json.Decoder(Arrival).decode
 class RunInput(Struct, frozen=True):
     """The inputs and the trigger event of a run that gets an item."""
 
-    inputs: dict[str, Any]
-    trigger: dict[str, Any]
+    inputs: dict[str, object]
+    trigger: dict[str, object]
     #: the subject that lists may show
     subject: str = ""
 
@@ -59,7 +60,7 @@ def run_input_from_item(
 
 
 def visible_subject(
-    subscription: TriggerSubscription, event: dict[str, Any], flow: Flow, subject: str
+    subscription: TriggerSubscription, event: Mapping[str, object], flow: Flow, subject: str
 ) -> str:
     """Return the subject without secrets, or nothing when a secret input is filled from it or from
     an object that holds it."""
@@ -102,7 +103,7 @@ class ItemService:
             return None
         return Arrival(content=content, verified=trigger.get("verified"))
 
-    async def content(self, row: Delivery) -> dict[str, Any] | None:
+    async def content(self, row: Delivery) -> Mapping[str, object] | None:
         """Return the content for callers who may see the runs it leads to."""
         arrival = await self.stored_arrival(row)
         version = await self._subscriptions.find(row.tenant, row.subscription)
@@ -141,11 +142,11 @@ class ItemService:
         return TriggerSubscription(subscription_id=row.subscription, source=source)
 
 
-def _item_content(trigger: dict[str, Any], row: Delivery) -> dict[str, Any] | None:
+def _item_content(trigger: dict[str, Any], row: Delivery) -> Mapping[str, object] | None:
     """Return the content from the trigger of a run: the only item, or one of those that a schedule
     took."""
     if row.source in trigger:
-        content: dict[str, Any] = trigger[row.source]
+        content: Mapping[str, object] = trigger[row.source]
         return content
     items = trigger.get("schedule", {}).get("items", [])
     return next((item.get("item") for item in items if item["itemId"] == row.delivery_id), None)

@@ -1,7 +1,5 @@
 """All subscriptions of a tenant, with the state of their schedules and members."""
 
-from typing import Any
-
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,6 +24,7 @@ from moot.triggers.schedules.records import (
     with_schedule_state,
 )
 from moot.triggers.schedules.service import ScheduleService
+from moot.wire.triggers import StateChangeView
 
 
 class MemberAvailability:
@@ -163,7 +162,7 @@ class SubscriptionOverview:
             subscriptions[name] = with_schedule_state(bare, schedule, now)
         return subscriptions
 
-    async def changes(self, version: SubscriptionVersion) -> list[dict[str, Any]]:
+    async def changes(self, version: SubscriptionVersion) -> list[StateChangeView]:
         """Return the state changes of a subscription, oldest first."""
         if version.it.source != SCHEDULE_SOURCE:
             history = await self._subscriptions.history(version.tenant, version.it.subscription_id)

@@ -3,7 +3,7 @@
 The first item creates its queue. Items wait while no workflow is bound."""
 
 import re
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -155,7 +155,7 @@ class QueueService:
         await self._deliveries.wake(version.tenant, where)
 
     async def push(
-        self, tenant: str, queue: str, item: dict[str, Any], key: str | None, by: str
+        self, tenant: str, queue: str, item: Mapping[str, object], key: str | None, by: str
     ) -> tuple[DeliveryResult, SubscriptionVersion]:
         """Put an item into the queue. A second push with the same ``key`` is the same item."""
         subject = item.get("subject", "")

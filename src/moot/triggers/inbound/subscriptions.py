@@ -5,7 +5,6 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -31,7 +30,7 @@ from moot.core.triggers.subscriptions import (
 )
 from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.protocol import Batch, Store
-from moot.store.records import Guard, Record
+from moot.store.records import Guard, Record, new_record
 from moot.triggers.inbound.versions import (
     SUBSCRIPTION_KIND,
     SubscriptionVersion,
@@ -356,16 +355,8 @@ class SubscriptionService:
     def record(
         self, tenant: str, subscription: TriggerSubscription, by: str, did: str, gone: bool = False
     ) -> Record:
-        return Record(
-            tenant=tenant,
-            kind=SUBSCRIPTION_KIND,
-            name=subscription.subscription_id,
-            version=did,
-            body=msgspec.json.encode(subscription),
-            created_at=self._clock.millis(),
-            by=by,
-            gone=gone,
-        )
+        place = tenant, SUBSCRIPTION_KIND, subscription.subscription_id
+        return new_record(place, did, subscription, by, self._clock.millis(), gone)
 
     def _secret(self) -> str:
         digest = hashlib.sha256(self._clock.new_secret("").encode()).digest()

@@ -1,12 +1,12 @@
 """Versions of subscriptions: a record with its guard, and its state changes."""
 
-from typing import Any
-
 import msgspec
 from msgspec import Struct
 
+from moot.core.events import iso
 from moot.core.triggers.subscriptions import SUBSCRIPTION_CHANGED, TriggerSubscription
 from moot.store.records import Guard, Record
+from moot.wire.triggers import StateChange, StateChangeView
 
 SUBSCRIPTION_KIND = "subscription"
 
@@ -27,28 +27,32 @@ class SubscriptionVersion(Struct, frozen=True):
         return Guard(tenant=self.tenant, kind=SUBSCRIPTION_KIND, name=name, revision=self.revision)
 
 
-def list_state_changes(history: list[Record]) -> list[dict[str, Any]]:
+def list_state_changes(history: list[Record]) -> list[StateChangeView]:
     """Return the state changes of a subscription as protocol events, oldest first."""
-    events: list[dict[str, Any]] = []
+    events: list[StateChangeView] = []
     previous: TriggerSubscription | None = None
     for record in reversed(history):
         subscription = decode_subscription(record.body)
         if previous is not None and subscription.state != previous.state:
-            payload = {
-                "subscriptionId": subscription.subscription_id,
-                "source": subscription.source,
-                "fromState": previous.state,
-                "toState": subscription.state,
-            }
-            if subscription.reason is not None:
-                payload["reason"] = subscription.reason
+            change = StateChange(
+                subscription_id=subscription.subscription_id,
+                source=subscription.source,
+                from_state=previous.state,
+                to_state=subscription.state,
+                reason=subscription.reason,
+            )
             event_id = f"{record.name}.{record.revision}"
-            if events and events[-1]["eventId"] == event_id:
+            if events and events[-1].event_id == event_id:
                 event_id += ".ended"  # the end of a pause
-            events.append({
-                "eventId": event_id, "type": SUBSCRIPTION_CHANGED, "at": record.created_at,
-                "by": record.by, "payload": payload,
-            })  # fmt: skip
+            events.append(
+                StateChangeView(
+                    event_id=event_id,
+                    type=SUBSCRIPTION_CHANGED,
+                    at=iso(record.created_at * 1000),
+                    by=record.by,
+                    payload=change,
+                )
+            )
         previous = subscription
     return events
 

@@ -61,31 +61,22 @@ class Absences:
         ]
 
     async def _periods(self, tenant: str, member: MemberVersion) -> list[MemberPeriod]:
+        """Return the periods from the newest version to the oldest."""
         key, revision = (tenant, member.entry.roster_id), member.guard.revision
         cached = self._cache.get(key)
         if cached is not None and cached[0] == revision:
             return cached[1]
         history = await self._roster.history(*key)
-        periods = _periods_from_history(
-            [record for record in history if record.revision <= revision]
-        )
+        history = [record for record in history if record.revision <= revision]
+        ends = [None, *(record.created_at for record in history)]
+        periods = [_period(record, end) for record, end in zip(history, ends, strict=False)]
         self._cache[key] = revision, periods
         if len(self._cache) > MOST_KNOWN:
             self._cache.popitem(last=False)
         return periods
 
 
-def _periods_from_history(history: list[Record]) -> list[MemberPeriod]:
-    """Return the periods from the newest version to the oldest."""
-    ends = [None, *(record.created_at for record in history)]
-    return [
-        _period_from_record(record, until) for record, until in zip(history, ends, strict=False)
-    ]
-
-
-def _period_from_record(record: Record, until: int | None) -> MemberPeriod:
-    member_record = member_from_record(record)
-    on = member_record.entry.enabled and not record.gone
-    return MemberPeriod(
-        record.created_at, until, on, member_record.pause, member_record.entry.workflows
-    )
+def _period(record: Record, until: int | None) -> MemberPeriod:
+    member = member_from_record(record)
+    on = member.entry.enabled and not record.gone
+    return MemberPeriod(record.created_at, until, on, member.pause, member.entry.workflows)

@@ -2,7 +2,6 @@
 
 import logging
 from datetime import datetime
-from typing import Any
 
 from msgspec import Struct
 from msgspec.json import encode
@@ -51,9 +50,8 @@ async def evaluate_condition(
     if condition is None:
         return ConditionResult()
     if condition.queue is not None:
-        return ConditionResult(
-            bool((await read_queue_items(store, tenant, condition.queue, 1)).rows)
-        )
+        first = await read_queue_items(store, tenant, condition.queue, 1)
+        return ConditionResult(bool(first.rows))
     try:
         names = await _expression_names(store, tenant, schedule, schedule_ledger, now)
         value = evaluate_expression(condition.expression or "", names)
@@ -68,19 +66,15 @@ async def evaluate_condition(
 
 async def _expression_names(
     store: Store, tenant: str, schedule: ScheduleRecord, schedule_ledger: ScheduleLedger, now: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the names that an expression may use; docs/schedules.md lists them."""
-    local: datetime = datetime_from_instant(now).astimezone(
-        require_zone(timing_from_spec(schedule.spec).zone)
-    )
+    zone = require_zone(timing_from_spec(schedule.spec).zone)
+    local: datetime = datetime_from_instant(now).astimezone(zone)
     items, _ = await store.deliveries(
         tenant, DeliveryFilter(sources=("queue",), states=OPEN_STATES), None, MOST_COUNTED
     )
-    last_run = (
-        await store.find_run(tenant, schedule_ledger.last_run)
-        if schedule_ledger.last_run is not None
-        else None
-    )
+    last_id = schedule_ledger.last_run
+    last_run = await store.find_run(tenant, last_id) if last_id is not None else None
     return {
         "now": iso(now * 1000),
         "weekday": local.isoweekday(),

@@ -1,5 +1,6 @@
 """Schedules that a workflow declares in its triggers of type ``schedule``."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -25,7 +26,7 @@ _FIELDS = [field.encode_name for field in msgspec.structs.fields(ScheduleDraft)]
 class TriggerDeclarations(Struct):
     """The triggers of a stored definition. The rest may be in an older format."""
 
-    triggers: list[dict[str, Any]] = []
+    triggers: list[Mapping[str, object]] = []
 
 
 class DeclaredSchedules:
@@ -62,19 +63,17 @@ class DeclaredSchedules:
             await self._remove(tenant, declared_schedule_id(workflow_id, name), by)
         return flow
 
-    async def _old_triggers(self, tenant: str, workflow_id: str) -> dict[str, dict[str, Any]]:
+    async def _old_triggers(self, tenant: str, workflow_id: str) -> dict[str, Mapping[str, object]]:
         definition = await self._store.definition(tenant, workflow_id)
         if definition is None:
             return {}
         triggers = msgspec.json.decode(definition.body, type=TriggerDeclarations).triggers
-        return {trigger["id"]: trigger for trigger in triggers if trigger.get("type") == "schedule"}
+        return {str(each["id"]): each for each in triggers if each.get("type") == "schedule"}
 
     async def _check(self, tenant: str, flow: Flow, trigger: TriggerDef) -> None:
         workflow_id, now = flow.definition.id, self._clock.millis()
-        name, body = (
-            declared_schedule_id(workflow_id, trigger.id),
-            schedule_body_from_trigger(workflow_id, trigger),
-        )
+        name = declared_schedule_id(workflow_id, trigger.id)
+        body = schedule_body_from_trigger(workflow_id, trigger)
         existing = await self._find_schedule(tenant, name)
         try:
             if existing is not None:
@@ -88,10 +87,8 @@ class DeclaredSchedules:
     async def _update(
         self, tenant: str, workflow_id: str, trigger: TriggerDef, by: str, old_trigger: Any
     ) -> None:
-        name, body = (
-            declared_schedule_id(workflow_id, trigger.id),
-            schedule_body_from_trigger(workflow_id, trigger),
-        )
+        name = declared_schedule_id(workflow_id, trigger.id)
+        body = schedule_body_from_trigger(workflow_id, trigger)
         if await self._find_schedule(tenant, name) is None:
             await self._schedules.make(tenant, msgspec.json.encode(body), by, name)
         elif _has_changed(old_trigger, trigger):
@@ -114,7 +111,7 @@ def declared_schedule_id(workflow_id: str, trigger_id: str) -> str:
     return derived_id("sch_", "trigger", workflow_id, trigger_id)
 
 
-def schedule_body_from_trigger(workflow_id: str, trigger: TriggerDef) -> dict[str, Any]:
+def schedule_body_from_trigger(workflow_id: str, trigger: TriggerDef) -> dict[str, object]:
     """Return the body of the schedule. Its kind follows from the one time field that is set."""
     for name in trigger.config.keys() & TRIGGER_FIELDS:
         message = f"'{name}' of a schedule follows from its trigger; leave it out of the config."
@@ -124,7 +121,7 @@ def schedule_body_from_trigger(workflow_id: str, trigger: TriggerDef) -> dict[st
     return {**kind, **trigger.config, "workflowId": workflow_id, "enabled": trigger.enabled}
 
 
-def _has_changed(old_trigger: dict[str, Any] | None, trigger: TriggerDef) -> bool:
+def _has_changed(old_trigger: Mapping[str, object] | None, trigger: TriggerDef) -> bool:
     """Return whether the trigger has another config or is switched on or off."""
     old = old_trigger or {}
     return (old.get("config", {}), old.get("enabled", True)) != (trigger.config, trigger.enabled)

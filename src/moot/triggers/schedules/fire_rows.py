@@ -1,7 +1,6 @@
 """Deliveries of a schedule: the unique claim of each slot, and every skip."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -13,6 +12,7 @@ from moot.core.state.initiation import TriggerDelivery
 from moot.store.protocol import Store
 from moot.store.records import Delivery, DeliveryAttempt
 from moot.triggers.schedules.records import SCHEDULE_SOURCE, LastSkip, ScheduleRecord
+from moot.triggers.schedules.snapshot import ScheduleSnapshot
 
 #: reasons of skips that are reported as missed
 MISSED = ("missed", "window")
@@ -46,15 +46,10 @@ class FireRows:
     """Builds the delivery rows of one decision."""
 
     def __init__(
-        self,
-        store: Store,
-        tenant: str,
-        schedule: ScheduleRecord,
-        now: int,
-        new_id: Callable[[str], str],
+        self, store: Store, snapshot: ScheduleSnapshot, new_id: Callable[[str], str]
     ) -> None:
-        self._store, self._tenant, self._schedule = store, tenant, schedule
-        self._now, self._new_id = now, new_id
+        self._store, self._tenant, self._schedule = store, snapshot.tenant, snapshot.plan
+        self._now, self._new_id = snapshot.seen.now, new_id
 
     async def rows_without_start(
         self, fires: list[Fire], last_skip: LastSkip | None, replaced: bool
@@ -69,21 +64,20 @@ class FireRows:
             key = fire_key(self._schedule.spec.schedule_id, fire)
             if last_skip is not None and merged is not None:
                 key, fire = last_skip.key, merged
-            stored = await self._stored(key) if key not in rows else None
             state = "waiting" if fire.act == "buffer" else "skipped"
             if fire.reason in MISSED and not replaced:
                 state = "missed"
             if key in rows:
                 rows[key] = replace(rows[key], body=msgspec.json.encode(fire))
             else:
-                rows[key] = self._row(key, fire, state, stored)
+                rows[key] = await self._row(key, fire, state)
             last_skip = LastSkip(key, fire) if fire.act == "skip" and not fire.waited else None
         return list(rows.values()), last_skip
 
     async def start(self, fire: Fire) -> tuple[Delivery, TriggerDelivery]:
         """Return the row that claims a slot. The host fills in the id of its run."""
         key = fire_key(self._schedule.spec.schedule_id, fire)
-        row = self._row(key, fire, "delivered", await self._stored(key))
+        row = await self._row(key, fire, "delivered")
         attempt = DeliveryAttempt(event_id=row.delivery_id, at=self._now, outcome="delivered")
         row = replace(row, attempts=[*row.attempts, attempt])
         delivered = TriggerDelivery(
@@ -94,38 +88,25 @@ class FireRows:
 
     async def failed_start(self, fire: Fire, reason: str) -> Delivery:
         """Return the row of a run that could not be started and is given up."""
-        row, _ = await self.start(fire)
-        event_id = f"{row.delivery_id}.{len(row.attempts)}"
-        attempt = DeliveryAttempt(event_id=event_id, at=self._now, outcome=DEAD, reason=reason)
-        return replace(row, state="dead", reason=reason, attempts=[*row.attempts[:-1], attempt])
+        key = fire_key(self._schedule.spec.schedule_id, fire)
+        row = await self._row(key, fire, "dead")
+        return replace(row, reason=reason, attempts=row.tried(self._now, DEAD, reason))
 
-    async def _stored(self, key: str) -> Delivery | None:
-        return await self._store.delivery(self._tenant, self._schedule.subscription, key)
-
-    def _row(self, key: str, fire: Fire, state: str, stored: Delivery | None) -> Delivery:
-        fields: dict[str, Any] = {
-            "state": state,
-            "updated_at": self._now,
-            "member": self._schedule.spec.roster_id,
-            "reason": fire.reason or "",
-            "body": msgspec.json.encode(fire),
-            "due_at": None,
-        }
-        if stored is not None:
-            return replace(stored, revision=stored.revision + 1, **fields)
-        return Delivery(
-            tenant=self._tenant,
-            subscription=self._schedule.subscription,
-            key=key,
-            delivery_id=self._new_id("dlv_"),
-            source=SCHEDULE_SOURCE,
-            received_at=self._now,
-            subject=self._schedule.spec.workflow_id,
-            **fields,
-        )
+    async def _row(self, key: str, fire: Fire, state: str) -> Delivery:
+        spec, now, subscription = self._schedule.spec, self._now, self._schedule.subscription
+        row = await self._store.delivery(self._tenant, subscription, key)
+        row = row or Delivery(
+            tenant=self._tenant, subscription=subscription, key=key, source=SCHEDULE_SOURCE,
+            delivery_id=self._new_id("dlv_"), state=state, received_at=now, updated_at=now,
+            revision=0, subject=spec.workflow_id,
+        )  # fmt: skip
+        return row.next(
+            state=state, updated_at=now, member=spec.roster_id, reason=fire.reason or "",
+            body=msgspec.json.encode(fire), due_at=None,
+        )  # fmt: skip
 
 
-def trigger_from_fire(schedule: ScheduleRecord, row: Delivery, fire: Fire) -> dict[str, Any]:
+def trigger_from_fire(schedule: ScheduleRecord, row: Delivery, fire: Fire) -> dict[str, object]:
     """Return the trigger event of a run that a schedule starts."""
     return {
         "source": SCHEDULE_SOURCE,
@@ -143,4 +124,4 @@ def trigger_from_fire(schedule: ScheduleRecord, row: Delivery, fire: Fire) -> di
 
 
 def closed_row(row: Delivery, now: int) -> Delivery:
-    return replace(row, state="skipped", revision=row.revision + 1, updated_at=now, due_at=None)
+    return row.next(state="skipped", updated_at=now, due_at=None)

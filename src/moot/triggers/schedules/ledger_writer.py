@@ -24,12 +24,8 @@ class LedgerWriter:
         if any(fire.cause != "manual" and not fire.waited for fire in decision.fires):
             self.book = replace(self.book, observed=snapshot.observed)
         self.revision = snapshot.ledger.revision
-        self._remaining: list[Fire] = []
-
-    def with_remaining(self, starts: list[Fire]) -> "LedgerWriter":
-        """Set the starts that are still to come after the next transaction."""
-        self._remaining = starts
-        return self
+        #: the starts that are still to come after the next transaction
+        self.remaining: list[Fire] = []
 
     def stop(self) -> None:
         """Bar all later starts."""
@@ -45,15 +41,14 @@ class LedgerWriter:
     def ledger(self, schedule_ledger: ScheduleLedger) -> LedgerRow:
         snapshot, now = self._snapshot, self._snapshot.seen.now
         decided = self._decision.ledger
-        if self._remaining:
-            waiting = tuple(waiting_from_fire(fire, now) for fire in self._remaining)
+        if self.remaining:
+            waiting = tuple(waiting_from_fire(fire, now) for fire in self.remaining)
             decided = replace(decided, buffered=(*waiting, *decided.buffered))
         schedule_ledger = replace(schedule_ledger, decided=decided)
-        due = (
-            now if self._remaining or self._decision.more else _next_look(snapshot, self._decision)
-        )
-        schedule_id = snapshot.plan.spec.schedule_id
-        return ledger_row(snapshot.tenant, schedule_id, schedule_ledger, self.revision, due)
+        at_once = self.remaining or self._decision.more
+        due = now if at_once else _next_look(snapshot, self._decision)
+        name = snapshot.schedule_id
+        return ledger_row(snapshot.tenant, name, schedule_ledger, self.revision, due)
 
 
 def _next_look(snapshot: ScheduleSnapshot, decision: FireDecision) -> int | None:
@@ -65,8 +60,7 @@ def _next_look(snapshot: ScheduleSnapshot, decision: FireDecision) -> int | None
     if own_bar is not None:
         due = own_bar.until
     elif any(bar.holds(now) for bar in snapshot.seen.bars):
-        following = next(iterate_due_slots(spec, decided.decided), None)
-        due = following.due if following is not None else None
+        due = next((slot.due for slot in iterate_due_slots(spec, decided.decided)), None)
     if decided.buffered:
         due = now + GLANCE if due is None else min(due, now + GLANCE)
     return due

@@ -1,5 +1,6 @@
 """Hand the waiting items of a queue to the run that a schedule starts."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from moot.core.workflows.flow import Flow
 from moot.engine.start import RunOrder
 from moot.store.protocol import Store
 from moot.store.records import Delivery, DeliveryAttempt, Guard
-from moot.triggers.schedules.records import SUBSCRIPTION_KIND, guard_from_record
+from moot.triggers.schedules.records import SUBSCRIPTION_KIND
 from moot.triggers.start_run import RunClaim
 
 #: the most items for one run, and their total size in bytes; the rest waits for the next run
@@ -50,10 +51,10 @@ async def read_queue_items(
         if rows and length > LONGEST:
             break
         rows.append(row)
-    return QueueItems(rows, [guard_from_record(record)])
+    return QueueItems(rows, [record.guard])
 
 
-def empty_items_input(spec: Schedule, flow: Flow) -> dict[str, Any]:
+def empty_items_input(spec: Schedule, flow: Flow) -> dict[str, object]:
     """Return the input that a run gets when there are no items."""
     takes = spec.condition is not None and spec.condition.queue is not None
     return {INPUT: []} if takes and _declares_items(flow) else {}
@@ -91,7 +92,7 @@ def hand_over_items(
     return replace(order, trigger=trigger, inputs=inputs)
 
 
-def _item_view(row: Delivery) -> dict[str, Any]:
+def _item_view(row: Delivery) -> dict[str, object]:
     received = iso(row.received_at * 1000)
     return {
         "itemId": row.delivery_id,
@@ -100,7 +101,7 @@ def _item_view(row: Delivery) -> dict[str, Any]:
     }
 
 
-def _without_secrets(view: dict[str, Any], flow: Flow) -> dict[str, Any]:
+def _without_secrets(view: dict[str, Any], flow: Flow) -> dict[str, object]:
     """Remove the fields of secret inputs, and mask their values elsewhere."""
     secret = _secret_fields(view["item"], flow)
     rest = {name: each for name, each in view["item"].items() if name not in secret}
@@ -113,14 +114,14 @@ def _visible_subject(row: Delivery, flow: Flow) -> str:
     return "" if SUBJECT in secret else str(mask_sealed(row.subject, secret, flow.masking))
 
 
-def _secret_fields(item: dict[str, Any], flow: Flow) -> dict[str, Any]:
+def _secret_fields(item: Mapping[str, object], flow: Flow) -> dict[str, object]:
     return {name: each for name, each in item.items() if name in flow.sensitive}
 
 
 def _delivered_row(row: Delivery, by: str, order: RunOrder, now: int) -> Delivery:
     """Return the row of a delivered item. ``by`` is the delivery of the schedule."""
-    return replace(
-        row, state="delivered", revision=row.revision + 1, updated_at=now, due_at=None, reason="",
-        body=b"", member=order.roster_id,
-        attempts=[*row.attempts, DeliveryAttempt(event_id=by, at=now, outcome="delivered")],
+    attempt = DeliveryAttempt(event_id=by, at=now, outcome="delivered")
+    return row.next(
+        state="delivered", updated_at=now, due_at=None, reason="", body=b"",
+        member=order.roster_id, attempts=[*row.attempts, attempt],
     )  # fmt: skip

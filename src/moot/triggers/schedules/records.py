@@ -13,7 +13,7 @@ from moot.core.errors.schedules import ScheduleRefused
 from moot.core.schedules.model import Fire, Schedule, SlotLedger
 from moot.core.schedules.parse import has_new_times
 from moot.core.triggers.subscriptions import TriggerSubscription
-from moot.store.records import Guard, LedgerRow, Record
+from moot.store.records import LedgerRow, Record, new_record
 
 SCHEDULE_KIND = "schedule"
 SUBSCRIPTION_KIND = "subscription"
@@ -76,37 +76,25 @@ def with_schedule_state(
 ) -> TriggerSubscription:
     """Return the subscription of a schedule with its state at a time. It has no stored state."""
     spec, pause = schedule.spec, schedule.pause
-    paused = pause is not None and pause.holds(now)
-    stopped = schedule.stopped if paused else None
-    off = not spec.enabled or paused
+    pause = pause if pause is not None and pause.holds(now) else None
+    stopped = None if pause is None else schedule.stopped
+    off = not spec.enabled or pause is not None
     return replace(
         subscription,
         state=stopped or ("paused" if off else "active"),
         reason=PAUSE_REASONS.get(stopped, "operator-paused") if off else None,
         workflow_id=spec.workflow_id,
         roster_id=spec.roster_id,
-        note=pause.reason if pause is not None and paused else "",
-        until=pause.until if pause is not None and paused else None,
+        note="" if pause is None else pause.reason,
+        until=None if pause is None else pause.until,
     )
-
-
-def guard_from_record(record: Record) -> Guard:
-    return Guard(tenant=record.tenant, kind=record.kind, name=record.name, revision=record.revision)
 
 
 def schedule_row(
     tenant: str, schedule: ScheduleRecord, by: str, now: int, gone: bool = False
 ) -> Record:
-    return Record(
-        tenant=tenant,
-        kind=SCHEDULE_KIND,
-        name=schedule.spec.schedule_id,
-        version=schedule.did,
-        body=msgspec.json.encode(schedule),
-        created_at=now,
-        by=by,
-        gone=gone,
-    )
+    place = tenant, SCHEDULE_KIND, schedule.spec.schedule_id
+    return new_record(place, schedule.did, schedule, by, now, gone)
 
 
 def subscription_row(
@@ -117,16 +105,8 @@ def subscription_row(
         subscription_id=schedule.subscription, source=SCHEDULE_SOURCE, owner=schedule.owner,
         schedule_id=schedule.spec.schedule_id, created_at=now,
     )  # fmt: skip
-    return Record(
-        tenant=tenant,
-        kind=SUBSCRIPTION_KIND,
-        name=schedule.subscription,
-        version=schedule.did,
-        body=msgspec.json.encode(subscription),
-        created_at=now,
-        by=by,
-        gone=gone,
-    )
+    place = tenant, SUBSCRIPTION_KIND, schedule.subscription
+    return new_record(place, schedule.did, subscription, by, now, gone)
 
 
 def ledger_row(

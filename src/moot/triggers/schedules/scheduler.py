@@ -6,6 +6,7 @@ revision, so neither two hosts nor a restart start a slot twice."""
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -95,10 +96,8 @@ class Scheduler:
 
     async def _round(self, now: int) -> bool:
         due = await self._store.due_ledgers(SCHEDULE_KIND, now, PAGE)
-        results = await asyncio.gather(
-            *(self._decide_ledger(ledger) for ledger in due), return_exceptions=True
-        )
-        for error in results:
+        decisions = (self._decide_ledger(ledger) for ledger in due)
+        for error in await asyncio.gather(*decisions, return_exceptions=True):
             if error is not None:
                 raise error
         return len(due) == PAGE
@@ -119,10 +118,8 @@ class Scheduler:
 
     async def _put_off(self, ledger: LedgerRow, wait: int) -> None:
         later = replace(ledger, revision=ledger.revision + 1, due_at=self._clock.millis() + wait)
-        try:
+        with suppress(Overtaken):  # another task has decided it
             await self._store.commit(Batch(ledgers=[later]))
-        except Overtaken:
-            return  # another task has decided it
 
     # -- deciding ----------------------------------------------------------------------------
 
@@ -177,16 +174,15 @@ class Scheduler:
         for _ in range(MOST_RACES):
             snapshot = await self.reader.read(row.tenant, schedule_id)
             if snapshot is None:
-                gone = replace(row, state="skipped", due_at=None, revision=row.revision + 1)
+                gone = row.next(state="skipped", due_at=None)
                 await self._store.commit(Batch(deliveries=[gone]))
                 return
             spec, decided, since = snapshot.plan.spec, snapshot.book.decided, row.updated_at
             pauses = await pauses_since(self._store, row.tenant, schedule_id, since)
             observation = replace(snapshot.seen, bars=(*snapshot.seen.bars, *pauses))
+            decision = retry_fire(spec, decided, observation, fire_from_row(row), since)
             try:
-                await self.write_decision(
-                    snapshot, retry_fire(spec, decided, observation, fire_from_row(row), since)
-                )
+                await self.write_decision(snapshot, decision)
                 return
             except (Overtaken, MemberOffDuty, NotInPortfolio):
                 self.reader.forget(row.tenant, schedule_id)
@@ -205,25 +201,20 @@ class Scheduler:
         starts = [fire for fire in decision.fires if fire.act == "start"]
         other_fires = [fire for fire in decision.fires if fire.act != "start"]
         writer = LedgerWriter(snapshot, decision, by_hand)
-        rows = FireRows(
-            self._store, snapshot.tenant, snapshot.plan, snapshot.seen.now, self._clock.new_id
-        )
-        buffered = any(fire.act == "buffer" for fire in other_fires)
-        other_rows, last_skip = await rows.rows_without_start(
-            other_fires, snapshot.book.tail, bool(starts) or buffered
-        )
+        rows = FireRows(self._store, snapshot, self._clock.new_id)
+        replaced = bool(starts) or any(fire.act == "buffer" for fire in other_fires)
+        tail = snapshot.book.tail
+        other_rows, last_skip = await rows.rows_without_start(other_fires, tail, replaced)
         writer.book = replace(writer.book, tail=None if starts else last_skip)
-        place = snapshot.tenant, snapshot.plan.spec.schedule_id
+        place = snapshot.tenant, snapshot.schedule_id
         if decision.ledger.buffered or len(starts) > 1:
             self._waiting.add(place)
         if not starts:
             await self._write_rows(snapshot, writer, other_rows)
-            return [FireResult(fire) for fire in other_fires]
         results = [FireResult(fire) for fire in other_fires]
         for number, fire in enumerate(starts):
-            run = await self._start(
-                snapshot, rows, fire, writer.with_remaining(starts[number + 1 :]), other_rows
-            )
+            writer.remaining = starts[number + 1 :]
+            run = await self._start(snapshot, rows, fire, writer, other_rows)
             other_rows = []
             results.append(FireResult(fire, None if run is None else run.run_id))
             if run is None and by_hand:
@@ -237,12 +228,8 @@ class Scheduler:
         rows: list[Delivery],
         schedule: ScheduleRecord | None = None,
     ) -> None:
-        ledger = writer.ledger(writer.book)
-        if (
-            not rows
-            and ledger.body == snapshot.ledger.body
-            and ledger.due_at == snapshot.ledger.due_at
-        ):
+        ledger, before = writer.ledger(writer.book), snapshot.ledger
+        if not rows and (ledger.body, ledger.due_at) == (before.body, before.due_at):
             return
         batch = Batch(guards=snapshot.guards, ledgers=[ledger], deliveries=rows)
         if schedule is not None:
@@ -293,9 +280,8 @@ class Scheduler:
         except MootError as refusal:
             log.warning("Schedule %s could not start its run: %s", spec.schedule_id, refusal)
             reason = f"{refusal.code}: {refusal.message}"[:500]
-            await self._record_failed_start(
-                snapshot, writer, other_rows, await rows.failed_start(fire, reason)
-            )
+            failed = await rows.failed_start(fire, reason)
+            await self._record_failed_start(snapshot, writer, other_rows, failed)
             return None
         finally:
             writer.revision += 1

@@ -36,7 +36,6 @@ from moot.triggers.schedules.records import (
     ScheduleRecord,
     changes_times,
     disables_schedule,
-    guard_from_record,
     ledger_row,
     schedule_from_record,
     schedule_row,
@@ -77,10 +76,8 @@ class ScheduleService:
 
     async def all(self, tenant: str) -> list[ScheduleRecord]:
         """Return all schedules, by id."""
-        return [
-            schedule_from_record(record)
-            for record in await self._store.records(tenant, SCHEDULE_KIND)
-        ]
+        records = await self._store.records(tenant, SCHEDULE_KIND)
+        return [schedule_from_record(record) for record in records]
 
     async def history(self, tenant: str, schedule_id: str) -> list[Record]:
         await self.find(tenant, schedule_id)
@@ -106,12 +103,11 @@ class ScheduleService:
         name = schedule_id or self._clock.new_id("sch_")
         spec, guards = await self._read(tenant, body, name)
         now = self._clock.millis()
-        schedule = ScheduleRecord(
-            spec=spec, subscription=self._clock.new_id("sub_"), owner=by, did="made"
-        )
+        subscription = self._clock.new_id("sub_")
+        schedule = ScheduleRecord(spec=spec, subscription=subscription, owner=by, did="made")
         decided = new_ledger(spec, now)
-        first_slot = next(iterate_due_slots(spec, decided.decided), None) if spec.enabled else None
-        due = first_slot.due if first_slot is not None else None
+        dues = (slot.due for slot in iterate_due_slots(spec, decided.decided))
+        due = next(dues, None) if spec.enabled else None
         ledger = ledger_row(tenant, spec.schedule_id, ScheduleLedger(decided=decided), 0, due)
         batch = Batch(
             guards=[await self._guard_unused_id(tenant, spec.schedule_id), *guards],
@@ -145,9 +141,8 @@ class ScheduleService:
             if changes_times(old, spec):
                 decided = retime_ledger(decided, now)
             if old.enabled != spec.enabled:
-                decided = (unblock_starts if spec.enabled else block_starts)(
-                    decided, now, "disabled"
-                )
+                switch = unblock_starts if spec.enabled else block_starts
+                decided = switch(decided, now, "disabled")
             return replace(snapshot.plan, spec=spec, did="changed"), decided
 
         disables = disables_schedule(patch)
@@ -180,16 +175,12 @@ class ScheduleService:
             rows = await self._close_fires(snapshot)
             schedule = replace(snapshot.plan, did="removed")
             batch = Batch(
-                guards=[guard_from_record(snapshot.record)],
+                guards=[snapshot.record.guard],
                 records=[
                     schedule_row(tenant, schedule, by, now, gone=True),
                     subscription_row(tenant, schedule, by, now, gone=True),
                 ],
-                ledgers=[
-                    ledger_row(
-                        tenant, schedule_id, snapshot.book, snapshot.ledger.revision, None, True
-                    )
-                ],
+                ledgers=[snapshot.next_ledger(snapshot.book, None, gone=True)],
                 deliveries=[closed_row(row, now) for row in rows],
             )
             if await self._try_commit(tenant, schedule_id, batch, rows):
@@ -221,20 +212,14 @@ class ScheduleService:
             snapshot = await self.find(tenant, schedule_id)
             schedule, decided = step(snapshot)
             now = snapshot.seen.now
-            guards = [guard_from_record(snapshot.record)]
+            guards = [snapshot.record.guard]
             if schedule.spec != snapshot.plan.spec:
                 guards += await self.check(tenant, schedule.spec)
             elif snapshot.plan.pause is not None and schedule.pause is None:
                 guards += await self._guard_member(tenant, schedule.spec)
-            schedule_ledger, before = (
-                replace(snapshot.book, decided=decided),
-                snapshot.ledger.revision,
-            )
-            batch = Batch(
-                guards=guards,
-                records=[schedule_row(tenant, schedule, by, now)],
-                ledgers=[ledger_row(tenant, schedule_id, schedule_ledger, before, now)],
-            )
+            ledger = snapshot.next_ledger(replace(snapshot.book, decided=decided), now)
+            record = schedule_row(tenant, schedule, by, now)
+            batch = Batch(guards=guards, records=[record], ledgers=[ledger])
             if await self._try_commit(tenant, schedule_id, batch):
                 await self._settle(tenant, schedule_id)
                 self._scheduler.rounds.look()
@@ -244,10 +229,8 @@ class ScheduleService:
     async def _settle(self, tenant: str, schedule_id: str) -> None:
         """Decide what is due. A spec that cannot be parsed any more has nothing due, and can still
         be changed."""
-        try:
+        with suppress(ScheduleRefused):
             await self._scheduler.look(tenant, schedule_id)
-        except ScheduleRefused:
-            return
 
     async def _try_commit(
         self, tenant: str, schedule_id: str, batch: Batch, before: Iterable[Delivery] = ()
@@ -280,10 +263,8 @@ class ScheduleService:
         when there is none."""
 
         def choose(snapshot: ScheduleSnapshot) -> tuple[int, SlotLedger]:
-            decided = snapshot.book.decided
-            return (
-                unskip_last_slot(decided) if undo else skip_next_slot(snapshot.plan.spec, decided)
-            )
+            spec, decided = snapshot.plan.spec, snapshot.book.decided
+            return unskip_last_slot(decided) if undo else skip_next_slot(spec, decided)
 
         if dry:
             return choose(await self.find(tenant, schedule_id))[0]
@@ -338,8 +319,8 @@ class ScheduleService:
             if row.state not in ("missed", "dead"):
                 return row
             dismissed = closed_row(row, self._clock.millis())
-            book, before = replace(snapshot.book, tail=None), snapshot.ledger
-            ledger = ledger_row(tenant, schedule_id, book, before.revision, before.due_at)
+            book = replace(snapshot.book, tail=None)
+            ledger = snapshot.next_ledger(book, snapshot.ledger.due_at)
             batch = Batch(deliveries=[dismissed], ledgers=[ledger])
             if await self._try_commit(tenant, schedule_id, batch, [row]):
                 return dismissed

@@ -20,7 +20,7 @@ from moot.triggers.schedules.records import (
     SCHEDULE_KIND,
     ScheduleLedger,
     ScheduleRecord,
-    guard_from_record,
+    ledger_row,
     schedule_from_record,
     schedule_ledger_from_row,
 )
@@ -40,6 +40,17 @@ class ScheduleSnapshot(Struct, frozen=True, kw_only=True):
     guards: list[Guard]
     #: the value of its condition
     observed: str | None = None
+
+    @property
+    def schedule_id(self) -> str:
+        return self.record.name
+
+    def next_ledger(
+        self, book: ScheduleLedger, due_at: int | None, gone: bool = False
+    ) -> LedgerRow:
+        """Return the ledger that follows the one of this snapshot."""
+        before = self.ledger.revision
+        return ledger_row(self.tenant, self.schedule_id, book, before, due_at, gone)
 
 
 class ScheduleReader:
@@ -75,30 +86,15 @@ class ScheduleReader:
             return None
         record, schedule = cached
         at = self._clock.millis() if now is None else now
-        stored_ledger, guards = schedule_ledger_from_row(ledger), [guard_from_record(record)]
+        stored_ledger, guards = schedule_ledger_from_row(ledger), [record.guard]
         bars = await self._bars(tenant, schedule, stored_ledger, guards)
-        schedule_ledger = replace(
-            stored_ledger, going=await self._unfinished_runs(tenant, stored_ledger)
-        )
-        work = await conditions.evaluate_condition(
-            self._store, tenant, schedule, schedule_ledger, at
-        )
-        seen = ScheduleFacts(
-            now=at,
-            going=schedule_ledger.going,
-            work=work.there,
-            bars=tuple(bars),
-        )
+        book = replace(stored_ledger, going=await self._unfinished_runs(tenant, stored_ledger))
+        work = await conditions.evaluate_condition(self._store, tenant, schedule, book, at)
+        facts = ScheduleFacts(now=at, going=book.going, work=work.there, bars=tuple(bars))
         return ScheduleSnapshot(
-            tenant=tenant,
-            record=record,
-            plan=schedule,
-            ledger=ledger,
-            book=schedule_ledger,
-            seen=seen,
-            guards=guards,
-            observed=work.observed,
-        )
+            tenant=tenant, record=record, plan=schedule, ledger=ledger, book=book, seen=facts,
+            guards=guards, observed=work.observed,
+        )  # fmt: skip
 
     async def _record(self, tenant: str, schedule_id: str) -> tuple[Record, ScheduleRecord] | None:
         cached = self._cache.get((tenant, schedule_id))
@@ -122,12 +118,8 @@ class ScheduleReader:
         """Return the bars of its member and of the members that its workflow needs, since the last
         decision. Add their guards."""
         spec, bars = schedule.spec, list[BlockedPeriod]()
-        since = min(
-            (
-                schedule_ledger.decided.decided,
-                *(one.since for one in schedule_ledger.decided.buffered),
-            )
-        )
+        decided = schedule_ledger.decided
+        since = min((decided.decided, *(slot.since for slot in decided.buffered)))
         if spec.roster_id is not None:
             member = await self._roster.find(tenant, spec.roster_id)
             if member is None:
@@ -155,9 +147,5 @@ class ScheduleReader:
         self, tenant: str, schedule_ledger: ScheduleLedger
     ) -> tuple[str, ...]:
         """Return those of its runs that have not ended."""
-        going = []
-        for run_id in schedule_ledger.going:
-            row = await self._store.find_run(tenant, run_id)
-            if row is not None and row.ended_at is None:
-                going.append(run_id)
-        return tuple(going)
+        rows = [await self._store.find_run(tenant, run_id) for run_id in schedule_ledger.going]
+        return tuple(row.run_id for row in rows if row is not None and row.ended_at is None)

@@ -1,9 +1,9 @@
 """Deliver events to webhooks: sign, retry, and give up with a dead letter."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
-from msgspec.structs import replace
 
 from moot import __version__
 from moot.clock import Clock
@@ -22,7 +22,7 @@ from moot.core.triggers.webhooks import (
 from moot.net.dns import LookupNotStarted
 from moot.net.outbound import CallFailed, Outbound, OutboundRequest, TargetRefused
 from moot.store.protocol import Batch, Store
-from moot.store.records import Delivery, DeliveryAttempt, Lane, LedgerRow
+from moot.store.records import Delivery, Lane, LedgerRow
 from moot.triggers.courier import SHUT, LaneGate
 from moot.triggers.notices import NoticeWriter
 from moot.triggers.webhooks.registrations import WEBHOOK_KIND, WEBHOOK_SOURCE, WebhookRegistry
@@ -68,7 +68,7 @@ class WebhookDeliveries:
         hook = self._hooks.find(delivery.tenant, delivery.subscription)
         if hook is None:
             self._ledgers.pop((delivery.tenant, delivery.subscription), None)
-            await self._store.commit(Batch(deliveries=[_next_revision(delivery, gone=True)]))
+            await self._store.commit(Batch(deliveries=[delivery.next(gone=True)]))
             return
         if hook.state == "failed":
             reason = delivery.reason or "The webhook has failed."
@@ -77,7 +77,7 @@ class WebhookDeliveries:
         try:
             problem = await self._send(hook, delivery)
         except LookupNotStarted:  # not the fault of the receiver
-            later = _next_revision(delivery, due_at=self._clock.millis() + LATER)
+            later = delivery.next(due_at=self._clock.millis() + LATER)
             await self._store.commit(Batch(deliveries=[later]))
             return
         if problem is None:
@@ -124,16 +124,15 @@ class WebhookDeliveries:
 
     async def _record_success(self, delivery: Delivery) -> None:
         place = delivery.tenant, delivery.subscription
-        done = _next_revision(delivery, gone=True)
+        done = delivery.next(gone=True)
         for _ in range(MOST_RACES):
             ledger = self._ledgers.get(place) or await self._ledger(*place)
             circuit = _circuit_from_ledger(ledger)
-            ledgers = (
-                [] if circuit.row == 0 else [_next_ledger(place, ledger, close_circuit(circuit))]
-            )
+            batch = Batch(deliveries=[done])
+            if circuit.row:
+                batch.ledgers = [_next_ledger(place, ledger, close_circuit(circuit))]
             try:
-                await self._commit(Batch(deliveries=[done], ledgers=ledgers))
-                return
+                return await self._commit(batch)
             except Overtaken:
                 await self._check_revision(delivery)
                 await self._ledger(*place)
@@ -161,24 +160,18 @@ class WebhookDeliveries:
     def _row_after_failure(self, delivery: Delivery, problem: str, now: int) -> Delivery:
         tries = len(delivery.attempts) + 1
         due = next_webhook_time(tries, now, retry_jitter(delivery.delivery_id))
-        attempt = DeliveryAttempt(
-            event_id=f"{delivery.delivery_id}.{tries}",
-            at=now,
-            outcome="dead-lettered" if due is None else "retrying",
-            reason=problem[:500],
-        )
-        attempts = [*delivery.attempts, attempt]
+        outcome = "dead-lettered" if due is None else "retrying"
+        attempts = delivery.tried(now, outcome, problem[:500])
         if due is None:
             return self._dead(delivery, problem, attempts=attempts)
-        return _next_revision(
-            delivery, state="retrying", due_at=due, updated_at=now, reason=problem[:500],
-            attempts=attempts,
-        )  # fmt: skip
+        return delivery.next(
+            state="retrying", due_at=due, updated_at=now, reason=problem[:500], attempts=attempts
+        )
 
     def _dead(self, delivery: Delivery, reason: str, **changes: object) -> Delivery:
         now = self._clock.millis()
-        return _next_revision(
-            delivery, state="dead", due_at=None, updated_at=now, reason=reason[:500], **changes
+        return delivery.next(
+            state="dead", due_at=None, updated_at=now, reason=reason[:500], **changes
         )
 
     async def _check_revision(self, delivery: Delivery) -> None:
@@ -192,11 +185,9 @@ class WebhookDeliveries:
             hook = self._hooks.find(tenant, webhook_id)
             if hook is None or hook.state != "active":
                 return
-            try:
+            with suppress(Overtaken):
                 await self._hooks.change(tenant, webhook_id, "moot", "failed", state="failed")
                 self.stir()
-            except Overtaken:
-                continue
 
     # -- circuits of receivers ---------------------------------------------------------------
 
@@ -252,13 +243,10 @@ class WebhookDeliveries:
         for _ in range(MOST_RACES):
             ledger = await self._ledger(*place)
             if ledger is None:
-                return
+                return None
             closed_ledger = _next_ledger(place, ledger, close_circuit(_circuit_from_ledger(ledger)))
-            try:
-                await self._commit(Batch(ledgers=[closed_ledger]))
-            except Overtaken:
-                continue
-            return
+            with suppress(Overtaken):
+                return await self._commit(Batch(ledgers=[closed_ledger]))
         raise Unavailable("Too much changes here just now; try again.")
 
     async def again(self, tenant: str, webhook_id: str, delivery_id: str) -> Delivery:
@@ -271,7 +259,7 @@ class WebhookDeliveries:
         if hook.state != "active":
             raise SubscriptionNotActive(webhook_id, hook.state)
         now = self._clock.millis()
-        retried = _next_revision(letter, state="waiting", due_at=now, updated_at=now, attempts=[])
+        retried = letter.next(state="waiting", due_at=now, updated_at=now, attempts=[])
         await self._commit(Batch(deliveries=[retried]), letter)
         self.stir()
         return retried
@@ -280,25 +268,18 @@ class WebhookDeliveries:
         """Drop a dead letter. Raise NotFound, and Conflict when it is not dead."""
         letter = await self._dead_letter(tenant, webhook_id, delivery_id)
         now = self._clock.millis()
-        dropped = _next_revision(letter, state="dropped", updated_at=now, reason=f"by {by}")
+        dropped = letter.next(state="dropped", updated_at=now, reason=f"by {by}")
         await self._commit(Batch(deliveries=[dropped]), letter)
         return dropped
 
     async def _dead_letter(self, tenant: str, webhook_id: str, delivery_id: str) -> Delivery:
         delivery = await self._store.delivery_by_id(tenant, delivery_id)
-        if (
-            delivery is None
-            or delivery.source != WEBHOOK_SOURCE
-            or delivery.subscription != webhook_id
-        ):
+        place = WEBHOOK_SOURCE, webhook_id
+        if delivery is None or (delivery.source, delivery.subscription) != place:
             raise NotFound("There is no such delivery; see the dead letters.", id=delivery_id[:128])
         if delivery.state != "dead":
             raise Conflict(f"It is {delivery.state}, and no dead letter.", state=delivery.state)
         return delivery
-
-
-def _next_revision(delivery: Delivery, **changes: object) -> Delivery:
-    return replace(delivery, revision=delivery.revision + 1, **changes)
 
 
 def _circuit_from_ledger(ledger: LedgerRow | None) -> Circuit:
@@ -308,13 +289,8 @@ def _circuit_from_ledger(ledger: LedgerRow | None) -> Circuit:
 def _next_ledger(place: tuple[str, str], ledger: LedgerRow | None, circuit: Circuit) -> LedgerRow:
     tenant, name = place
     revision = (ledger.revision if ledger is not None else 0) + 1
-    return LedgerRow(
-        tenant=tenant,
-        kind=WEBHOOK_KIND,
-        name=name,
-        revision=revision,
-        body=msgspec.json.encode(circuit),
-    )
+    body = msgspec.json.encode(circuit)
+    return LedgerRow(tenant=tenant, kind=WEBHOOK_KIND, name=name, revision=revision, body=body)
 
 
 def webhook_failed_error(hook: WebhookRegistration) -> Conflict:

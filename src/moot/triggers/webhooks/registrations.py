@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from moot.clock import Clock
 from moot.core.backoff import SECRET_OVERLAP
 from moot.core.errors import BadRequest
-from moot.core.errors.triggers import Overtaken, SubscriptionNotFound, WebhookUrlRejected
+from moot.core.errors.triggers import SubscriptionNotFound, WebhookUrlRejected
 from moot.core.state.run import Run
 from moot.core.triggers.webhooks import WebhookRegistration
 from moot.engine.streams.hub import Published
 from moot.net.outbound import CallFailed, Outbound, TargetRefused
 from moot.net.targets import NoAddress
 from moot.store.protocol import Batch, Store
-from moot.store.records import Delivery, Guard, Record
+from moot.store.records import Delivery, Guard, Record, new_record
 
 WEBHOOK_KIND = "webhook"
 WEBHOOK_SOURCE = "outbound"
@@ -137,23 +137,13 @@ class WebhookRegistry:
     ) -> None:
         """Write the next revision of exactly this version."""
         hook, name = version.hook, version.hook.webhook_id
-        record = Record(
-            tenant=tenant,
-            kind=WEBHOOK_KIND,
-            name=name,
-            version=did,
-            body=msgspec.json.encode(hook),
-            created_at=self._clock.millis(),
-            by=by,
-            gone=gone,
-        )
+        place = tenant, WEBHOOK_KIND, name
+        record = new_record(place, did, hook, by, self._clock.millis(), gone)
         guard = Guard(tenant=tenant, kind=WEBHOOK_KIND, name=name, revision=version.revision)
         try:
             await self._store.commit(Batch(guards=[guard], records=[record]))
-        except Overtaken:
+        finally:
             await self._reload(tenant, name)
-            raise
-        await self._reload(tenant, name)
 
     async def _reload(self, tenant: str, name: str) -> None:
         record = await self._store.record(tenant, WEBHOOK_KIND, name)

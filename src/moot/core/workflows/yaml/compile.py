@@ -1,7 +1,7 @@
 """Compile a whole YAML file: read its head, walk its steps, check the result."""
 
 import re
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from moot.core.errors import BadRequest
 from moot.core.workflows.channels import TIMED
@@ -21,7 +21,7 @@ WORDS = (
 REDUCERS = ("replace", "append", "merge", "counter", "votes", "feedback", "message")
 
 
-def compile_yaml(text: str, filename: str) -> dict[str, Any]:
+def compile_yaml(text: str, filename: str) -> dict[str, object]:
     """Return the definition that the file describes. Raise FlowFileError with file and line."""
     item = read_yaml(text, filename)
     fields = item.mapping("the file", WORDS)
@@ -30,8 +30,7 @@ def compile_yaml(text: str, filename: str) -> dict[str, Any]:
             raise item.error(f"the file has no '{word}'")
     variables = [*_variables(item, "inputs"), *_variables(item, "variables")]
     channels = _channels(item)
-    _check_names(item, variables, channels)
-    graph = _graph(item, _scope(variables, channels))
+    graph = _graph(item, _scope(item, variables, channels))
     body = {
         **_head(fields),
         "nodes": graph.nodes,
@@ -49,13 +48,13 @@ def compile_yaml(text: str, filename: str) -> dict[str, Any]:
     return body
 
 
-def _head(fields: dict[str, YamlItem]) -> dict[str, Any]:
+def _head(fields: dict[str, YamlItem]) -> dict[str, object]:
     name = fields["workflow"].text("workflow")
     if not re.fullmatch(WORKFLOW_ID.strip("^$"), name) or len(name) > 128:
         raise fields["workflow"].error(
             f"'{name}' is not an id; use small letters, digits, '-' and '_', a letter first"
         )
-    head: dict[str, Any] = {"id": name, "name": name, "version": "1.0.0", "metadata": {}}
+    head: dict[str, object] = {"id": name, "name": name, "version": "1.0.0", "metadata": {}}
     for word in ("name", "description"):
         if word in fields:
             head[word] = fields[word].text(word)
@@ -67,33 +66,32 @@ def _head(fields: dict[str, YamlItem]) -> dict[str, Any]:
     return head
 
 
-def _variables(item: YamlItem, section: str) -> list[dict[str, Any]]:
+def _variables(item: YamlItem, section: str) -> list[dict[str, object]]:
+    variables = _declarations(item, section, "a variable")
+    return [{"name": name, **_variable(entry, name, section)} for name, entry in variables]
+
+
+def _declarations(item: YamlItem, section: str, place: str) -> list[tuple[str, YamlItem]]:
+    """Return the names and entries of a section that may be missing."""
     declarations = item.value.get(section)
     if declarations is None:
         return []
-    return [
-        {
-            "name": verbs.check_name(declarations, name, "a variable"),
-            **_variable(entry, name, section),
-        }
-        for name, entry in declarations.mapping(section).items()
-    ]
+    entries = declarations.mapping(section).items()
+    return [(verbs.check_name(declarations, name, place), entry) for name, entry in entries]
 
 
-def _variable(item: YamlItem, name: str, section: str) -> dict[str, Any]:
+def _variable(item: YamlItem, name: str, section: str) -> dict[str, object]:
     """Read a type word or a mapping. An input without default is required."""
     if not isinstance(item.value, dict):
         return {"type": TYPES[item.one_of("a type", TYPES)], "required": section == "inputs"}
     words = ("type", "default", "required", "sensitive", "description")
     fields = item.mapping(f"'{name}'", words)
     type_ = TYPES[fields["type"].one_of("a type", TYPES)] if "type" in fields else "any"
-    variable: dict[str, Any] = {
-        "type": type_,
-        "required": section == "inputs" and "default" not in fields,
-    }
+    required = section == "inputs" and "default" not in fields
+    variable: dict[str, object] = {"type": type_, "required": required}
     if "default" in fields:
-        variable["defaultValue"] = fields["default"].plain()
-        if type_ != "any" and not is_of_type(type_, variable["defaultValue"]):
+        variable["defaultValue"] = default = fields["default"].plain()
+        if type_ != "any" and not is_of_type(type_, default):
             raise fields["default"].error(f"the default of '{name}' is not a {type_}")
     for word in ("required", "sensitive"):
         if word in fields:
@@ -103,29 +101,24 @@ def _variable(item: YamlItem, name: str, section: str) -> dict[str, Any]:
     return variable
 
 
-def _protocol_variable(variable: dict[str, Any]) -> dict[str, Any]:
+def _protocol_variable(variable: Mapping[str, object]) -> Mapping[str, object]:
     """Write "any" as the protocol's "object", which takes every JSON value."""
     return {**variable, "type": "object"} if variable["type"] == "any" else variable
 
 
-def _channels(item: YamlItem) -> dict[str, dict[str, Any]]:
-    declarations = item.value.get("channels")
-    if declarations is None:
-        return {}
-    return {
-        verbs.check_name(declarations, name, "a channel"): _channel(entry, name)
-        for name, entry in declarations.mapping("channels").items()
-    }
+def _channels(item: YamlItem) -> dict[str, dict[str, object]]:
+    channels = _declarations(item, "channels", "a channel")
+    return {name: _channel(entry, name) for name, entry in channels}
 
 
-def _channel(item: YamlItem, name: str) -> dict[str, Any]:
+def _channel(item: YamlItem, name: str) -> dict[str, object]:
     if not isinstance(item.value, dict):
         return {"reducer": item.one_of("a reducer", REDUCERS)}
     fields = item.mapping(f"channel '{name}'", ("reducer", "ttl", "max"))
     if "reducer" not in fields:
         raise item.error(f"channel '{name}' needs a 'reducer': {', '.join(REDUCERS)}")
     reducer = fields["reducer"].one_of("a reducer", REDUCERS)
-    channel: dict[str, Any] = {"reducer": reducer}
+    channel: dict[str, object] = {"reducer": reducer}
     if "ttl" in fields:
         if reducer not in TIMED:
             raise fields["ttl"].error(f"'ttl' goes with {', '.join(sorted(TIMED))}")
@@ -135,24 +128,24 @@ def _channel(item: YamlItem, name: str) -> dict[str, Any]:
     return channel
 
 
-def _check_names(
-    item: YamlItem, variables: list[dict[str, Any]], channels: dict[str, dict[str, Any]]
-) -> None:
-    names: set[str] = set(channels)
+def _scope(
+    item: YamlItem,
+    variables: Sequence[Mapping[str, object]],
+    channels: Mapping[str, Mapping[str, object]],
+) -> Scope:
+    """Raise FlowFileError when a name is declared twice."""
+    types: dict[str, str] = {}
     for variable in variables:
-        name = variable["name"]
-        if name in names:
+        name = str(variable["name"])
+        if name in types or name in channels:
             section = item.value["variables" if "variables" in item.value else "inputs"]
             raise section.error_at(name, f"'{name}' is declared twice")
-        names.add(name)
-
-
-def _scope(variables: list[dict[str, Any]], channels: dict[str, dict[str, Any]]) -> Scope:
+        types[name] = str(variable["type"])
     return Scope(
-        variables={variable["name"]: variable["type"] for variable in variables},
-        channels={name: channel["reducer"] for name, channel in channels.items()},
+        variables=types,
+        channels={name: str(channel["reducer"]) for name, channel in channels.items()},
         steps={},
-        sensitive=frozenset(v["name"] for v in variables if v.get("sensitive")),
+        sensitive=frozenset(str(v["name"]) for v in variables if v.get("sensitive")),
     )
 
 
@@ -166,9 +159,9 @@ def _graph(item: YamlItem, scope: Scope) -> GraphBuilder:
     return graph
 
 
-def _end_node(graph: GraphBuilder, outputs: YamlItem | None, scope: Scope) -> dict[str, Any]:
+def _end_node(graph: GraphBuilder, outputs: YamlItem | None, scope: Scope) -> dict[str, object]:
     """Return the last node, which collects the outputs. It runs only when the steps succeeded."""
-    node: dict[str, Any] = {"id": graph.reserve_id("end"), "typeId": "core.end", "name": "End"}
+    node: dict[str, object] = {"id": graph.reserve_id("end"), "typeId": "core.end", "name": "End"}
     if outputs is None:
         return node
     entries = outputs.mapping("outputs")

@@ -1,18 +1,17 @@
 """Compile the steps that wait for an answer: approve, ask, discuss."""
 
 from collections.abc import Callable
-from typing import Any
 
 from moot.core.workflows.yaml import agents
 from moot.core.workflows.yaml.source import YamlItem
 from moot.core.workflows.yaml.templates import Scope, port_value
-from moot.core.workflows.yaml.verbs import Node, parse_duration
+from moot.core.workflows.yaml.verbs import parse_duration
 
 POLICIES = ("single-veto", "majority")
 ON_TIMEOUT = ("fail", "complete")
 
 
-def approval_node(item: YamlItem, scope: Scope) -> Node:
+def approval_node(item: YamlItem, scope: Scope) -> dict[str, object]:
     """Compile ``approve: Publish it?``. A rejection fails the step, unless it has ``on_error``."""
     fields = item.value
     config = _wait_config(fields)
@@ -29,7 +28,7 @@ def approval_node(item: YamlItem, scope: Scope) -> Node:
     return {"typeId": "core.approvalGate", "config": config, "inputs": inputs}
 
 
-def question_node(item: YamlItem, scope: Scope) -> Node:
+def question_node(item: YamlItem, scope: Scope) -> dict[str, object]:
     """Compile one question, answered as ``{step.answer}``, or several by name.
 
     With ``prompt`` the step asks an agent instead of a person.
@@ -41,19 +40,17 @@ def question_node(item: YamlItem, scope: Scope) -> Node:
         if word in item.value:
             raise item.error_at(word, f"'{word}' goes with 'prompt', to ask an agent")
     if isinstance(question.value, dict):
-        entries = question.mapping("'ask'")
-        if not entries:
+        entries = question.mapping("'ask'").items()
+        questions = [{"id": name, "question": each.text(f"ask.{name}")} for name, each in entries]
+        if not questions:
             raise question.error("'ask' needs at least one question")
-        questions = [
-            {"id": name, "question": each.text(f"ask.{name}")} for name, each in entries.items()
-        ]
     else:
         questions = [{"id": "answer", "question": question.text("ask")}]
     config = {**_wait_config(item.value), "questions": questions}
     return {"typeId": "core.clarificationGate", "config": config}
 
 
-def conversation_node(item: YamlItem, scope: Scope) -> Node:
+def conversation_node(item: YamlItem, scope: Scope) -> dict[str, object]:
     """Compile a conversation, whose result is ``{step.outcome}``.
 
     ``with`` limits it to these agents.
@@ -66,18 +63,16 @@ def conversation_node(item: YamlItem, scope: Scope) -> Node:
             for name in _names(fields["with"], "with")
         ]
     if "turns" in fields:
-        config |= {
-            "lifecycle": "open-exchange-close",
-            "turnCount": fields["turns"].whole("turns", 1),
-        }
+        config["lifecycle"] = "open-exchange-close"
+        config["turnCount"] = fields["turns"].whole("turns", 1)
     fields["discuss"].text("discuss")
     inputs = {"question": port_value(fields["discuss"], scope)}
     return {"typeId": "core.conversationGate", "config": config, "inputs": inputs}
 
 
-def _wait_config(fields: dict[str, YamlItem]) -> dict[str, Any]:
+def _wait_config(fields: dict[str, YamlItem]) -> dict[str, object]:
     """Return the time limit and what happens when it passes."""
-    config: dict[str, Any] = {}
+    config: dict[str, object] = {}
     if "timeout" in fields:
         config["timeoutMs"] = parse_duration(fields["timeout"])
     if "on_timeout" in fields:
@@ -92,7 +87,7 @@ def _names(item: YamlItem, word: str) -> list[str]:
     return names
 
 
-BUILDERS: dict[str, Callable[[YamlItem, Scope], Node]] = {
+BUILDERS: dict[str, Callable[[YamlItem, Scope], dict[str, object]]] = {
     "approve": approval_node,
     "ask": question_node,
     "discuss": conversation_node,

@@ -5,7 +5,7 @@ Where several branches meet and one of them was taken, the next node asks for ``
 a branch that was not taken.)
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -42,8 +42,8 @@ class GraphBuilder:
     """Collects the nodes and edges of one definition."""
 
     def __init__(self, reserved: set[str]) -> None:
-        self.nodes: list[dict[str, Any]] = []
-        self.edges: list[dict[str, Any]] = []
+        self.nodes: list[dict[str, object]] = []
+        self.edges: list[dict[str, str]] = []
         self.lane = 0
         self._reserved = reserved
         self._taken: set[str] = set()
@@ -73,13 +73,14 @@ class GraphBuilder:
         self._taken.add(name)
         return name
 
-    def add(self, node: dict[str, Any], entry: StepEntry) -> StepPart:
+    def add(self, node: Mapping[str, object], entry: StepEntry) -> StepPart:
         """Add the node with an edge from each exit that leads to it."""
+        name = str(node["id"])
         place = {"x": 200 * len(self.nodes), "y": 120 * self.lane}
         self.nodes.append({"position": place, "config": {}, "inputs": {}, **node})
         for source in entry.exits:
-            self._connect(source, node["id"], entry.rule)
-        return StepPart((StepExit(node["id"]),), (node["id"],))
+            self._connect(source, name, entry.rule)
+        return StepPart((StepExit(name),), (name,))
 
     def connect_back(self, source: str, target: str) -> None:
         """Add the edge back to the beginning of a loop."""
@@ -91,12 +92,8 @@ class GraphBuilder:
         return self.add(node, entry)
 
     def _connect(self, source: StepExit, target: str, rule: str) -> None:
-        edge = {
-            "id": f"e{len(self.edges) + 1:05d}",
-            "sourceNodeId": source.node,
-            "targetNodeId": target,
-            "triggerRule": rule,
-        }
+        edge = {"id": f"e{len(self.edges) + 1:05d}", "sourceNodeId": source.node}
+        edge |= {"targetNodeId": target, "triggerRule": rule}
         if source.port is not None:
             edge["sourceOutput"] = source.port
         if source.label is not None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from msgspec import Struct
 
@@ -110,13 +109,10 @@ class StepCompiler:
         node = {"typeId": "core.conditional", "config": {"expression": condition}}
         self.graph.add({**node, **_common_fields(step)}, entry)
         exits_by_word = {word: StepExit(step.id, port, word) for word, port in PORTS.items()}
-        branches = [
-            (step.fields[word], exit_)
-            for word, exit_ in exits_by_word.items()
-            if word in step.fields
-        ]
+        taken = [word for word in exits_by_word if word in step.fields]
+        skipped = [exit_ for word, exit_ in exits_by_word.items() if word not in taken]
+        branches = [(step.fields[word], exits_by_word[word]) for word in taken]
         parts = self._compile_branches(branches, scope)
-        skipped = [exit_ for word, exit_ in exits_by_word.items() if word not in step.fields]
         exits = [*(exit_ for part in parts for exit_ in part.exits), *skipped]
         return StepPart(tuple(exits), (step.id, *(risk for part in parts for risk in part.risks)))
 
@@ -182,11 +178,11 @@ def _slug(label: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", label)[:40]
 
 
-def _common_fields(step: YamlStep) -> dict[str, Any]:
+def _common_fields(step: YamlStep) -> dict[str, object]:
     """Return the fields that every kind of step may set on its node."""
     fields = step.fields
     name = fields["name"].text("name") if "name" in fields else step.id
-    node: dict[str, Any] = {"id": step.id, "name": name}
+    node: dict[str, object] = {"id": step.id, "name": name}
     settings: dict[str, int] = {}
     for word in ("retries", "timeout"):
         if word in fields and step.verb in BRANCHING:

@@ -55,7 +55,7 @@ class Scope(Struct):
         return name
 
 
-def port_value(item: YamlItem, scope: Scope) -> dict[str, Any]:
+def port_value(item: YamlItem, scope: Scope) -> dict[str, object]:
     """Return the port value of any value in the file."""
     names = placeholder_paths(item)
     if not names:
@@ -136,7 +136,7 @@ def _check_known(item: YamlItem, path: str, scope: Scope) -> None:
         raise item.error(f"'{{{path}}}' names nothing known here{spelling_hint(root, names)}")
 
 
-def _referenced_value(path: str, scope: Scope) -> dict[str, Any]:
+def _referenced_value(path: str, scope: Scope) -> dict[str, object]:
     root, *rest = path.split(".")
     if root in scope.variables and not rest:
         return {"type": "variable", "variableName": root}

@@ -1,7 +1,7 @@
 """Compile the steps that become one node each."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from moot.core.workflows.definition import is_of_type
@@ -16,8 +16,6 @@ from moot.core.workflows.yaml.templates import (
     port_value,
     variable_name,
 )
-
-Node = dict[str, Any]
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m|h)")
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
@@ -51,7 +49,7 @@ def check_name(item: YamlItem, key: str, place: str) -> str:
     return key
 
 
-def _set_node(item: YamlItem, scope: Scope) -> Node:
+def _set_node(item: YamlItem, scope: Scope) -> dict[str, object]:
     assignments = item.value["set"]
     entries = assignments.mapping("'set'")
     if not entries:
@@ -62,7 +60,7 @@ def _set_node(item: YamlItem, scope: Scope) -> Node:
     )
     for name in entries:
         scope.variables.setdefault(name, "any")
-    node: Node = {"typeId": "core.setVariable", "inputs": ports}
+    node: dict[str, object] = {"typeId": "core.setVariable", "inputs": ports}
     node["config"] = {"variables": list(entries)}
     if len(entries) == 1:
         [(name, only)] = ports.items()
@@ -72,7 +70,7 @@ def _set_node(item: YamlItem, scope: Scope) -> Node:
     return node
 
 
-def _assigned_port(assignments: YamlItem, name: str, scope: Scope) -> dict[str, Any]:
+def _assigned_port(assignments: YamlItem, name: str, scope: Scope) -> dict[str, object]:
     item = assignments.value[name]
     check_name(assignments, name, "a variable")
     if name in scope.channels:
@@ -82,23 +80,20 @@ def _assigned_port(assignments: YamlItem, name: str, scope: Scope) -> dict[str, 
         raise item.error(f"'{{{min(unknown)}}}' is set in this same step; set it in a step before")
     assigned = port_value(item, scope)
     declared = scope.variables.get(name, "any")
-    if (
-        assigned["type"] == "static"
-        and declared != "any"
-        and not is_of_type(declared, assigned["value"])
-    ):
+    typed = assigned["type"] == "static" and declared != "any"
+    if typed and not is_of_type(declared, assigned["value"]):
         raise item.error(f"variable '{name}' is declared as {declared}; '{item.raw}' is not one")
     return assigned
 
 
-def _delay_node(item: YamlItem, scope: Scope) -> Node:
+def _delay_node(item: YamlItem, scope: Scope) -> dict[str, object]:
     delay = item.value["delay"]
     if placeholder_paths(delay):
         return {"typeId": "core.delay", "inputs": {"delayMs": port_value(delay, scope)}}
     return {"typeId": "core.delay", "config": {"ms": parse_duration(delay)}}
 
 
-def _write_node(item: YamlItem, scope: Scope) -> Node:
+def _write_node(item: YamlItem, scope: Scope) -> dict[str, object]:
     write = item.value["write"]
     fields = write.mapping("'write'", ("channel", "value"))
     for word in ("channel", "value"):
@@ -116,18 +111,16 @@ def _write_node(item: YamlItem, scope: Scope) -> Node:
     }
 
 
-def _child_config(item: YamlItem, scope: Scope) -> dict[str, Any]:
+def _child_config(item: YamlItem, scope: Scope) -> dict[str, object]:
     """Return the config that all steps with a child workflow share."""
     fields = item.value
     name = fields["run"].text("run")
     if not re.fullmatch(WORKFLOW_ID.strip("^$"), name) and split_peer_id(name) is None:
         raise fields["run"].error(f"'{name}' is not the id of a workflow; write it like 'my-flow'")
-    config: dict[str, Any] = {"workflowId": name}
+    config: dict[str, object] = {"workflowId": name}
     if "with" in fields:
-        pairs = fields["with"].mapping("'with'")
-        config["inputMapping"] = {
-            mine: variable_name(theirs, scope) for mine, theirs in pairs.items()
-        }
+        pairs = fields["with"].mapping("'with'").items()
+        config["inputMapping"] = {mine: variable_name(theirs, scope) for mine, theirs in pairs}
     if "into" in fields:
         into = fields["into"]
         pairs = into.mapping("'into'")
@@ -141,13 +134,13 @@ def _child_config(item: YamlItem, scope: Scope) -> dict[str, Any]:
     return config
 
 
-def _child_node(item: YamlItem, scope: Scope) -> Node:
+def _child_node(item: YamlItem, scope: Scope) -> dict[str, object]:
     config = _child_config(item, scope)
     _declare_variables(config.get("outputMapping", {}), scope)
     return {"typeId": "core.subWorkflow", "config": config}
 
 
-def _for_each_node(item: YamlItem, scope: Scope) -> Node:
+def _for_each_node(item: YamlItem, scope: Scope) -> dict[str, object]:
     fields = item.value
     if "run" not in fields:
         raise item.error("a 'for_each' step needs 'run' with the workflow for each item")
@@ -162,42 +155,43 @@ def _for_each_node(item: YamlItem, scope: Scope) -> Node:
     return {"typeId": "moot.forEach", "config": config, "inputs": {"items": items}}
 
 
-def _items(item: YamlItem, scope: Scope) -> dict[str, Any]:
+def _items(item: YamlItem, scope: Scope) -> dict[str, object]:
     """Read a list, the name of a variable, or anything in braces."""
     if isinstance(item.value, list) or (isinstance(item.value, str) and placeholder_paths(item)):
         return port_value(item, scope)
     return {"type": "variable", "variableName": variable_name(item, scope)}
 
 
-def _fail_node(item: YamlItem, scope: Scope) -> Node:
+def _fail_node(item: YamlItem, scope: Scope) -> dict[str, object]:
     failure = item.value["fail"]
     code, message = "flow_failed", failure
     if isinstance(failure.value, dict):
         fields = failure.mapping("'fail'", ("code", "message"))
         code = fields["code"].text("code") if "code" in fields else code
         message = fields.get("message", failure)
-    node: Node = {"typeId": "core.fail", "config": {"code": code}}
     if message is failure and isinstance(failure.value, dict):
-        node["config"]["message"] = f"The workflow failed with {code}."
-        return node
+        config = {"code": code, "message": f"The workflow failed with {code}."}
+        return {"typeId": "core.fail", "config": config}
     message.text("the message")
-    return {**node, "inputs": {"message": port_value(message, scope)}}
+    inputs = {"message": port_value(message, scope)}
+    return {"typeId": "core.fail", "config": {"code": code}, "inputs": inputs}
 
 
-def _typed_node(item: YamlItem, scope: Scope) -> Node:
+def _typed_node(item: YamlItem, scope: Scope) -> dict[str, object]:
     fields = item.value
     type_id = fields["node"].text("node")
     if not re.fullmatch(TYPE_ID.strip("^$"), type_id):
         raise fields["node"].error(f"'{type_id}' is not a node type; write it like 'acme.shout'")
-    node: Node = {"typeId": type_id, "config": {}}
+    config: Mapping[str, object] = {}
     if "config" in fields:
         fields["config"].mapping("'config'")
-        node["config"] = fields["config"].plain()
+        config = fields["config"].plain()
+    node: dict[str, object] = {"typeId": type_id, "config": config}
     if "inputs" in fields:
         ports = fields["inputs"].mapping("'inputs'")
         node["inputs"] = {name: port_value(each, scope) for name, each in ports.items()}
     for key in SETTERS.get(type_id, ()):
-        named = node["config"].get(key, ())
+        named = config.get(key, ())
         _declare_variables([named] if isinstance(named, str) else named, scope)
     return node
 
@@ -207,7 +201,7 @@ def _declare_variables(names: Any, scope: Scope) -> None:
         scope.variables.setdefault(str(name), "any")
 
 
-BUILDERS: dict[str, Callable[[YamlItem, Scope], Node]] = {
+BUILDERS: dict[str, Callable[[YamlItem, Scope], dict[str, object]]] = {
     "set": _set_node,
     "delay": _delay_node,
     "write": _write_node,

@@ -10,11 +10,18 @@ from typing import Generic, TypeVar
 
 import apsw
 
+from moot.store.protocol import Receipt
+from moot.store.sqlite.read.queries import SQL
 from moot.store.sqlite.read.readers import Readers
-from moot.store.sqlite.write.bulk import MOST_ROWS
+from moot.store.sqlite.statements import MOST_ROWS, BulkStatement, row_decoder
 
 LookupKey = tuple[str, str, str]
 T = TypeVar("T")
+
+RECEIPTS = BulkStatement(SQL["RECEIPTS"], 3)
+MESSAGES = BulkStatement(SQL["MESSAGES"], 3)
+
+_decode_receipt = row_decoder(Receipt)
 
 
 class BatchedLookup(Generic[T]):
@@ -73,3 +80,17 @@ def _fail(
     for _, result in requests:
         if not result.done():
             result.set_exception(failure)
+
+
+def find_receipts(db: apsw.Connection, keys: list[LookupKey]) -> dict[LookupKey, Receipt]:
+    """Return receipts by tenant, operation and key."""
+    return {row[:3]: _decode_receipt(row) for row in RECEIPTS.rows(db, _flatten(keys))}
+
+
+def find_messages(db: apsw.Connection, keys: list[LookupKey]) -> dict[LookupKey, int]:
+    """Return the sequences of turns by tenant, run and message id."""
+    return {row[:3]: row[3] for row in MESSAGES.rows(db, _flatten(keys))}
+
+
+def _flatten(keys: list[LookupKey]) -> list[str]:
+    return [part for key in keys for part in key]

@@ -2,10 +2,10 @@
 
 import queue
 from asyncio import Future, get_running_loop
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
@@ -13,6 +13,8 @@ from moot.core.errors import Unavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+Bindings = Sequence[Any] | Mapping[str, object]
 
 THREADS = 2
 BUSY_MS = 5000
@@ -79,3 +81,30 @@ class Readers:
         self._threads.shutdown(wait=True)
         while not self._free.empty():
             self._free.get().close()
+
+
+class ReadSide:
+    """The part of the store that looks rows up on the reader threads."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    async def _all(
+        self, decode: Callable[[Sequence[Any]], T], sql: str, values: Bindings = ()
+    ) -> list[T]:
+        return await self._readers.run(select_rows, decode, sql, values)
+
+    async def _first(
+        self, decode: Callable[[Sequence[Any]], T], sql: str, values: Bindings = ()
+    ) -> T | None:
+        return next(iter(await self._all(decode, sql, values)), None)
+
+
+def select_rows(
+    db: apsw.Connection, decode: Callable[[Sequence[Any]], T], sql: str, values: Bindings
+) -> list[T]:
+    return [decode(row) for row in db.execute(sql, values).fetchall()]
+
+
+def first_column(row: Sequence[Any]) -> Any:
+    return row[0]

@@ -19,7 +19,7 @@ from moot.store.sqlite.write.group_rows import BatchGroup, ReceiptKey, receipt_k
 from moot.store.sqlite.write.heads import LogHeads
 from moot.store.sqlite.write.records import RecordChanges
 from moot.store.sqlite.write.search_index import CHUNK, SearchIndexer
-from moot.store.sqlite.write.statements import TAKEN_RECEIPTS
+from moot.store.sqlite.write.statements import SQL
 from moot.store.sqlite.write.transaction import transaction
 
 T = TypeVar("T")
@@ -252,7 +252,8 @@ class Writer:
         if not receipts:
             return set()
         keys_json = _encode([receipt_key(receipt) for receipt in receipts]).decode()
-        return {(row[0], row[1], row[2]) for row in self._db.execute(TAKEN_RECEIPTS, (keys_json,))}
+        taken = self._db.execute(SQL["TAKEN_RECEIPTS"], (keys_json,))
+        return {(tenant, operation, key) for tenant, operation, key in taken}
 
 
 def _is_disk_failure(failure: Exception) -> bool:

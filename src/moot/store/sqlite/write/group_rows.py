@@ -178,14 +178,14 @@ class BatchGroup:
     def _write_inbox(self, db: apsw.Connection) -> None:
         """Write inbox rows one by one: they are rare, because people answer them."""
         for n, (tenant, rows) in self._inbox.items():
-            db.execute(statements.DROP_INBOX, (n,))
+            db.execute(statements.SQL["DROP_INBOX"], (n,))
             for row in rows:
                 columns = list(astuple(row))
                 columns[6] = _encode(row.actions).decode()
-                db.execute(statements.ADD_INBOX, (n, *columns))
-            db.execute(statements.BUMP_INBOX, (tenant,))
+                db.execute(statements.SQL["ADD_INBOX"], (n, *columns))
+            db.execute(statements.SQL["BUMP_INBOX"], (tenant,))
         for tenant in self._inboxes:
-            db.execute(statements.BUMP_INBOX, (tenant,))
+            db.execute(statements.SQL["BUMP_INBOX"], (tenant,))
 
     def _write_work(self, db: apsw.Connection) -> None:
         put: list[int] = []

@@ -5,35 +5,19 @@ from collections.abc import Iterable
 import apsw
 import msgspec
 
-LAST_NUMBER = "SELECT ifnull(max(n), 0) FROM heads"
-FIND = """
-SELECT h.run_id, h.n, h.tenant, h.next_sequence, h.hash, w.due_at
-FROM json_each(?) AS asked
-CROSS JOIN heads AS h ON h.run_id = asked.value
-LEFT JOIN work AS w ON w.n = h.n
-"""
+from moot.store.sqlite.write.statements import SQL
 
 _encode = msgspec.json.Encoder().encode
 
 
-class LogHead:
+class LogHead(msgspec.Struct):
     """One log's number, tenant, length and last hash, and the due time of its work."""
 
-    __slots__ = ("due_at", "hash", "n", "next_sequence", "tenant")
-
-    def __init__(
-        self,
-        n: int,
-        tenant: str,
-        next_sequence: int = 0,
-        hash_: bytes = b"",
-        due_at: int | None = None,
-    ) -> None:
-        self.n = n
-        self.tenant = tenant
-        self.next_sequence = next_sequence
-        self.hash = hash_
-        self.due_at = due_at
+    n: int
+    tenant: str
+    next_sequence: int = 0
+    hash: bytes = b""
+    due_at: int | None = None
 
 
 class LogHeads:
@@ -43,13 +27,15 @@ class LogHeads:
         self._db = db
         self._limit = limit
         self._cached: dict[str, LogHead] = {}
-        self.last_number: int = db.execute(LAST_NUMBER).get
+        self.last_number: int = db.execute(SQL["LAST_NUMBER"]).get
 
     def load(self, run_ids: Iterable[str]) -> None:
         """Cache the heads of these runs with one query; a head still missing does not exist."""
         missing = {run_id for run_id in run_ids if run_id not in self._cached}
         if missing:
-            for run_id, *columns in self._db.execute(FIND, (_encode(missing).decode(),)):
+            for run_id, *columns in self._db.execute(
+                SQL["FIND_HEADS"], (_encode(missing).decode(),)
+            ):
                 self._cached[run_id] = LogHead(*columns)
 
     def get(self, run_id: str) -> LogHead | None:

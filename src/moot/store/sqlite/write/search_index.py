@@ -12,8 +12,8 @@ import apsw
 
 from moot.core.search.indexed_text import texts_from_bytes
 from moot.core.text.words import index_text
-from moot.store.sqlite.read.search import index_marks
-from moot.store.sqlite.write.bulk import BulkStatement
+from moot.store.sqlite.read.search import SQL, index_marks
+from moot.store.sqlite.statements import BulkStatement
 from moot.store.sqlite.write.transaction import transaction
 
 #: events that are indexed at a time; a commit waits for one chunk at most
@@ -21,30 +21,8 @@ CHUNK = 256
 #: row ids that are reserved for the texts of one millisecond
 SLOTS = 64
 
-WAITING = "SELECT count(*) FROM text_queue"
-LAST = "SELECT max(id) FROM text_places"
-TAKEN = "SELECT 1 FROM text_places WHERE id = ?"
-NEXT = """
-SELECT q.at, q.n, q.sequence, q.source, h.tenant, e.body
-FROM text_queue AS q CROSS JOIN heads AS h ON h.n = q.n
-LEFT JOIN events AS e ON e.n = q.n AND e.sequence = q.sequence
-ORDER BY q.at, q.n, q.sequence LIMIT ?
-"""
-DONE = "DELETE FROM text_queue WHERE (at, n, sequence) <= (?, ?, ?)"
-ADD_PLACES = BulkStatement(
-    """
-    INSERT INTO text_places (id, n, sequence, part, source)
-    SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
-    """,
-    5,
-)
-ADD_TEXTS = BulkStatement(
-    """
-    INSERT INTO texts (rowid, text, marks)
-    SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
-    """,
-    3,
-)
+ADD_PLACES = BulkStatement(SQL["ADD_PLACES"], 5)
+ADD_TEXTS = BulkStatement(SQL["ADD_TEXTS"], 3)
 
 
 @contextmanager
@@ -72,8 +50,8 @@ class SearchIndexer:
 
     def reload(self) -> None:
         """Read the number of queued texts and the highest place from disk."""
-        self.waiting = self._db.execute(WAITING).get
-        self._last = self._db.execute(LAST).get
+        self.waiting = self._db.execute(SQL["WAITING"]).get
+        self._last = self._db.execute(SQL["LAST"]).get
         #: time and place of the previous text
         self._before = (2**62, 0)
 
@@ -85,10 +63,10 @@ class SearchIndexer:
         """
         try:
             with _unsynced(self._db), transaction(self._db):
-                rows: list[QueuedText] = self._db.execute(NEXT, (CHUNK,)).fetchall()
+                rows: list[QueuedText] = self._db.execute(SQL["NEXT"], (CHUNK,)).fetchall()
                 if rows:
                     self._add(rows)
-                    self._db.execute(DONE, rows[-1][:3])
+                    self._db.execute(SQL["DONE"], rows[-1][:3])
             self.waiting = self.waiting - len(rows) if rows else 0
         except BaseException:
             self.reload()
@@ -104,7 +82,7 @@ class SearchIndexer:
                 words += (place, index_text(text.text), index_marks(tenant, n, text))
         ADD_PLACES.run(self._db, places)
         ADD_TEXTS.run(self._db, words)
-        self._last = self._db.execute(LAST).get
+        self._last = self._db.execute(SQL["LAST"]).get
 
     def _free_place(self, at: int) -> int:
         """Return the first free place for this time; texts come in the order of their time."""
@@ -112,7 +90,7 @@ class SearchIndexer:
         if at >= self._before[0]:
             place = max(place, self._before[1] + 1)
         if self._last is not None:
-            while place <= self._last and self._db.execute(TAKEN, (place,)).get:
+            while place <= self._last and self._db.execute(SQL["TAKEN"], (place,)).get:
                 place += 1
         self._before = at, place
         return place
