@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from moot.agents.models.demo import closing
+from moot.agents.models.demo import turn
 from moot.agents.models.demo.scene import Scene
-from moot.agents.models.demo.turn import write_turn
 from moot.core.errors.models import ModelBadRequest
 
 DEEPEST = 12
@@ -125,13 +124,13 @@ class _SchemaFiller:
         items = self._resolve(schema.get("items", {}), depth)
         least = min(MOST_VALUES, schema.get("minItems", 0))
         most = schema.get("maxItems", max(least, MOST_ITEMS))
-        wishes = closing.find_wishes(self._scene.heard, self._scene.me)
+        wishes = turn.find_wishes(self._scene.heard, self._scene.me)
         if "disagree" in name.lower() or "dissent" in name.lower():
             if {*items.get("properties", ())} == {"by", "text"}:
-                return closing.differences_by_agent(wishes)[: max(least, min(most, 8))]
-            rows: list[Any] = closing.list_disagreements(wishes)
+                return turn.differences_by_agent(wishes)[: max(least, min(most, 8))]
+            rows: list[Any] = turn.list_disagreements(wishes)
         elif "agree" in name.lower():
-            rows = closing.list_agreements(wishes)
+            rows = turn.list_agreements(wishes)
         elif items.get("enum"):
             rows = list(items["enum"])[: max(least, MOST_ITEMS)]
         else:
@@ -147,8 +146,8 @@ class _SchemaFiller:
 
     def _choice(self, choices: list[Any], name: str) -> Any:
         if name == "next" and self._speakers:
-            return closing.least_heard_agent(self._scene, self._speakers)
-        vote, _ = closing.choose_vote(self._scene)
+            return turn.least_heard_agent(self._scene, self._speakers)
+        vote, _ = turn.choose_vote(self._scene)
         if vote in choices and ({"yes", "no"} <= set(map(str, choices)) or name == "vote"):
             return vote
         preferred = [choice for choice in self._preferred() if choice in choices]
@@ -157,11 +156,11 @@ class _SchemaFiller:
     def _boolean(self, name: str) -> bool:
         """Raise a hand two times out of three; answer other questions by the vote. Do not stop
         before every agent has spoken."""
-        if name == "stop" and closing.silent_agents(self._scene, self._speakers):
+        if name == "stop" and turn.silent_agents(self._scene, self._speakers):
             return False
         if any(word in name.lower() for word in ("raise", "wants", "speak", "hand")):
             return not self._scene.draw.chance(3)
-        return closing.choose_vote(self._scene)[0] == "yes"
+        return turn.choose_vote(self._scene)[0] == "yes"
 
     def _number(self, schema: dict[str, Any], name: str, kind: str) -> int | float:
         least, most = schema.get("minimum"), schema.get("maximum")
@@ -177,15 +176,15 @@ class _SchemaFiller:
     def _text(self, schema: dict[str, Any], name: str) -> str:
         scene, word = self._scene, name.lower()
         if word == "vote":
-            text = closing.choose_vote(scene)[0]
+            text = turn.choose_vote(scene)[0]
         elif word in REASONS:
-            text = closing.choose_vote(scene)[1]
+            text = turn.choose_vote(scene)[1]
         elif "decision" in word or "proposal" in word:
-            text = closing.propose_decision(scene)
+            text = turn.propose_decision(scene)
         elif "summar" in word or "synthesis" in word or "minutes" in word:
-            text = closing.write_synthesis(scene)
+            text = turn.write_synthesis(scene)
         elif word in WORDS or not word:
-            text = write_turn(scene)
+            text = turn.write_turn(scene)
         elif word in ("name", "speaker", "agent"):
             text = scene.me
         else:
