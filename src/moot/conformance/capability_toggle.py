@@ -1,7 +1,6 @@
 """Refuse workflows that need a capability which a test has switched off."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from moot.core.errors import BadRequest, CapabilityRequired
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
@@ -17,7 +16,7 @@ REQUIRED_CLAIMS = {
 MAPPINGS = ("inputMapping", "outputMapping", "perWorkerInputMappings", "perWorkerOutputMappings")
 
 #: Id, type and config of a node.
-NodeRow = tuple[str, str, dict[str, Any]]
+NodeRow = tuple[str, str, Mapping[str, object]]
 
 
 def check_nodes(overlay: dict[str, bool], nodes: Iterable[NodeRow]) -> None:
@@ -49,7 +48,7 @@ def check_flow(overlay: dict[str, bool], flow: Flow) -> None:
     check_nodes(overlay, ((node.id, node.type.type_id, node.definition.config) for node in nodes))
 
 
-def _used_claims(type_id: str, config: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
+def _used_claims(type_id: str, config: Mapping[str, object]) -> Iterable[tuple[str, str, str]]:
     """Yield (claim, config field that needs it, name in the refusal)."""
     if type_id == "core.subWorkflow" and config.get("inputMapping"):
         yield "subWorkflow.inputMapping", "inputMapping", "subWorkflow.inputMapping"

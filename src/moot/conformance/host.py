@@ -1,6 +1,6 @@
 """The seams of a host under test, and the state that tests program."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from moot.agents.invocation.context import Invoke
 from moot.api.access.auth import TEST_PREFIX
@@ -49,7 +49,7 @@ class ConformanceSeams(Seams):
     def check_flow(self, flow: Flow) -> None:
         check_flow(self.overlay, flow)
 
-    def change_claims(self, claims: dict[str, Any]) -> dict[str, Any]:
+    def change_claims(self, claims: dict[str, object]) -> dict[str, object]:
         low, high = FORCEABLE_VERSIONS
         test_claims = {
             "fixtures": self.fixtures,
@@ -72,7 +72,7 @@ def seams_of(request: Request) -> ConformanceSeams:
     return seams
 
 
-def _apply_overlay(claims: dict[str, Any], overlay: dict[str, bool]) -> dict[str, Any]:
+def _apply_overlay(claims: dict[str, object], overlay: Mapping[str, bool]) -> dict[str, object]:
     """Apply the claims that a test has switched, by dotted name."""
     for name, value in overlay.items():
         place = claims

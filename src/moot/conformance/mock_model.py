@@ -1,6 +1,7 @@
 """Answers of the mock model, programmed by a test for each node."""
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -21,8 +22,8 @@ class MockAnswer(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     stop_reason: Annotated[str, Meta(min_length=1, max_length=64)] = "end_turn"
     refusal_text: Text | None = None
 
-    def as_answer(self) -> dict[str, Any]:
-        answer: dict[str, Any] = {"content": self.content, "stopReason": self.stop_reason}
+    def as_answer(self) -> dict[str, object]:
+        answer: dict[str, object] = {"content": self.content, "stopReason": self.stop_reason}
         return answer if self.refusal_text is None else {**answer, "refusalText": self.refusal_text}
 
 
@@ -43,7 +44,7 @@ class MockPrograms:
             oldest, _ = self._answers.popitem(last=False)
             del self._given[oldest]
 
-    def next(self, tenant: str, node_id: str) -> dict[str, Any] | None:
+    def next(self, tenant: str, node_id: str) -> dict[str, object] | None:
         """Return the next unused answer, or None."""
         key = (tenant, node_id)
         answers, number = self._answers.get(key, []), self._given.get(key, 0)
@@ -52,7 +53,7 @@ class MockPrograms:
         self._given[key] = number + 1
         return answers[number].as_answer()
 
-    def answer(self, tenant: str, node_id: str, schema: dict[str, Any]) -> dict[str, Any]:
+    def answer(self, tenant: str, node_id: str, schema: Mapping[str, object]) -> dict[str, object]:
         """Return the next answer, then the last one again and again.
 
         An unprogrammed node gets a sample of the schema.
@@ -68,7 +69,7 @@ class MockPrograms:
         self._given.clear()
 
 
-def _default_answer(schema: dict[str, Any]) -> dict[str, Any]:
+def _default_answer(schema: Mapping[str, object]) -> dict[str, object]:
     content = msgspec.json.encode(sample_value(schema)).decode()
     return {"content": content, "stopReason": "end_turn"}
 

@@ -1,5 +1,6 @@
 """Start runs: the one way from a request to the first events on disk."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from moot.core.workflows.flow import Flow
 from moot.core.workflows.peer_ids import PeerOrigin
 from moot.engine.agents.pins import AgentPins, PinnedAgents
 from moot.engine.host import Host
-from moot.engine.nodes import conversation_gate
+from moot.engine.nodes.gates import CONVERSATION_GATE
 from moot.engine.transaction import BatchHook, ReceiptFor
 from moot.store.protocol import Batch
 
@@ -32,12 +33,12 @@ class RunOrder(Struct, frozen=True, kw_only=True):
     flow: Flow | None = None
     #: the person that the key names, if any
     person: str = "user"
-    inputs: dict[str, Any] = {}
+    inputs: dict[str, object] = {}
     #: refuse a conversation whose roster cannot work before the run exists
     checks_rosters: bool = False
-    configurable: dict[str, Any] = {}
+    configurable: dict[str, object] = {}
     tags: list[str] = []
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, object] = {}
     scope_id: str | None = None
     #: refuse a second run of the scope
     dedup: bool = False
@@ -127,10 +128,10 @@ def start_command(host: Host, order: RunOrder, flow: Flow, pinned: PinnedAgents)
     )
 
 
-def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:
+def check_rosters(flow: Flow, inputs: Mapping[str, object]) -> None:
     """Raise when a conversation's roster cannot work, before a run exists."""
     for node in flow.nodes.values():
-        if node.type.type_id == conversation_gate.TYPE.type_id:
+        if node.type.type_id == CONVERSATION_GATE.type_id:
             roster = node.definition.config.get("participants", inputs.get("participants"))
             if roster is not None:
                 check_roster(roster)

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -177,7 +178,7 @@ def _describe_error(error: msgspec.ValidationError) -> str:
     return f"`{match[1]}` is written so: {_WRITTEN[match[1]]}"
 
 
-def _camel(values: dict[str, Any], fields: dict[str, str]) -> dict[str, Any]:
+def _camel(values: Mapping[str, object], fields: dict[str, str]) -> dict[str, object]:
     names = {name: wire for wire, name in fields.items()}
     return {names.get(str(key), str(key)): value for key, value in values.items()}
 

@@ -1,6 +1,7 @@
 """Convert a manifest of a protocol pack into an agent."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -56,7 +57,7 @@ PACK_FIELDS = (
 )  # fmt: skip
 
 
-def agent_from_manifest(body: dict[str, Any]) -> Agent:
+def agent_from_manifest(body: Mapping[str, object]) -> Agent:
     """Raise BadRequest naming the field, and NotProvided for a field that needs a pack."""
     for name in PACK_FIELDS:
         if name in body:

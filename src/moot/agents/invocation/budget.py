@@ -1,12 +1,12 @@
 """Count what an assignment uses up: calls, tokens, money and time."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from moot.agents.invocation.context import Assignment, InvocationUsage
+from moot.agents.models.prices import Cost
 from moot.agents.models.protocol import ModelAnswer, ModelMessage, ModelRequest, TokenUsage
 from moot.agents.models.registry import ChosenModel
 from moot.agents.prompts.fencing import content_text
@@ -35,6 +35,11 @@ def estimate_tokens(request: ModelRequest, answer: ModelAnswer) -> TokenUsage:
 def _length(message: ModelMessage) -> int:
     calls = sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
     return len(content_text(message.content)) + calls
+
+
+def _price_fields(cost: Cost) -> dict[str, object]:
+    price: dict[str, object] = msgspec.to_builtins(cost.price)
+    return {"pattern": cost.pattern, "currency": cost.currency, **price}
 
 
 class Spending:
@@ -72,28 +77,22 @@ class Spending:
         if (name := self.used_up) is not None:
             raise BudgetUsedUp(f"Nothing is left of the limit of {name}.", limit=name)
 
-    def receipt(self, request: ModelRequest, answer: ModelAnswer) -> dict[str, Any]:
+    def receipt(self, request: ModelRequest, answer: ModelAnswer) -> dict[str, object]:
         """Return the answer to record, with its attempts, tokens and cost."""
         attempts = max(answer.attempts, self.attempts)
         usage = answer.usage or estimate_tokens(request, answer)
-        recorded: dict[str, Any] = msgspec.to_builtins(
+        recorded: dict[str, object] = msgspec.to_builtins(
             replace(answer, attempts=attempts, usage=usage)
         )
         return {**recorded, **self._priced(usage)}
 
-    def cancelled_record(self, usage: TokenUsage) -> dict[str, Any]:
+    def cancelled_record(self, usage: TokenUsage) -> dict[str, object]:
         """Return the record of a cancelled call."""
         return {"usage": msgspec.to_builtins(usage), "estimated": True, **self._priced(usage)}
 
-    def _priced(self, usage: TokenUsage | None) -> dict[str, Any]:
+    def _priced(self, usage: TokenUsage | None) -> dict[str, object]:
         cost = self._model.cost(usage)
-        if cost is None:
-            return {}
-        price = {"pattern": cost.pattern, "currency": cost.currency}
-        return {
-            "cost": float(cost.amount),
-            "price": {**price, **msgspec.to_builtins(cost.price)},
-        }
+        return {} if cost is None else {"cost": float(cost.amount), "price": _price_fields(cost)}
 
     def count_failure(self) -> None:
         self._usage.calls += max(1, self.attempts)
@@ -106,18 +105,18 @@ class Spending:
         self._usage.input_tokens += usage.input_tokens
         self._usage.output_tokens += usage.output_tokens
         self._usage.estimated = self._usage.estimated or usage.estimated
-        if priced := self._priced(usage):
-            self._usage.cost = priced["cost"] + (self._usage.cost or 0.0)
-            self._usage.price = priced["price"]
+        if (cost := self._model.cost(usage)) is not None:
+            self._usage.cost = float(cost.amount) + (self._usage.cost or 0.0)
+            self._usage.price = _price_fields(cost)
 
     def total(self) -> InvocationUsage:
         self._usage.milliseconds = max(0, self._now() - self._began)
         return self._usage
 
-    def meta(self, answer: ModelAnswer) -> dict[str, Any]:
+    def meta(self, answer: ModelAnswer) -> dict[str, object]:
         """Return the metadata of a turn."""
         usage = self.total()
-        meta: dict[str, Any] = {
+        meta: dict[str, object] = {
             "model": usage.model,
             "inputTokens": usage.input_tokens,
             "outputTokens": usage.output_tokens,

@@ -1,7 +1,7 @@
 """The assignment, context and result of an invocation. The engine implements it."""
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -59,7 +59,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     #: the number of earlier turns left out
     hidden: int = 0
     #: member -> its profile, in speaking order
-    members: dict[str, dict[str, Any]] = {}
+    members: dict[str, dict[str, object]] = {}
     policy: Policy | None = None
     #: the proposal to vote on
     proposal: str | None = None
@@ -69,11 +69,11 @@ class Assignment(Struct, frozen=True, kw_only=True):
     tokens_left: int | None = None
     money_left: float | None = None
     #: run options for agents, such as other models or thresholds
-    configurable: dict[str, Any] = {}
+    configurable: dict[str, object] = {}
     #: for a piece of work: the task, its data, and the schema of the answer
     prompt: str = ""
-    data: dict[str, Any] = {}
-    output: dict[str, Any] | None = None
+    data: dict[str, object] = {}
+    output: dict[str, object] | None = None
     #: limits the tools of the agent
     tools: list[str] | None = None
     #: for the turn of a supervisor: its inputs and the possible workers
@@ -89,7 +89,7 @@ class InvocationUsage(Struct, kw_only=True, omit_defaults=True, rename="camel"):
     output_tokens: int = 0
     cost: float | None = None
     #: the price used
-    price: dict[str, Any] | None = None
+    price: dict[str, object] | None = None
     model: str = ""
     milliseconds: int = 0
     #: some tokens are estimates, because the provider did not count them
@@ -105,10 +105,10 @@ class InvocationResult(Struct, frozen=True, kw_only=True):
     #: the structured answer, if a schema was set
     answer: Any = None
     usage: InvocationUsage | None = None
-    error: dict[str, Any] | None = None
-    meta: dict[str, Any] | None = None
+    error: dict[str, object] | None = None
+    meta: dict[str, object] | None = None
     #: the agent and model, as stored in the turn
-    agent: dict[str, Any] | None = None
+    agent: dict[str, object] | None = None
     #: the confidence of the agent, and its threshold
     confidence: float | None = None
     threshold: float | None = None
@@ -198,7 +198,7 @@ class AgentContext(EffectContext):
         """Record a decision, and return the one to use, which may be that of a person."""
 
     @abstractmethod
-    async def ask_permission(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
+    async def ask_permission(self, agent: str, tool: str, arguments: Mapping[str, object]) -> bool:
         """Ask a person whether the agent may use a dangerous tool, and wait for the answer."""
 
     @abstractmethod
@@ -215,7 +215,7 @@ class AgentContext(EffectContext):
     def stir(self) -> None:
         """Note that the model has sent something."""
 
-    def given_up(self, known: dict[str, Any]) -> None:
+    def given_up(self, known: dict[str, object]) -> None:
         """Record that the current call was cancelled; ``known`` is its usage."""
 
     async def recalled(self, memory: str, agent: str) -> list[str]:

@@ -325,11 +325,11 @@ class _Invocation:
             decision["confidence"] = confidence
         return replace(result, answer=decision, confidence=confidence, threshold=self._threshold)
 
-    def _model_fields(self) -> dict[str, Any]:
+    def _model_fields(self) -> dict[str, str]:
         model = {"provider": self._model.provider, "model": self._model.reference.model}
         return {"node_id": self._assignment.node_id, **model}
 
-    def _speaker(self) -> dict[str, Any]:
+    def _speaker(self) -> dict[str, object]:
         model = {"provider": self._model.provider, "model": self._model.reference.model}
         member = self._resolved_agent.member
         if member is not None:

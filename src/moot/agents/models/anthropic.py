@@ -43,7 +43,7 @@ SCHEMA_WORDS = ("output_config", "output_format", "json_schema", "structured out
 #: the API requires a limit; this is the default
 OUTPUT_TOKENS = 4096
 #: the API requires a first message of the user
-BEGIN = {"role": "user", "content": "Please begin."}
+BEGIN: dict[str, object] = {"role": "user", "content": "Please begin."}
 
 
 class AnthropicModel(SdkModel):
@@ -66,7 +66,7 @@ class AnthropicModel(SdkModel):
             yield piece
 
 
-def _body(request: ModelRequest) -> dict[str, Any]:
+def _body(request: ModelRequest) -> dict[str, object]:
     system = [_plain(message) for message in request.messages if message.role == "system"]
     messages = [_message(message) for message in request.messages if message.role != "system"]
     if not messages or messages[0]["role"] != "user":
@@ -75,7 +75,7 @@ def _body(request: ModelRequest) -> dict[str, Any]:
     sampling = {"temperature": request.temperature, "top_p": request.top_p}
     extra = {name: value for name, value in sampling.items() if value is not None}
     tools = _tools(request)
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "model": request.model,
         "messages": messages,
         "max_tokens": request.max_output_tokens or OUTPUT_TOKENS,
@@ -109,7 +109,7 @@ def _plain(message: ModelMessage) -> str:
     return "\n".join(str(block.get("text", "")) for block in message.content)
 
 
-def _message(message: ModelMessage) -> dict[str, Any]:
+def _message(message: ModelMessage) -> dict[str, object]:
     if message.role == "tool":
         result = {
             "type": "tool_result",
@@ -138,7 +138,7 @@ def _input(arguments: str) -> Any:
     return value if isinstance(value, dict) else {}
 
 
-def _tool(tool: Any) -> dict[str, Any]:
+def _tool(tool: Any) -> dict[str, object]:
     fields = {"name": tool.name, "input_schema": tool.parameters or {"type": "object"}}
     return fields if tool.description is None else {**fields, "description": tool.description}
 

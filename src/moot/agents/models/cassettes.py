@@ -3,7 +3,7 @@
 A cassette has one JSON object per line, ordered by key: the key, its request and the answer. It
 holds neither the caller nor credentials."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ class RecordedAnswer(Struct, frozen=True, kw_only=True):
     """One line of a cassette."""
 
     key: str
-    request: dict[str, Any]
+    request: dict[str, object]
     answer: ModelAnswer
 
 
@@ -70,8 +70,8 @@ def request_key(provider: str, request: ModelRequest) -> str:
     return model_key.model_key(semantic_request(provider, request))
 
 
-def _message(message: ModelMessage) -> dict[str, Any]:
-    fields: dict[str, Any] = {"role": message.role, "content": message.content}
+def _message(message: ModelMessage) -> dict[str, object]:
+    fields: dict[str, object] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         # the key has no field for tool calls, so they are part of the content
         text = message.content
@@ -141,7 +141,7 @@ class Cassette:
                     f"{self.file}:{number}: this is no recorded answer: {error}."
                 ) from None
 
-    def _not_recorded_error(self, key: str, request: dict[str, Any]) -> ModelNotRecorded:
+    def _not_recorded_error(self, key: str, request: Mapping[str, object]) -> ModelNotRecorded:
         message = f"Nobody recorded an answer to this in {self.file} (key {key[:12]}…)."
         nearest = min(
             self._answers.values(),
@@ -189,7 +189,7 @@ def _leaves(value: Any, place: str = "") -> Iterable[tuple[str, Any]]:
         yield place, value
 
 
-def _format_leaf(leaves: dict[str, Any], place: str) -> str:
+def _format_leaf(leaves: Mapping[str, object], place: str) -> str:
     if place not in leaves:
         return "nothing"
     text = msgspec.json.encode(leaves[place]).decode()

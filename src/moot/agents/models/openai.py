@@ -66,9 +66,9 @@ class OpenAIModel(SdkModel):
         for piece in read_part(reader.end):
             yield piece
 
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
+    def _body(self, request: ModelRequest) -> dict[str, object]:
         limit_field = "max_completion_tokens" if self._official else "max_tokens"
-        body: dict[str, Any] = {
+        body: dict[str, object] = {
             "model": request.model,
             "messages": [self._message(message) for message in request.messages],
             "stream": True,
@@ -94,8 +94,8 @@ class OpenAIModel(SdkModel):
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         return {name: value for name, value in body.items() if value is not None}
 
-    def _message(self, message: ModelMessage) -> dict[str, Any]:
-        fields: dict[str, Any] = {"role": message.role, "content": message.content}
+    def _message(self, message: ModelMessage) -> dict[str, object]:
+        fields: dict[str, object] = {"role": message.role, "content": message.content}
         if message.tool_call_id is not None:
             fields["tool_call_id"] = message.tool_call_id
         if message.tool_calls:
@@ -179,7 +179,7 @@ def _usage(usage: Any) -> TokenUsage:
     )
 
 
-def _function(tool: Any) -> dict[str, Any]:
+def _function(tool: Any) -> dict[str, object]:
     function = {"name": tool.name, "parameters": tool.parameters or {"type": "object"}}
     return function if tool.description is None else {**function, "description": tool.description}
 

@@ -27,7 +27,7 @@ class ModelMessage(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     """One message; ``content`` is text or content blocks of the provider."""
 
     role: Literal["system", "user", "assistant", "tool"]
-    content: str | list[dict[str, Any]]
+    content: str | list[dict[str, object]]
     name: str | None = None
     tool_call_id: str | None = None
     tool_calls: tuple[ModelToolCall, ...] = ()
@@ -38,13 +38,13 @@ class ModelTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     name: str
     description: str | None = None
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, object] = {}
 
 
 class AnswerFormat(Struct, frozen=True, kw_only=True):
     """The whole answer is one JSON value that fits this schema."""
 
-    schema: dict[str, Any]
+    schema: dict[str, object]
     name: str = "answer"
 
 
@@ -54,6 +54,9 @@ class HeardTurn(Struct, frozen=True, kw_only=True):
     name: str
     text: str
     kind: Literal["agent", "human", "system"] = "agent"
+
+
+DemoPurpose = Literal["turn", "synthesis", "vote"]
 
 
 class DemoContext(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -71,7 +74,7 @@ class DemoContext(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     heard: tuple[HeardTurn, ...] = ()
     #: candidates to speak next: id -> name in the transcript
     called: dict[str, str] = {}
-    purpose: Literal["turn", "synthesis", "vote"] = "turn"
+    purpose: DemoPurpose = "turn"
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -89,7 +92,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     seed: int | None = None
     response_format: AnswerFormat | None = None
     #: options of this provider, passed on unchanged
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     context: DemoContext | None = None
 
 

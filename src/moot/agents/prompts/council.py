@@ -4,19 +4,28 @@ Pure. The turns of the agent are its own messages. All other turns reach the mod
 of others, under their names."""
 
 import json
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.context import Assignment, TranscriptTurn
-from moot.agents.models.protocol import AnswerFormat, DemoContext, HeardTurn, ModelMessage
+from moot.agents.models.protocol import (
+    AnswerFormat,
+    DemoContext,
+    DemoPurpose,
+    HeardTurn,
+    ModelMessage,
+)
 from moot.agents.prompts.fencing import content_text, fence_content, plain_label
 from moot.agents.prompts.names import SpeakerNames
 
 PASS = "PASS"
 
 VOTES = ["yes", "no", "abstain"]
+PURPOSES: dict[str, DemoPurpose] = {
+    "synthesise": "synthesis", "vote": "vote", "summarise": "synthesis",
+}  # fmt: skip
 
 
 class Prompt(Struct, frozen=True):
@@ -131,7 +140,7 @@ def _task_text(assignment: Assignment, names: SpeakerNames) -> str:
 def _answer_format(assignment: Assignment) -> AnswerFormat | None:
     match assignment.task:
         case "hand":
-            properties: dict[str, Any] = {
+            properties: dict[str, object] = {
                 "raised": {"type": "boolean"},
                 "urgency": {"type": "number"},
             }
@@ -163,11 +172,11 @@ def _answer_format(assignment: Assignment) -> AnswerFormat | None:
             return None
 
 
-def _object_format(name: str, properties: dict[str, Any]) -> AnswerFormat:
+def _object_format(name: str, properties: Mapping[str, object]) -> AnswerFormat:
     return AnswerFormat(schema=closed_object_schema(properties), name=name)
 
 
-def closed_object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+def closed_object_schema(properties: Mapping[str, object]) -> dict[str, object]:
     """Return the schema of an object with exactly these properties."""
     return {
         "type": "object",
@@ -182,7 +191,6 @@ def _context(agent: Agent, assignment: Assignment, names: SpeakerNames) -> DemoC
     other_turns = [turn for turn in turns if turn.speaker != assignment.agent]
     question = next((content_text(turn.content) for turn in turns if turn.role == "user"), "")
     last = other_turns[-1] if other_turns else None
-    purposes: dict[str, Any] = {"synthesise": "synthesis", "vote": "vote", "summarise": "synthesis"}
     return DemoContext(
         agent=agent.called,
         role=agent.role,
@@ -203,18 +211,19 @@ def _context(agent: Agent, assignment: Assignment, names: SpeakerNames) -> DemoC
         called={name: names.called(name) for name in assignment.members}
         if assignment.task == "choose"
         else {},
-        purpose=purposes.get(assignment.task, "turn"),
+        purpose=PURPOSES.get(assignment.task, "turn"),
     )
 
 
-def synthesis_text(assignment: Assignment, answer: dict[str, Any]) -> str:
+def synthesis_text(assignment: Assignment, answer: Mapping[str, object]) -> str:
     """Return a synthesis as text."""
+    agreements, disagreements = answer.get("agreements"), answer.get("disagreements")
     lines = []
-    if answer.get("agreements"):
-        lines.append("Agreed: " + "; ".join(map(str, answer["agreements"])))
+    if isinstance(agreements, list) and agreements:
+        lines.append("Agreed: " + "; ".join(map(str, agreements)))
     lines += [
         f"{item.get('by', 'Somebody')} disagrees: {item.get('text', '')}"
-        for item in answer.get("disagreements") or []
+        for item in (disagreements if isinstance(disagreements, list) else [])
         if isinstance(item, dict)
     ]
     lines.append(f"Proposed: {answer.get('decision', '')}")

@@ -4,6 +4,7 @@ Names and roles come from agents and transcripts. They appear in sentences of th
 one plain line, and no name can pass for another one or for the host."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from moot.agents.prompts.fencing import RESERVED, plain_label
@@ -27,7 +28,7 @@ _TAKEN = RESERVED | {_shape(name) for name in PEOPLE.values()}
 class SpeakerNames:
     """The names of one conversation. The same roster gives the same names."""
 
-    def __init__(self, members: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, members: Mapping[str, Mapping[str, object]]) -> None:
         self._members = members
         self._names: dict[str, str] = {}
         self._used: set[str] = set(_TAKEN)

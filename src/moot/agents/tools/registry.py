@@ -6,7 +6,6 @@
 import logging
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec import Struct
 
@@ -36,7 +35,7 @@ class ToolListing(Struct, frozen=True, kw_only=True):
     description: str = ""
     dangerous: bool = False
     idempotent: bool = False
-    parameters: dict[str, Any] | None = None
+    parameters: dict[str, object] | None = None
     #: why it is unavailable now
     problem: str | None = None
 

@@ -112,7 +112,7 @@ def _build_app(store: "Store", place: ServerLocation) -> "App":
     from moot.clock import SystemClock
     from moot.config.settings import Settings
     from moot.engine.host import Host
-    from moot.engine.nodes.unknown import AnyNodeType
+    from moot.engine.nodes.registry import AnyNodeType
     from moot.engine.workflows.registry import WorkflowRegistry
     from moot.store.protocol import Key
 

@@ -4,6 +4,7 @@ The node asks again, a few times, when an answer is cut off or does not fit. A r
 rewording the prompt would mean to argue the model out of it.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -40,8 +41,8 @@ class StructuredOutputConfig(
 
     provider: Literal["mock"]
     model: Annotated[str, Meta(min_length=1)]
-    output_schema: dict[str, Any]
-    messages: list[dict[str, Any]] | UnsetType = UNSET
+    output_schema: dict[str, object]
+    messages: list[dict[str, object]] | UnsetType = UNSET
     prompt: str | UnsetType = UNSET
     max_tokens: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     #: From the protocol's fixtures. The host ignores it and uses its own limit.
@@ -62,7 +63,7 @@ PASSED_FIELDS = (
 )  # fmt: skip
 
 
-def check_config(config: dict[str, Any]) -> str | None:
+def check_config(config: Mapping[str, object]) -> str | None:
     try:
         parsed = msgspec.convert(config, StructuredOutputConfig)
         schema.check_schema(parsed.output_schema)
@@ -73,7 +74,7 @@ def check_config(config: dict[str, Any]) -> str | None:
     return None
 
 
-def first_request(config: dict[str, Any], inputs: dict[str, Any]) -> SemanticRequest:
+def first_request(config: Mapping[str, object], inputs: Mapping[str, object]) -> SemanticRequest:
     """Return the first model request.
 
     Raise BadRequest when there is neither a message nor a prompt.
@@ -92,30 +93,39 @@ def first_request(config: dict[str, Any], inputs: dict[str, Any]) -> SemanticReq
     return parse_semantic_request(request)
 
 
+class RecordedAnswer(Struct, frozen=True, rename="camel"):
+    """An answer of the mock model, as recorded. A refusal has no content."""
+
+    stop_reason: str
+    content: str = ""
+    refusal_text: str = ""
+
+
 class _StructuredCall:
     """One attempt of the node: a few model calls at most."""
 
     def __init__(self, ctx: NodeContext, programs: MockPrograms, request: SemanticRequest) -> None:
         self._ctx, self._programs, self._request = ctx, programs, request
-        self._schema: dict[str, Any] = ctx.config["outputSchema"]
+        self._schema = ctx.config["outputSchema"]
 
     async def run(self) -> Outcome:
         reason = ""
         for number in range(1, MOST_CALLS + 1):
             if reason:
                 await self._retry(number, reason)
-            answer = await self._ctx.effect(model_key(self._request), self._call)
-            if refusals.answer_kind(answer) == "refusal":
-                return self._refusal(answer)
+            recorded = await self._ctx.effect(model_key(self._request), self._call)
+            answer = msgspec.convert(recorded, RecordedAnswer)
+            if refusals.answer_kind(recorded) == "refusal":
+                return self._refusal(answer.refusal_text or None)
             reason, value = self._read(answer)
             if not reason:
                 return Completed({"output": value})
             if reason == "truncation":
-                cut = ModelTruncated(**self._model_fields(), stop_reason=answer["stopReason"])
+                cut = ModelTruncated(**self._model_fields(), stop_reason=answer.stop_reason)
                 await self._ctx.agent.noted(cut)
         return self._exhausted(reason)
 
-    async def _call(self, invocation_id: str) -> dict[str, Any]:
+    async def _call(self, invocation_id: str) -> dict[str, object]:
         """Return the model's answer.
 
         Of a refusal, pass on only its text without echoes of the prompt.
@@ -125,15 +135,15 @@ class _StructuredCall:
         if "refusalText" not in answer and refusals.answer_kind(answer) == "valid":
             return answer
         prompts = [m.content for m in self._request.messages if isinstance(m.content, str)]
-        text = refusals.remove_echo(answer.get("refusalText", ""), prompts)
+        text = refusals.remove_echo(str(answer.get("refusalText", "")), prompts)
         return {"stopReason": answer["stopReason"], "refusalText": text}
 
-    def _read(self, answer: dict[str, Any]) -> tuple[str, Any]:
+    def _read(self, answer: RecordedAnswer) -> tuple[str, object]:
         """Return why the answer is unusable, or "" and its value."""
-        if answer["stopReason"] in TRUNCATED:
+        if answer.stop_reason in TRUNCATED:
             return "truncation", None
         try:
-            value = msgspec.json.decode(answer["content"])
+            value = msgspec.json.decode(answer.content)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return "parse-error", None
         return ("schema-violation" if schema.schema_problems(self._schema, value) else ""), value
@@ -156,17 +166,16 @@ class _StructuredCall:
             request["messages"].append({"role": "user", "content": CORRECTION})
         self._request = parse_semantic_request(request)
 
-    def _model_fields(self) -> dict[str, Any]:
+    def _model_fields(self) -> dict[str, str]:
         request = self._request
         return {"node_id": self._ctx.node_id, "provider": request.provider, "model": request.model}
 
-    def _refusal(self, answer: dict[str, Any]) -> Failed:
+    def _refusal(self, text: str | None) -> Failed:
         error = NodeError(
             code="envelope_refused_by_provider",
             message="The model refused to answer.",
             retryable=False,
         )
-        text = answer.get("refusalText") or None
         return Failed(error, because=(ModelRefused(**self._model_fields(), refusal_text=text),))
 
     def _exhausted(self, reason: str) -> Failed:

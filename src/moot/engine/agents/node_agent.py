@@ -1,6 +1,6 @@
 """The context of an agent that carries out a node of a workflow."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from moot.agents.invocation.context import AgentContext, OpenToolCall, ReasoningStream
@@ -65,7 +65,7 @@ class NodeAgentContext(AgentContext):
             return await self._ctx.agent.decided(decision)
         return await self._ctx.agent.decided(decision, confidence, threshold=threshold)
 
-    async def ask_permission(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
+    async def ask_permission(self, agent: str, tool: str, arguments: Mapping[str, object]) -> bool:
         """Ask a person through the node. A run without escalations denies such tools."""
         threshold = self._ctx.configurable.get("escalationThreshold", 1)
         if not isinstance(threshold, (int, float)) or threshold <= 0:

@@ -1,8 +1,8 @@
 """Resolve the agents of a run when it starts: standing agents and pinned versions."""
 
 from functools import lru_cache
-from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from moot.agents.definitions.manifest import Agent
@@ -18,6 +18,7 @@ from moot.core.workflows.definition import SUPERVISOR
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import NodeKind
 from moot.engine.nodes.agent import TYPE_ID, agent_reference
+from moot.engine.nodes.context import AgentPin
 from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.records import Guard
 
@@ -69,7 +70,7 @@ class AgentPins:
             ref = _agent_reference(node)
             if ref is None or standing_agents.node_handle(node) in pinned.members:
                 continue
-            name, channel = str(ref["agentId"]), ref.get("channel")
+            name, channel = ref.agent_id, ref.channel
             agent = await self._find_agent(tenant, node, name)
             if channel is None or version_key(name, channel) in pinned.versions:
                 continue
@@ -161,12 +162,15 @@ def _reachable_handles(tenant: str, flow: Flow, flows: WorkflowRegistry) -> list
     return list(reachable)
 
 
-def _agent_reference(node: FlowNode) -> dict[str, Any] | None:
+def _agent_reference(node: FlowNode) -> AgentPin | None:
     """Return the agent that the node needs: its executor, or its pin with a channel."""
-    pin = node.definition.agent if isinstance(node.definition.agent, dict) else {}
-    type_ = node.type
+    definition, type_ = node.definition, node.type
+    pin = AgentPin()
+    if isinstance(definition.agent, dict):
+        pin = msgspec.convert(definition.agent, AgentPin)
     is_agent_supervisor = type_.type_id == SUPERVISOR and type_.kind is NodeKind.ACTIVITY
     if is_agent_supervisor or type_.type_id == TYPE_ID:
-        ref = agent_reference(node.definition.config.get("agent"), pin)
-        return ref if "agentId" in ref else None
-    return pin if "channel" in pin else None
+        name = definition.config.get("agent")
+        ref = agent_reference(name if isinstance(name, str) else None, pin)
+        return ref if ref.agent_id else None
+    return pin if pin.channel is not None else None

@@ -5,7 +5,7 @@ Each report is recorded once, even when the attempt is repeated.
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from moot.core.agents.events import (
@@ -101,7 +101,7 @@ class ReportContext(EffectReporter):
 
     @property
     @abstractmethod
-    def configurable(self) -> dict[str, Any]: ...
+    def configurable(self) -> dict[str, object]: ...
 
     @abstractmethod
     async def report(self, *events: NewEvent) -> None:
@@ -166,7 +166,7 @@ class AgentVoice:
         await thought.close()
 
     def open_thought(
-        self, pieces: ReasoningPieces, more: dict[str, Any] | None = None
+        self, pieces: ReasoningPieces, more: Mapping[str, object] | None = None
     ) -> "AgentReasoning":
         return AgentReasoning(self._context, self, self._next("reasoned"), pieces, more or {})
 
@@ -216,7 +216,7 @@ class AgentVoice:
         ratified = ruling.get("decision")  # refers to the decision as the log shows it
         return decision if ratified == context.redacted(decision) else copy_json(ratified)
 
-    async def permission(self, tool: str, arguments: dict[str, Any]) -> bool:
+    async def permission(self, tool: str, arguments: Mapping[str, object]) -> bool:
         """Return whether a person allows this use of a dangerous tool. The node waits for the
         answer."""
         nth = self._next("asked")
@@ -258,7 +258,7 @@ class AgentReasoning:
         voice: AgentVoice,
         number: int,
         pieces: ReasoningPieces,
-        more: dict[str, Any],
+        more: Mapping[str, object],
     ) -> None:
         self._context, self._agent_id, self._number = context, voice.agent_id, number
         self._how, self._more = voice.verbosity, more
@@ -333,7 +333,7 @@ class AgentToolCall:
         await self._report({"error": error}, duration_ms, flags)
 
     async def _report(
-        self, outcome: dict[str, Any], duration_ms: int | None, flags: Sequence[str]
+        self, outcome: dict[str, object], duration_ms: int | None, flags: Sequence[str]
     ) -> None:
         if duration_ms is not None:
             outcome["durationMs"] = duration_ms

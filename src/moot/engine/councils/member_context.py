@@ -1,7 +1,7 @@
 """The context of a council member that has the floor."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -61,14 +61,14 @@ class MemberContext(ReportContext, AgentContext):
         self._new = not wake.said
         self._facts: list[NewEvent] = []
         #: the usage of a call that was broken off
-        self._given_up_usage: dict[str, Any] | None = None
+        self._given_up_usage: dict[str, object] | None = None
         self._voice = AgentVoice(self, wake.agent)
         self._speech: OpenSpeech | None = None
         #: each run has its own principal, so that councils do not end one another's speeches
         self._principal = f"{HOST}:{self.run_id}"
 
     @property
-    def configurable(self) -> dict[str, Any]:
+    def configurable(self) -> dict[str, object]:
         return self._configurable
 
     @property
@@ -151,7 +151,7 @@ class MemberContext(ReportContext, AgentContext):
         facts, self._facts = tuple(self._facts), []
         return facts
 
-    async def ask_permission(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
+    async def ask_permission(self, agent: str, tool: str, arguments: Mapping[str, object]) -> bool:
         self._asks += 1
         name = f"{self._wake_id}.{self._asks}"
         redacted_arguments = self.redacted(arguments)
@@ -170,7 +170,7 @@ class MemberContext(ReportContext, AgentContext):
     def stir(self) -> None:
         self._slot.stir()
 
-    def given_up(self, known: dict[str, Any]) -> None:
+    def given_up(self, known: dict[str, object]) -> None:
         self._given_up_usage = known
 
     def _abandoned(self, effect: Effect) -> None:

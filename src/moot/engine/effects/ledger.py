@@ -5,7 +5,7 @@ read. Only a later attempt of the node tries a failed effect again.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -68,11 +68,12 @@ class EffectFailed(MootError):
 
     code, status = "effect_failed", 502
     #: the recorded {code, message, details} of the failure
-    failure: dict[str, Any] = {}
+    failure: Mapping[str, object] = {}
 
 
-def failure_from_record(error: dict[str, Any]) -> EffectFailed:
-    failed = EffectFailed(error["message"], **error.get("details", {}))
+def failure_from_record(error: Mapping[str, object]) -> EffectFailed:
+    details = error.get("details")
+    failed = EffectFailed(str(error["message"]), **(details if isinstance(details, dict) else {}))
     failed.failure = error
     return failed
 
@@ -272,7 +273,7 @@ class EffectLedger:
         return payload if isinstance(payload, EffectFinished) else None
 
 
-def _failure_payload(error: Exception) -> dict[str, Any]:
+def _failure_payload(error: Exception) -> dict[str, object]:
     """Return the payload of a failure. A refusal keeps its code."""
     if not isinstance(error, MootError):
         return error_from_exception(error).as_payload()

@@ -3,7 +3,7 @@
 Writes go through the log of a run. Only erasure, which belongs to no run, is committed here.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -181,7 +181,7 @@ async def refuse_forgotten_memory(
     lost = [ref for ref in used if await _is_memory_lost(store, run, ref)]
     if not lost:
         return
-    details: dict[str, Any] = {"sourceRunId": source.run_id, "fromSeq": from_seq}
+    details: dict[str, object] = {"sourceRunId": source.run_id, "fromSeq": from_seq}
     for event in log[from_seq:]:
         at = _revision_mark(event)
         if at is not None and not [ref for ref in lost if await store.forgotten(tenant, ref, at)]:

@@ -3,18 +3,20 @@
 Council members speak through the same ``moot.agents.invocation.invoke``.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from moot.agents.invocation.context import Assignment, InvocationResult, InvocationSource, Invoke
+from moot.agents.invocation.context import AgentTask, Assignment, InvocationResult, Invoke
 from moot.agents.prompts.fencing import content_text
 from moot.core.errors import AgentNotFound, NoActiveDeployment
 from moot.core.json import schema
 from moot.core.workflows.node_types import Completed, Failed, NodeError, NodeKind, NodeType, Outcome
 from moot.engine.agents.node_agent import NodeAgentContext
-from moot.engine.nodes.context import NodeContext
+from moot.engine.nodes.context import AgentPin, NodeContext
 from moot.engine.nodes.inputs import permanent_failure
 from moot.engine.workflows.ask import ASK, PROMPT, TEXT
 
@@ -33,7 +35,7 @@ class AgentConfig(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
     #: the task; ``{name}`` is replaced by the input of that name
     prompt: str = ""
     #: the JSON Schema of the answer; left out, the answer is text
-    output: dict[str, Any] | None = None
+    output: dict[str, object] | None = None
     #: a subset of the agent's tools
     tools: list[Text] | None = None
     #: the data in the prompt: the node's inputs, or all variables of the run
@@ -43,7 +45,7 @@ class AgentConfig(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
     agent_sharing: str | None = None
 
 
-def check_config(config: dict[str, Any]) -> str | None:
+def check_config(config: Mapping[str, object]) -> str | None:
     try:
         parsed = msgspec.convert(config, AgentConfig)
         if parsed.output is not None:
@@ -55,37 +57,38 @@ def check_config(config: dict[str, Any]) -> str | None:
     return None
 
 
-def agent_reference(name: Any, pin: dict[str, Any]) -> dict[str, Any]:
-    """Return the agent of a config, or else of a pin: agentId, and version or channel."""
+def agent_reference(name: str | None, pin: AgentPin) -> AgentPin:
+    """Return the agent of a config, or else of a pin."""
     if not name:
         return pin
     agent_id = name if ":" in name or "." in name else f"host:{name}"
-    return pin if pin.get("agentId") == agent_id else {"agentId": agent_id}
+    return pin if pin.agent_id == agent_id else AgentPin(agent_id=agent_id)
 
 
-def invocation_fields(ctx: NodeContext, name: Any) -> dict[str, Any]:
-    """Return the fields of an assignment that follow from the node's place."""
+def node_assignment(ctx: NodeContext, name: str | None, task: AgentTask, turn: int) -> Assignment:
+    """Return an assignment with the fields that follow from the node's place."""
     ref = agent_reference(name, ctx.pin)
-    member = ctx.member(str(ref.get("agentId", "")))
+    member = ctx.member(ref.agent_id)
     if member is not None:
-        ref = {"agentId": member.roster_id}  # as resolved at the start of the run
+        ref = AgentPin(agent_id=member.roster_id)  # as resolved at the start of the run
     alone = ctx.workflow_id == ASK and ctx.parent_run is None
-    source: InvocationSource = "run-api" if alone else "workflow-node"
-    return {
-        "tenant": ctx.tenant,
-        "run_id": ctx.run_id,
-        "node_id": ctx.node_id,
-        "agent": str(ref.get("agentId", "")),
-        "version": ref.get("version"),
-        "channel": ref.get("channel"),
-        "versions": ctx.versions,
-        "member": member,
-        "invocation": f"{ctx.run_id}:{ctx.node_id}:{ctx.attempt}",
-        "source": source,
-        "place": f"{ctx.run_id}:{ctx.node_id}",
-        "configurable": ctx.configurable,
-        "calls_left": MOST_CALLS,
-    }
+    return Assignment(
+        tenant=ctx.tenant,
+        run_id=ctx.run_id,
+        node_id=ctx.node_id,
+        agent=ref.agent_id,
+        invocation=f"{ctx.run_id}:{ctx.node_id}:{ctx.attempt}",
+        task=task,
+        source="run-api" if alone else "workflow-node",
+        version=ref.version,
+        channel=ref.channel,
+        versions=ctx.versions,
+        member=member,
+        place=f"{ctx.run_id}:{ctx.node_id}",
+        turn=turn,
+        calls_left=MOST_CALLS,
+        configurable=ctx.configurable,
+    )
 
 
 async def invoke_agent(
@@ -103,7 +106,7 @@ async def invoke_agent(
         agent_name = assignment.agent or "(nobody is named)"
         return permanent_failure("agent_not_found", f"There is no agent {agent_name} here.")
     if done.error is not None:
-        return Failed(NodeError(**done.error))
+        return Failed(msgspec.convert(done.error, NodeError))
     return done
 
 
@@ -119,10 +122,8 @@ def build_type(invoke: Invoke) -> NodeType:
             for name, value in values.items()
             if name not in (PROMPT, TEXT) and value is not None
         }
-        assignment = Assignment(
-            **invocation_fields(ctx, config.agent),
-            task="work",
-            turn=ctx.attempt,
+        assignment = replace(
+            node_assignment(ctx, config.agent, "work", ctx.attempt),
             prompt=prompt,
             data=data,
             output=config.output,
@@ -143,7 +144,7 @@ def _escape_braces(value: Any) -> str:
 
 def _outcome(config: AgentConfig, done: InvocationResult) -> Completed:
     text = done.content if done.content is not None else content_text(done.answer)
-    outputs: dict[str, Any] = {"text": text, "usage": msgspec.to_builtins(done.usage)}
+    outputs: dict[str, object] = {"text": text, "usage": msgspec.to_builtins(done.usage)}
     if config.output is not None:
         outputs["value"] = done.answer
     if (done.meta or {}).get("truncated"):

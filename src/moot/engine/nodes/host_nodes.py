@@ -1,7 +1,5 @@
 """Node types of the host's own workflows: catch-up and deployment."""
 
-from typing import Any
-
 import msgspec
 from msgspec import Struct
 
@@ -34,7 +32,7 @@ class CatchUpInput(Struct, frozen=True, kw_only=True, rename="camel"):
     hidden: int
     turns: list[TranscriptTurn]
     #: participant -> its profile
-    members: dict[str, dict[str, Any]] = {}
+    members: dict[str, dict[str, object]] = {}
 
 
 def build_type(invoke: Invoke) -> NodeType:

@@ -7,8 +7,8 @@ two parents.
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from itertools import accumulate
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -56,9 +56,9 @@ class ForkRequest(Struct, kw_only=True):
     from_seq: int
     by: Speaker
     #: options that replace the source's
-    configurable: dict[str, Any] = {}
+    configurable: dict[str, object] = {}
     tags: list[str] | None = None
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, object] = {}
     edit: ForkEdit = ForkEdit()
     #: the caller may answer approvals, so the source's approvals hold in the fork
     answers: bool = False
@@ -189,10 +189,10 @@ class ForkTransaction(Transaction):
             each.unfinished = bool(decide(each.run, each.flow, Advance(self._now // 1000)))
         self.unfinished = {each.run.run_id for each in self.new_heads if each.unfinished}
 
-    def _options(self, plan: ForkPlan) -> dict[str, Any]:
+    def _options(self, plan: ForkPlan) -> dict[str, object]:
         """Return the payload fields of the first event that differ from the source's."""
         request, payload = self._request, payload_fields(plan.log[0])
-        changes: dict[str, Any] = {}
+        changes: dict[str, object] = {}
         configurable = request.configurable
         if request.edit.models:
             before = {**payload.get("configurable", {}), **configurable}.get("models", {})
@@ -209,7 +209,7 @@ class ForkTransaction(Transaction):
             changes["metadata"] = {**payload.get("metadata", {}), **request.metadata}
         return changes
 
-    def _fork_mark(self) -> dict[str, Any]:
+    def _fork_mark(self) -> dict[str, object]:
         request = self._request
         mark = {
             **_fork_origin(self._plan.source.run.run_id, request.from_seq),
@@ -244,8 +244,8 @@ class ForkTransaction(Transaction):
         self,
         head: Head,
         plan: ForkPlan,
-        mark: dict[str, Any],
-        changes: dict[str, Any],
+        mark: dict[str, object],
+        changes: dict[str, object],
         parent: Head | None,
     ) -> None:
         self.new_heads.append(head)
@@ -269,8 +269,8 @@ class ForkTransaction(Transaction):
         self,
         head: Head,
         plan: ForkPlan,
-        mark: dict[str, Any],
-        changes: dict[str, Any],
+        mark: dict[str, object],
+        changes: dict[str, object],
         parent: Head | None,
     ) -> None:
         """Copy the history unchanged, except that pending deadlines start again."""
@@ -290,7 +290,7 @@ class ForkTransaction(Transaction):
         self._copying = False
         self._seal(head, plan.secrets.sealed)
 
-    def _seal(self, head: Head, sealed: dict[str, Any]) -> None:
+    def _seal(self, head: Head, sealed: Mapping[str, object]) -> None:
         run = head.run
         if sealed and not run.terminal:
             head.sealed.update(sealed)
@@ -324,7 +324,7 @@ class ForkTransaction(Transaction):
                 self._record(head, event)
 
 
-def _fork_origin(source: str, from_seq: int) -> dict[str, Any]:
+def _fork_origin(source: str, from_seq: int) -> dict[str, object]:
     return {"sourceRunId": source, "fromSeq": from_seq, "mode": "branch"}
 
 

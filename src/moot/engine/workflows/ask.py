@@ -1,7 +1,5 @@
 """The workflow of a run that is one question to one agent."""
 
-from typing import Any
-
 import msgspec
 
 #: its id, the same for every agent
@@ -40,5 +38,5 @@ def ask_definition(agent_id: str) -> bytes:
     )
 
 
-def _variable(name: str, type_: str) -> dict[str, Any]:
+def _variable(name: str, type_: str) -> dict[str, object]:
     return {"name": name, "type": type_, "required": False}

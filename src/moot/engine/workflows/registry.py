@@ -18,7 +18,7 @@ from moot.core.workflows.definition import RESERVED
 from moot.core.workflows.flow import Flow, build_flow, compile_flow, definition_digest
 from moot.core.workflows.node_types import NodeType
 from moot.core.workflows.peer_ids import is_peer_id, split_peer_id
-from moot.engine.nodes.unknown import AnyNodeType
+from moot.engine.nodes.registry import AnyNodeType
 from moot.engine.workflows.ask import ask_definition
 from moot.engine.workflows.built_in import BUILT_IN, HOST_ONLY
 from moot.store.protocol import IMPORTED, Definition, RegistryStore
