@@ -6,8 +6,7 @@ from itertools import pairwise
 from msgspec import UNSET, Struct, UnsetType
 
 from moot.api.http.request import Reply, Request, encode
-from moot.conformance.capability_toggle import check_nodes
-from moot.conformance.host import ConformanceSeams, seams_of
+from moot.conformance.host import ConformanceSeams, check_nodes, seams_of
 from moot.conformance.seams.agents import AGENT_SEAMS
 from moot.conformance.seams.deliveries import (
     DELIVERY_SEAMS,

@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from moot.agents.definitions.manifest import Agent
 from moot.core.payloads.base import Payload
 from moot.core.state.council_policy import Policy
 from moot.core.state.floor import InvitationTask
@@ -15,6 +16,8 @@ from moot.core.workflows.turn_inputs import TurnInputs
 
 #: a task in a conversation, a piece of work, or the turn of a supervisor
 AgentTask = InvitationTask | Literal["work", "decide"]
+#: makes an effect; it gets the logical invocation id
+EffectCall = Callable[[str], Awaitable[Any]]
 InvocationSource = Literal["workflow-node", "run-api", "chat-mention"]
 
 
@@ -152,11 +155,7 @@ class EffectContext(Protocol):
         """Return the milliseconds since the epoch, by the host's clock."""
 
     async def effect(
-        self,
-        provider_key: str,
-        call: Callable[[str], Awaitable[Any]],
-        idempotent: bool = True,
-        key: str | None = None,
+        self, provider_key: str, call: EffectCall, idempotent: bool = True, key: str | None = None
     ) -> Any:
         """Return the outcome of ``call``, which is recorded before it is used and never made
         again.
@@ -233,3 +232,13 @@ Invoke = Callable[[Assignment, AgentContext], Awaitable[InvocationResult | None]
 async def no_agents(assignment: Assignment, context: AgentContext) -> InvocationResult | None:
     """Answer for a host without agents."""
     return None
+
+
+class ResolvedAgent(Struct, frozen=True, kw_only=True):
+    """An agent in the version that does the work."""
+
+    agent: Agent
+    version: str
+    channel: str | None = None
+    #: the standing agent in whose name it works, if any
+    member: RunMember | None = None

@@ -123,8 +123,7 @@ def parse_decision(value: Any, workers: list[str]) -> dict[str, object]:
 
 
 def _accepted_schema(workers: list[str]) -> dict[str, object]:
-    """Return the schema without the fields that the protocol makes optional, and with its older
-    kinds."""
+    """Return the schema with the optional fields and the older kinds of the protocol."""
     text = {"type": "string", "minLength": 1}
     *decisions, terminate = _decision_schemas(workers)
     older = closed_object_schema(

@@ -192,8 +192,7 @@ def tools_from_entry_points() -> dict[str, tuple[UsableTool, str]]:
 
 
 def tools_from_path(path: Path) -> dict[str, tuple[UsableTool, str]]:
-    """Return the tools of a Python file, or of all files in a folder. Raise ValueError naming the
-    file."""
+    """Return the tools of a file, or of all in a folder. Raise ValueError naming the file."""
     if path.is_dir():
         files = sorted(file for file in path.glob("*.py") if not file.name.startswith("_"))
     else:

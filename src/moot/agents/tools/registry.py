@@ -132,8 +132,7 @@ async def _server_tools(server: McpServer, pattern: str) -> dict[str, UsableTool
 
 
 def _unlisted_finder(patterns: list[tuple[str, McpServer, str]]) -> FindUnlisted:
-    """Return a function that finds tools which cannot be listed now, because recorded calls of
-    them may exist."""
+    """Return a finder of tools that cannot be listed now; recorded calls of them may exist."""
 
     def find(name: str) -> UsableTool | None:
         for prefix, server, pattern in patterns:

@@ -91,8 +91,7 @@ def _short_hash(name: str) -> str:
 
 
 class Toolbox:
-    """The tools of one agent for one piece of work. They come from its definition, never from a
-    request."""
+    """The tools of one agent for one piece of work, from its definition, not from a request."""
 
     def __init__(
         self, tools: Mapping[str, UsableTool], find_unlisted: FindUnlisted = lambda _: None

@@ -102,10 +102,8 @@ class DatabaseFile:
 
 
 def _build_app(store: "Store", place: ServerLocation) -> "App":
-    from moot.agents.definitions.deployments import DeploymentService
-    from moot.agents.definitions.registry import AgentRegistry
-    from moot.agents.roster.members import RosterService
-    from moot.agents.roster.resolve import MemberResolver
+    from moot.agents.definitions.registry import AgentRegistry, DeploymentService
+    from moot.agents.roster.members import MemberResolver, RosterService
     from moot.api.access.auth import DEFAULT_TENANT, Keyring, hash_secret, new_key
     from moot.api.app import App
     from moot.api.services import Services

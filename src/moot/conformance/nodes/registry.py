@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from moot.agents.invocation.context import Invoke, no_agents
-from moot.conformance.mock_model import MockPrograms
 from moot.conformance.nodes import call_prompt, memory_probe, mock_agent, structured_output
+from moot.conformance.nodes.structured_output import MockPrograms
 from moot.core.workflows.node_types import (
     Artifact,
     Completed,

@@ -9,7 +9,7 @@ from moot.api.agents import deployments
 from moot.api.http.request import Reply, Request
 from moot.conformance.fixtures import CHANNEL_AGENT, stand_in_agent
 from moot.conformance.host import seams_of
-from moot.conformance.mock_model import MOST_ANSWERS, MockAnswer
+from moot.conformance.nodes.structured_output import MOST_ANSWERS, MockAnswer
 from moot.conformance.seams.setup import seam, start_workflow
 from moot.core.agents.deployments import STABLE, DeploymentChange
 from moot.core.agents.model_key import RECIPE, model_key, parse_semantic_request

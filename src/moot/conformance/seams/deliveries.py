@@ -167,8 +167,7 @@ async def _deliver_by_schedule(request: Request, scenario: str) -> Delivery:
 
 
 async def ingest_trigger(request: Request) -> Reply:
-    """Ingest without a signature: with ``required`` it is a dead letter, otherwise a run that knows
-    it is unverified."""
+    """Ingest without a signature: a dead letter with ``required``, else an unverified run."""
     body = await request.read(IngestTrigger)
     services = request.services
     if body.attachment_url is not None and await _is_refused_target(request, body.attachment_url):

@@ -1,9 +1,9 @@
 """The context of an agent that carries out a node of a workflow."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from moot.agents.invocation.context import AgentContext, OpenToolCall, ReasoningStream
+from moot.agents.invocation.context import AgentContext, EffectCall, OpenToolCall, ReasoningStream
 from moot.core.errors import models
 from moot.core.errors.models import ModelError
 from moot.core.memory import LARGEST_CONTENT
@@ -34,11 +34,7 @@ class NodeAgentContext(AgentContext):
         return self._ctx.now()
 
     async def effect(
-        self,
-        provider_key: str,
-        call: Callable[[str], Awaitable[Any]],
-        idempotent: bool = True,
-        key: str | None = None,
+        self, provider_key: str, call: EffectCall, idempotent: bool = True, key: str | None = None
     ) -> Any:
         try:
             return await self._ctx.effect(provider_key, call, idempotent, key)

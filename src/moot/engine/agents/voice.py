@@ -50,37 +50,11 @@ class ReportContext(EffectReporter):
     ) -> None:
         """``work`` names the piece of work within its node, and ``attempts`` are the number of the
         attempt and those in earlier rounds of a loop."""
-        self._host, self._head, self._node_id, self._work = host, head, node_id, work
-        self._attempts = attempts
+        self._host, self._head, self.node_id, self.work = host, head, node_id, work
+        self.run_id, self.tenant = head.run.run_id, head.run.tenant
+        self.attempt, self.earlier = attempts
+        self.inherited = head.run.inherited
         self.payer: str | None = None
-
-    @property
-    def run_id(self) -> str:
-        return self._head.run.run_id
-
-    @property
-    def tenant(self) -> str:
-        return self._head.run.tenant
-
-    @property
-    def node_id(self) -> str:
-        return self._node_id
-
-    @property
-    def work(self) -> str:
-        return self._work
-
-    @property
-    def attempt(self) -> int:
-        return self._attempts[0]
-
-    @property
-    def earlier(self) -> int:
-        return self._attempts[1]
-
-    @property
-    def inherited(self) -> int:
-        return self._head.run.inherited
 
     @property
     def standing(self) -> "NodeState":
@@ -217,8 +191,7 @@ class AgentVoice:
         return decision if ratified == context.redacted(decision) else copy_json(ratified)
 
     async def permission(self, tool: str, arguments: Mapping[str, object]) -> bool:
-        """Return whether a person allows this use of a dangerous tool. The node waits for the
-        answer."""
+        """Wait for a person, and return whether this use of a dangerous tool is allowed."""
         nth = self._next("asked")
         context = self._context
         redacted_arguments = context.redacted(arguments)

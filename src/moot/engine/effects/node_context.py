@@ -2,12 +2,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from moot.agents.invocation.context import EffectCall
 from moot.core.commands import Command
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, copy_payload, decode
@@ -23,7 +24,7 @@ from moot.core.workflows.turn_inputs import TurnInputs, build_turn_inputs
 from moot.engine.agents.voice import AgentVoice, ReportContext
 from moot.engine.effects.ledger import Effect, EffectLedger
 from moot.engine.head import Head
-from moot.engine.memory.node_memory import NodeMemory
+from moot.engine.memory import NodeMemory
 from moot.engine.nodes.context import AgentPin
 
 if TYPE_CHECKING:
@@ -120,11 +121,7 @@ class ActivityContext(ReportContext):
         return build_turn_inputs(turn, map(decode, rows))
 
     async def effect(
-        self,
-        provider_key: str,
-        call: Callable[[str], Awaitable[Any]],
-        idempotent: bool = True,
-        key: str | None = None,
+        self, provider_key: str, call: EffectCall, idempotent: bool = True, key: str | None = None
     ) -> Any:
         self._ordinals += 1
         effect = Effect(self._ordinals, provider_key, call, idempotent, key)

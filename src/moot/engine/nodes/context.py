@@ -10,7 +10,7 @@ from moot.core.state.initiation import RunMember
 from moot.core.trace import Trace
 from moot.core.workflows.turn_inputs import TurnInputs
 from moot.engine.agents.voice import AgentVoice
-from moot.engine.memory.node_memory import NodeMemory
+from moot.engine.memory import NodeMemory
 
 
 class AgentPin(Struct, frozen=True, rename="camel"):

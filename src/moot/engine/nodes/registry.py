@@ -9,7 +9,8 @@ from typing import Any
 from moot.agents.invocation.context import Invoke, no_agents
 from moot.config import user_files
 from moot.core.workflows.node_types import NodeKind, NodeType
-from moot.engine.nodes import agent, delay, host_nodes, loop, supervisor
+from moot.engine.nodes import agent, delay, loop, supervisor
+from moot.engine.nodes.agent import DEPLOYED, catch_up_type
 from moot.engine.nodes.child_nodes import CHILD_NODES
 from moot.engine.nodes.gates import GATES
 from moot.engine.nodes.instant_nodes import INSTANT_NODES
@@ -30,9 +31,9 @@ def built_in_types(
     types = (
         *BUILT_IN,
         supervisor.supervisor_type(supervisor.TYPE, invoke),
-        agent.build_type(invoke),
-        host_nodes.build_type(invoke),
-        host_nodes.DEPLOYED,
+        agent.agent_type(invoke),
+        catch_up_type(invoke),
+        DEPLOYED,
         *extra,
     )
     return {type_.type_id: type_ for type_ in types}

@@ -151,8 +151,7 @@ async def discover_peer(peer: Peer, trace: Trace) -> PeerInfo:
 async def create_remote_run(
     peer: Peer, entry: RemoteChild, name: str, origin: PeerOrigin, trace: Trace
 ) -> str:
-    """Create the run of this name and return its id; a repeat returns the same one. Raise
-    PeerError."""
+    """Create the run of this name once and return its id. Raise PeerError."""
     body = msgspec.json.encode({"workflowId": entry.workflow_id, "inputs": entry.inputs})
     headers = {"Idempotency-Key": name, peer_ids.HEADER: peer_ids.format_origin(origin)}
     request = peer.request("POST", "/v1/runs", trace, headers, body)
@@ -179,8 +178,7 @@ class RemoteRun(Struct, frozen=True, rename="camel"):
     tree_runs: Any = None
 
     def used(self, lent: int) -> int:
-        """Return how many runs it has led to, itself included. Without a valid count, all it
-        could."""
+        """Return how many runs it has led to, with itself; without a count, all it could."""
         most = max(1, lent)
         count = self.tree_runs if type(self.tree_runs) is int else most
         return min(max(1, count), most)

@@ -39,7 +39,7 @@ from moot.core.speaker import Speaker
 from moot.core.state.run import Run, apply
 from moot.engine.head import Head
 from moot.engine.host import Host
-from moot.engine.memory.journal import refuse_forgotten_memory
+from moot.engine.memory import refuse_forgotten_memory
 from moot.engine.replay.ancestry import list_ancestors
 from moot.engine.run_cache import refuse_newer_engine
 from moot.engine.transaction import ReceiptFor, Transaction
@@ -136,8 +136,7 @@ async def _plan_fork(host: Host, tenant: str, run_id: str, until: ForkRequest | 
 
 
 def _cut_of(run: Run, log: list[Event], request: ForkRequest) -> int:
-    """Return how many events the fork copies. An edit replaces an event and the rest of its
-    decision."""
+    """Return how many events the fork copies. An edit replaces the rest of a decision."""
     cut = max(request.from_seq, 1)
     if cut > len(log):
         raise past_end_error(run, cut)

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.agents.models import (
+from moot.agents.models.demo import DemoModel
+from moot.agents.models.demo.scene import choose_stance
+from moot.agents.models.demo.sentences import SENTENCES
+from moot.agents.models.demo.topic import topic_from_question
+from moot.agents.models.protocol import (
+    AnswerFormat,
     DemoContext,
     HeardTurn,
     ModelMessage,
@@ -19,11 +24,6 @@ from moot.agents.models import (
     ask_model,
     parse_structured_answer,
 )
-from moot.agents.models.demo import DemoModel
-from moot.agents.models.demo.scene import choose_stance
-from moot.agents.models.demo.sentences import SENTENCES
-from moot.agents.models.demo.topic import topic_from_question
-from moot.agents.models.protocol import AnswerFormat
 from moot.config.models import DemoFailure, ScriptLine
 from moot.core.errors.models import (
     ModelAnswerInvalid,

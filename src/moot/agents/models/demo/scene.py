@@ -10,7 +10,7 @@ from msgspec import Struct
 from moot.agents.models.demo.sentences import SENTENCES, Stance
 from moot.agents.models.demo.topic import Topic, topic_from_question
 from moot.agents.models.protocol import DemoContext, HeardTurn, ModelMessage, ModelRequest
-from moot.agents.prompts.names import PEOPLE
+from moot.agents.prompts.council import PEOPLE
 
 #: names that mean a person without a name, or the host
 NAMELESS = frozenset({"user", "you", "human", "system", "host", *PEOPLE.values()})

@@ -55,6 +55,13 @@ class DemoSentences(Struct, frozen=True):
     open_answers: tuple[str, ...]
     #: replies to an objection of a person
     taken_up: tuple[str, ...]
+    #: words that help to find the topic of a question
+    verbs: frozenset[str]
+    determiners: frozenset[str]
+    #: words before which the object of a verb ends
+    stops: frozenset[str]
+    #: theme -> words of a question about it
+    themes: dict[str, frozenset[str]]
 
 
 SENTENCES = msgspec.json.decode(

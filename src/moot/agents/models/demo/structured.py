@@ -24,7 +24,7 @@ FIRST_CHOICES = ("next-worker", "speak", "yes", "approve", "accept")
 LATER_CHOICES = ("terminate", "yes", "approve", "accept")
 
 
-class SchemaPart(Struct, frozen=True, rename="camel"):
+class SchemaKeywords(Struct, frozen=True, rename="camel"):
     """The keywords of a schema that decide the value."""
 
     const: object = UNSET
@@ -91,8 +91,8 @@ class _SchemaFiller:
             case _:
                 return self._text(part, name)
 
-    def _read(self, schema: object, depth: int) -> SchemaPart:
-        return msgspec.convert(self._resolve(schema, depth), SchemaPart)
+    def _read(self, schema: object, depth: int) -> SchemaKeywords:
+        return msgspec.convert(self._resolve(schema, depth), SchemaKeywords)
 
     def _resolve(self, schema: object, depth: int) -> dict[str, object]:
         """Follow references, choose one of several options, and merge ``allOf``."""
@@ -134,17 +134,17 @@ class _SchemaFiller:
                 node = node.get(part.replace("~1", "/").replace("~0", "~"), {})
         return node
 
-    def _object(self, schema: SchemaPart, depth: int) -> dict[str, object]:
+    def _object(self, schema: SchemaKeywords, depth: int) -> dict[str, object]:
         value = {
             name: self.value(part, name, depth + 1)
             for name, part in (schema.properties or {}).items()
             if depth < USUAL_DEPTH or name in schema.required
         }
         for name in schema.required:
-            value.setdefault(name, self._text(SchemaPart(), name))
+            value.setdefault(name, self._text(SchemaKeywords(), name))
         return value
 
-    def _array(self, schema: SchemaPart, name: str, depth: int) -> list[object]:
+    def _array(self, schema: SchemaKeywords, name: str, depth: int) -> list[object]:
         items = self._read(schema.items, depth)
         least = min(MOST_VALUES, schema.min_items)
         most = max(least, MOST_ITEMS) if schema.max_items is None else schema.max_items
@@ -187,7 +187,7 @@ class _SchemaFiller:
             return not self._scene.draw.chance(3)
         return turn.choose_vote(self._scene)[0] == "yes"
 
-    def _number(self, schema: SchemaPart, name: str) -> int | float:
+    def _number(self, schema: SchemaKeywords, name: str) -> int | float:
         least, most = schema.minimum, schema.maximum
         share = (least in (0, None) and most == 1) or any(
             word in name.lower() for word in ("confidence", "probability", "score")
@@ -198,7 +198,7 @@ class _SchemaFiller:
         high = int(most if most is not None else low + 10)
         return low + self._scene.draw.number(max(1, high - low + 1))
 
-    def _text(self, schema: SchemaPart, name: str) -> str:
+    def _text(self, schema: SchemaKeywords, name: str) -> str:
         scene, word = self._scene, name.lower()
         if word == "vote":
             text = turn.choose_vote(scene)[0]
@@ -235,7 +235,7 @@ def _speakers(schema: Mapping[str, object]) -> list[str]:
 
 def _merge_schemas(one: Mapping[str, object], other: Mapping[str, object]) -> dict[str, object]:
     """Merge two schemas that both apply, with their properties."""
-    parts = [msgspec.convert(schema, SchemaPart) for schema in (one, other)]
+    parts = [msgspec.convert(schema, SchemaKeywords) for schema in (one, other)]
     properties = {name: value for part in parts for name, value in (part.properties or {}).items()}
     required = dict.fromkeys(name for part in parts for name in part.required)
     joined = {**one, **other}

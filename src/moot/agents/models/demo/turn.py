@@ -68,8 +68,7 @@ def _reply_to_objection(scene: Scene, objection: HeardTurn) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return the start of the first sentence, without mentions, because a quotation must address
-    no one."""
+    """Return the start of the first sentence. It has no mentions, so that it addresses no one."""
     first = re.sub(r"^(@\S+[\s,:]*)+", "", split_sentences(text)[0]).rstrip(".!… ").replace("“", "")
     words = first.replace("”", "").replace('"', "").replace("@", "").split()
     quoted = words

@@ -1,14 +1,29 @@
-"""Count what an assignment uses up: calls, tokens, money and time."""
+"""Model calls of an assignment: publish the words as they come, count the usage."""
 
 from collections.abc import Callable
+from contextlib import aclosing
 
 import msgspec
 from msgspec.structs import replace
 
-from moot.agents.invocation.context import Assignment, InvocationUsage
-from moot.agents.models.prices import Cost
-from moot.agents.models.protocol import ModelAnswer, ModelMessage, ModelRequest, TokenUsage
-from moot.agents.models.registry import ChosenModel
+from moot.agents.invocation.context import (
+    AgentContext,
+    Assignment,
+    InvocationUsage,
+    ReasoningStream,
+)
+from moot.agents.models.protocol import (
+    AnswerFolder,
+    AnswerRestart,
+    ModelAnswer,
+    ModelMessage,
+    ModelRequest,
+    Piece,
+    ReasoningPiece,
+    TextPiece,
+    TokenUsage,
+)
+from moot.agents.models.registry import ChosenModel, Cost
 from moot.agents.prompts.fencing import content_text
 from moot.core.errors.models import BudgetUsedUp
 
@@ -17,8 +32,7 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def estimate_tokens(request: ModelRequest, answer: ModelAnswer) -> TokenUsage:
-    """Estimate tokens from the length of the texts, so that limits hold when a provider does not
-    count."""
+    """Estimate tokens from the length of the texts, for a provider that does not count them."""
     input_length = sum(map(_length, request.messages)) + sum(
         len(tool.name) + len(msgspec.json.encode(tool.parameters)) for tool in request.tools
     )
@@ -131,3 +145,70 @@ class Spending:
         if self._model.provider == "demo":
             meta["demo"] = True
         return meta
+
+
+class AnswerStreamer:
+    """Reads one call of a model. With ``aloud`` it publishes the words."""
+
+    def __init__(self, context: AgentContext, aloud: bool) -> None:
+        self._context, self._aloud = context, aloud
+        self._reasoning: ReasoningStream | None = None
+        self._usage: TokenUsage | None = None
+        self._characters = 0
+
+    async def read(self, model: ChosenModel, request: ModelRequest) -> ModelAnswer:
+        folder = AnswerFolder(request.model)
+        async with aclosing(model.stream(request)) as pieces:
+            async for piece in pieces:
+                folder.take(piece)
+                self._take(piece)
+                await self._publish(piece)
+        answer = folder.answer()
+        if self._aloud and not answer.tool_calls:
+            await self._context.said(answer.finish, answer.model)
+        return answer
+
+    def _take(self, piece: Piece) -> None:
+        self._context.stir()
+        if isinstance(piece, TokenUsage):
+            self._usage = piece
+        elif isinstance(piece, TextPiece | ReasoningPiece):
+            self._characters += len(piece.text)
+
+    def usage(self, request: ModelRequest) -> TokenUsage:
+        """Return the usage of a cancelled call, as counted by the provider or estimated."""
+        if self._usage is not None:
+            return self._usage
+        input_length = sum(len(str(message.content)) for message in request.messages)
+        return TokenUsage(
+            input_tokens=input_length // CHARACTERS_PER_TOKEN,
+            output_tokens=self._characters // CHARACTERS_PER_TOKEN,
+        )
+
+    async def _publish(self, piece: Piece) -> None:
+        match piece:
+            case ReasoningPiece():
+                await self._add_reasoning(piece.text)
+            case TextPiece() if self._aloud:
+                await self._context.say(piece.text)
+            case AnswerRestart() if self._aloud:
+                self._context.take_back()
+
+    async def _add_reasoning(self, text: str) -> None:
+        if self._reasoning is None:
+            self._reasoning = self._context.thinking()
+        await self._reasoning.add(text)
+
+    async def finish(self, answer: ModelAnswer, always: bool) -> None:
+        """Publish reasoning that did not stream; with ``always`` also that there was none."""
+        if self._reasoning is None and answer.reasoning:
+            await self._add_reasoning(answer.reasoning)
+        if self._reasoning is None and always:
+            self._reasoning = self._context.thinking()
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the reasoning, because no more comes."""
+        if self._reasoning is not None:
+            await self._reasoning.close()
+            self._reasoning = None
