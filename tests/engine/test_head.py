@@ -12,7 +12,7 @@ from moot.core.errors import RunNotFound
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.head import Head, HeadCache
-from moot.engine.timers import MOST_STALE_ENTRIES, Timers
+from moot.engine.tasks import MOST_STALE_ENTRIES, Timers
 from tests.support.engine.hosts import (
     TENANT,
     Gated,

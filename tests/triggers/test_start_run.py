@@ -5,25 +5,23 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
-from moot.agents.definitions.registry import AgentRegistry
+from moot.agents.definitions.registry import AgentRegistry, DeploymentService
 from moot.agents.roster.members import (
     MemberEntry,
     MemberOwner,
     MemberRecord,
+    MemberResolver,
     PausePeriod,
     RosterService,
     new_member_guard,
 )
-from moot.agents.roster.resolve import MemberResolver
 from moot.clock import SystemClock
 from moot.core.errors import NotProvided
 from moot.core.errors.triggers import MemberOffDuty, Overtaken
-from moot.engine.agents.pins import AgentPins, PinnedAgents
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in_types
-from moot.engine.start import RunOrder
+from moot.engine.start import AgentPins, PinnedAgents, RunOrder
 from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.memory.store import MemoryStore
 from moot.store.protocol import RunFilter

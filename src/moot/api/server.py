@@ -13,15 +13,13 @@ from typing import Any
 
 import uvicorn
 
-from moot.agents.definitions.deployments import DeploymentService
-from moot.agents.definitions.registry import AgentRegistry
+from moot.agents.definitions.registry import AgentRegistry, DeploymentService
 from moot.agents.invocation.context import Invoke, no_agents
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.registry import ModelRegistry
 from moot.agents.project import build_model_registry, build_tool_registry
 from moot.agents.roster import members
-from moot.agents.roster.members import RosterService
-from moot.agents.roster.resolve import MemberResolver
+from moot.agents.roster.members import MemberResolver, RosterService
 from moot.api.access import signed_links
 from moot.api.access.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_secret, new_key
 from moot.api.app import App
@@ -44,8 +42,7 @@ from moot.config.settings import (
 from moot.core.errors import MootError
 from moot.core.runs.start import RunLimits
 from moot.core.workflows.node_types import NodeType
-from moot.engine.effects.agent_budgets import AgentBudgets
-from moot.engine.effects.tenant_budget import TenantBudget
+from moot.engine.effects.budgets import AgentBudgets, TenantBudget
 from moot.engine.host import Host
 from moot.engine.nodes import registry
 from moot.engine.peers.calls import Peer

@@ -1,7 +1,7 @@
 """The services that handlers use, built once when the server starts."""
 
 from moot.agents.models.registry import ModelRegistry
-from moot.agents.roster.resolve import MemberResolver
+from moot.agents.roster.members import MemberResolver
 from moot.agents.tools.registry import ToolRegistry
 from moot.api.access.auth import Keyring
 from moot.api.http.idempotency import RequestLocks
@@ -9,8 +9,8 @@ from moot.api.http.rate_limit import RateLimit
 from moot.api.seams import Seams
 from moot.clock import Clock
 from moot.config.settings import Settings
-from moot.engine.agents.pins import AgentPins
 from moot.engine.host import Host
+from moot.engine.start import AgentPins
 from moot.net.outbound import Outbound
 from moot.store.protocol import Store
 from moot.triggers.service import Triggers

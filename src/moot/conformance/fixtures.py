@@ -2,15 +2,17 @@
 
 import logging
 
+from moot.agents.definitions.manifest import Agent
 from moot.api.access.auth import DEFAULT_TENANT
 from moot.api.services import Services
 from moot.config.settings import find_openwop_dir
-from moot.conformance.seams.agents import CHANNEL_AGENT, stand_in_agent
 from moot.core.agents.deployments import NEXT_STATE, DeploymentChange
 from moot.core.errors import MootError
 
 log = logging.getLogger("moot.server")
 
+#: The agent of the fixture about channels.
+CHANNEL_AGENT = "core.conformance.channel-agent"
 #: Prefixes of fixtures about capabilities that this host lacks.
 OTHER_CAPABILITIES = (
     "conformance-agent-pack-",
@@ -61,3 +63,10 @@ async def _serve_channel_agent(services: Services) -> None:
     while deployment.of(agent.version).state in NEXT_STATE:
         change = DeploymentChange(version=agent.version, transition="promote")
         deployment, _ = await services.deployments.change(DEFAULT_TENANT, agent, change, "fixture")
+
+
+def stand_in_agent(agent_id: str) -> Agent:
+    """Return an agent for an id that a suite names."""
+    name = agent_id.removeprefix("host:").rpartition(".")[2]
+    manifest = None if agent_id.startswith("host:") else agent_id
+    return Agent(name=name, prompt="You stand in for an agent of a test.", manifest=manifest)

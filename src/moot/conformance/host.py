@@ -1,6 +1,6 @@
 """The seams of a host under test, and the state that tests program."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from moot.agents.invocation.context import Invoke
 from moot.api.access.auth import TEST_PREFIX
@@ -8,11 +8,12 @@ from moot.api.http.request import Endpoint, Request
 from moot.api.runs.create_options import FORCEABLE_VERSIONS
 from moot.api.seams import Seams
 from moot.api.services import Services
-from moot.conformance.capability_toggle import check_flow
 from moot.conformance.fixtures import register_fixtures
-from moot.conformance.mock_model import MockPrograms
 from moot.conformance.nodes.call_prompt import PROVIDERS
 from moot.conformance.nodes.registry import conformance_types
+from moot.conformance.nodes.structured_output import MockPrograms
+from moot.core.errors import BadRequest, CapabilityRequired
+from moot.core.workflows.definition import DISPATCH, SUPERVISOR
 from moot.core.workflows.flow import Flow
 from moot.core.workflows.node_types import NodeType
 
@@ -47,9 +48,12 @@ class ConformanceSeams(Seams):
         return False not in (self.overlay.get(name) for name in names)
 
     def check_flow(self, flow: Flow) -> None:
-        check_flow(self.overlay, flow)
+        if self.overlay:
+            nodes = flow.nodes.values()
+            rows = ((each.id, each.type.type_id, each.definition.config) for each in nodes)
+            check_nodes(self.overlay, rows)
 
-    def change_claims(self, claims: dict[str, Any]) -> dict[str, Any]:
+    def change_claims(self, claims: dict[str, object]) -> dict[str, object]:
         low, high = FORCEABLE_VERSIONS
         test_claims = {
             "fixtures": self.fixtures,
@@ -72,7 +76,7 @@ def seams_of(request: Request) -> ConformanceSeams:
     return seams
 
 
-def _apply_overlay(claims: dict[str, Any], overlay: dict[str, bool]) -> dict[str, Any]:
+def _apply_overlay(claims: dict[str, object], overlay: Mapping[str, bool]) -> dict[str, object]:
     """Apply the claims that a test has switched, by dotted name."""
     for name, value in overlay.items():
         place = claims
@@ -85,3 +89,52 @@ def _apply_overlay(claims: dict[str, Any], overlay: dict[str, bool]) -> dict[str
         elif not value:  # a host without the capability leaves it out
             del place[last]
     return claims
+
+
+#: Node type -> claims that must all hold.
+REQUIRED_CLAIMS = {
+    "core.conversationGate": ("conversationPrimitive",),
+    SUPERVISOR: ("agents.orchestrator", "orchestrator.supported"),
+    DISPATCH: ("agents.dispatch", "dispatch.supported"),
+}
+
+MAPPINGS = ("inputMapping", "outputMapping", "perWorkerInputMappings", "perWorkerOutputMappings")
+
+#: Id, type and config of a node.
+NodeRow = tuple[str, str, Mapping[str, object]]
+
+
+def check_nodes(overlay: dict[str, bool], nodes: Iterable[NodeRow]) -> None:
+    """Raise CapabilityRequired or BadRequest for a node that needs a capability which is off."""
+    off = {name for name, value in overlay.items() if value is False}
+    for name, type_id, config in nodes if off else ():
+        for claim in REQUIRED_CLAIMS.get(type_id, ()):
+            if claim in off:
+                raise CapabilityRequired(
+                    f"Node '{name}' needs {claim}, which is switched off.",
+                    requiredCapability=claim,
+                    offendingTypeId=type_id,
+                    nodeId=name,
+                )
+        for claim, field, required in _used_claims(type_id, config):
+            if claim in off:
+                raise BadRequest(
+                    f"Node '{name}' uses {field}, which is switched off.",
+                    requiredCapability=required,
+                    nodeId=name,
+                )
+
+
+def _used_claims(type_id: str, config: Mapping[str, object]) -> Iterable[tuple[str, str, str]]:
+    """Yield (claim, config field that needs it, name in the refusal)."""
+    if type_id == "core.subWorkflow" and config.get("inputMapping"):
+        yield "subWorkflow.inputMapping", "inputMapping", "subWorkflow.inputMapping"
+    if type_id != DISPATCH:
+        return
+    for name in MAPPINGS:
+        if config.get(name):
+            yield "agents.dispatchMapping", name, "agents.dispatchMapping"
+    if config.get("askUserRouting") == "conversation":
+        yield "conversationPrimitive", "askUserRouting conversation", "conversationPrimitive"
+    if config.get("fanOutPolicy") == "parallel":
+        yield "dispatch.fanOutSupported", "fanOutPolicy parallel", "dispatch.fanOut"

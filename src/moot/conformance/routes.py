@@ -1,24 +1,23 @@
 """Routes of the test seams, served only with ``--conformance``."""
 
 import asyncio
-from typing import Any
+from itertools import pairwise
 
 from msgspec import UNSET, Struct, UnsetType
 
-from moot.api.http.request import Endpoint, Reply, Request, encode
-from moot.conformance.capability_toggle import check_nodes
-from moot.conformance.host import ConformanceSeams, seams_of
-from moot.conformance.seams import (
-    agents,
-    conversation,
-    dispatch,
-    mock_ai,
-    roster,
-    scheduling,
-    supervisors,
-    trigger_bridge,
+from moot.api.http.request import Reply, Request, encode
+from moot.conformance.host import ConformanceSeams, check_nodes, seams_of
+from moot.conformance.seams.agents import AGENT_SEAMS
+from moot.conformance.seams.deliveries import (
+    DELIVERY_SEAMS,
+    read_last_exhausted_log,
+    read_subscription_log,
 )
-from moot.conformance.seams.governance import GateTrial, try_approval_gate
+from moot.conformance.seams.interrupts import INTERRUPT_SEAMS
+from moot.conformance.seams.roster import ROSTER_SEAMS
+from moot.conformance.seams.scheduling import SCHEDULING_SEAMS
+from moot.conformance.seams.setup import node, register_workflow, seam, workflow
+from moot.conformance.seams.supervisors import SUPERVISOR_SEAMS
 from moot.core.commands import SetVariables
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, decode_head
@@ -37,13 +36,13 @@ class CapabilityToggle(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class VariablesBody(Struct, frozen=True, forbid_unknown_fields=True):
-    variables: dict[str, Any]
+    variables: dict[str, object]
 
 
 class LooseNode(Struct, frozen=True, rename="camel"):
     node_id: str
     type_id: str
-    config: dict[str, Any] = {}
+    config: dict[str, object] = {}
 
 
 class LooseWorkflow(Struct, frozen=True, rename="camel"):
@@ -66,9 +65,9 @@ async def read_run_events(request: Request) -> Reply:
         return Reply({"events": []})
     if run_id == EXHAUSTED or run_id.startswith("sub_"):
         events = await (
-            trigger_bridge.read_last_exhausted_log(request)
+            read_last_exhausted_log(request)
             if run_id == EXHAUSTED
-            else trigger_bridge.read_subscription_log(request, run_id)
+            else read_subscription_log(request, run_id)
         )
         only = request.query.get("type")
         return Reply({"events": [event for event in events if only in (None, event["type"])]})
@@ -124,41 +123,13 @@ async def set_variables(request: Request) -> Reply:
 async def register_node_row(request: Request) -> Reply:
     """Register nodes without edges; they run one after another."""
     body = await request.read(LooseWorkflow)
-    nodes = ((node.node_id, node.type_id, node.config) for node in body.nodes)
-    check_nodes(seams_of(request).overlay, nodes)
-    flow = await request.services.host.flows.register(
-        request.caller.tenant, encode(_complete_workflow(body))
-    )
+    rows = [(each.node_id, each.type_id, each.config) for each in body.nodes]
+    check_nodes(seams_of(request).overlay, rows)
+    names = [name for name, _, _ in rows]
+    definition = workflow(body.workflow_id, [node(*row) for row in rows], *pairwise(names))
+    definition["triggers"] = [{"id": "manual", "type": "manual"}]
+    flow = await register_workflow(request, definition)
     return Reply({"workflowId": flow.definition.id}, 201)
-
-
-def _complete_workflow(body: LooseWorkflow) -> dict[str, Any]:
-    nodes = [
-        {
-            "id": node.node_id,
-            "typeId": node.type_id,
-            "name": node.node_id,
-            "position": {"x": 200 * number, "y": 0},
-            "config": node.config,
-            "inputs": {},
-        }
-        for number, node in enumerate(body.nodes)
-    ]
-    edges = [
-        {"id": f"e{number}", "sourceNodeId": before.node_id, "targetNodeId": after.node_id}
-        for number, (before, after) in enumerate(zip(body.nodes, body.nodes[1:], strict=False))
-    ]
-    return {
-        "id": body.workflow_id,
-        "name": body.workflow_id,
-        "version": "1.0",
-        "nodes": nodes,
-        "edges": edges,
-        "triggers": [{"id": "manual", "type": "manual"}],
-        "variables": [],
-        "metadata": {},
-        "settings": {},
-    }
 
 
 class _ClaimReporter:
@@ -200,91 +171,20 @@ async def race_claim(request: Request) -> Reply:
     return Reply({"mintedIds": minted, "attempted": body.executors, "delivered": len(delivered)})
 
 
-def _seam(
-    method: str, path: str, call: Any, summary: str, body: Any = None, status: int = 200
-) -> Endpoint:
-    return Endpoint(
-        method=method, path=f"/v1/host/sample/{path}", call=call, summary=summary, body=body,
-        status=status, scope="runs:create", hidden=True,
-    )  # fmt: skip
-
-
 SEAMS = (
-    _seam("GET", "test/runs/{run_id}/events", read_run_events, "A run's log, filtered"),
-    _seam("POST", "test/reset", reset_seams, "Forget what tests have switched"),
-    _seam("POST", "test/capability-toggle", toggle_capability, "Switch a claim", CapabilityToggle),
-    _seam("POST", "test/runs/{run_id}/variables", set_variables, "Write variables", VariablesBody),
-    _seam("POST", "workflows", register_node_row, "Register nodes in a row", LooseWorkflow, 201),
-    _seam("POST", "test/idempotency/concurrent-claim", race_claim, "Race a claim", ConcurrentClaim),
-    _seam(
-        "POST",
-        "conversation/multi-party/open",
-        conversation.open_council,
-        "Open a council",
-        conversation.OpenCouncil,
-    ),
-    _seam(
-        "POST",
-        "conversation/multi-party/exchange",
-        conversation.exchange_turn,
-        "Speak in it",
-        conversation.ExchangeTurn,
-    ),
-    _seam(
-        "POST", "test/mock-ai/program", mock_ai.program_mock_ai, "Tell the mock model what to say",
-        mock_ai.MockAiProgram,
-    ),
-    _seam(
-        "POST", "test/llm-cache-key", mock_ai.read_cache_key, "The key of a model call",
-        dict[str, Any],
-    ),
-    _seam(
-        "POST", "dispatch/fanout", dispatch.fan_out_workers, "Send out a wave of workers",
-        dispatch.FanOut,
-    ),
-    _seam(
-        "POST", "dispatch/per-item", dispatch.dispatch_per_item, "What each worker is given",
-        dispatch.PerItem,
-    ),
-    _seam(
-        "POST",
-        "governance/approval-gate",
-        try_approval_gate,
-        "Try a gate",
-        GateTrial,
-    ),
-    _seam(
-        "POST", "agents/live-invoke", agents.live_invoke, "Ask an agent",
-        agents.LiveInvoke,
-    ),
-    _seam(
-        "POST", "agents/deployment-transition", agents.transition_deployment, "Promote an agent",
-        agents.DeploymentTransition,
-    ),
-    _seam(
-        "POST", "scheduling/tick", scheduling.tick_schedule, "Let a time come",
-        scheduling.SchedulingTick,
-    ),
-    _seam(
-        "POST", "heartbeat/tick", scheduling.tick_heartbeat, "Look for a change",
-        scheduling.HeartbeatTick,
-    ),
-    _seam("POST", "roster/fire", roster.fire_member, "Fire a portfolio", roster.RosterFire),
-    *roster.ROSTER_ALIASES,
-    _seam(
-        "POST", "trigger-bridge/deliver", trigger_bridge.deliver_trigger, "Deliver something",
-        trigger_bridge.DeliverTrigger,
-    ),
-    _seam(
-        "POST", "trigger-bridge/ingest", trigger_bridge.ingest_trigger, "Take something in",
-        trigger_bridge.IngestTrigger,
-    ),
-    _seam("POST", "agentloop/run", supervisors.run_agent_loop, "Run a loop", supervisors.AgentLoop),
-    _seam(
-        "POST", "subrun/attest", supervisors.attest_child, "Attest a child",
-        supervisors.ChildAttestation,
-    ),
-)  # fmt: skip
+    seam("test/runs/{run_id}/events", read_run_events, "A run's log, filtered", method="GET"),
+    seam("test/reset", reset_seams, "Forget what tests have switched"),
+    seam("test/capability-toggle", toggle_capability, "Switch a claim", CapabilityToggle),
+    seam("test/runs/{run_id}/variables", set_variables, "Write variables", VariablesBody),
+    seam("workflows", register_node_row, "Register nodes in a row", LooseWorkflow, status=201),
+    seam("test/idempotency/concurrent-claim", race_claim, "Race a claim", ConcurrentClaim),
+    *INTERRUPT_SEAMS,
+    *AGENT_SEAMS,
+    *SUPERVISOR_SEAMS,
+    *SCHEDULING_SEAMS,
+    *ROSTER_SEAMS,
+    *DELIVERY_SEAMS,
+)
 
 
 def conformance_seams() -> ConformanceSeams:

@@ -13,7 +13,7 @@ from moot.core.state.conversation import THREAD, current_title
 from moot.core.state.run import Run
 from moot.core.tenants import is_private_tenant
 from moot.core.verify.controls import WORDS_BY_EVENT
-from moot.engine.effects.agent_budgets import DAY_MS, MONEY_PARTS
+from moot.engine.effects.budgets import DAY_MS, MONEY_PARTS
 from moot.store.protocol import EffectRow, InboxRow, RunIndexRow
 from moot.store.search import TextRow
 

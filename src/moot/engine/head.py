@@ -44,9 +44,9 @@ class Head:
         "unfinished",
     )
 
-    def __init__(self, run: Run, flow: Flow, sealed: dict[str, Any] | None = None) -> None:
+    def __init__(self, run: Run, flow: Flow, sealed: dict[str, object] | None = None) -> None:
         self.run, self.flow = run, flow
-        self.sealed: dict[str, Any] = sealed or {}
+        self.sealed = sealed or {}
         self.inflight = 0
         #: how many events of its log are certainly on disk
         self.durable = run.next_sequence

@@ -22,16 +22,15 @@ from moot.engine.councils.speakers import Speakers
 from moot.engine.effects.activities import Activities
 from moot.engine.head import BasisEvent, Head
 from moot.engine.instruments import FaultPoint, Faults, HostMetrics
-from moot.engine.memory.journal import MemoryJournal, MemoryRevisions
+from moot.engine.memory import MemoryJournal, MemoryRevisions
 from moot.engine.peers.remote_runs import RemoteRuns
 from moot.engine.recovery import Recovery
 from moot.engine.run_cache import RunCache, RunScopes, is_family_complete, refuse_newer_engine
 from moot.engine.streams.hub import Hub, inbox_channel
 from moot.engine.streams.presence import Presence
 from moot.engine.streams.speech import OpenSpeeches
-from moot.engine.tasks import Tasks
+from moot.engine.tasks import Tasks, Timers
 from moot.engine.threads.side_threads import SideThreads
-from moot.engine.timers import Timers
 from moot.engine.transaction import BatchHook, Outbox, ReceiptFor, Transaction
 from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.protocol import Batch, Receipt, Store

@@ -181,8 +181,7 @@ class RunCache:
         return family
 
     async def at_rest(self, family: dict[str, Head]) -> None:
-        """Wait until no end of a descendant is on its way to disk, so that the parent may rely on
-        it."""
+        """Wait until no end of a descendant is on its way to disk."""
         for _ in range(len(family) + 1):
             ending = [each for each in family.values() if each.run.terminal and each.inflight]
             if not ending:
@@ -205,8 +204,7 @@ class RunCache:
                 opening.head.unpin()
 
     async def _load_into_cache(self, key: tuple[str, str], opening: _RunLoading) -> None:
-        """Put the loaded head into the cache before the task ends, because a callback would run
-        too late."""
+        """Put the loaded head into the cache before the task ends; a callback is too late."""
         try:
             head = await self._load(*key)
             if self._heads.get(*key) is None:
@@ -253,8 +251,7 @@ def is_family_complete(head: Head, family: dict[str, Head]) -> bool:
 
 
 def refuse_newer_engine(run: Run) -> None:
-    """Raise EngineVersionMismatch for a run of a newer engine, which this host can read but not
-    continue."""
+    """Raise EngineVersionMismatch for a run of a newer engine, which can only be read here."""
     if run.engine_version.isdigit() and int(run.engine_version) > ENGINE_VERSION:
         raise EngineVersionMismatch(
             "The run was written by a newer engine; update this host.",

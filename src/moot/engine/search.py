@@ -126,8 +126,7 @@ def _hit(query: Query, result: SearchRow, chars: int) -> SearchHit | None:
 
 
 async def thread_titles(store: Store, tenant: str, hits: list[SearchHit]) -> dict[str, str]:
-    """Return run -> title: the newest title of a thread, else its question. Other runs have the id
-    of their workflow."""
+    """Return run -> the newest title of a thread, else its question; else the workflow's id."""
     titles = {hit.run_id: hit.workflow_id for hit in hits}
     for run_id, workflow_id in titles.items():
         if workflow_id == THREAD:

@@ -58,7 +58,7 @@ from moot.engine.derived_rows import (
     text_rows,
 )
 from moot.engine.head import Head
-from moot.engine.memory.journal import MemoryRevisions, note_from_write
+from moot.engine.memory import MemoryRevisions, note_from_write
 from moot.engine.streams.hub import Published
 from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.protocol import Append, ArtifactRow, Batch, Receipt

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 
 from moot.agents.roster.members import RosterService
 from moot.clock import Clock
-from moot.engine.agents.pins import AgentPins
 from moot.engine.host import Host
+from moot.engine.start import AgentPins
 from moot.net.outbound import Outbound
 from moot.store.protocol import Store
 from moot.store.records import DeliveryFilter

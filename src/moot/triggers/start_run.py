@@ -13,9 +13,15 @@ from moot.core.runs import standing_agents
 from moot.core.state.initiation import RunMember
 from moot.core.state.run import Run
 from moot.core.workflows.flow import Flow
-from moot.engine.agents.pins import AgentPins, PinnedAgents
 from moot.engine.host import Host
-from moot.engine.start import RunOrder, check_member, prepare_run, start_run
+from moot.engine.start import (
+    AgentPins,
+    PinnedAgents,
+    RunOrder,
+    check_member,
+    prepare_run,
+    start_run,
+)
 from moot.store.protocol import Batch
 from moot.store.records import Delivery, Guard, LedgerRow
 

@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
-from moot.agents.definitions.registry import AgentRegistry
+from moot.agents.definitions.registry import AgentRegistry, DeploymentService
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.tools.toolbox import NoTools
 from moot.clock import SystemClock

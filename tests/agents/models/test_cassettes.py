@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.agents.models import (
+from moot.agents.models.cassettes import Cassette, list_differences
+from moot.agents.models.protocol import (
     DemoContext,
     ModelAnswer,
     ModelMessage,
@@ -19,9 +20,9 @@ from moot.agents.models import (
     TokenUsage,
     ask_model,
     fold_pieces,
+    pieces_from_answer,
+    request_key,
 )
-from moot.agents.models.cassettes import Cassette, list_differences, request_key
-from moot.agents.models.protocol import pieces_from_answer
 from moot.agents.models.registry import ModelSettings
 from moot.core.errors.models import ModelNotConfigured, ModelNotRecorded
 from tests.support.agents.models import HELLO, KEY, REAL

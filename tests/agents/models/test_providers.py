@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from moot.agents.models import (
+from moot.agents.models.protocol import (
     AnswerFormat,
     AnswerStart,
     AnswerStop,

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.agents.models import TokenUsage, ask_model
-from moot.agents.models.prices import Prices
-from moot.agents.models.registry import ModelRegistry
+from moot.agents.models.protocol import TokenUsage, ask_model
+from moot.agents.models.registry import ModelRegistry, Prices
 from moot.clock import SystemClock
 from moot.config.models import ModelEntry, Price
 from moot.core.errors.models import ModelNotConfigured

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.agents.models import (
+from moot.agents.models.protocol import (
     AnswerRestart,
     AnswerStop,
     ModelRequest,

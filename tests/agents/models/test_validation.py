@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.agents.definitions.manifest import Agent
-from moot.agents.invocation.budget import estimate_tokens
 from moot.agents.invocation.context import Assignment, TranscriptTurn
-from moot.agents.models import (
+from moot.agents.invocation.model_calls import estimate_tokens
+from moot.agents.models.protocol import (
+    ModelAnswer,
     ModelMessage,
     ModelRequest,
     ModelTool,
@@ -20,13 +21,11 @@ from moot.agents.models import (
     TextPiece,
     ask_model,
 )
-from moot.agents.models.protocol import ModelAnswer
 from moot.agents.models.redact import RedactedStream, SecretKeys
 from moot.agents.models.retry import CallAttempt
 from moot.agents.models.validation import MOST_CALLS, MOST_CHARACTERS, nesting_depth
-from moot.agents.prompts.council import build_council_prompt
+from moot.agents.prompts.council import SpeakerNames, build_council_prompt
 from moot.agents.prompts.fencing import fence_content
-from moot.agents.prompts.names import SpeakerNames
 from moot.config.models import Price
 from moot.core.errors.models import ModelAnswerInvalid, ModelError
 from moot.core.secrets import MASK

@@ -11,8 +11,7 @@ from msgspec import Meta, Struct
 
 from moot import tool
 from moot.agents.tools import functions
-from moot.agents.tools.errors import ToolError
-from moot.agents.tools.toolbox import ToolInvocation, UsableTool
+from moot.agents.tools.toolbox import ToolError, ToolInvocation, UsableTool
 from moot.core.json.schema import schema_problems
 from moot.core.trace import run_trace
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from moot.agents.tools.errors import ToolError
 from moot.agents.tools.http import http_tool
-from moot.agents.tools.toolbox import ToolInvocation, UsableTool
+from moot.agents.tools.toolbox import ToolError, ToolInvocation, UsableTool
 from moot.config.project import ProjectError, parse_project
 from moot.config.settings import Settings
 from moot.config.tools import HttpEntry
@@ -68,7 +67,7 @@ async def test_a_key_that_is_said_back_is_not_shown(shop: Shop) -> None:
     shop.status = 400
     with pytest.raises(ToolError) as caught:
         await tool.call({}, ERRAND)
-    assert KEY not in str(caught.value.as_payload())
+    assert KEY not in str(caught.value.as_failure())
     assert shop.asked[0]["headers"]["x-key"] == KEY
 
 
@@ -79,7 +78,7 @@ async def test_what_is_no_success_says_so(shop: Shop, status: int, code: str) ->
     shop.status, shop.body = status, "x" * 9000
     with pytest.raises(ToolError) as caught:
         await tool_at(shop.url).call({}, ERRAND)
-    assert caught.value.code == code and len(str(caught.value.as_payload())) < 3000
+    assert caught.value.code == code and len(str(caught.value.as_failure())) < 3000
 
 
 async def test_text_stays_text_and_nothing_is_null(shop: Shop) -> None:

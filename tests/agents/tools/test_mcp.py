@@ -11,10 +11,9 @@ import pytest
 
 from moot.agents.definitions.manifest import Agent
 from moot.agents.tools import mcp
-from moot.agents.tools.errors import ToolError
 from moot.agents.tools.mcp import McpServer
 from moot.agents.tools.registry import ToolRegistry
-from moot.agents.tools.toolbox import ToolInvocation
+from moot.agents.tools.toolbox import ToolError, ToolInvocation
 from moot.config.project import ProjectError, parse_project
 from moot.config.settings import Settings
 from moot.config.tools import McpEntry

@@ -6,7 +6,7 @@ from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Floor, Invitation
 from moot.core.state.participants import Participant
 from moot.core.state.run import Run
-from moot.engine.councils.work_limits import WorkPermit, WorkPermits
+from moot.engine.councils.speakers import WorkPermit, WorkPermits
 from moot.testing.clock import VirtualClock
 
 MINUTE = 60_000

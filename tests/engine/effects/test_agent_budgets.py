@@ -10,7 +10,7 @@ from moot.agents.roster.members import (
     new_member_guard,
 )
 from moot.core.errors.models import MemberBudgetUsedUp
-from moot.engine.effects.agent_budgets import AgentBudgets
+from moot.engine.effects.budgets import AgentBudgets
 from moot.store.memory.store import MemoryStore
 from moot.store.records import DeliveryFilter
 from moot.testing.clock import VirtualClock

@@ -9,7 +9,7 @@ from moot.core.errors import MemorySnapshotUnavailable
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.memory.journal import entry_from_note
+from moot.engine.memory import entry_from_note
 from moot.engine.replay.replay import replay_run
 from tests.support.engine.branches import forked
 from tests.support.engine.hosts import TENANT, Place, begun, chain, ended, log, node, sound

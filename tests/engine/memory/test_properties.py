@@ -10,7 +10,7 @@ from moot.core.events import MemoryWrite
 from moot.core.memory import MemoryEntry, is_ref, sharing_scope
 from moot.core.state.memory import RunMemory
 from moot.core.state.run import Run
-from moot.engine.memory.journal import (
+from moot.engine.memory import (
     MemoryJournal,
     MemoryRevisions,
     entry_from_note,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moot.agents.tools.errors import ToolError
+from moot.agents.tools.toolbox import ToolError
 from moot.config.models import ScriptLine
 from moot.core.errors import Forbidden
 from moot.core.json.canonical import canonical_digest

@@ -14,8 +14,7 @@ from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
 from moot.engine.rebuild import rebuild_rows
-from moot.engine.replay.replay import replay_run
-from moot.engine.replay.verify import verify_run
+from moot.engine.replay.replay import replay_run, verify_run
 from tests.support.engine.branches import forked
 from tests.support.engine.hosts import (
     TENANT,

@@ -1,6 +1,6 @@
 """What the tests of models share."""
 
-from moot.agents.models import ModelMessage, ModelRequest
+from moot.agents.models.protocol import ModelMessage, ModelRequest
 
 KEY = "sk-very-secret-0123456789"
 REAL = ("openai", "anthropic")

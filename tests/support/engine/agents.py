@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
-from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
-from moot.agents.definitions.registry import AgentRegistry
+from moot.agents.definitions.registry import AgentRegistry, DeploymentService
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.demo import DemoModel
 from moot.agents.models.protocol import ModelRequest, Piece, ReasoningPiece

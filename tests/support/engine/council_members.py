@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from moot.agents.definitions.manifest import Agent
-from moot.agents.invocation.context import Assignment
-from moot.agents.invocation.invoke import Invoker, ResolvedAgent
+from moot.agents.invocation.context import Assignment, ResolvedAgent
+from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.protocol import AnswerStop, ModelRequest, ModelToolCall, Piece
 from moot.agents.models.registry import ChosenModel, ModelRegistry, ModelSettings
 from moot.agents.tools.toolbox import Toolbox, ToolInvocation, UsableTool

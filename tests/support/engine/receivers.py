@@ -5,12 +5,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from moot.agents.definitions.deployments import DeploymentService
-from moot.agents.definitions.registry import AgentRegistry
-from moot.agents.roster.members import RosterService
-from moot.agents.roster.resolve import MemberResolver
+from moot.agents.definitions.registry import AgentRegistry, DeploymentService
+from moot.agents.roster.members import MemberResolver, RosterService
 from moot.core.triggers.webhooks import WebhookRegistration
-from moot.engine.agents.pins import AgentPins
+from moot.engine.start import AgentPins
 from moot.net.outbound import Outbound, OutboundRequest, OutboundResponse
 from moot.net.targets import Target
 from moot.store.protocol import Append, Batch

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from moot.conformance.mock_model import MockAnswer
+from moot.conformance.nodes.structured_output import MockAnswer
 from moot.engine.replay.replay import replay_run
 from tests.support.replay.story import ADA, TENANT, Story, chain, node
 

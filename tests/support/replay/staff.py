@@ -1,8 +1,7 @@
 """Scenes of the host's own agents: at a node, at a supervisor's turn, and on channels."""
 
-from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
-from moot.agents.definitions.registry import AgentRegistry
+from moot.agents.definitions.registry import AgentRegistry, DeploymentService
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.agents.tools.toolbox import NoTools

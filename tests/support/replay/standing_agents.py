@@ -2,25 +2,23 @@
 
 import msgspec
 
-from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
-from moot.agents.definitions.registry import AgentRegistry
+from moot.agents.definitions.registry import AgentRegistry, DeploymentService
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.registry import ModelRegistry, ModelSettings
 from moot.agents.roster.members import (
     MemberEntry,
     MemberOwner,
     MemberRecord,
+    MemberResolver,
     RosterService,
     new_member_guard,
 )
-from moot.agents.roster.resolve import MemberResolver
 from moot.agents.tools.toolbox import NoTools
 from moot.conformance.nodes.registry import conformance_types
 from moot.core.state.initiation import TriggerDelivery
-from moot.engine.agents.pins import AgentPins
 from moot.engine.nodes.registry import built_in_types
-from moot.engine.start import RunOrder
+from moot.engine.start import AgentPins, RunOrder
 from moot.triggers.start_run import RunStarter
 from moot.wire.roster import MemberAgentRef
 from tests.support.replay.story import TENANT, Story, node

@@ -14,8 +14,8 @@ from moot.agents.invocation.context import (
     Invoke,
     no_agents,
 )
-from moot.conformance.mock_model import MockPrograms
 from moot.conformance.nodes.registry import conformance_types
+from moot.conformance.nodes.structured_output import MockPrograms
 from moot.core.runs.answers import GateAnswer
 from moot.core.runs.start import StartRun
 from moot.core.speaker import Speaker

@@ -8,23 +8,22 @@ import pytest
 
 from moot import NodeContext
 from moot import node as user_node
-from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
-from moot.agents.definitions.registry import AgentRegistry
+from moot.agents.definitions.registry import AgentRegistry, DeploymentService
 from moot.agents.roster.members import (
     MemberEntry,
     MemberOwner,
     MemberRecord,
+    MemberResolver,
     PausePeriod,
     RosterService,
     new_member_guard,
 )
-from moot.agents.roster.resolve import MemberResolver
 from moot.core.errors import StorageFailed
 from moot.core.errors.triggers import MemberOffDuty, QueueFull, SubscriptionNotActive
 from moot.core.triggers.subscriptions import FAILING_LIMIT, Arrival, TriggerSubscription
-from moot.engine.agents.pins import AgentPins
 from moot.engine.host import Host
+from moot.engine.start import AgentPins
 from moot.net.outbound import Outbound
 from moot.store.protocol import Batch
 from moot.store.records import Delivery, DeliveryFilter

@@ -1,13 +1,14 @@
-"""Parse an agent from JSON or from Markdown with YAML front matter."""
+"""Parse an agent from JSON, a pack's manifest, or Markdown with front matter."""
 
 import hashlib
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from moot.core.errors import BadRequest
+from moot.core.errors import BadRequest, NotProvided
 from moot.core.text.nearest import nearest_word
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -129,8 +130,7 @@ def find_invisible_character(agent: Struct) -> str | None:
 
 
 def agent_from_markdown(text: str, name: str) -> Agent:
-    """Parse ``---``, YAML, ``---`` and the prompt. ``name`` is the name of the file, used by
-    default."""
+    """Parse ``---``, YAML, ``---`` and the prompt. ``name`` is the default name."""
     import yaml
 
     head, line, prompt = _split(text)
@@ -177,7 +177,7 @@ def _describe_error(error: msgspec.ValidationError) -> str:
     return f"`{match[1]}` is written so: {_WRITTEN[match[1]]}"
 
 
-def _camel(values: dict[str, Any], fields: dict[str, str]) -> dict[str, Any]:
+def _camel(values: Mapping[str, object], fields: dict[str, str]) -> dict[str, object]:
     names = {name: wire for wire, name in fields.items()}
     return {names.get(str(key), str(key)): value for key, value in values.items()}
 
@@ -219,3 +219,74 @@ def find_tool_line(text: str, reference: str) -> int:
         if pattern.search(line):
             return first + number
     return first + start
+
+
+PackText = Annotated[str, Meta(min_length=1)]
+Label = Annotated[str, Meta(min_length=1, max_length=100)]
+#: the prefix of tool scopes that this host accepts
+SCOPE = "openwop:"
+
+
+class MemoryShape(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The kinds of memory that a manifest asks for."""
+
+    scratchpad: bool = False
+    conversation: bool = False
+    long_term: bool = False
+
+
+class ManifestConfidence(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The confidence settings of a manifest."""
+
+    default_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.7
+
+
+class Manifest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The fields of a manifest that this host supports. References into its pack are not."""
+
+    agent_id: Annotated[str, Meta(pattern=MANIFEST_ID, min_length=3, max_length=256)]
+    persona: Annotated[str, Meta(min_length=1, max_length=200)]
+    model_class: ModelClass
+    system_prompt: Annotated[str, Meta(min_length=1, max_length=LONGEST_PROMPT)] | None = None
+    tool_allowlist: list[PackText] = []
+    memory_shape: MemoryShape = MemoryShape()
+    confidence: ManifestConfidence = ManifestConfidence()
+    label: Label | None = None
+    description: Annotated[str, Meta(max_length=500)] = ""
+
+
+#: fields of a manifest that need a pack
+PACK_FIELDS = (
+    "systemPromptRef", "evalSuiteRef", "handoff", "promptLibraryRef", "promptOverrides",
+    "requiresCapabilities",
+)  # fmt: skip
+
+
+def agent_from_manifest(body: Mapping[str, object]) -> Agent:
+    """Raise BadRequest naming the field, and NotProvided for a field that needs a pack."""
+    for name in PACK_FIELDS:
+        if name in body:
+            raise NotProvided(f"'{name}' needs a pack, and this host installs none.", field=name)
+    try:
+        manifest = msgspec.convert(body, Manifest)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"The manifest does not fit: {error}", field="agentId") from None
+    if manifest.system_prompt is None:
+        raise BadRequest("The manifest has no systemPrompt.", field="systemPrompt")
+    name = manifest.agent_id.rpartition(".")[2].lower()
+    if not NAME.fullmatch(name):
+        raise BadRequest(f"'{name}' cannot be the name of an agent here.", field="agentId")
+    memory: Literal["long-term", "none"] = (
+        "long-term" if manifest.memory_shape.long_term else "none"
+    )
+    return agent_from_json({
+        "name": name,
+        "persona": manifest.persona,
+        "description": manifest.description,
+        "modelClass": manifest.model_class,
+        "prompt": manifest.system_prompt,
+        "tools": [tool.removeprefix(SCOPE) for tool in manifest.tool_allowlist],
+        "confidence": manifest.confidence.default_threshold,
+        "memory": memory,
+        "manifest": manifest.agent_id,
+    })  # fmt: skip

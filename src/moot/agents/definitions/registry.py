@@ -1,4 +1,4 @@
-"""The agents of every tenant, in all their versions."""
+"""The agents of every tenant, in all their versions, and their deployments."""
 
 import asyncio
 import re
@@ -16,26 +16,35 @@ from moot.agents.definitions.manifest import (
     find_field_line,
     find_tool_line,
 )
+from moot.agents.invocation.context import Assignment, ResolvedAgent
 from moot.clock import Clock
-from moot.core.errors import BadRequest, Conflict, NotFound, Unprocessable
+from moot.core.agents import deployments
+from moot.core.agents.deployments import LATEST, AgentDeployment, DeploymentChange, DeploymentEvent
+from moot.core.errors import (
+    AgentNotFound,
+    BadRequest,
+    Conflict,
+    NoActiveDeployment,
+    NotFound,
+    Unprocessable,
+)
+from moot.core.state.agents import version_key
 from moot.core.text.names import RESERVED_NAMES, is_agent_name
 from moot.core.text.nearest import nearest_word
 from moot.store.records import Record, RecordStore
 
-AGENT_KIND = "agent"
+AGENT_KIND, DEPLOYMENT_KIND = "agent", "deployment"
 #: the prefix of agent ids of this host
 HOST_PREFIX = "host:"
 MOST_CACHED = 4096
 
-_decode = msgspec.json.Decoder(Agent).decode
-
-
+#: the prefix of the author of an agent from a file
+FILE_PREFIX = "file:"
 #: the name of a tool or a model -> why no agent can use it
 FindProblem = Callable[[str], str | None]
 
-
-#: the prefix of the author of an agent from a file
-FILE_PREFIX = "file:"
+_decode = msgspec.json.Decoder(Agent).decode
+_decode_deployment = msgspec.json.Decoder(AgentDeployment).decode
 
 
 class AgentRegistry:
@@ -48,12 +57,8 @@ class AgentRegistry:
         tool_problem: FindProblem = lambda _: None,
         model_problem: FindProblem = lambda _: None,
     ) -> None:
-        self._store, self._clock, self._tool_problem, self._model_problem = (
-            store,
-            clock,
-            tool_problem,
-            model_problem,
-        )
+        self._store, self._clock = store, clock
+        self._tool_problem, self._model_problem = tool_problem, model_problem
         self._writing = asyncio.Lock()
         self._cache: OrderedDict[tuple[str, str], Agent] = OrderedDict()
 
@@ -220,8 +225,7 @@ def refuse_duplicate(text: str, agent: Agent, first: str, file: str) -> None:
 
 
 def read_agents_folder(folder: Path) -> tuple[dict[str, Agent], list[str]]:
-    """Return the agents of a folder by file, and the problems of the other files as ``file:line:
-    …``."""
+    """Return the agents of a folder by file, and the problems of the other files."""
     agents: dict[str, Agent] = {}
     problems = []
     files: dict[str, str] = {}
@@ -236,3 +240,81 @@ def read_agents_folder(folder: Path) -> tuple[dict[str, Agent], list[str]]:
         except (OSError, UnicodeDecodeError) as error:
             problems.append(f"{file.name}: {error}")
     return agents, problems
+
+
+class DeploymentService:
+    """The deployments of every tenant, one record for each agent."""
+
+    def __init__(self, store: RecordStore, clock: Clock, agents: AgentRegistry) -> None:
+        self._store, self._clock, self._agents = store, clock, agents
+        self._changing = asyncio.Lock()
+
+    async def of(self, tenant: str, agent: Agent) -> AgentDeployment:
+        record = await self._store.record(tenant, DEPLOYMENT_KIND, agent.name)
+        return (
+            AgentDeployment(agent_id=agent.manifest_id)
+            if record is None
+            else _decode_deployment(record.body)
+        )
+
+    async def change(
+        self, tenant: str, agent: Agent, change: DeploymentChange, by: str
+    ) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+        """Change a deployment, one change at a time. Raise NotFound for an unknown version."""
+        if await self._agents.at(tenant, agent.name, change.version) is None:
+            raise NotFound(
+                f"There is no version '{change.version}' of {agent.name}.", version=change.version
+            )
+        async with self._changing:
+            deployment, events = deployments.change_deployment(await self.of(tenant, agent), change)
+            await self._store.put_record(
+                Record(
+                    tenant=tenant,
+                    kind=DEPLOYMENT_KIND,
+                    name=agent.name,
+                    version=change.version,
+                    body=msgspec.json.encode(deployment),
+                    created_at=self._clock.millis(),
+                    by=by,
+                )
+            )
+        return deployment, events
+
+    async def chosen(self, tenant: str, agent: Agent, channel: str, run_id: str) -> str:
+        """Return the version that serves this run. Raise NoActiveDeployment."""
+        deployment = await self.of(tenant, agent)
+        if channel == LATEST and not deployment.versions:
+            return agent.version
+        version = deployments.draw_version(deployment, channel, run_id)
+        if version is None:
+            raise NoActiveDeployment(
+                f"No active version of {agent.name} serves the channel '{channel}'; promote one:"
+                f" POST /v1/agents/{agent.manifest_id}/deployments.",
+                agentId=agent.manifest_id,
+                channel=channel,
+            )
+        return version
+
+    async def resolve(self, assignment: Assignment) -> ResolvedAgent | None:
+        """Return the agent for an assignment. A run keeps the version it got first."""
+        agent = await self._agents.named(assignment.tenant, assignment.agent)
+        name = agent.name if agent is not None else assignment.agent.removeprefix(HOST_PREFIX)
+        version = assignment.version or assignment.versions.get(
+            version_key(assignment.agent, assignment.channel)
+        )
+        if version is None:
+            if agent is None:
+                return None
+            if assignment.channel is None:
+                return ResolvedAgent(agent=agent, version=agent.version)
+            version = await self.chosen(
+                assignment.tenant, agent, assignment.channel, assignment.run_id
+            )
+        pinned = await self._agents.at(assignment.tenant, name, version)
+        if pinned is None and assignment.version is not None:
+            raise AgentNotFound(
+                f"There is no version '{version}' of {assignment.agent}.", agentId=assignment.agent
+            )
+        if pinned is None:
+            return None
+        return ResolvedAgent(agent=pinned, version=version, channel=assignment.channel)

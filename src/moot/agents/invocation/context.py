@@ -1,11 +1,12 @@
 """The assignment, context and result of an invocation. The engine implements it."""
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from moot.agents.definitions.manifest import Agent
 from moot.core.payloads.base import Payload
 from moot.core.payloads.councils import InvitationTask
 from moot.core.state.council_policy import Policy
@@ -15,6 +16,8 @@ from moot.core.workflows.turn_inputs import TurnInputs
 
 #: a task in a conversation, a piece of work, or the turn of a supervisor
 AgentTask = InvitationTask | Literal["work", "decide"]
+#: makes an effect; it gets the logical invocation id
+EffectCall = Callable[[str], Awaitable[Any]]
 InvocationSource = Literal["workflow-node", "run-api", "chat-mention"]
 
 
@@ -59,7 +62,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     #: the number of earlier turns left out
     hidden: int = 0
     #: member -> its profile, in speaking order
-    members: dict[str, dict[str, Any]] = {}
+    members: dict[str, dict[str, object]] = {}
     policy: Policy | None = None
     #: the proposal to vote on
     proposal: str | None = None
@@ -69,11 +72,11 @@ class Assignment(Struct, frozen=True, kw_only=True):
     tokens_left: int | None = None
     money_left: float | None = None
     #: run options for agents, such as other models or thresholds
-    configurable: dict[str, Any] = {}
+    configurable: dict[str, object] = {}
     #: for a piece of work: the task, its data, and the schema of the answer
     prompt: str = ""
-    data: dict[str, Any] = {}
-    output: dict[str, Any] | None = None
+    data: dict[str, object] = {}
+    output: dict[str, object] | None = None
     #: limits the tools of the agent
     tools: list[str] | None = None
     #: for the turn of a supervisor: its inputs and the possible workers
@@ -89,7 +92,7 @@ class InvocationUsage(Struct, kw_only=True, omit_defaults=True, rename="camel"):
     output_tokens: int = 0
     cost: float | None = None
     #: the price used
-    price: dict[str, Any] | None = None
+    price: dict[str, object] | None = None
     model: str = ""
     milliseconds: int = 0
     #: some tokens are estimates, because the provider did not count them
@@ -105,10 +108,10 @@ class InvocationResult(Struct, frozen=True, kw_only=True):
     #: the structured answer, if a schema was set
     answer: Any = None
     usage: InvocationUsage | None = None
-    error: dict[str, Any] | None = None
-    meta: dict[str, Any] | None = None
+    error: dict[str, object] | None = None
+    meta: dict[str, object] | None = None
     #: the agent and model, as stored in the turn
-    agent: dict[str, Any] | None = None
+    agent: dict[str, object] | None = None
     #: the confidence of the agent, and its threshold
     confidence: float | None = None
     threshold: float | None = None
@@ -152,11 +155,7 @@ class EffectContext(Protocol):
         """Return the milliseconds since the epoch, by the host's clock."""
 
     async def effect(
-        self,
-        provider_key: str,
-        call: Callable[[str], Awaitable[Any]],
-        idempotent: bool = True,
-        key: str | None = None,
+        self, provider_key: str, call: EffectCall, idempotent: bool = True, key: str | None = None
     ) -> Any:
         """Return the outcome of ``call``, which is recorded before it is used and never made
         again.
@@ -198,7 +197,7 @@ class AgentContext(EffectContext):
         """Record a decision, and return the one to use, which may be that of a person."""
 
     @abstractmethod
-    async def ask_permission(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
+    async def ask_permission(self, agent: str, tool: str, arguments: Mapping[str, object]) -> bool:
         """Ask a person whether the agent may use a dangerous tool, and wait for the answer."""
 
     @abstractmethod
@@ -215,7 +214,7 @@ class AgentContext(EffectContext):
     def stir(self) -> None:
         """Note that the model has sent something."""
 
-    def given_up(self, known: dict[str, Any]) -> None:
+    def given_up(self, known: dict[str, object]) -> None:
         """Record that the current call was cancelled; ``known`` is its usage."""
 
     async def recalled(self, memory: str, agent: str) -> list[str]:
@@ -233,3 +232,13 @@ Invoke = Callable[[Assignment, AgentContext], Awaitable[InvocationResult | None]
 async def no_agents(assignment: Assignment, context: AgentContext) -> InvocationResult | None:
     """Answer for a host without agents."""
     return None
+
+
+class ResolvedAgent(Struct, frozen=True, kw_only=True):
+    """An agent in the version that does the work."""
+
+    agent: Agent
+    version: str
+    channel: str | None = None
+    #: the standing agent in whose name it works, if any
+    member: RunMember | None = None

@@ -8,19 +8,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal, Protocol
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.agents.definitions.manifest import Agent
-from moot.agents.invocation.budget import Spending
-from moot.agents.invocation.context import AgentContext, Assignment, InvocationResult
-from moot.agents.invocation.streaming import AnswerStreamer
-from moot.agents.models.cassettes import request_key
+from moot.agents.invocation.context import AgentContext, Assignment, InvocationResult, ResolvedAgent
+from moot.agents.invocation.model_calls import AnswerStreamer, Spending
 from moot.agents.models.protocol import (
     ModelAnswer,
     ModelMessage,
     ModelRequest,
     parse_structured_answer,
+    request_key,
 )
 from moot.agents.models.registry import ChosenModel, ModelRegistry
 from moot.agents.models.retry import CallAttempt
@@ -40,20 +38,9 @@ from moot.core.payloads.agents import (
     PromptResolved,
 )
 from moot.core.state.floor import SPOKEN_TASKS
-from moot.core.state.initiation import RunMember
 
 #: the longest text stored in memory for a piece of work
 LONGEST_MEMORY = 4000
-
-
-class ResolvedAgent(Struct, frozen=True, kw_only=True):
-    """An agent in the version that does the work."""
-
-    agent: Agent
-    version: str
-    channel: str | None = None
-    #: the standing agent in whose name it works, if any
-    member: RunMember | None = None
 
 
 #: returns None for an unknown name; raises NoActiveDeployment for a channel without a version
@@ -325,11 +312,11 @@ class _Invocation:
             decision["confidence"] = confidence
         return replace(result, answer=decision, confidence=confidence, threshold=self._threshold)
 
-    def _model_fields(self) -> dict[str, Any]:
+    def _model_fields(self) -> dict[str, str]:
         model = {"provider": self._model.provider, "model": self._model.reference.model}
         return {"node_id": self._assignment.node_id, **model}
 
-    def _speaker(self) -> dict[str, Any]:
+    def _speaker(self) -> dict[str, object]:
         model = {"provider": self._model.provider, "model": self._model.reference.model}
         member = self._resolved_agent.member
         if member is not None:

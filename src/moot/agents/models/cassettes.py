@@ -3,7 +3,7 @@
 A cassette has one JSON object per line, ordered by key: the key, its request and the answer. It
 holds neither the caller nor credentials."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from moot.agents.models.protocol import (
     AnswerFolder,
     Model,
     ModelAnswer,
-    ModelMessage,
     ModelRequest,
     Piece,
     pieces_from_answer,
+    request_key,
+    semantic_request,
 )
 from moot.core.agents import model_key
 from moot.core.errors.models import ModelNotConfigured, ModelNotRecorded
@@ -33,56 +34,8 @@ class RecordedAnswer(Struct, frozen=True, kw_only=True):
     """One line of a cassette."""
 
     key: str
-    request: dict[str, Any]
+    request: dict[str, object]
     answer: ModelAnswer
-
-
-def semantic_request(provider: str, request: ModelRequest) -> model_key.SemanticRequest:
-    """Return the parts of a request that its answer depends on, for the cache key."""
-    output = request.response_format
-    options = {
-        f"vendor.{provider}.{name}": value
-        for name, value in request.options.items()
-        if name not in model_key.TRANSPORT_FIELDS
-    }
-    if request.tools and request.tool_choice != "auto":
-        options[f"vendor.{provider}.toolChoice"] = request.tool_choice
-    if provider == "demo" and request.context is not None:
-        # as one text, because that makes the key faster
-        options["vendor.demo.context"] = msgspec.json.encode(request.context).decode()
-    return model_key.parse_semantic_request({
-        "provider": provider,
-        "model": request.model,
-        "messages": [_message(message) for message in request.messages],
-        "tools": [msgspec.to_builtins(tool) for tool in request.tools] or None,
-        "temperature": request.temperature,
-        "topP": request.top_p,
-        "maxOutputTokens": request.max_output_tokens,
-        "stop": list(request.stop) or None,
-        "seed": request.seed,
-        "responseFormat": {"type": "json", "schema": output.schema} if output else None,
-        "providerOptions": options or None,
-    })  # fmt: skip
-
-
-def request_key(provider: str, request: ModelRequest) -> str:
-    """Return the key of the answer to this request."""
-    return model_key.model_key(semantic_request(provider, request))
-
-
-def _message(message: ModelMessage) -> dict[str, Any]:
-    fields: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.tool_calls:
-        # the key has no field for tool calls, so they are part of the content
-        text = message.content
-        blocks = [{"type": "text", "text": text}] if isinstance(text, str) else list(text)
-        calls = [{**msgspec.to_builtins(call), "type": "toolCall"} for call in message.tool_calls]
-        fields["content"] = [*blocks, *calls]
-    if message.name is not None:
-        fields["name"] = message.name
-    if message.tool_call_id is not None:
-        fields["toolCallId"] = message.tool_call_id
-    return fields
 
 
 class Cassette:
@@ -97,8 +50,7 @@ class Cassette:
         return len(self._answers)
 
     def find(self, provider: str, request: ModelRequest) -> ModelAnswer:
-        """Return the recorded answer. Raise ModelNotRecorded with the nearest request and its
-        differences."""
+        """Return the recorded answer. Raise ModelNotRecorded with the nearest request."""
         key = request_key(provider, request)
         recorded = self._answers.get(key)
         if recorded is None:
@@ -141,7 +93,7 @@ class Cassette:
                     f"{self.file}:{number}: this is no recorded answer: {error}."
                 ) from None
 
-    def _not_recorded_error(self, key: str, request: dict[str, Any]) -> ModelNotRecorded:
+    def _not_recorded_error(self, key: str, request: Mapping[str, object]) -> ModelNotRecorded:
         message = f"Nobody recorded an answer to this in {self.file} (key {key[:12]}…)."
         nearest = min(
             self._answers.values(),
@@ -189,7 +141,7 @@ def _leaves(value: Any, place: str = "") -> Iterable[tuple[str, Any]]:
         yield place, value
 
 
-def _format_leaf(leaves: dict[str, Any], place: str) -> str:
+def _format_leaf(leaves: Mapping[str, object], place: str) -> str:
     if place not in leaves:
         return "nothing"
     text = msgspec.json.encode(leaves[place]).decode()

@@ -1,7 +1,7 @@
 """Call models by the chat completions API of OpenAI and compatible servers."""
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import Awaitable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,13 +17,7 @@ from moot.agents.models.protocol import (
     TextPiece,
     TokenUsage,
 )
-from moot.agents.models.sdk import (
-    ProviderEndpoint,
-    SdkConnection,
-    SdkModel,
-    read_part,
-    wrap_with_speaker,
-)
+from moot.agents.models.sdk import ProviderEndpoint, SdkConnection, SdkModel, wrap_with_speaker
 from moot.agents.models.validation import ToolCallParts
 from moot.clock import Clock
 from moot.core.errors.models import ModelDisconnected
@@ -41,75 +35,6 @@ REASONS: dict[str, StopReason] = {
 SCHEMA_WORDS = ("response_format", "json_schema", "structured output")
 UNFIT_IN_NAMES = re.compile(r"[\s<|\\/>]+")
 LONGEST_NAME = 64
-
-
-class OpenAIModel(SdkModel):
-    """A model behind any address with the chat completions API."""
-
-    provider = "openai"
-    schema_words = SCHEMA_WORDS
-
-    def __init__(self, endpoint: ProviderEndpoint, clock: Clock) -> None:
-        super().__init__(SdkConnection("openai", "AsyncOpenAI", endpoint, clock))
-        self._names = endpoint.names
-        self._official = urlsplit(endpoint.url).hostname == urlsplit(URL).hostname
-
-    async def pieces(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-        client = await self.connection.client()
-        # the SDK takes these from the environment, but they are only for api.openai.com
-        client.organization = client.project = None
-        reader = _OpenAIReader()
-        async with await client.chat.completions.create(**self._body(request)) as chunks:
-            async for chunk in chunks:
-                for piece in read_part(reader.take, chunk):
-                    yield piece
-        for piece in read_part(reader.end):
-            yield piece
-
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
-        limit_field = "max_completion_tokens" if self._official else "max_tokens"
-        body: dict[str, Any] = {
-            "model": request.model,
-            "messages": [self._message(message) for message in request.messages],
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "temperature": request.temperature,
-            "top_p": request.top_p,
-            limit_field: request.max_output_tokens,
-            "stop": list(request.stop) or None,
-            "seed": request.seed,
-            "tools": [
-                {"type": "function", "function": _function(tool)} for tool in request.tools
-            ] or None,
-            "tool_choice": "none" if request.tools and request.tool_choice == "none" else None,
-            "extra_body": request.options or None,
-        }  # fmt: skip
-        if request.response_format is not None:
-            answer_format = request.response_format
-            schema = {
-                "name": answer_format.name,
-                "schema": answer_format.schema,
-                "strict": _is_closed(answer_format.schema),
-            }
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        return {name: value for name, value in body.items() if value is not None}
-
-    def _message(self, message: ModelMessage) -> dict[str, Any]:
-        fields: dict[str, Any] = {"role": message.role, "content": message.content}
-        if message.tool_call_id is not None:
-            fields["tool_call_id"] = message.tool_call_id
-        if message.tool_calls:
-            fields["tool_calls"] = [
-                {"id": call.id, "type": "function",
-                 "function": {"name": call.name, "arguments": call.arguments}}
-                for call in message.tool_calls
-            ]  # fmt: skip
-        if message.name is not None and message.role == "user":
-            if self._names == "field":
-                fields["name"] = UNFIT_IN_NAMES.sub("_", message.name)[:LONGEST_NAME]
-            elif isinstance(message.content, str):
-                fields["content"] = wrap_with_speaker(message)
-        return fields
 
 
 class _OpenAIReader:
@@ -158,7 +83,6 @@ class _OpenAIReader:
         self._calls.add(index, part.id, name, arguments)
 
     def end(self) -> list[Piece]:
-        """Return the last pieces. Raise ModelDisconnected when the last chunk is missing."""
         if self._finish is None:
             raise ModelDisconnected("The answer broke off in the middle.")
         pieces: list[Piece] = [*self._calls.calls()]
@@ -170,6 +94,70 @@ class _OpenAIReader:
         return [*pieces, AnswerStop(reason)]
 
 
+class OpenAIModel(SdkModel):
+    """A model behind any address with the chat completions API."""
+
+    provider = "openai"
+    schema_words = SCHEMA_WORDS
+    reader = _OpenAIReader
+
+    def __init__(self, endpoint: ProviderEndpoint, clock: Clock) -> None:
+        super().__init__(SdkConnection("openai", "AsyncOpenAI", endpoint, clock))
+        self._names = endpoint.names
+        self._official = urlsplit(endpoint.url).hostname == urlsplit(URL).hostname
+
+    def open(self, client: Any, request: ModelRequest) -> Awaitable[Any]:
+        # the SDK takes these from the environment, but they are only for api.openai.com
+        client.organization = client.project = None
+        stream: Awaitable[Any] = client.chat.completions.create(**self._body(request))
+        return stream
+
+    def _body(self, request: ModelRequest) -> dict[str, object]:
+        limit_field = "max_completion_tokens" if self._official else "max_tokens"
+        body: dict[str, object] = {
+            "model": request.model,
+            "messages": [self._message(message) for message in request.messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": request.temperature,
+            "top_p": request.top_p,
+            limit_field: request.max_output_tokens,
+            "stop": list(request.stop) or None,
+            "seed": request.seed,
+            "tools": [
+                {"type": "function", "function": _function(tool)} for tool in request.tools
+            ] or None,
+            "tool_choice": "none" if request.tools and request.tool_choice == "none" else None,
+            "extra_body": request.options or None,
+        }  # fmt: skip
+        if request.response_format is not None:
+            answer_format = request.response_format
+            schema = {
+                "name": answer_format.name,
+                "schema": answer_format.schema,
+                "strict": _is_closed(answer_format.schema),
+            }
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return {name: value for name, value in body.items() if value is not None}
+
+    def _message(self, message: ModelMessage) -> dict[str, object]:
+        fields: dict[str, object] = {"role": message.role, "content": message.content}
+        if message.tool_call_id is not None:
+            fields["tool_call_id"] = message.tool_call_id
+        if message.tool_calls:
+            fields["tool_calls"] = [
+                {"id": call.id, "type": "function",
+                 "function": {"name": call.name, "arguments": call.arguments}}
+                for call in message.tool_calls
+            ]  # fmt: skip
+        if message.name is not None and message.role == "user":
+            if self._names == "field":
+                fields["name"] = UNFIT_IN_NAMES.sub("_", message.name)[:LONGEST_NAME]
+            elif isinstance(message.content, str):
+                fields["content"] = wrap_with_speaker(message)
+        return fields
+
+
 def _usage(usage: Any) -> TokenUsage:
     details = getattr(usage, "prompt_tokens_details", None)
     return TokenUsage(
@@ -179,7 +167,7 @@ def _usage(usage: Any) -> TokenUsage:
     )
 
 
-def _function(tool: Any) -> dict[str, Any]:
+def _function(tool: Any) -> dict[str, object]:
     function = {"name": tool.name, "parameters": tool.parameters or {"type": "object"}}
     return function if tool.description is None else {**function, "description": tool.description}
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec import Struct
 
+from moot.core.agents import model_key
 from moot.core.errors.models import ModelAnswerInvalid, ModelDisconnected
 from moot.core.json.schema import schema_problems
 
@@ -27,7 +28,7 @@ class ModelMessage(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     """One message; ``content`` is text or content blocks of the provider."""
 
     role: Literal["system", "user", "assistant", "tool"]
-    content: str | list[dict[str, Any]]
+    content: str | list[dict[str, object]]
     name: str | None = None
     tool_call_id: str | None = None
     tool_calls: tuple[ModelToolCall, ...] = ()
@@ -38,13 +39,13 @@ class ModelTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     name: str
     description: str | None = None
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, object] = {}
 
 
 class AnswerFormat(Struct, frozen=True, kw_only=True):
     """The whole answer is one JSON value that fits this schema."""
 
-    schema: dict[str, Any]
+    schema: dict[str, object]
     name: str = "answer"
 
 
@@ -54,6 +55,9 @@ class HeardTurn(Struct, frozen=True, kw_only=True):
     name: str
     text: str
     kind: Literal["agent", "human", "system"] = "agent"
+
+
+DemoPurpose = Literal["turn", "synthesis", "vote"]
 
 
 class DemoContext(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -71,7 +75,7 @@ class DemoContext(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     heard: tuple[HeardTurn, ...] = ()
     #: candidates to speak next: id -> name in the transcript
     called: dict[str, str] = {}
-    purpose: Literal["turn", "synthesis", "vote"] = "turn"
+    purpose: DemoPurpose = "turn"
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -89,7 +93,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     seed: int | None = None
     response_format: AnswerFormat | None = None
     #: options of this provider, passed on unchanged
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     context: DemoContext | None = None
 
 
@@ -263,8 +267,7 @@ async def ask_model(model: Model, request: ModelRequest) -> ModelAnswer:
 
 
 def parse_structured_answer(request: ModelRequest, answer: ModelAnswer) -> Any:
-    """Return the JSON value that the request asked for. Raise ModelAnswerInvalid, also for a
-    refusal."""
+    """Return the JSON value that was asked for. Raise ModelAnswerInvalid, also for a refusal."""
     if answer.finish == "refusal":
         raise ModelAnswerInvalid("The model refused; there is no value.", refusal=answer.refusal)
     if answer.finish == "length":
@@ -304,3 +307,51 @@ def with_defaults(request: ModelRequest, **defaults: Any) -> ModelRequest:
         if value is not None and getattr(request, name) in (None, (), {})
     }
     return msgspec.structs.replace(request, **changes)
+
+
+def semantic_request(provider: str, request: ModelRequest) -> model_key.SemanticRequest:
+    """Return the parts of a request that its answer depends on, for the cache key."""
+    output = request.response_format
+    options = {
+        f"vendor.{provider}.{name}": value
+        for name, value in request.options.items()
+        if name not in model_key.TRANSPORT_FIELDS
+    }
+    if request.tools and request.tool_choice != "auto":
+        options[f"vendor.{provider}.toolChoice"] = request.tool_choice
+    if provider == "demo" and request.context is not None:
+        # as one text, because that makes the key faster
+        options["vendor.demo.context"] = msgspec.json.encode(request.context).decode()
+    return model_key.parse_semantic_request({
+        "provider": provider,
+        "model": request.model,
+        "messages": [_message(message) for message in request.messages],
+        "tools": [msgspec.to_builtins(tool) for tool in request.tools] or None,
+        "temperature": request.temperature,
+        "topP": request.top_p,
+        "maxOutputTokens": request.max_output_tokens,
+        "stop": list(request.stop) or None,
+        "seed": request.seed,
+        "responseFormat": {"type": "json", "schema": output.schema} if output else None,
+        "providerOptions": options or None,
+    })  # fmt: skip
+
+
+def request_key(provider: str, request: ModelRequest) -> str:
+    """Return the key of the answer to this request."""
+    return model_key.model_key(semantic_request(provider, request))
+
+
+def _message(message: ModelMessage) -> dict[str, object]:
+    fields: dict[str, object] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        # the key has no field for tool calls, so they are part of the content
+        text = message.content
+        blocks = [{"type": "text", "text": text}] if isinstance(text, str) else list(text)
+        calls = [{**msgspec.to_builtins(call), "type": "toolCall"} for call in message.tool_calls]
+        fields["content"] = [*blocks, *calls]
+    if message.name is not None:
+        fields["name"] = message.name
+    if message.tool_call_id is not None:
+        fields["toolCallId"] = message.tool_call_id
+    return fields

@@ -5,11 +5,11 @@ import importlib
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -79,8 +79,7 @@ class SdkConnection:
         self._client: Any = None
 
     async def client(self) -> Any:
-        """Return the client. The SDK is imported in a thread at the first call, because that takes
-        seconds."""
+        """Return the client. Importing the SDK takes seconds and happens in a thread."""
         sdk = await asyncio.to_thread(load_sdk, self._package)
         if self._client is None:
             http = importlib.import_module("httpx2")
@@ -201,12 +200,22 @@ class SdkConnection:
         return " ".join(self._keys.redact(text).split())[:LONGEST_COMPLAINT]
 
 
+class PartReader(Protocol):
+    """Turns the parts of one stream of an SDK into pieces."""
+
+    def take(self, part: Any) -> list[Piece]: ...
+
+    def end(self) -> list[Piece]:
+        """Return the last pieces. Raise ModelDisconnected when the last part is missing."""
+
+
 class SdkModel(ABC):
     """A model behind an SDK. A server without schemas gets the schema in the prompt."""
 
     provider: str
     #: words in the error of a server without schemas
     schema_words: tuple[str, ...]
+    reader: type[PartReader]
 
     def __init__(self, connection: SdkConnection) -> None:
         self.connection = connection
@@ -237,11 +246,21 @@ class SdkModel(ABC):
         await self.connection.aclose()
 
     def _guarded(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-        return self.connection.guarded(self.pieces(request))
+        return self.connection.guarded(self._pieces(request))
+
+    async def _pieces(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+        """Read the stream of the SDK. Any error of the SDK may be raised."""
+        reader = self.reader()
+        async with await self.open(await self.connection.client(), request) as parts:
+            async for part in parts:
+                for piece in read_part(reader.take, part):
+                    yield piece
+        for piece in read_part(reader.end):
+            yield piece
 
     @abstractmethod
-    def pieces(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-        """Read the stream of the SDK. Any error of the SDK may be raised."""
+    def open(self, client: Any, request: ModelRequest) -> Awaitable[Any]:
+        """Start the call and return its stream."""
 
 
 def _limit_responses(http: Any) -> Any:

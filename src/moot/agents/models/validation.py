@@ -37,8 +37,7 @@ _NESTING = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 async def validate_pieces(
     pieces: AsyncGenerator[Piece, None], keys: SecretKeys
 ) -> AsyncGenerator[Piece, None]:
-    """Yield valid pieces. End an answer that is too long; raise ModelAnswerInvalid for a malformed
-    one."""
+    """Yield valid pieces up to the limit of an answer. Raise ModelAnswerInvalid."""
     validator = _PieceValidator(keys)
     async with aclosing(pieces):
         async for piece in pieces:

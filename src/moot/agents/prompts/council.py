@@ -1,22 +1,94 @@
 """Build the prompt of a member in a conversation.
 
 Pure. The turns of the agent are its own messages. All other turns reach the model as fenced text
-of others, under their names."""
+of others, under their names. Names and roles appear in sentences of the host, so each is one plain
+line, and no name can pass for another one or for the host."""
 
 import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.context import Assignment, TranscriptTurn
-from moot.agents.models.protocol import AnswerFormat, DemoContext, HeardTurn, ModelMessage
-from moot.agents.prompts.fencing import content_text, fence_content, plain_label
-from moot.agents.prompts.names import SpeakerNames
+from moot.agents.models.protocol import (
+    AnswerFormat,
+    DemoContext,
+    DemoPurpose,
+    HeardTurn,
+    ModelMessage,
+)
+from moot.agents.prompts.fencing import RESERVED, content_text, fence_content, plain_label
+from moot.core.text.confusables import skeleton, strip_marks
 
 PASS = "PASS"
 
 VOTES = ["yes", "no", "abstain"]
+PURPOSES: dict[str, DemoPurpose] = {
+    "synthesise": "synthesis", "vote": "vote", "summarise": "synthesis",
+}  # fmt: skip
+
+
+PEOPLE = {"user": "the user", "system": "the host", "all": "everybody"}
+_APART = re.compile(r"[\W_]++")
+
+
+def _shape(name: str) -> str:
+    """Return the same text for names that look alike: ``the/host`` may become ``the_host``."""
+    return skeleton(_APART.sub(" ", strip_marks(name)).strip()) or skeleton(
+        _APART.sub("", name) or name
+    )
+
+
+_TAKEN = RESERVED | {_shape(name) for name in PEOPLE.values()}
+
+
+class SpeakerNames:
+    """The names of one conversation. The same roster gives the same names."""
+
+    def __init__(self, members: Mapping[str, Mapping[str, object]]) -> None:
+        self._members = members
+        self._names: dict[str, str] = {}
+        self._used: set[str] = set(_TAKEN)
+        self._all: tuple[str, ...] = ()
+        rows = members.items()
+        handle_members = [name for name, row in rows if _is_handle(name, row.get("name"))]
+        for member in [*handle_members, *members]:  # a name like the handle is taken first
+            if member not in self._names:
+                self._assign_name(member, members[member].get("name"))
+
+    def called(self, name: str) -> str:
+        """Return the name of a participant, member or not."""
+        assigned = PEOPLE.get(name) or self._names.get(name)
+        return assigned if assigned is not None else self._assign_name(name, None)
+
+    def role(self, name: str) -> str:
+        return plain_label(self._members.get(name, {}).get("role") or "", 120)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return all names and handles in use."""
+        if len(self._all) != 2 * len(self._names):
+            handles = tuple(member.rpartition(":")[2] for member in self._names)
+            self._all = (*self._names.values(), *handles)
+        return self._all
+
+    def _assign_name(self, name: str, display_name: Any) -> str:
+        kind, _, handle = name.rpartition(":")
+        choices = (display_name, handle, f"{handle} of {kind}", f"member {len(self._names) + 1}")
+        for choice in choices:
+            chosen = plain_label(choice) if choice else ""
+            if chosen and _shape(chosen) not in self._used:
+                break
+        self._used.add(_shape(chosen))
+        self._names[name] = chosen
+        return chosen
+
+
+def _is_handle(name: str, display_name: Any) -> bool:
+    return skeleton(plain_label(display_name or "")) == skeleton(name.rpartition(":")[2])
 
 
 class Prompt(Struct, frozen=True):
@@ -128,46 +200,7 @@ def _task_text(assignment: Assignment, names: SpeakerNames) -> str:
             raise AssertionError(f"nobody does this in a conversation: {assignment.task}")
 
 
-def _answer_format(assignment: Assignment) -> AnswerFormat | None:
-    match assignment.task:
-        case "hand":
-            properties: dict[str, Any] = {
-                "raised": {"type": "boolean"},
-                "urgency": {"type": "number"},
-            }
-            return _object_format("hand", properties)
-        case "choose":
-            others = [name for name in assignment.members if name != assignment.agent]
-            properties = {
-                "next": {"type": ["string", "null"], "enum": [*others, None]},
-                "stop": {"type": "boolean"},
-                "reason": {"type": "string"},
-            }
-            return _object_format("choice", properties)
-        case "synthesise":
-            properties = {
-                "agreements": {"type": "array", "items": {"type": "string"}},
-                "disagreements": {
-                    "type": "array",
-                    "items": closed_object_schema(
-                        {"by": {"type": "string"}, "text": {"type": "string"}}
-                    ),
-                },
-                "decision": {"type": "string"},
-            }
-            return _object_format("synthesis", properties)
-        case "vote":
-            properties = {"vote": {"type": "string", "enum": VOTES}, "reason": {"type": "string"}}
-            return _object_format("vote", properties)
-        case _:
-            return None
-
-
-def _object_format(name: str, properties: dict[str, Any]) -> AnswerFormat:
-    return AnswerFormat(schema=closed_object_schema(properties), name=name)
-
-
-def closed_object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+def closed_object_schema(properties: Mapping[str, object]) -> dict[str, object]:
     """Return the schema of an object with exactly these properties."""
     return {
         "type": "object",
@@ -177,12 +210,40 @@ def closed_object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+_TEXT, _FLAG = {"type": "string"}, {"type": "boolean"}
+_DISSENT = closed_object_schema({"by": _TEXT, "text": _TEXT})
+#: task -> the name of its answer and the properties of that
+_ANSWERS: dict[str, tuple[str, Mapping[str, object]]] = {
+    "hand": ("hand", {"raised": _FLAG, "urgency": {"type": "number"}}),
+    "synthesise": (
+        "synthesis",
+        {
+            "agreements": {"type": "array", "items": _TEXT},
+            "disagreements": {"type": "array", "items": _DISSENT},
+            "decision": _TEXT,
+        },
+    ),
+    "vote": ("vote", {"vote": {"type": "string", "enum": VOTES}, "reason": _TEXT}),
+}
+
+
+def _answer_format(assignment: Assignment) -> AnswerFormat | None:
+    if assignment.task == "choose":
+        names = [*(name for name in assignment.members if name != assignment.agent), None]
+        candidates = {"type": ["string", "null"], "enum": names}
+        schema = closed_object_schema({"next": candidates, "stop": _FLAG, "reason": _TEXT})
+        return AnswerFormat(schema=schema, name="choice")
+    if assignment.task not in _ANSWERS:
+        return None
+    name, properties = _ANSWERS[assignment.task]
+    return AnswerFormat(schema=closed_object_schema(properties), name=name)
+
+
 def _context(agent: Agent, assignment: Assignment, names: SpeakerNames) -> DemoContext:
     turns = [turn for turn in assignment.transcript if turn.role != "system"]
     other_turns = [turn for turn in turns if turn.speaker != assignment.agent]
     question = next((content_text(turn.content) for turn in turns if turn.role == "user"), "")
     last = other_turns[-1] if other_turns else None
-    purposes: dict[str, Any] = {"synthesise": "synthesis", "vote": "vote", "summarise": "synthesis"}
     return DemoContext(
         agent=agent.called,
         role=agent.role,
@@ -203,18 +264,19 @@ def _context(agent: Agent, assignment: Assignment, names: SpeakerNames) -> DemoC
         called={name: names.called(name) for name in assignment.members}
         if assignment.task == "choose"
         else {},
-        purpose=purposes.get(assignment.task, "turn"),
+        purpose=PURPOSES.get(assignment.task, "turn"),
     )
 
 
-def synthesis_text(assignment: Assignment, answer: dict[str, Any]) -> str:
+def synthesis_text(assignment: Assignment, answer: Mapping[str, object]) -> str:
     """Return a synthesis as text."""
+    agreements, disagreements = answer.get("agreements"), answer.get("disagreements")
     lines = []
-    if answer.get("agreements"):
-        lines.append("Agreed: " + "; ".join(map(str, answer["agreements"])))
+    if isinstance(agreements, list) and agreements:
+        lines.append("Agreed: " + "; ".join(map(str, agreements)))
     lines += [
         f"{item.get('by', 'Somebody')} disagrees: {item.get('text', '')}"
-        for item in answer.get("disagreements") or []
+        for item in (disagreements if isinstance(disagreements, list) else [])
         if isinstance(item, dict)
     ]
     lines.append(f"Proposed: {answer.get('decision', '')}")

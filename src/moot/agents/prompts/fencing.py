@@ -32,6 +32,10 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split(" "))
 
 
+def _skeletons(text: str) -> frozenset[str]:
+    return frozenset(map(skeleton, _words(text)))
+
+
 #: words that only chat templates and tools put in brackets
 _STRONG = _words(
     "system assistant developer im_start im_end im_sep endoftext eot_id eom_id start_header_id"
@@ -74,34 +78,19 @@ LONGEST = 16_000
 SHORT = 2000
 QUOTING = "(quoting) "
 
-RESERVED = frozenset(
-    map(
-        skeleton,
-        _words(
-            "system assistant user human developer tool host moderator moot admin"
-            " administrator function operator owner"
-        ),
-    )
+RESERVED = _skeletons(
+    "system assistant user human developer tool host moderator moot admin administrator function"
+    " operator owner"
 )
 #: words that may follow a reserved name
-_TITLES = frozenset(
-    map(
-        skeleton,
-        _words(
-            "message messages prompt note notice instruction instructions override reminder"
-            " turn result response output update policy"
-        ),
-    )
+_TITLES = _skeletons(
+    "message messages prompt note notice instruction instructions override reminder turn result"
+    " response output update policy"
 )
 #: words that may precede a name
-_LEADS = frozenset(
-    map(
-        skeleton,
-        _words(
-            "the turn message msg agent member speaker participant persona bot model name from by"
-            " reply response answer note round id no nr number am pm"
-        ),
-    )
+_LEADS = _skeletons(
+    "the turn message msg agent member speaker participant persona bot model name from by reply"
+    " response answer note round id no nr number am pm"
 )
 
 
@@ -117,15 +106,8 @@ def fence_content(content: Any, names: tuple[str, ...] = ()) -> tuple[str, list[
     values every text is fenced, and the result is JSON. ``names`` are speakers that a text could
     imitate, besides the reserved words."""
     if isinstance(content, str):
-        size = len(content)
-        fence = (
-            _fence_cached
-            if size <= SHORT
-            else _fence_long_cached
-            if size <= LONGEST
-            else _fence_text
-        )
-        safe, flags = fence(content, names)
+        fence = _fence_cached if len(content) <= SHORT else _fence_long_cached
+        safe, flags = (fence if len(content) <= LONGEST else _fence_text)(content, names)
         return safe, list(flags)
     parts = _ValueFencer(names)
     text = msgspec.json.encode(parts.fenced(content)).decode()

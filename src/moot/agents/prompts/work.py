@@ -4,6 +4,7 @@ Pure. Text of other agents, tools, people or memory reaches the model as data, i
 data cannot end."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from moot.agents.definitions.manifest import Agent
@@ -77,13 +78,17 @@ def build_decision_prompt(agent: Agent, assignment: Assignment) -> Prompt:
     return Prompt(tuple(messages), answer_format, context, flagged, names)
 
 
-def decision_schema(workers: list[str]) -> dict[str, Any]:
+def decision_schema(workers: list[str]) -> dict[str, object]:
     """Return the schema of a decision. Only known workers are allowed, if there are any."""
-    worker: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 256}
+    return _answer_schema(_decision_schemas(workers))
+
+
+def _decision_schemas(workers: list[str]) -> list[dict[str, object]]:
+    worker: dict[str, object] = {"type": "string", "minLength": 1, "maxLength": 256}
     if workers:
         worker = {"type": "string", "enum": workers}
     text = {"type": "string", "minLength": 1}
-    decisions = [
+    decisions: list[dict[str, object]] = [
         {
             "kind": {"type": "string", "const": "next-worker"},
             "nextWorkerIds": {"type": "array", "items": worker, "minItems": 1, "maxItems": 16},
@@ -91,13 +96,15 @@ def decision_schema(workers: list[str]) -> dict[str, Any]:
         {"kind": {"type": "string", "const": "ask-user"}, "prompt": text},
         {"kind": {"type": "string", "const": "terminate"}, "reason": text},
     ]
-    return closed_object_schema({
-        "decision": {"anyOf": [closed_object_schema(properties) for properties in decisions]},
-        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-    })  # fmt: skip
+    return [closed_object_schema(properties) for properties in decisions]
 
 
-def parse_decision(value: Any, workers: list[str]) -> dict[str, Any]:
+def _answer_schema(decisions: list[dict[str, object]]) -> dict[str, object]:
+    confidence = {"type": "number", "minimum": 0, "maximum": 1}
+    return closed_object_schema({"decision": {"anyOf": decisions}, "confidence": confidence})
+
+
+def parse_decision(value: Any, workers: list[str]) -> dict[str, object]:
     """Return the answer of a supervisor with ``decision`` and an optional ``confidence``. Accept a
     bare decision of the protocol, too.
 
@@ -115,20 +122,16 @@ def parse_decision(value: Any, workers: list[str]) -> dict[str, Any]:
     return dict(parsed)
 
 
-def _accepted_schema(workers: list[str]) -> dict[str, Any]:
-    """Return the schema without the fields that the protocol makes optional, and with its older
-    kinds."""
-    schema_ = decision_schema(workers)
+def _accepted_schema(workers: list[str]) -> dict[str, object]:
+    """Return the schema with the optional fields and the older kinds of the protocol."""
     text = {"type": "string", "minLength": 1}
-    *decisions, terminate = schema_["properties"]["decision"]["anyOf"]
+    *decisions, terminate = _decision_schemas(workers)
     older = closed_object_schema(
         {"kind": {"enum": ["clarify", "escalate"]}, "prompt": text, "reason": text}
     )
     for decision in (terminate, older):
         decision["required"] = ["kind"]
-    schema_["properties"]["decision"]["anyOf"] = [*decisions, terminate, older]
-    schema_["required"] = ["decision"]
-    return schema_
+    return {**_answer_schema([*decisions, terminate, older]), "required": ["decision"]}
 
 
 def mark_data(name: str, value: Any, flagged: dict[int | str, list[str]]) -> str:
@@ -215,7 +218,7 @@ def _memory_messages(memory: list[str], flagged: dict[int | str, list[str]]) -> 
     return [ModelMessage(role="user", name="host", content=text)]
 
 
-def _data_text(data: dict[str, Any]) -> str:
+def _data_text(data: Mapping[str, object]) -> str:
     return "; ".join(content_text(value) for value in data.values() if value is not None)[:2000]
 
 

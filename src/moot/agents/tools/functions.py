@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -12,8 +12,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from moot.agents.tools.errors import ToolError
-from moot.agents.tools.toolbox import ToolInvocation, UsableTool
+from moot.agents.tools.toolbox import ToolError, ToolInvocation, UsableTool
 from moot.blocking import run_in_thread
 from moot.config import user_files
 from moot.core.json.schema import SchemaError, check_schema
@@ -80,7 +79,7 @@ def first_paragraph(function: Callable[..., Any]) -> str:
     return " ".join(text.split("\n\n", 1)[0].split())[:LONGEST_DESCRIPTION]
 
 
-def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+def _hints(name: str, function: Callable[..., Any]) -> dict[str, object]:
     """Return the type of each parameter. Raise ValueError naming the first without one."""
     try:
         annotations = typing.get_type_hints(function, include_extras=True)
@@ -125,23 +124,25 @@ def _type_name(hint: Any) -> str:
 
 
 def _parameters_schema(
-    name: str, function: Callable[..., Any], hints: dict[str, Any]
-) -> dict[str, Any]:
+    name: str, function: Callable[..., Any], hints: Mapping[str, object]
+) -> dict[str, object]:
     schemas, definitions = msgspec.json.schema_components(
         list(hints.values()), ref_template="#/$defs/{name}"
     )
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": dict(zip(hints, schemas, strict=True)),
-    }
+    properties = dict(zip(hints, schemas, strict=True))
     required = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.default is parameter.empty:
             required.append(parameter.name)
         else:
             default = msgspec.to_builtins(parameter.default)
-            schema["properties"][parameter.name] |= {"default": default}
-    schema |= {"required": required, "additionalProperties": False}
+            properties[parameter.name] |= {"default": default}
+    schema: dict[str, object] = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
     if definitions:
         schema["$defs"] = definitions
     try:
@@ -151,8 +152,8 @@ def _parameters_schema(
     return schema
 
 
-def _caller(function: Callable[..., Any], hints: dict[str, Any], seconds: float) -> Any:
-    async def call(arguments: dict[str, Any], _: ToolInvocation) -> Any:
+def _caller(function: Callable[..., Any], hints: Mapping[str, object], seconds: float) -> Any:
+    async def call(arguments: Mapping[str, object], _: ToolInvocation) -> Any:
         try:
             converted = {key: msgspec.convert(arguments[key], hints[key]) for key in arguments}
         except msgspec.ValidationError as error:
@@ -191,8 +192,7 @@ def tools_from_entry_points() -> dict[str, tuple[UsableTool, str]]:
 
 
 def tools_from_path(path: Path) -> dict[str, tuple[UsableTool, str]]:
-    """Return the tools of a Python file, or of all files in a folder. Raise ValueError naming the
-    file."""
+    """Return the tools of a file, or of all in a folder. Raise ValueError naming the file."""
     if path.is_dir():
         files = sorted(file for file in path.glob("*.py") if not file.name.startswith("_"))
     else:

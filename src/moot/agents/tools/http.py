@@ -1,14 +1,13 @@
 """HTTP tools: the model fills in parameters and cannot choose the address."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from moot.agents.models.redact import SecretKeys
-from moot.agents.tools.errors import ToolError
-from moot.agents.tools.toolbox import ToolInvocation, UsableTool
+from moot.agents.tools.toolbox import ToolError, ToolInvocation, UsableTool
 from moot.config.tools import PLACEHOLDER, HttpEntry
 from moot.core.secrets import SHORTEST_SECRET
 from moot.net.outbound import CallFailed, Outbound, OutboundRequest, OutboundResponse
@@ -24,7 +23,7 @@ LONGEST_ERROR = 2000
 def http_tool(name: str, entry: HttpEntry, outbound: Outbound, secret: Secret) -> UsableTool:
     """Return the tool ``http:NAME`` for an entry ``[tools.NAME]``."""
 
-    async def call(arguments: dict[str, Any], invocation: ToolInvocation) -> Any:
+    async def call(arguments: Mapping[str, object], invocation: ToolInvocation) -> Any:
         values = {**_defaults(entry), **arguments}
         key = _key(entry, secret)
         try:
@@ -48,7 +47,7 @@ def http_tool(name: str, entry: HttpEntry, outbound: Outbound, secret: Secret) -
     )
 
 
-def _defaults(entry: HttpEntry) -> dict[str, Any]:
+def _defaults(entry: HttpEntry) -> dict[str, object]:
     return {
         name: schema["default"]
         for name, schema in entry.schema["properties"].items()
@@ -70,7 +69,7 @@ def _secret_keys(key: str | None) -> SecretKeys:
 
 
 def _build_request(
-    entry: HttpEntry, values: dict[str, Any], invocation: ToolInvocation, key: str | None
+    entry: HttpEntry, values: Mapping[str, object], invocation: ToolInvocation, key: str | None
 ) -> OutboundRequest:
     url, used = fill_url(entry.url, values)
     rest = {name: value for name, value in values.items() if name not in used}
@@ -92,7 +91,7 @@ def _build_request(
     )  # fmt: skip
 
 
-def fill_url(template: str, values: dict[str, Any]) -> tuple[str, set[str]]:
+def fill_url(template: str, values: Mapping[str, object]) -> tuple[str, set[str]]:
     """Put the encoded parameters into the URL. A value cannot end its place in the URL."""
     used: set[str] = set()
     start = template.find("?")

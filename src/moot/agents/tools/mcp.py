@@ -6,15 +6,14 @@ a model as data."""
 import asyncio
 import importlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from fnmatch import fnmatchcase
 from typing import Any
 
 from moot.agents.models.redact import SecretKeys
 from moot.agents.prompts.fencing import content_text, fence_content
-from moot.agents.tools.errors import ToolError
-from moot.agents.tools.toolbox import ToolInvocation, UsableTool
+from moot.agents.tools.toolbox import ToolError, ToolInvocation, UsableTool
 from moot.config.extras import install_hint
 from moot.config.tools import McpEntry
 from moot.core.json.schema import SchemaError, check_schema
@@ -71,7 +70,7 @@ class McpServer:
         """Return a tool that is not listed now, so that recorded calls of it can be found. It is
         never called, because it may need the consent of a person."""
 
-        async def call(_: dict[str, Any], __: ToolInvocation) -> Any:
+        async def call(_: Mapping[str, object], __: ToolInvocation) -> Any:
             reason = self.problem or "it was not asked what it has"
             raise ToolError("tool_unavailable", f"The server cannot be used now: {reason}.")
 
@@ -122,9 +121,9 @@ class McpServer:
         return tools
 
     def _usable_tool(
-        self, tool: str, description: str, schema: dict[str, Any], destructive: bool
+        self, tool: str, description: str, schema: dict[str, object], destructive: bool
     ) -> UsableTool:
-        async def call(arguments: dict[str, Any], invocation: ToolInvocation) -> Any:
+        async def call(arguments: Mapping[str, object], invocation: ToolInvocation) -> Any:
             return await self._call(tool, arguments, invocation, dangerous)
 
         text, _ = fence_content(description)
@@ -140,7 +139,7 @@ class McpServer:
         )
 
     async def _call(
-        self, tool: str, arguments: dict[str, Any], invocation: ToolInvocation, agreed: bool
+        self, tool: str, arguments: Mapping[str, object], invocation: ToolInvocation, agreed: bool
     ) -> Any:
         """Call a tool. ``agreed``: a person has allowed it. Refuse it when the server describes
         the tool differently by now."""
@@ -196,7 +195,9 @@ class _Connection:
     def alive(self) -> bool:
         return not self._task.done()
 
-    async def call(self, tool: str, arguments: dict[str, Any], invocation: ToolInvocation) -> Any:
+    async def call(
+        self, tool: str, arguments: Mapping[str, object], invocation: ToolInvocation
+    ) -> Any:
         """Raise ConnectionError when the connection ends first."""
         meta = {"traceparent": invocation.trace.traceparent}
         if invocation.trace.state:

@@ -6,7 +6,6 @@
 import logging
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec import Struct
 
@@ -36,7 +35,7 @@ class ToolListing(Struct, frozen=True, kw_only=True):
     description: str = ""
     dangerous: bool = False
     idempotent: bool = False
-    parameters: dict[str, Any] | None = None
+    parameters: dict[str, object] | None = None
     #: why it is unavailable now
     problem: str | None = None
 
@@ -133,8 +132,7 @@ async def _server_tools(server: McpServer, pattern: str) -> dict[str, UsableTool
 
 
 def _unlisted_finder(patterns: list[tuple[str, McpServer, str]]) -> FindUnlisted:
-    """Return a function that finds tools which cannot be listed now, because recorded calls of
-    them may exist."""
+    """Return a finder of tools that cannot be listed now; recorded calls of them may exist."""
 
     def find(name: str) -> UsableTool | None:
         for prefix, server, pattern in patterns:

@@ -2,18 +2,18 @@
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from moot.agents.definitions.manifest import Agent
-from moot.agents.invocation.context import AgentContext
+from moot.agents.invocation.context import AgentContext, OpenToolCall
 from moot.agents.models.protocol import ModelMessage, ModelTool, ModelToolCall
 from moot.agents.prompts.fencing import fence_content
-from moot.agents.tools.errors import ToolError
 from moot.core.errors import Conflict, MootError, Unavailable
 from moot.core.json import schema
 from moot.core.trace import Trace
@@ -34,13 +34,40 @@ class ToolInvocation(Struct, frozen=True):
     trace: Trace
 
 
+class ToolFailure(Struct, frozen=True, omit_defaults=True):
+    """The reason why a call has no result, as the model reads it."""
+
+    code: str
+    message: str
+    details: dict[str, object] = {}
+
+
+class ToolOutcome(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A recorded outcome: a result or a failure."""
+
+    result: object = UNSET
+    error: ToolFailure | None = None
+    duration_ms: int | None = None
+
+
+class ToolError(Exception):
+    """A failed tool call. It becomes the result that the model reads; the turn continues."""
+
+    def __init__(self, code: str, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.code, self.message, self.details = code, message, details
+
+    def as_failure(self) -> ToolFailure:
+        return ToolFailure(self.code, self.message[:2000], self.details)
+
+
 class UsableTool(Struct, frozen=True, kw_only=True):
     """A tool that can be called. ``call`` gets the arguments and the invocation."""
 
     name: str
-    call: Callable[[dict[str, Any], ToolInvocation], Awaitable[Any]]
+    call: Callable[[dict[str, object], ToolInvocation], Awaitable[Any]]
     description: str = ""
-    parameters: dict[str, Any] = msgspec.field(default_factory=lambda: {"type": "object"})
+    parameters: dict[str, object] = msgspec.field(default_factory=lambda: {"type": "object"})
     #: a person must allow each call
     dangerous: bool = False
     #: may be called again when a crash left the outcome unknown
@@ -64,8 +91,7 @@ def _short_hash(name: str) -> str:
 
 
 class Toolbox:
-    """The tools of one agent for one piece of work. They come from its definition, never from a
-    request."""
+    """The tools of one agent for one piece of work, from its definition, not from a request."""
 
     def __init__(
         self, tools: Mapping[str, UsableTool], find_unlisted: FindUnlisted = lambda _: None
@@ -111,22 +137,19 @@ class Toolbox:
         arguments, problem = _parse_arguments(call, tool)
         self._uses += 1
         if self._uses > MOST_USES:
-            error = {"code": "rate_limited", "message": f"No more than {MOST_USES} calls a turn."}
-            return _message(call, {"error": error}, names)[0]
+            failure = ToolFailure("rate_limited", f"No more than {MOST_USES} calls a turn.")
+            return _message(call, ToolOutcome(error=failure), names)[0]
         if tool is not None and problem is None and tool.dangerous:
             problem = await _ask_permission(tool, arguments, agent, context)
         if tool is None or problem is not None:
             return await _record_refused_call(call, tool, arguments, problem, context)
         open_call = await context.tool_called(tool.name, arguments, tool.transport)
         outcome = await _recorded_outcome(f"tool:{call.name}", tool, arguments, context)
-        duration_ms = outcome.pop("durationMs", None)
         message, flags = _message(call, outcome, names)
-        if "error" in outcome:
-            await open_call.failed(
-                **_failure_details(outcome["error"]), duration_ms=duration_ms, flags=flags
-            )
+        if outcome.error is not None:
+            await _record_failure(open_call, outcome.error, outcome.duration_ms, flags)
         else:
-            await open_call.returned(outcome["result"], duration_ms, flags)
+            await open_call.returned(outcome.result, outcome.duration_ms, flags)
         return message
 
 
@@ -147,7 +170,7 @@ def is_tool_allowed(references: list[str], name: str) -> bool:
 
 def _parse_arguments(
     call: ModelToolCall, tool: UsableTool | None
-) -> tuple[dict[str, Any], dict[str, Any] | None]:
+) -> tuple[dict[str, object], ToolFailure | None]:
     """Parse the arguments of a call, and return the error for the model when they do not fit."""
     try:
         arguments = msgspec.json.decode(call.arguments or "{}")
@@ -161,42 +184,41 @@ def _parse_arguments(
     return arguments, _invalid(problems[0]) if problems else None
 
 
-def _invalid(message: str) -> dict[str, Any]:
-    return {"code": "validation_error", "message": message}
+def _invalid(message: str) -> ToolFailure:
+    return ToolFailure("validation_error", message)
 
 
 async def _ask_permission(
-    tool: UsableTool, arguments: dict[str, Any], agent: Agent, context: AgentContext
-) -> dict[str, Any] | None:
+    tool: UsableTool, arguments: Mapping[str, object], agent: Agent, context: AgentContext
+) -> ToolFailure | None:
     """Return the error for the model when a person refuses the call."""
     if await context.ask_permission(agent.agent_id, tool.name, arguments):
         return None
-    return {"code": "forbidden", "message": "A person was asked, and said no."}
+    return ToolFailure("forbidden", "A person was asked, and said no.")
 
 
 async def _record_refused_call(
     call: ModelToolCall,
     tool: UsableTool | None,
-    arguments: dict[str, Any],
-    problem: dict[str, Any] | None,
+    arguments: Mapping[str, object],
+    problem: ToolFailure | None,
     context: AgentContext,
 ) -> ModelMessage:
     """Record a call that was not made."""
     name = tool.name if tool is not None else call.name[:200] or "?"
-    if tool is None:
-        problem = {"code": "forbidden", "message": f"You may not use a tool '{name[:100]}'."}
-    assert problem is not None
+    if tool is None or problem is None:
+        problem = ToolFailure("forbidden", f"You may not use a tool '{name[:100]}'.")
     open_call = await context.tool_called(name, arguments, tool.transport if tool else "native")
-    await open_call.failed(**_failure_details(problem))
-    return _message(call, {"error": problem})[0]
+    await _record_failure(open_call, problem)
+    return _message(call, ToolOutcome(error=problem))[0]
 
 
 async def _recorded_outcome(
-    key: str, tool: UsableTool, arguments: dict[str, Any], context: AgentContext
-) -> dict[str, Any]:
+    key: str, tool: UsableTool, arguments: dict[str, object], context: AgentContext
+) -> ToolOutcome:
     """Return the recorded outcome, or call the tool and record it."""
     try:
-        outcome: dict[str, Any] = await context.effect(
+        recorded = await context.effect(
             key, lambda name: _call_tool(tool, arguments, name, context), idempotent=tool.idempotent
         )
     except (Conflict, Unavailable):
@@ -208,13 +230,13 @@ async def _recorded_outcome(
                 "The host stopped while it was called, and whether it happened is not known. It is"
                 " not called again; a person can look there."
             )
-        return {"error": {"code": error.code, "message": message}}
-    return dict(outcome)
+        return ToolOutcome(error=ToolFailure(error.code, message))
+    return msgspec.convert(recorded, ToolOutcome)
 
 
 async def _call_tool(
-    tool: UsableTool, arguments: dict[str, Any], name: str, context: AgentContext
-) -> dict[str, Any]:
+    tool: UsableTool, arguments: dict[str, object], name: str, context: AgentContext
+) -> dict[str, object]:
     """Call the tool, and return its result or its failure to record."""
     began = context.now()
     try:
@@ -223,26 +245,31 @@ async def _call_tool(
         if size > LARGEST:
             message = f"It gave {size} bytes; a tool may give {LARGEST}."
             raise ToolError("tool_result_too_large", message)
-        outcome: dict[str, Any] = {"result": value}
+        outcome = ToolOutcome(value)
     except ToolError as error:
-        outcome = {"error": error.as_payload()}
+        outcome = ToolOutcome(error=error.as_failure())
     except (Exception, SystemExit) as error:
         message = f"{type(error).__name__}: {error}".encode(errors="backslashreplace").decode()
-        outcome = {"error": ToolError("tool_failed", message).as_payload()}
-    return {**outcome, "durationMs": max(0, context.now() - began)}
+        outcome = ToolOutcome(error=ToolError("tool_failed", message).as_failure())
+    recorded: dict[str, object] = msgspec.to_builtins(outcome)
+    return {**recorded, "durationMs": max(0, context.now() - began)}
 
 
-def _failure_details(error: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a failure for the log."""
-    details = error.get("details")
-    extra = details if isinstance(details, dict) else {}
-    extra = {key: value for key, value in extra.items() if key not in ("duration_ms", "flags")}
-    return {**extra, "code": str(error["code"]), "message": str(error["message"])}
+async def _record_failure(
+    open_call: OpenToolCall,
+    failure: ToolFailure,
+    duration_ms: int | None = None,
+    flags: Sequence[str] = (),
+) -> None:
+    own = ("code", "message", "duration_ms", "flags")
+    details = {key: value for key, value in failure.details.items() if key not in own}
+    await open_call.failed(failure.code, failure.message, duration_ms, flags, **details)
 
 
 def _message(
-    call: ModelToolCall, outcome: Any, names: tuple[str, ...] = ()
+    call: ModelToolCall, outcome: ToolOutcome, names: tuple[str, ...] = ()
 ) -> tuple[ModelMessage, list[str]]:
     """Return the result as a message, fenced like a turn, and the flags found in it."""
-    text, flags = fence_content(outcome, names)
+    content = msgspec.to_builtins(replace(outcome, duration_ms=None))
+    text, flags = fence_content(content, names)
     return ModelMessage(role="tool", content=text, tool_call_id=call.id, name=call.name), flags

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import asdict
 
-from moot.agents.definitions.manifest import Agent, agent_from_json
-from moot.agents.definitions.packs import agent_from_manifest
+from moot.agents.definitions.manifest import Agent, agent_from_json, agent_from_manifest
 from moot.api.access.auth import is_agent_key
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.core.errors import Forbidden, NotFound

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from moot.api.http.request import Request
 from moot.api.interrupts import trigger_notices, webhook_notices
 from moot.core.events import iso
-from moot.engine.effects.agent_budgets import (
+from moot.engine.effects.budgets import (
     BUDGET,
     STOPPED,
     WARN_AT,

@@ -3,7 +3,7 @@
 from msgspec.structs import asdict
 
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.engine.replay.verify import verify_run
+from moot.engine.replay.replay import verify_run
 from moot.wire.replay import RunVerification, VerificationDifference, VerifyRunBody
 
 

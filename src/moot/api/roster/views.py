@@ -13,7 +13,7 @@ from moot.agents.roster.members import (
 from moot.api.http.request import Reply, Request
 from moot.core.errors import NotFound, NotProvided
 from moot.core.events import iso
-from moot.engine.effects.agent_budgets import WARN_AT, AgentBudgets
+from moot.engine.effects.budgets import WARN_AT, AgentBudgets
 from moot.store.records import Record
 from moot.wire.json import JsonObject
 from moot.wire.roster import (

@@ -13,7 +13,7 @@ from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.core.workflows.flow import Flow
 from moot.engine.start import RunOrder, check_member, start_run
-from moot.engine.workflows.ask import PROMPT, TASK
+from moot.engine.workflows.built_in import PROMPT, TASK
 from moot.wire.runs import CreateRun, StartedRun
 
 #: Attempts of a start that another change overtakes.

@@ -23,7 +23,7 @@ from moot.core.state.participants import roster_names
 from moot.core.state.run import Run
 from moot.core.state.status import LIVE
 from moot.core.tenants import private_tenant
-from moot.engine.nodes.host_nodes import CATCH_UP_INPUT, CatchUpInput
+from moot.engine.nodes.agent import CATCH_UP_INPUT, CatchUpInput
 from moot.engine.start import RunOrder, start_run
 from moot.engine.threads.transcript import StoredConversation, read_turns
 from moot.engine.workflows.built_in import CATCH_UP

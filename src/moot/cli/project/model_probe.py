@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moot.agents.models import (
+from moot.agents.models.protocol import (
+    AnswerFolder,
     AnswerFormat,
     DemoContext,
     ModelMessage,
@@ -14,7 +15,6 @@ from moot.agents.models import (
     ask_model,
     parse_structured_answer,
 )
-from moot.agents.models.protocol import AnswerFolder
 from moot.cli.shared import output
 from moot.clock import SystemClock
 from moot.core.errors.models import ModelError, ModelWithoutSchemas

@@ -100,7 +100,7 @@ def rebuild(options: CommandOptions, database: str | None) -> None:
 
 async def _rebuild_rows(store: "SqliteStore") -> int:
     from moot.clock import SystemClock
-    from moot.engine.nodes.unknown import AnyNodeType
+    from moot.engine.nodes.registry import AnyNodeType
     from moot.engine.rebuild import rebuild_rows
     from moot.engine.workflows.registry import WorkflowRegistry
 

@@ -102,17 +102,15 @@ class DatabaseFile:
 
 
 def _build_app(store: "Store", place: ServerLocation) -> "App":
-    from moot.agents.definitions.deployments import DeploymentService
-    from moot.agents.definitions.registry import AgentRegistry
-    from moot.agents.roster.members import RosterService
-    from moot.agents.roster.resolve import MemberResolver
+    from moot.agents.definitions.registry import AgentRegistry, DeploymentService
+    from moot.agents.roster.members import MemberResolver, RosterService
     from moot.api.access.auth import DEFAULT_TENANT, Keyring, hash_secret, new_key
     from moot.api.app import App
     from moot.api.services import Services
     from moot.clock import SystemClock
     from moot.config.settings import Settings
     from moot.engine.host import Host
-    from moot.engine.nodes.unknown import AnyNodeType
+    from moot.engine.nodes.registry import AnyNodeType
     from moot.engine.workflows.registry import WorkflowRegistry
     from moot.store.protocol import Key
 

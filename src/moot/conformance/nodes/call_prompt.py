@@ -4,7 +4,7 @@ Mock providers answer as the run's options say. They work only under a test key.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -108,7 +108,7 @@ PROVIDERS: dict[str, tuple[type[Any], Callable[[NodeContext, Any], Awaitable[Out
 }
 
 
-async def answer_with_mock(ctx: NodeContext, mock: dict[str, Any]) -> Outcome:
+async def answer_with_mock(ctx: NodeContext, mock: Mapping[str, object]) -> Outcome:
     """Return the outcome of the named mock provider. An invalid config fails the node."""
     provider_row = PROVIDERS.get(str(mock.get("id")))
     if provider_row is None:
@@ -134,7 +134,7 @@ async def _call_prompt(ctx: NodeContext) -> Outcome:
     )
 
 
-def _check(config: dict[str, Any]) -> str | None:
+def _check(config: Mapping[str, object]) -> str | None:
     return "config.mcp is not available on this host" if "mcp" in config else None
 
 

@@ -3,6 +3,7 @@
 It uses the same memory as every node. Normal hosts do not register it.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import to_builtins
@@ -13,7 +14,7 @@ from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
 from moot.core.payloads.nodes import LogAppended
 from moot.core.workflows.node_types import Completed, NodeKind, NodeType
-from moot.engine.nodes.control_nodes import IDENTITY_NODE
+from moot.engine.nodes.instant_nodes import IDENTITY
 
 HOUR_MS = 3_600_000
 
@@ -67,7 +68,7 @@ async def _run_probe(ctx: Any) -> Completed:
     return await ACTIONS[ctx.config["memoryAction"]](ctx)
 
 
-def _check(config: dict[str, Any]) -> str | None:
+def _check(config: Mapping[str, object]) -> str | None:
     if config["memoryAction"] in ACTIONS:
         return None
     return f"config.memoryAction must be one of {', '.join(ACTIONS)}"
@@ -80,4 +81,4 @@ def _probe_type(node: Any) -> NodeType | None:
     return PROBE if "memoryAction" in node.config else None
 
 
-IDENTITY = replace(IDENTITY_NODE, instead=_probe_type)
+PROBED_IDENTITY = replace(IDENTITY, instead=_probe_type)

@@ -3,6 +3,7 @@
 It reports like every agent. Only workflows of a conformance suite may use it.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -32,7 +33,7 @@ class MockReasoning(MockScriptPart, frozen=True):
 class MockToolError(MockScriptPart, frozen=True):
     error: Annotated[str, Meta(min_length=1)]
     message: Annotated[str, Meta(min_length=1)]
-    details: dict[str, Any] = {}
+    details: dict[str, object] = {}
 
 
 class MockToolUse(MockScriptPart, frozen=True):
@@ -64,7 +65,7 @@ class MockAgentScript(MockScriptPart, frozen=True):
     mock_confidence: Confidence | None = None
 
 
-def check_script(config: dict[str, Any]) -> str | None:
+def check_script(config: Mapping[str, object]) -> str | None:
     try:
         script = msgspec.convert(config, MockAgentScript)
     except msgspec.ValidationError as error:
@@ -96,7 +97,7 @@ async def _think(ctx: NodeContext, reasoning: bool | MockReasoning) -> None:
     if not isinstance(reasoning, MockReasoning):
         await ctx.agent.reasoned(DEFAULT_THOUGHT)
         return
-    more: dict[str, Any] = {"summary": reasoning.summary}
+    more: dict[str, object] = {"summary": reasoning.summary}
     if reasoning.token_count is not UNSET:
         more["tokenCount"] = reasoning.token_count
     if reasoning.stream_chunks is UNSET:
@@ -120,7 +121,7 @@ async def _use_tool(ctx: NodeContext, use: MockToolUse) -> None:
         await call.returned(use.result, use.duration_ms)
     else:
         problem = use.error
-        await call.failed(problem.error, problem.message, use.duration_ms, **problem.details)
+        await call.failed(problem.error, problem.message, use.duration_ms, (), **problem.details)
 
 
 async def _decide(ctx: NodeContext, script: MockAgentScript) -> Outcome:

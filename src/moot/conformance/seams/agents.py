@@ -1,19 +1,21 @@
-"""Seams ``agents/*``: ask a real agent, promote a real deployment."""
+"""Seams of agents and models: ask an agent, promote it, program the mock model."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from moot.agents.definitions.manifest import Agent
 from moot.api.agents import deployments
 from moot.api.http.request import Reply, Request
+from moot.conformance.fixtures import CHANNEL_AGENT, stand_in_agent
+from moot.conformance.host import seams_of
+from moot.conformance.nodes.structured_output import MOST_ANSWERS, MockAnswer
+from moot.conformance.seams.setup import seam, start_workflow
 from moot.core.agents.deployments import STABLE, DeploymentChange
-from moot.engine.start import RunOrder, start_run
+from moot.core.agents.model_key import RECIPE, model_key, parse_semantic_request
 
 #: The agent that is asked by default.
 NAME = "conformance"
-#: The agent of the fixture about channels.
-CHANNEL_AGENT = "core.conformance.channel-agent"
 
 
 class LiveInvoke(Struct, frozen=True):
@@ -26,21 +28,19 @@ class DeploymentTransition(Struct, frozen=True, rename="camel"):
     channel: str = STABLE
 
 
+class MockAiProgram(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    node_id: Annotated[str, Meta(min_length=1, max_length=128)]
+    program: Annotated[list[MockAnswer], Meta(min_length=1, max_length=MOST_ANSWERS)]
+
+
 async def live_invoke(request: Request) -> Reply:
     await request.read(LiveInvoke)
     services, tenant = request.services, request.caller.tenant
     agent = Agent(name=NAME, role="tester", prompt="You are asked by a test suite. Be brief.")
     await services.agents.put(tenant, agent, by="conformance")
     flow = await services.host.flows.asking(tenant, agent.agent_id)
-    order = RunOrder(
-        tenant=tenant,
-        principal=request.caller.id,
-        workflow_id=flow.definition.id,
-        flow=flow,
-        inputs={"prompt": "Is anybody there?"},
-    )
-    run = await start_run(services.host, order)
-    return Reply({"runId": run.run_id})
+    inputs = {"prompt": "Is anybody there?"}
+    return Reply({"runId": await start_workflow(request, flow, inputs)})
 
 
 async def transition_deployment(request: Request) -> Reply:
@@ -64,8 +64,31 @@ async def transition_deployment(request: Request) -> Reply:
     return Reply(deployments.deployment_view(deployment, version))
 
 
-def stand_in_agent(agent_id: str) -> Agent:
-    """Return an agent for an id that a suite names."""
-    name = agent_id.removeprefix("host:").rpartition(".")[2]
-    manifest = None if agent_id.startswith("host:") else agent_id
-    return Agent(name=name, prompt="You stand in for an agent of a test.", manifest=manifest)
+async def program_mock_ai(request: Request) -> Reply:
+    body = await request.read(MockAiProgram)
+    seams_of(request).programs.tell(request.caller.tenant, body.node_id, body.program)
+    return Reply({"nodeId": body.node_id, "answers": len(body.program)})
+
+
+async def read_cache_key(request: Request) -> Reply:
+    """Return the key that a model call would be recorded under."""
+    call = await request.read(dict[str, object])
+    return Reply({"cacheKey": model_key(parse_semantic_request(call)), "recipe": RECIPE})
+
+
+AGENT_SEAMS = (
+    seam("agents/live-invoke", live_invoke, "Ask an agent", LiveInvoke),
+    seam(
+        "agents/deployment-transition",
+        transition_deployment,
+        "Promote an agent",
+        DeploymentTransition,
+    ),
+    seam(
+        "test/mock-ai/program",
+        program_mock_ai,
+        "Tell the mock model what to say",
+        MockAiProgram,
+    ),
+    seam("test/llm-cache-key", read_cache_key, "The key of a model call", dict[str, object]),
+)

@@ -1,7 +1,7 @@
 """Seam ``roster/fire``: start a workflow of a real standing agent."""
 
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -17,7 +17,8 @@ from moot.agents.roster.members import (
 from moot.api.http.request import Reply, Request
 from moot.api.roster import routes
 from moot.api.roster.views import check_roster_offered
-from moot.conformance.seams.sources import ITEM, deliver_by_source
+from moot.conformance.seams.deliveries import ITEM, deliver_by_source
+from moot.conformance.seams.setup import seam
 from moot.core.errors import BadRequest, Conflict
 from moot.core.errors.triggers import Overtaken
 from moot.engine.start import RunOrder
@@ -38,7 +39,7 @@ class RosterFire(Struct, frozen=True, kw_only=True, rename="camel"):
     roster_id: str | None = None
     workflow_id: str | None = None
     #: Every fire is a delivery of a subscription here. An object holds the fields of the item.
-    as_work_item: bool | dict[str, Any] = False
+    as_work_item: bool | dict[str, object] = False
 
 
 async def fire_member(request: Request) -> Reply:
@@ -91,3 +92,9 @@ async def _find_or_hire(request: Request, name: str | None) -> MemberVersion:
         with suppress(Overtaken):  # another call added it meanwhile
             await services.roster.put(tenant, record, "conformance", guard)
     return await services.roster.must_find(tenant, NAME)
+
+
+ROSTER_SEAMS = (
+    seam("roster/fire", fire_member, "Fire a portfolio", RosterFire),
+    *ROSTER_ALIASES,
+)

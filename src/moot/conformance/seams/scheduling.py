@@ -6,6 +6,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from moot.api.http.request import Reply, Request, encode
+from moot.conformance.seams.deliveries import create_minute_schedule
+from moot.conformance.seams.setup import node, register_workflow, seam, workflow
 from moot.core.errors import NotFound
 from moot.core.ids import derived_id
 from moot.core.schedules.slots import next_slots
@@ -14,12 +16,7 @@ from moot.triggers.schedules.snapshot import ScheduleSnapshot
 #: Milliseconds. The seams' schedules have one slot each minute.
 MINUTE = 60_000
 LATE = 2 * MINUTE
-FLOW = {
-    "id": "conformance-tick", "name": "conformance-tick", "version": "1.0", "edges": [],
-    "triggers": [], "variables": [], "metadata": {}, "settings": {},
-    "nodes": [{"id": "tick", "typeId": "core.noop", "name": "tick", "config": {}, "inputs": {},
-               "position": {"x": 0, "y": 0}}],
-}  # fmt: skip
+FLOW = workflow("conformance-tick", [node("tick")])
 
 
 class SchedulingTick(Struct, frozen=True, rename="camel"):
@@ -35,7 +32,7 @@ class HeartbeatTick(Struct, frozen=True, rename="camel"):
 async def tick_schedule(request: Request) -> Reply:
     """Let one slot fall due, or many that were missed."""
     body, tenant = await request.read(SchedulingTick), request.caller.tenant
-    case = await _create_schedule(request, request.services.clock.new_id("sch_"), {})
+    case = await _create_schedule(request, request.services.clock.new_id("sch_"))
     name, schedules = case.plan.spec.schedule_id, request.services.triggers.schedules
     first, *_ = next_slots(case.plan.spec, case.book.decided.decided, 1)
     missed = body.scenario == "missed-window"
@@ -56,7 +53,7 @@ async def tick_heartbeat(request: Request) -> Reply:
     try:
         case = await schedules.find(tenant, name)
     except NotFound:
-        case = await _create_schedule(request, name, change)
+        case = await _create_schedule(request, name, **change)
     else:
         case = await schedules.change(tenant, name, encode(change), request.caller.id)
     before = case.book.observed
@@ -64,7 +61,7 @@ async def tick_heartbeat(request: Request) -> Reply:
     done = await request.services.triggers.scheduler.look(tenant, name, slot)
     changed = any(each.run_id is not None for each in done)
     heartbeat = {"heartbeatId": body.heartbeat_id}
-    answer: dict[str, Any] = {"evaluated": [{**heartbeat, "status": "ok", "changed": changed}]}
+    answer: dict[str, object] = {"evaluated": [{**heartbeat, "status": "ok", "changed": changed}]}
     if changed and before is not None:
         states = {
             "from": _observed_state(before),
@@ -74,13 +71,17 @@ async def tick_heartbeat(request: Request) -> Reply:
     return Reply(answer)
 
 
-def _observed_state(text: str | bytes) -> dict[str, Any]:
+def _observed_state(text: str | bytes) -> dict[str, object]:
     value = msgspec.json.decode(text)
     return value if isinstance(value, dict) else {"value": value}
 
 
-async def _create_schedule(request: Request, name: str, more: dict[str, Any]) -> ScheduleSnapshot:
-    tenant, services = request.caller.tenant, request.services
-    await services.host.flows.register(tenant, encode(FLOW))
-    body = {"workflowId": FLOW["id"], "kind": "interval", "intervalSeconds": 60, **more}
-    return await services.triggers.schedules.make(tenant, encode(body), request.caller.id, name)
+async def _create_schedule(request: Request, name: str, **more: object) -> ScheduleSnapshot:
+    flow = await register_workflow(request, FLOW)
+    return await create_minute_schedule(request, flow.definition.id, name, **more)
+
+
+SCHEDULING_SEAMS = (
+    seam("scheduling/tick", tick_schedule, "Let a time come", SchedulingTick),
+    seam("heartbeat/tick", tick_heartbeat, "Look for a change", HeartbeatTick),
+)

@@ -1,9 +1,9 @@
 """The context of an agent that carries out a node of a workflow."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from typing import Any
 
-from moot.agents.invocation.context import AgentContext, OpenToolCall, ReasoningStream
+from moot.agents.invocation.context import AgentContext, EffectCall, OpenToolCall, ReasoningStream
 from moot.core.errors import models
 from moot.core.errors.models import ModelError
 from moot.core.memory import LARGEST_CONTENT
@@ -34,11 +34,7 @@ class NodeAgentContext(AgentContext):
         return self._ctx.now()
 
     async def effect(
-        self,
-        provider_key: str,
-        call: Callable[[str], Awaitable[Any]],
-        idempotent: bool = True,
-        key: str | None = None,
+        self, provider_key: str, call: EffectCall, idempotent: bool = True, key: str | None = None
     ) -> Any:
         try:
             return await self._ctx.effect(provider_key, call, idempotent, key)
@@ -65,7 +61,7 @@ class NodeAgentContext(AgentContext):
             return await self._ctx.agent.decided(decision)
         return await self._ctx.agent.decided(decision, confidence, threshold=threshold)
 
-    async def ask_permission(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
+    async def ask_permission(self, agent: str, tool: str, arguments: Mapping[str, object]) -> bool:
         """Ask a person through the node. A run without escalations denies such tools."""
         threshold = self._ctx.configurable.get("escalationThreshold", 1)
         if not isinstance(threshold, (int, float)) or threshold <= 0:

@@ -5,7 +5,7 @@ Each report is recorded once, even when the attempt is repeated.
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from moot.core.agents.events import (
@@ -50,37 +50,11 @@ class ReportContext(EffectReporter):
     ) -> None:
         """``work`` names the piece of work within its node, and ``attempts`` are the number of the
         attempt and those in earlier rounds of a loop."""
-        self._host, self._head, self._node_id, self._work = host, head, node_id, work
-        self._attempts = attempts
+        self._host, self._head, self.node_id, self.work = host, head, node_id, work
+        self.run_id, self.tenant = head.run.run_id, head.run.tenant
+        self.attempt, self.earlier = attempts
+        self.inherited = head.run.inherited
         self.payer: str | None = None
-
-    @property
-    def run_id(self) -> str:
-        return self._head.run.run_id
-
-    @property
-    def tenant(self) -> str:
-        return self._head.run.tenant
-
-    @property
-    def node_id(self) -> str:
-        return self._node_id
-
-    @property
-    def work(self) -> str:
-        return self._work
-
-    @property
-    def attempt(self) -> int:
-        return self._attempts[0]
-
-    @property
-    def earlier(self) -> int:
-        return self._attempts[1]
-
-    @property
-    def inherited(self) -> int:
-        return self._head.run.inherited
 
     @property
     def standing(self) -> "NodeState":
@@ -101,7 +75,7 @@ class ReportContext(EffectReporter):
 
     @property
     @abstractmethod
-    def configurable(self) -> dict[str, Any]: ...
+    def configurable(self) -> dict[str, object]: ...
 
     @abstractmethod
     async def report(self, *events: NewEvent) -> None:
@@ -166,7 +140,7 @@ class AgentVoice:
         await thought.close()
 
     def open_thought(
-        self, pieces: ReasoningPieces, more: dict[str, Any] | None = None
+        self, pieces: ReasoningPieces, more: Mapping[str, object] | None = None
     ) -> "AgentReasoning":
         return AgentReasoning(self._context, self, self._next("reasoned"), pieces, more or {})
 
@@ -216,9 +190,8 @@ class AgentVoice:
         ratified = ruling.get("decision")  # refers to the decision as the log shows it
         return decision if ratified == context.redacted(decision) else copy_json(ratified)
 
-    async def permission(self, tool: str, arguments: dict[str, Any]) -> bool:
-        """Return whether a person allows this use of a dangerous tool. The node waits for the
-        answer."""
+    async def permission(self, tool: str, arguments: Mapping[str, object]) -> bool:
+        """Wait for a person, and return whether this use of a dangerous tool is allowed."""
         nth = self._next("asked")
         context = self._context
         redacted_arguments = context.redacted(arguments)
@@ -258,7 +231,7 @@ class AgentReasoning:
         voice: AgentVoice,
         number: int,
         pieces: ReasoningPieces,
-        more: dict[str, Any],
+        more: Mapping[str, object],
     ) -> None:
         self._context, self._agent_id, self._number = context, voice.agent_id, number
         self._how, self._more = voice.verbosity, more
@@ -333,7 +306,7 @@ class AgentToolCall:
         await self._report({"error": error}, duration_ms, flags)
 
     async def _report(
-        self, outcome: dict[str, Any], duration_ms: int | None, flags: Sequence[str]
+        self, outcome: dict[str, object], duration_ms: int | None, flags: Sequence[str]
     ) -> None:
         if duration_ms is not None:
             outcome["durationMs"] = duration_ms

@@ -57,8 +57,7 @@ class TurnCache:
     async def context(
         self, head: Head, conversation: Conversation, wake: Invitation
     ) -> SpeakerContext:
-        """Return the turns for an invitation. Later turns are left out, so that a repeat hears the
-        same."""
+        """Return the turns for an invitation, without later ones: a repeat hears the same."""
         assert conversation.floor is not None
         key = _key(head.run, conversation)
         oldest = max(0, wake.turn + 1 - turns_before(conversation.floor, wake))
@@ -188,8 +187,7 @@ def _can_hear(turn: TranscriptTurn, wake: Invitation) -> bool:
 def _choose_turns(
     cached: _CachedTurns, floor: Floor, wake: Invitation, oldest: int
 ) -> SpeakerContext:
-    """Return the context. The question is never hidden, and a summary replaces the turns it sums
-    up."""
+    """Return the context with the question; a summary replaces the turns it sums up."""
     near = (turn for turn in cached.turns if turn.index >= max(1, oldest))
     heard = {turn.index: turn for turn in near if _can_hear(turn, wake)}
     front = [] if cached.question is None else [cached.question]

@@ -1,13 +1,14 @@
-"""The context of a council member that has the floor."""
+"""The context of a council member that has the floor, and its permit to work."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from moot.agents.invocation.context import AgentContext, OpenToolCall, ReasoningStream
+from moot.agents.invocation.context import AgentContext, EffectCall, OpenToolCall, ReasoningStream
+from moot.clock import Clock
 from moot.core.conversations.turns import HOST
 from moot.core.councils.decide import InvitationReport
 from moot.core.errors import Conflict, MootError, NotFound
@@ -19,17 +20,109 @@ from moot.core.payloads.councils import ToolAsked
 from moot.core.payloads.memory import EffectAbandoned
 from moot.core.runs import standing_agents
 from moot.core.state.floor import SPOKEN_TASKS, Invitation
+from moot.core.state.participants import find_participant
+from moot.core.state.run import Run
 from moot.core.trace import Trace, call_trace, run_trace
 from moot.core.workflows.node_types import copy_json
 from moot.engine.agents.node_agent import restore_model_error
 from moot.engine.agents.voice import AgentVoice, ReportContext
-from moot.engine.councils.work_limits import WorkPermit
 from moot.engine.effects.ledger import Effect, EffectFailed, effect_id, effect_started
 from moot.engine.head import BasisEvent, Head
 from moot.engine.streams.speech import OpenSpeech
 
 if TYPE_CHECKING:
     from moot.engine.host import Host
+
+
+class WorkPermit:
+    """The permit of one member to work. A member that waits for a person returns it meanwhile."""
+
+    def __init__(self, permits: asyncio.Semaphore, now: Callable[[], int]) -> None:
+        self._permits, self._now, self._held = permits, now, False
+        #: time of the last sign of life; None while it waits for the permit
+        self._last_sign: int | None = None
+        #: the member lost the floor: only the cost of its call is recorded
+        self.lost_floor = False
+
+    async def __aenter__(self) -> "WorkPermit":
+        await self._enter()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._leave()
+
+    async def _enter(self) -> None:
+        self._last_sign = None
+        await self._permits.acquire()
+        self._held = True
+        self.stir()
+
+    def _leave(self) -> None:
+        if self._held:
+            self._held = False
+            self._permits.release()
+
+    def stir(self) -> None:
+        """Note a sign of life, such as a word or a thought."""
+        self._last_sign = self._now()
+
+    def silent_ms(self, at: int) -> int:
+        """Return the silence in ms. Waiting for the permit does not count."""
+        return 0 if self._last_sign is None else max(0, at - self._last_sign)
+
+    @asynccontextmanager
+    async def released(self) -> AsyncIterator[None]:
+        """Return the permit for the duration of the block."""
+        self._leave()
+        yield
+        await self._enter()
+
+
+class WorkPermits:
+    """The limited number of permits of the whole host."""
+
+    def __init__(self, limit: int, clock: Clock) -> None:
+        self._free, self._clock = asyncio.Semaphore(limit), clock
+        #: run -> wake id -> its permit, also while it waits for one
+        self._of: dict[str, dict[str, WorkPermit]] = {}
+        self._began = clock.millis()
+        #: the host is stopping; members continue at the next start
+        self.stopping = False
+
+    @asynccontextmanager
+    async def slot(self, run_id: str, wake_id: str) -> AsyncIterator[WorkPermit]:
+        permit = WorkPermit(self._free, self._clock.millis)
+        mine = self._of.setdefault(run_id, {})
+        mine[wake_id] = permit
+        try:
+            async with permit:
+                yield permit
+        finally:
+            if mine.get(wake_id) is permit:
+                del mine[wake_id]
+            if not mine and self._of.get(run_id) is mine:
+                del self._of[run_id]
+
+    def take(self, run_id: str, wake_id: str) -> None:
+        """Mark the permit's member as having lost the floor."""
+        permit = self._of.get(run_id, {}).get(wake_id)
+        if permit is not None and not self.stopping:
+            permit.lost_floor = True
+
+    def heard(self, run: Run, at: int) -> dict[str, int]:
+        """Return wake id -> silence in ms. Members invited before a restart get their full time."""
+        silences = {name: slot.silent_ms(at) for name, slot in self._of.get(run.run_id, {}).items()}
+        for conversation in run.conversations.values():
+            if conversation.floor is None:
+                continue
+            first = self._began + conversation.floor.policy.limits.silence * 1000
+            for wake_id, wake in conversation.floor.wakes.items():
+                member = find_participant(conversation, wake.agent)
+                started_before = wake.since < self._began and wake.due < first
+                if started_before and member.led and member.driven:
+                    silences.setdefault(wake_id, 0)
+        return silences
+
 
 #: calls of one invitation; their ids are numbered within it
 MOST_CALLS = 99
@@ -61,14 +154,14 @@ class MemberContext(ReportContext, AgentContext):
         self._new = not wake.said
         self._facts: list[NewEvent] = []
         #: the usage of a call that was broken off
-        self._given_up_usage: dict[str, Any] | None = None
+        self._given_up_usage: dict[str, object] | None = None
         self._voice = AgentVoice(self, wake.agent)
         self._speech: OpenSpeech | None = None
         #: each run has its own principal, so that councils do not end one another's speeches
         self._principal = f"{HOST}:{self.run_id}"
 
     @property
-    def configurable(self) -> dict[str, Any]:
+    def configurable(self) -> dict[str, object]:
         return self._configurable
 
     @property
@@ -79,11 +172,7 @@ class MemberContext(ReportContext, AgentContext):
         """Do nothing: a conversation has no place for warnings."""
 
     async def effect(
-        self,
-        provider_key: str,
-        call: Callable[[str], Awaitable[Any]],
-        idempotent: bool = True,
-        key: str | None = None,
+        self, provider_key: str, call: EffectCall, idempotent: bool = True, key: str | None = None
     ) -> Any:
         self._calls += 1
         if self._calls > MOST_CALLS:
@@ -151,7 +240,7 @@ class MemberContext(ReportContext, AgentContext):
         facts, self._facts = tuple(self._facts), []
         return facts
 
-    async def ask_permission(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
+    async def ask_permission(self, agent: str, tool: str, arguments: Mapping[str, object]) -> bool:
         self._asks += 1
         name = f"{self._wake_id}.{self._asks}"
         redacted_arguments = self.redacted(arguments)
@@ -170,7 +259,7 @@ class MemberContext(ReportContext, AgentContext):
     def stir(self) -> None:
         self._slot.stir()
 
-    def given_up(self, known: dict[str, Any]) -> None:
+    def given_up(self, known: dict[str, object]) -> None:
         self._given_up_usage = known
 
     def _abandoned(self, effect: Effect) -> None:

@@ -17,8 +17,7 @@ from moot.core.state.conversation import Conversation
 from moot.core.state.participants import led_members
 from moot.core.workflows.node_types import copy_json, error_from_exception
 from moot.engine.councils.context import TurnCache
-from moot.engine.councils.member_context import MOST_CALLS, MemberContext
-from moot.engine.councils.work_limits import WorkPermit, WorkPermits
+from moot.engine.councils.member_context import MOST_CALLS, MemberContext, WorkPermit, WorkPermits
 from moot.engine.head import BasisEvent, Head
 
 if TYPE_CHECKING:
@@ -106,9 +105,8 @@ class Speakers:
         """Wait for a person's answer about the use of a tool, which may take days."""
         while True:
             conversation = self._host.runs.current(head).run.conversations[node_id]
-            request = (
-                conversation.floor.asks.get(ask_id) if conversation.floor is not None else None
-            )
+            floor = conversation.floor
+            request = floor.asks.get(ask_id) if floor is not None else None
             if request is None or request.allowed is not None:
                 return request is not None and request.allowed is True
             changed = self._changes.setdefault(head.run.run_id, asyncio.Event())
@@ -136,8 +134,7 @@ class Speakers:
             self.keep(run_id, [])
 
     async def _work(self, basis: BasisEvent, node_id: str, wake_id: str) -> None:
-        """Carry out one invitation. If no agent here can, the task waits, so that it is not asked
-        twice."""
+        """Carry out one invitation. If no agent here can, the task waits."""
         head, run = basis.head, basis.head.run
         try:
             await self._wait_for_others(head, node_id, wake_id)

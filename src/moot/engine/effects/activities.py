@@ -122,9 +122,7 @@ class Activities:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            return Failed(
-                error_from_exception(error)
-            )  # the node cancelled itself; the host did not
+            return Failed(error_from_exception(error))  # the node has cancelled itself
         except Unavailable:
             raise
         except MootError as refusal:
@@ -147,8 +145,7 @@ class Activities:
     async def _post(
         self, tenant: str, run_id: str, node_id: str, attempt: int, outcome: Outcome
     ) -> None:
-        """Send the outcome from its own task, so that a cancel of the attempt cannot tear a commit
-        apart."""
+        """Send the outcome from its own task: a cancel of the attempt cannot tear a commit."""
         at = self._host.clock.millis()
         command = FinishNode(node_id, attempt, recordable_outcome(outcome), at)
         await asyncio.shield(self._host.tasks.start(self._host.handle(tenant, run_id, command)))

@@ -5,12 +5,13 @@ read. Only a later attempt of the node tries a failed effect again.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Protocol
 
 from msgspec import UNSET, Struct, structs
 
+from moot.agents.invocation.context import EffectCall
 from moot.core import events
 from moot.core.errors import MootError
 from moot.core.events import NewEvent
@@ -19,7 +20,7 @@ from moot.core.payloads.memory import EffectFinished, EffectStarted
 from moot.core.state.run import EVERYTHING
 from moot.core.state.usage import MODEL_PREFIX
 from moot.core.workflows.node_types import NodeError, copy_json, error_from_exception
-from moot.engine.effects.tenant_budget import TenantBudget
+from moot.engine.effects.budgets import TenantBudget
 from moot.engine.replay.ancestry import EffectHistories
 from moot.store.protocol import LogStore
 
@@ -30,26 +31,14 @@ effects_made: ContextVar[list[str] | None] = ContextVar("effects_made", default=
 class EffectReporter(Protocol):
     """An object that can record facts of a run, such as a node's context."""
 
-    @property
-    def run_id(self) -> str: ...
-
-    @property
-    def tenant(self) -> str: ...
-
-    @property
-    def node_id(self) -> str: ...
-
-    @property
-    def attempt(self) -> int: ...
-
-    @property
-    def earlier(self) -> int:
-        """Return the attempts in earlier rounds of a loop, whose effects are made again."""
-
-    @property
-    def inherited(self) -> int:
-        """Return how many events of the run were copied from another run."""
-
+    run_id: str
+    tenant: str
+    node_id: str
+    attempt: int
+    #: attempts in earlier rounds of a loop, whose effects are made again
+    earlier: int
+    #: how many events of the run were copied from another run
+    inherited: int
     #: the standing agent charged for the effect, as soon as it is known
     payer: str | None
 
@@ -68,11 +57,12 @@ class EffectFailed(MootError):
 
     code, status = "effect_failed", 502
     #: the recorded {code, message, details} of the failure
-    failure: dict[str, Any] = {}
+    failure: Mapping[str, object] = {}
 
 
-def failure_from_record(error: dict[str, Any]) -> EffectFailed:
-    failed = EffectFailed(error["message"], **error.get("details", {}))
+def failure_from_record(error: Mapping[str, object]) -> EffectFailed:
+    details = error.get("details")
+    failed = EffectFailed(str(error["message"]), **(details if isinstance(details, dict) else {}))
     failed.failure = error
     return failed
 
@@ -94,7 +84,7 @@ class Effect(Struct, frozen=True):
 
     ordinal: int
     provider_key: str
-    call: Callable[[str], Awaitable[Any]]
+    call: EffectCall
     #: the provider knows the invocation id, or a second call does no harm
     idempotent: bool = True
     #: the cache key of a model call
@@ -252,11 +242,7 @@ class EffectLedger:
         return result
 
     async def _finish(
-        self,
-        reporter: EffectReporter,
-        effect: Effect,
-        started: EffectStarted,
-        **outcome: Any,
+        self, reporter: EffectReporter, effect: Effect, started: EffectStarted, **outcome: Any
     ) -> None:
         """Record the end with its ``result`` or its ``error``."""
         payload = EffectFinished(**structs.asdict(started), **outcome)
@@ -272,7 +258,7 @@ class EffectLedger:
         return payload if isinstance(payload, EffectFinished) else None
 
 
-def _failure_payload(error: Exception) -> dict[str, Any]:
+def _failure_payload(error: Exception) -> dict[str, object]:
     """Return the payload of a failure. A refusal keeps its code."""
     if not isinstance(error, MootError):
         return error_from_exception(error).as_payload()

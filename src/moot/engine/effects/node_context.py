@@ -2,10 +2,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from moot.agents.invocation.context import EffectCall
 from moot.core.commands import Command
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, copy_payload, decode
@@ -21,7 +24,8 @@ from moot.core.workflows.turn_inputs import TurnInputs, build_turn_inputs
 from moot.engine.agents.voice import AgentVoice, ReportContext
 from moot.engine.effects.ledger import Effect, EffectLedger
 from moot.engine.head import Head
-from moot.engine.memory.node_memory import NodeMemory
+from moot.engine.memory import NodeMemory
+from moot.engine.nodes.context import AgentPin
 
 if TYPE_CHECKING:
     from moot.engine.host import Host
@@ -58,9 +62,9 @@ class ActivityContext(ReportContext):
         return run_trace(self.run_id, self._head.run.trace)
 
     @property
-    def pin(self) -> dict[str, Any]:
+    def pin(self) -> AgentPin:
         pin = self._node.definition.agent
-        return dict(pin) if isinstance(pin, dict) else {}
+        return msgspec.convert(pin, AgentPin) if isinstance(pin, dict) else AgentPin()
 
     @property
     def versions(self) -> dict[str, str]:
@@ -117,25 +121,21 @@ class ActivityContext(ReportContext):
         return build_turn_inputs(turn, map(decode, rows))
 
     async def effect(
-        self,
-        provider_key: str,
-        call: Callable[[str], Awaitable[Any]],
-        idempotent: bool = True,
-        key: str | None = None,
+        self, provider_key: str, call: EffectCall, idempotent: bool = True, key: str | None = None
     ) -> Any:
         self._ordinals += 1
         effect = Effect(self._ordinals, provider_key, call, idempotent, key)
         return await self._ledger.once(self, effect)
 
     async def emit_chunk(
-        self, chunk: str, is_last: bool = False, meta: dict[str, Any] | None = None
+        self, chunk: str, is_last: bool = False, meta: Mapping[str, object] | None = None
     ) -> None:
         payload = OutputChunk(
             node_id=self.node_id,
             run_id=self.run_id,
             chunk=chunk,
             is_last=is_last,
-            meta=meta or None,
+            meta=dict(meta) if meta else None,
         )
         await self.report(NewEvent(payload, self.node_id))
 

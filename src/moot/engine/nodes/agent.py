@@ -1,49 +1,67 @@
-"""The node type ``moot.agent``: one piece of work for an agent of this host.
+"""Node types of agents: ``moot.agent``, and the host's own for catch-up.
 
 Council members speak through the same ``moot.agents.invocation.invoke``.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from moot.agents.invocation.context import Assignment, InvocationResult, InvocationSource, Invoke
+from moot.agents.invocation.context import (
+    AgentTask,
+    Assignment,
+    InvocationResult,
+    Invoke,
+    TranscriptTurn,
+)
 from moot.agents.prompts.fencing import content_text
+from moot.core.agents.deployments import check_deployment_events
 from moot.core.errors import AgentNotFound, NoActiveDeployment
 from moot.core.json import schema
-from moot.core.workflows.node_types import Completed, Failed, NodeError, NodeKind, NodeType, Outcome
+from moot.core.tenants import parent_tenant
+from moot.core.workflows.node_types import (
+    Completed,
+    Failed,
+    NodeCall,
+    NodeError,
+    NodeKind,
+    NodeType,
+    Outcome,
+)
 from moot.engine.agents.node_agent import NodeAgentContext
-from moot.engine.nodes.context import NodeContext
+from moot.engine.nodes.context import AgentPin, NodeContext
 from moot.engine.nodes.inputs import permanent_failure
-from moot.engine.workflows.ask import ASK, PROMPT, TEXT
+from moot.engine.workflows.built_in import ASK, PROMPT, TEXT
 
 TYPE_ID = "moot.agent"
 #: model calls of one attempt: rounds of tools, an answer, and its retry
 MOST_CALLS = 40
 
-Text = Annotated[str, Meta(min_length=1, max_length=200)]
+AgentText = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class AgentConfig(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The config of a ``moot.agent`` node."""
 
     #: NAME, host:NAME or the id of a manifest; left out, the agent that the node is pinned to
-    agent: Text | None = None
+    agent: AgentText | None = None
     #: the task; ``{name}`` is replaced by the input of that name
     prompt: str = ""
     #: the JSON Schema of the answer; left out, the answer is text
-    output: dict[str, Any] | None = None
+    output: dict[str, object] | None = None
     #: a subset of the agent's tools
-    tools: list[Text] | None = None
+    tools: list[AgentText] | None = None
     #: the data in the prompt: the node's inputs, or all variables of the run
     show: Literal["inputs", "variables"] = "inputs"
     #: a variable that takes the text of the answer
-    into: Text | None = None
+    into: AgentText | None = None
     agent_sharing: str | None = None
 
 
-def check_config(config: dict[str, Any]) -> str | None:
+def check_config(config: Mapping[str, object]) -> str | None:
     try:
         parsed = msgspec.convert(config, AgentConfig)
         if parsed.output is not None:
@@ -55,44 +73,44 @@ def check_config(config: dict[str, Any]) -> str | None:
     return None
 
 
-def agent_reference(name: Any, pin: dict[str, Any]) -> dict[str, Any]:
-    """Return the agent of a config, or else of a pin: agentId, and version or channel."""
+def agent_reference(name: str | None, pin: AgentPin) -> AgentPin:
+    """Return the agent of a config, or else of a pin."""
     if not name:
         return pin
     agent_id = name if ":" in name or "." in name else f"host:{name}"
-    return pin if pin.get("agentId") == agent_id else {"agentId": agent_id}
+    return pin if pin.agent_id == agent_id else AgentPin(agent_id=agent_id)
 
 
-def invocation_fields(ctx: NodeContext, name: Any) -> dict[str, Any]:
-    """Return the fields of an assignment that follow from the node's place."""
+def node_assignment(ctx: NodeContext, name: str | None, task: AgentTask, turn: int) -> Assignment:
+    """Return an assignment with the fields that follow from the node's place."""
     ref = agent_reference(name, ctx.pin)
-    member = ctx.member(str(ref.get("agentId", "")))
+    member = ctx.member(ref.agent_id)
     if member is not None:
-        ref = {"agentId": member.roster_id}  # as resolved at the start of the run
+        ref = AgentPin(agent_id=member.roster_id)  # as resolved at the start of the run
     alone = ctx.workflow_id == ASK and ctx.parent_run is None
-    source: InvocationSource = "run-api" if alone else "workflow-node"
-    return {
-        "tenant": ctx.tenant,
-        "run_id": ctx.run_id,
-        "node_id": ctx.node_id,
-        "agent": str(ref.get("agentId", "")),
-        "version": ref.get("version"),
-        "channel": ref.get("channel"),
-        "versions": ctx.versions,
-        "member": member,
-        "invocation": f"{ctx.run_id}:{ctx.node_id}:{ctx.attempt}",
-        "source": source,
-        "place": f"{ctx.run_id}:{ctx.node_id}",
-        "configurable": ctx.configurable,
-        "calls_left": MOST_CALLS,
-    }
+    return Assignment(
+        tenant=ctx.tenant,
+        run_id=ctx.run_id,
+        node_id=ctx.node_id,
+        agent=ref.agent_id,
+        invocation=f"{ctx.run_id}:{ctx.node_id}:{ctx.attempt}",
+        task=task,
+        source="run-api" if alone else "workflow-node",
+        version=ref.version,
+        channel=ref.channel,
+        versions=ctx.versions,
+        member=member,
+        place=f"{ctx.run_id}:{ctx.node_id}",
+        turn=turn,
+        calls_left=MOST_CALLS,
+        configurable=ctx.configurable,
+    )
 
 
 async def invoke_agent(
     ctx: NodeContext, invoke: Invoke, assignment: Assignment
 ) -> InvocationResult | Failed:
-    """Return the result of the invocation. Fail the node when the agent is unknown or gave no
-    answer."""
+    """Return the result, or a failure when the agent is unknown or gave no answer."""
     if assignment.agent:
         ctx.agent.speak_as(assignment.agent)
     try:
@@ -103,11 +121,11 @@ async def invoke_agent(
         agent_name = assignment.agent or "(nobody is named)"
         return permanent_failure("agent_not_found", f"There is no agent {agent_name} here.")
     if done.error is not None:
-        return Failed(NodeError(**done.error))
+        return Failed(msgspec.convert(done.error, NodeError))
     return done
 
 
-def build_type(invoke: Invoke) -> NodeType:
+def agent_type(invoke: Invoke) -> NodeType:
     """Return the node type of a host with this invoker."""
 
     async def work(ctx: NodeContext) -> Outcome:
@@ -119,10 +137,8 @@ def build_type(invoke: Invoke) -> NodeType:
             for name, value in values.items()
             if name not in (PROMPT, TEXT) and value is not None
         }
-        assignment = Assignment(
-            **invocation_fields(ctx, config.agent),
-            task="work",
-            turn=ctx.attempt,
+        assignment = replace(
+            node_assignment(ctx, config.agent, "work", ctx.attempt),
             prompt=prompt,
             data=data,
             output=config.output,
@@ -143,9 +159,82 @@ def _escape_braces(value: Any) -> str:
 
 def _outcome(config: AgentConfig, done: InvocationResult) -> Completed:
     text = done.content if done.content is not None else content_text(done.answer)
-    outputs: dict[str, Any] = {"text": text, "usage": msgspec.to_builtins(done.usage)}
+    outputs: dict[str, object] = {"text": text, "usage": msgspec.to_builtins(done.usage)}
     if config.output is not None:
         outputs["value"] = done.answer
     if (done.meta or {}).get("truncated"):
         outputs["truncated"] = True
     return Completed(outputs, {} if config.into is None else {config.into: text})
+
+
+CATCH_UP_TYPE = "moot.catchUp"
+#: the name of the catch-up's input
+CATCH_UP_INPUT = "told"
+#: model calls of one attempt: an answer, and retries of it
+MOST_CATCH_UP_CALLS = 4
+
+
+class CatchUpInput(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The part of a conversation to sum up, its author and its reader."""
+
+    thread_id: str
+    run_id: str
+    title: str
+    author: str
+    reader: str
+    first: int
+    last: int
+    #: number of turns in between that are left out
+    hidden: int
+    turns: list[TranscriptTurn]
+    #: participant -> its profile
+    members: dict[str, dict[str, object]] = {}
+
+
+def catch_up_type(invoke: Invoke) -> NodeType:
+    """Return the catch-up node type of a host with this invoker.
+
+    Its runs are in the reader's private room.
+    """
+
+    async def work(ctx: NodeContext) -> Outcome:
+        request = msgspec.convert(ctx.inputs[CATCH_UP_INPUT], CatchUpInput)
+        assignment = Assignment(
+            tenant=parent_tenant(ctx.tenant),
+            run_id=ctx.run_id,
+            node_id=ctx.node_id,
+            agent=request.author,
+            invocation=f"{ctx.run_id}:{ctx.node_id}:{ctx.attempt}",
+            source="workflow-node",
+            task="summarise",
+            place=request.thread_id,
+            turn=request.last + 1,
+            transcript=tuple(request.turns),
+            hidden=request.hidden,
+            members=request.members,
+            calls_left=MOST_CATCH_UP_CALLS,
+            tools=[],
+        )
+        done = await invoke_agent(ctx, invoke, assignment)
+        if isinstance(done, Failed):
+            return done
+        if not isinstance(done.content, str):
+            return permanent_failure("nothing_to_sum_up", "The author had nothing to say to it.")
+        outputs = {"text": done.content, "meta": done.meta or {}, "agent": done.agent or {}}
+        return Completed({**outputs, "usage": msgspec.to_builtins(done.usage)})
+
+    return NodeType(
+        type_id=CATCH_UP_TYPE, kind=NodeKind.ACTIVITY, activity=work, retries=0, only_in="moot."
+    )  # fmt: skip
+
+
+#: the name of the deployment's input: [type, payload] of each event
+DEPLOYMENT_EVENTS = "told"
+
+
+def _tell(call: NodeCall) -> Completed:
+    """Record the changes of an agent's versions in the run's log."""
+    return Completed(told=tuple(check_deployment_events(call.inputs[DEPLOYMENT_EVENTS])))
+
+
+DEPLOYED = NodeType(type_id="moot.deployed", kind=NodeKind.INSTANT, instant=_tell, only_in="moot.")

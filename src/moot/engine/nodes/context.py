@@ -1,13 +1,25 @@
 """The context that a node with side effects gets."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from moot.agents.invocation.context import EffectContext
 from moot.core.state.initiation import RunMember
 from moot.core.trace import Trace
 from moot.core.workflows.turn_inputs import TurnInputs
 from moot.engine.agents.voice import AgentVoice
-from moot.engine.memory.node_memory import NodeMemory
+from moot.engine.memory import NodeMemory
+
+
+class AgentPin(Struct, frozen=True, rename="camel"):
+    """An agent, with the version or the channel that a workflow asks for."""
+
+    #: empty when there is no agent
+    agent_id: str = ""
+    version: str | None = None
+    channel: str | None = None
 
 
 class NodeContext(EffectContext, Protocol):
@@ -37,8 +49,8 @@ class NodeContext(EffectContext, Protocol):
         """Return the run's own place in a trace."""
 
     @property
-    def pin(self) -> dict[str, Any]:
-        """Return the agent the node is pinned to, as the workflow names it, or an empty dict."""
+    def pin(self) -> AgentPin:
+        """Return the agent that the workflow pins the node to."""
 
     @property
     def versions(self) -> dict[str, str]:
@@ -83,7 +95,7 @@ class NodeContext(EffectContext, Protocol):
         """
 
     async def emit_chunk(
-        self, chunk: str, is_last: bool = False, meta: dict[str, Any] | None = None
+        self, chunk: str, is_last: bool = False, meta: Mapping[str, object] | None = None
     ) -> None:
         """Record a piece of streamed output."""
 

@@ -3,6 +3,7 @@
 Most of a config goes onto the wire unchanged, so that only values which fit the protocol may pass.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -20,7 +21,7 @@ MOST_MOCK_TURNS = 100
 Text = Annotated[str, Meta(min_length=1)]
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 Count = Annotated[int, Meta(ge=1)]
-Schema = dict[str, Any] | UnsetType
+Schema = dict[str, object] | UnsetType
 Words = list[str] | UnsetType
 ConfigT = TypeVar("ConfigT", bound=Struct)
 
@@ -81,7 +82,7 @@ class ExternalEventData(Struct, forbid_unknown_fields=True, rename="camel"):
     """The data of an interrupt that waits for an external event."""
 
     event_type: Text
-    correlation: dict[str, Any]
+    correlation: dict[str, object]
 
 
 class CustomData(Struct, forbid_unknown_fields=True, rename="camel"):
@@ -97,7 +98,7 @@ class ConversationConfig(GateConfig, rename="camel"):
     lifecycle: Literal["open-exchange-close"] | UnsetType = UNSET
     mock_auto_resume: bool = False
     turn_count: Annotated[int, Meta(ge=1, le=MOST_TURNS)] = 1
-    participants: list[dict[str, Any]] | UnsetType = UNSET
+    participants: list[dict[str, object]] | UnsetType = UNSET
     title: Text | UnsetType = UNSET
     agent_id: Name | UnsetType = UNSET
     group_id: Name | UnsetType = UNSET
@@ -107,7 +108,7 @@ class ConversationConfig(GateConfig, rename="camel"):
     outcome_schema: Schema = UNSET
 
 
-def read_config(config: dict[str, Any], type_: type[ConfigT]) -> ConfigT | str:
+def read_config(config: Mapping[str, object], type_: type[ConfigT]) -> ConfigT | str:
     """Return the config as its type, or the problem with it."""
     try:
         parsed = msgspec.convert(config, type_)
@@ -130,7 +131,7 @@ def schema_problem(schema: Schema) -> str | None:
     return None
 
 
-def check_approval(config: dict[str, Any]) -> str | None:
+def check_approval(config: Mapping[str, object]) -> str | None:
     parsed = read_config(config, ApprovalConfig)
     if isinstance(parsed, str):
         return parsed
@@ -141,7 +142,7 @@ def check_approval(config: dict[str, Any]) -> str | None:
     return None
 
 
-def check_clarification(config: dict[str, Any]) -> str | None:
+def check_clarification(config: Mapping[str, object]) -> str | None:
     parsed = read_config(config, ClarificationConfig)
     if isinstance(parsed, str):
         return parsed
@@ -153,7 +154,7 @@ def check_clarification(config: dict[str, Any]) -> str | None:
     return None
 
 
-def check_conversation(config: dict[str, Any]) -> str | None:
+def check_conversation(config: Mapping[str, object]) -> str | None:
     """Check the config. Creating a run, not this check, refuses a roster that is too large."""
     parsed = read_config(config, ConversationConfig)
     if isinstance(parsed, str):
@@ -162,7 +163,8 @@ def check_conversation(config: dict[str, Any]) -> str | None:
         return "agentId is an agent's; a person speaks with a key"
     if parsed.mock_auto_resume and parsed.turn_count > MOST_MOCK_TURNS:
         return f"turnCount is at most {MOST_MOCK_TURNS} with mockAutoResume"
-    return describe_unused_settings(config.get("participation", {}))
+    policy = config.get("participation")
+    return describe_unused_settings(policy) if isinstance(policy, dict) else None
 
 
 #: kind of core.interrupt -> the type of its data
@@ -174,7 +176,7 @@ INTERRUPT_DATA: dict[str, type[Struct]] = {
 }
 
 
-def check_interrupt(config: dict[str, Any]) -> str | None:
+def check_interrupt(config: Mapping[str, object]) -> str | None:
     kind = config.get("kind", config.get("reason", "custom"))
     data = config.get("data", {})
     if not isinstance(kind, str) or kind not in INTERRUPT_DATA:

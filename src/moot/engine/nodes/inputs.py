@@ -1,6 +1,7 @@
 """Read the inputs and config of built-in nodes: expressions, numbers, upstream."""
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from moot.core.runs.readiness import PortProblem
@@ -8,21 +9,19 @@ from moot.core.workflows import expressions
 from moot.core.workflows.node_types import Failed, NodeCall, NodeError
 
 
-def evaluate_expression(source: str, names: dict[str, Any], place: str) -> Any:
+def evaluate_expression(source: object, names: dict[str, object], place: str) -> Any:
     """Return the expression's value. Raise PortProblem when it has none."""
     try:
-        return expressions.evaluate_expression(source, names)
+        return expressions.evaluate_expression(str(source), names)
     except expressions.ExpressionError as error:
         raise PortProblem(f"{place}: {error}") from None
 
 
-def expression_problem(config: dict[str, Any], key: str) -> str | None:
+def expression_problem(config: Mapping[str, object], key: str) -> str | None:
     """Return the problem with the expression ``config[key]``, or None. An absent key is fine."""
-    if key not in config:
-        return None
-    source = config[key]
-    if not isinstance(source, str) or not source:
-        return f"config.{key} must be an expression"
+    source = config.get(key)
+    if key not in config or not isinstance(source, str) or not source:
+        return misfit(config, key, is_text, "be an expression")
     try:
         expressions.check_expression(source)
     except expressions.ExpressionError as error:
@@ -30,27 +29,26 @@ def expression_problem(config: dict[str, Any], key: str) -> str | None:
     return None
 
 
-def mapping_problem(config: dict[str, Any], key: str) -> str | None:
-    """Return the problem when ``config[key]`` does not map names to names, or None."""
-    value = config.get(key, {})
-    if isinstance(value, dict) and all(isinstance(name, str) for name in value.values()):
-        return None
-    return f"config.{key} must map names to names"
+def misfit(
+    config: Mapping[str, object], key: str, fits: Callable[[object], bool], rule: str
+) -> str | None:
+    """Return what ``config[key]`` must do, or None. An absent key is fine."""
+    return None if key not in config or fits(config[key]) else f"config.{key} must {rule}"
 
 
 def first_problem(*problems: str | None) -> str | None:
     return next((problem for problem in problems if problem), None)
 
 
-def is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
-def is_finite(value: Any) -> bool:
-    return is_whole(value) or (isinstance(value, float) and math.isfinite(value))
+def is_whole(value: object, low: int, high: float = math.inf) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
-def expression_names(call: NodeCall) -> dict[str, Any]:
+def expression_names(call: NodeCall) -> dict[str, object]:
     """Return the names for an expression in a node's config. A port hides a run input."""
     return {
         "variables": call.variables,
@@ -60,9 +58,9 @@ def expression_names(call: NodeCall) -> dict[str, Any]:
     }
 
 
-def merge_upstream(call: NodeCall) -> dict[str, Any]:
+def merge_upstream(call: NodeCall) -> dict[str, object]:
     """Return the outputs of all completed predecessors. Later edges override earlier ones."""
-    merged: dict[str, Any] = {}
+    merged: dict[str, object] = {}
     for outputs in call.upstream.values():
         merged.update(outputs)
     return merged

@@ -3,9 +3,13 @@
 It repeats over items, a count or a condition.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from itertools import repeat
 from typing import Any
+
+import msgspec
+from msgspec import Struct, field
 
 from moot.core.payloads.nodes import LoopbackLimit
 from moot.core.runs.readiness import PortProblem
@@ -23,6 +27,7 @@ from moot.engine.nodes.inputs import (
     expression_problem,
     first_problem,
     is_whole,
+    misfit,
 )
 
 COUNTS = ("times", "count", "iterations")
@@ -30,15 +35,28 @@ DEFAULT_LIMIT = 1000
 HIGHEST_LIMIT = 1000
 
 
-def iteration_limit(config: dict[str, Any]) -> int:
-    return int(config.get("maxIterations", DEFAULT_LIMIT))
+class LoopConfig(Struct, frozen=True):
+    """The bound and the expressions of a loop."""
+
+    times: int | None = None
+    count: int | None = None
+    iterations: int | None = None
+    condition: str | None = field(default=None, name="while")
+    collect: str | None = None
+    #: variable -> expression
+    set: dict[str, str] = {}
 
 
-def limit_problem(config: dict[str, Any]) -> str | None:
-    limit = config.get("maxIterations", DEFAULT_LIMIT)
-    if is_whole(limit) and 1 <= limit <= HIGHEST_LIMIT:
-        return None
-    return f"config.maxIterations must be a whole number from 1 to {HIGHEST_LIMIT}"
+def iteration_limit(config: Mapping[str, object]) -> int:
+    limit = config.get("maxIterations")
+    return limit if isinstance(limit, int) else DEFAULT_LIMIT
+
+
+def bound_problem(config: Mapping[str, object]) -> str | None:
+    """Return the problem with the limit or the items of a loop, or None."""
+    if not is_whole(config.get("maxIterations", DEFAULT_LIMIT), 1, HIGHEST_LIMIT):
+        return f"config.maxIterations must be a whole number from 1 to {HIGHEST_LIMIT}"
+    return misfit(config, "items", lambda value: isinstance(value, list), "be a list")
 
 
 def loop_items(call: NodeCall) -> list[Any] | None:
@@ -59,9 +77,9 @@ def limit_error(limit: int) -> NodeError:
 
 
 def _loop(call: NodeCall) -> Outcome:
-    limit = iteration_limit(call.config)
-    state = _LoopState(call)
-    for item in _iterations(call):
+    limit, config = iteration_limit(call.config), msgspec.convert(call.config, LoopConfig)
+    state = _LoopState(call, config)
+    for item in _iterations(call, config):
         if not state.should_continue(item):
             break
         if state.index == limit:
@@ -72,15 +90,15 @@ def _loop(call: NodeCall) -> Outcome:
     return Completed(outputs, variables=state.changed)
 
 
-def _iterations(call: NodeCall) -> Iterable[Any]:
+def _iterations(call: NodeCall, config: LoopConfig) -> Iterable[object]:
     """Return the items, or one None for each round of a counted or open loop."""
     items = loop_items(call)
     if items is not None:
         return items
-    for key in COUNTS:
-        if key in call.config:
-            return repeat(None, call.config[key])
-    if "while" in call.config:
+    for count in (config.times, config.count, config.iterations):
+        if count is not None:
+            return repeat(None, count)
+    if config.condition is not None:
         return repeat(None)
     raise PortProblem("The loop has no bound: set config.items, config.times or config.while.")
 
@@ -88,56 +106,46 @@ def _iterations(call: NodeCall) -> Iterable[Any]:
 class _LoopState:
     """The loop's working copy of the variables, changed by each iteration."""
 
-    def __init__(self, call: NodeCall) -> None:
-        self.config = call.config
+    def __init__(self, call: NodeCall, config: LoopConfig) -> None:
+        self.config = config
         self.variables = dict(call.variables)
-        self.changed: dict[str, Any] = {}
-        self.results: list[Any] = []
+        self.changed: dict[str, object] = {}
+        self.results: list[object] = []
         self.index = 0
 
-    def should_continue(self, item: Any) -> bool:
-        source = self.config.get("while")
+    def should_continue(self, item: object) -> bool:
+        source = self.config.condition
         return source is None or bool(self._evaluate(source, item, "config.while"))
 
-    def take(self, item: Any) -> None:
-        if "collect" in self.config:
-            collected = self._evaluate(self.config["collect"], item, "config.collect")
-            self.results.append(collected)
-        for name, source in self.config.get("set", {}).items():
+    def take(self, item: object) -> None:
+        if self.config.collect is not None:
+            self.results.append(self._evaluate(self.config.collect, item, "config.collect"))
+        for name, source in self.config.set.items():
             value = self._evaluate(source, item, f"config.set.{name}")
             self.variables[name] = self.changed[name] = value
         self.index += 1
 
-    def _evaluate(self, source: str, item: Any, place: str) -> Any:
-        names = {"variables": self.variables, "index": self.index, "item": item}
+    def _evaluate(self, source: str, item: object, place: str) -> object:
+        names: dict[str, object] = {"variables": self.variables, "index": self.index, "item": item}
         if "results" in source:  # passing a growing list each time would be quadratic
             names["results"] = self.results
         return evaluate_expression(source, names, f"{place}, iteration {self.index}")
 
 
-def _check(config: dict[str, Any]) -> str | None:
+def _check(config: Mapping[str, object]) -> str | None:
     if "workflowId" in config:
         return "one child run per item is the node type moot.forEach"
+    is_count = partial(is_whole, low=0)
     return first_problem(
-        limit_problem(config),
-        *(_count_problem(config, key) for key in COUNTS),
-        items_problem(config),
+        bound_problem(config),
+        *(misfit(config, key, is_count, "be a whole number from 0") for key in COUNTS),
         expression_problem(config, "while"),
         expression_problem(config, "collect"),
         _set_problem(config.get("set", {})),
     )
 
 
-def items_problem(config: dict[str, Any]) -> str | None:
-    return None if isinstance(config.get("items", []), list) else "config.items must be a list"
-
-
-def _count_problem(config: dict[str, Any], key: str) -> str | None:
-    count = config.get(key, 0)
-    return None if is_whole(count) and count >= 0 else f"config.{key} must be a whole number from 0"
-
-
-def _set_problem(sets: Any) -> str | None:
+def _set_problem(sets: object) -> str | None:
     if not isinstance(sets, dict):
         return "config.set must map variables to expressions"
     sources = {f"set.{name}": source for name, source in sets.items()}

@@ -1,6 +1,6 @@
 """The node types of a host: built-in, from packages, and from a user's file."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -8,59 +8,17 @@ from typing import Any
 
 from moot.agents.invocation.context import Invoke, no_agents
 from moot.config import user_files
-from moot.core.workflows.node_types import NodeType
-from moot.engine.nodes import (
-    agent,
-    agent_supervisor,
-    approval_gate,
-    channel_write,
-    conditional,
-    control_nodes,
-    conversation_gate,
-    delay,
-    dispatch,
-    for_each,
-    host_nodes,
-    interrupt,
-    loop,
-    sub_workflow,
-    supervisor,
-    variables,
-)
-from moot.engine.nodes.control_nodes import (
-    FAIL_NODE,
-    IDENTITY_NODE,
-    MERGE_NODE,
-    NOOP_NODE,
-    PARALLEL_NODE,
-)
-from moot.engine.nodes.host_nodes import DEPLOYED
-from moot.engine.nodes.interrupt import CLARIFICATION_GATE
+from moot.core.workflows.node_types import NodeKind, NodeType
+from moot.engine.nodes import agent, delay, loop, supervisor
+from moot.engine.nodes.agent import DEPLOYED, catch_up_type
+from moot.engine.nodes.child_nodes import CHILD_NODES
+from moot.engine.nodes.gates import GATES
+from moot.engine.nodes.instant_nodes import INSTANT_NODES
 from moot.engine.nodes.user import check_type_id
 
 ENTRY_POINT_GROUP = "moot.nodes"
 
-BUILT_IN = (
-    *control_nodes.START_AND_END_NODES,
-    NOOP_NODE,
-    IDENTITY_NODE,
-    delay.TYPE,
-    FAIL_NODE,
-    conditional.TYPE,
-    *variables.TYPES,
-    MERGE_NODE,
-    PARALLEL_NODE,
-    loop.TYPE,
-    for_each.TYPE,
-    channel_write.TYPE,
-    sub_workflow.TYPE,
-    approval_gate.TYPE,
-    CLARIFICATION_GATE,
-    interrupt.INTERRUPT,
-    conversation_gate.TYPE,
-    supervisor.TYPE,
-    dispatch.TYPE,
-)
+BUILT_IN = (*INSTANT_NODES, delay.TYPE, loop.TYPE, *CHILD_NODES, *GATES)
 
 
 def built_in_types(
@@ -72,9 +30,9 @@ def built_in_types(
     """
     types = (
         *BUILT_IN,
-        agent_supervisor.supervisor_type(supervisor.TYPE, invoke),
-        agent.build_type(invoke),
-        host_nodes.build_type(invoke),
+        supervisor.supervisor_type(supervisor.TYPE, invoke),
+        agent.agent_type(invoke),
+        catch_up_type(invoke),
         DEPLOYED,
         *extra,
     )
@@ -133,3 +91,23 @@ def _add_types(types_by_id: dict[str, NodeType], types: Iterable[NodeType], sour
         if type_.type_id in types_by_id:
             raise ValueError(f"{source}: node type '{type_.type_id}' is defined twice.")
         types_by_id[type_.type_id] = type_
+
+
+class AnyNodeType(Mapping[str, NodeType]):
+    """The known types; every other one counts as an activity that cannot be carried out.
+
+    With it the host can read, show and fold a workflow with any nodes.
+    """
+
+    def __init__(self, known: Mapping[str, NodeType] | None = None) -> None:
+        self._known = built_in_types() if known is None else known
+
+    def __getitem__(self, type_id: str) -> NodeType:
+        node_type = self._known.get(type_id)
+        return node_type or NodeType(type_id=type_id, kind=NodeKind.ACTIVITY)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)

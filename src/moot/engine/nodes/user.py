@@ -6,7 +6,7 @@ Nothing is registered on import.
 import inspect
 import re
 import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -94,9 +94,11 @@ class _Signature:
         if pure and (self.wants_context or inspect.iscoroutinefunction(function)):
             raise ValueError(f"Node '{type_id}' is pure: it can be neither async nor use 'ctx'.")
 
-    def arguments(self, inputs: dict[str, Any], config: dict[str, Any]) -> dict[str, Any] | Failed:
+    def arguments(
+        self, inputs: Mapping[str, object], config: Mapping[str, object]
+    ) -> dict[str, object] | Failed:
         values = {**config, **inputs}
-        arguments: dict[str, Any] = {}
+        arguments: dict[str, object] = {}
         for name, parameter in self.parameters.items():
             if name in values:
                 try:
@@ -120,7 +122,7 @@ class _Signature:
         return msgspec.convert(value, self.hints[name]) if name in self.hints else value
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def _hints(function: Callable[..., Any]) -> dict[str, object]:
     """Return the annotations that values can be checked against."""
     try:
         hints = typing.get_type_hints(function, include_extras=True)
@@ -160,7 +162,7 @@ def _activity(
     return activity
 
 
-async def _call_function(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+async def _call_function(function: Callable[..., Any], arguments: dict[str, object]) -> Any:
     if inspect.iscoroutinefunction(function):
         return await function(**arguments)
     return await run_in_thread(function, arguments)

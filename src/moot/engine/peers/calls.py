@@ -139,21 +139,20 @@ async def discover_peer(peer: Peer, trace: Trace) -> PeerInfo:
         raise peer.refusal_error(answer)
     try:
         document = _parse_object(answer)
-        model = document.get("multiAgent", {}).get("executionModel", {})
-        host_id = model.get("crossHostCausation", {}).get("hostId", "")
-        seconds = document.get("idempotency", {}).get("layer1RetentionSeconds", 86_400)
-    except (ValueError, AttributeError):
+    except ValueError:
         return PeerInfo()
-    is_host_id = isinstance(host_id, str) and peer_ids.HOST_ID.fullmatch(host_id)
+    host_id = _find(document, "multiAgent", "executionModel", "crossHostCausation", "hostId")
+    seconds = _find(document, "idempotency", "layer1RetentionSeconds")
+    if not isinstance(host_id, str) or not peer_ids.HOST_ID.fullmatch(host_id):
+        host_id = ""
     retention = seconds if isinstance(seconds, int) and 0 < seconds < 86_400 else 86_400
-    return PeerInfo(host_id if is_host_id else "", retention * 1000)
+    return PeerInfo(host_id, retention * 1000)
 
 
 async def create_remote_run(
     peer: Peer, entry: RemoteChild, name: str, origin: PeerOrigin, trace: Trace
 ) -> str:
-    """Create the run of this name and return its id; a repeat returns the same one. Raise
-    PeerError."""
+    """Create the run of this name once and return its id. Raise PeerError."""
     body = msgspec.json.encode({"workflowId": entry.workflow_id, "inputs": entry.inputs})
     headers = {"Idempotency-Key": name, peer_ids.HEADER: peer_ids.format_origin(origin)}
     request = peer.request("POST", "/v1/runs", trace, headers, body)
@@ -174,19 +173,18 @@ class RemoteRun(Struct, frozen=True, rename="camel"):
 
     run_id: str
     status: Status
-    variables: dict[str, Any] = {}
-    outputs: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
+    variables: dict[str, object] = {}
+    outputs: dict[str, object] | None = None
+    error: dict[str, object] | None = None
     tree_runs: Any = None
 
     def used(self, lent: int) -> int:
-        """Return how many runs it has led to, itself included. Without a valid count, all it
-        could."""
+        """Return how many runs it has led to, with itself; without a count, all it could."""
         most = max(1, lent)
         count = self.tree_runs if type(self.tree_runs) is int else most
         return min(max(1, count), most)
 
-    def failure(self) -> dict[str, Any] | None:
+    def failure(self) -> dict[str, object] | None:
         """Return the error with only the keys that a log has for it."""
         if self.error is None:
             return None
@@ -222,7 +220,7 @@ async def cancel_remote_run(peer: Peer, child: str, name: str, reason: str, trac
         raise peer.refusal_error(answer)
 
 
-def _parse_object(answer: OutboundResponse) -> dict[str, Any]:
+def _parse_object(answer: OutboundResponse) -> dict[str, object]:
     """Return the JSON object of the answer. Raise ValueError when it has none."""
     if is_too_deep(answer.body):
         raise ValueError("it is nested too deeply")
@@ -233,6 +231,13 @@ def _parse_object(answer: OutboundResponse) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("it is no object")  # noqa: TRY004 - of the text, not of the caller
     return value
+
+
+def _find(document: object, *path: str) -> object:
+    """Return the value at this path of keys, or None."""
+    for key in path:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document
 
 
 def _refusal_text(answer: OutboundResponse) -> tuple[str, str]:

@@ -7,8 +7,8 @@ two parents.
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from itertools import accumulate
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -40,7 +40,7 @@ from moot.core.speaker import Speaker
 from moot.core.state.run import Run, apply
 from moot.engine.head import Head
 from moot.engine.host import Host
-from moot.engine.memory.journal import refuse_forgotten_memory
+from moot.engine.memory import refuse_forgotten_memory
 from moot.engine.replay.ancestry import list_ancestors
 from moot.engine.run_cache import refuse_newer_engine
 from moot.engine.transaction import ReceiptFor, Transaction
@@ -57,9 +57,9 @@ class ForkRequest(Struct, kw_only=True):
     from_seq: int
     by: Speaker
     #: options that replace the source's
-    configurable: dict[str, Any] = {}
+    configurable: dict[str, object] = {}
     tags: list[str] | None = None
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, object] = {}
     edit: HistoryEdit = HistoryEdit()
     #: the caller may answer approvals, so the source's approvals hold in the fork
     answers: bool = False
@@ -137,8 +137,7 @@ async def _plan_fork(host: Host, tenant: str, run_id: str, until: ForkRequest | 
 
 
 def _cut_of(run: Run, log: list[Event], request: ForkRequest) -> int:
-    """Return how many events the fork copies. An edit replaces an event and the rest of its
-    decision."""
+    """Return how many events the fork copies. An edit replaces the rest of a decision."""
     cut = max(request.from_seq, 1)
     if cut > len(log):
         raise past_end_error(run, cut)
@@ -190,10 +189,10 @@ class ForkTransaction(Transaction):
             each.unfinished = bool(decide(each.run, each.flow, Advance(self._now // 1000)))
         self.unfinished = {each.run.run_id for each in self.new_heads if each.unfinished}
 
-    def _options(self, plan: ForkPlan) -> dict[str, Any]:
+    def _options(self, plan: ForkPlan) -> dict[str, object]:
         """Return the payload fields of the first event that differ from the source's."""
         request, payload = self._request, payload_fields(plan.log[0])
-        changes: dict[str, Any] = {}
+        changes: dict[str, object] = {}
         configurable = request.configurable
         if request.edit.models:
             before = {**payload.get("configurable", {}), **configurable}.get("models", {})
@@ -244,7 +243,7 @@ class ForkTransaction(Transaction):
         head: Head,
         plan: ForkPlan,
         mark: RunFork,
-        changes: dict[str, Any],
+        changes: dict[str, object],
         parent: Head | None,
     ) -> None:
         self.new_heads.append(head)
@@ -270,7 +269,7 @@ class ForkTransaction(Transaction):
         head: Head,
         plan: ForkPlan,
         mark: RunFork,
-        changes: dict[str, Any],
+        changes: dict[str, object],
         parent: Head | None,
     ) -> None:
         """Copy the history unchanged, except that pending deadlines start again."""
@@ -290,7 +289,7 @@ class ForkTransaction(Transaction):
         self._copying = False
         self._seal(head, plan.secrets.sealed)
 
-    def _seal(self, head: Head, sealed: dict[str, Any]) -> None:
+    def _seal(self, head: Head, sealed: Mapping[str, object]) -> None:
         run = head.run
         if sealed and not run.terminal:
             head.sealed.update(sealed)

@@ -213,8 +213,7 @@ def _refuse_host_workflow(flow: Flow) -> None:
 
 
 def _check_workflow(host: Host, run: Run, imported: ImportedLog) -> Flow:
-    """Return the compiled workflow. Raise BadRequest unless it fits the run, its nodes and the
-    thread."""
+    """Return the compiled workflow. Raise BadRequest unless run and thread fit it."""
     definition = imported.definition
     if run.definition != definition_digest(definition) or is_too_deep(definition):
         raise BadRequest("The workflow is not the one the run was started with.")

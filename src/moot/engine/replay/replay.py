@@ -6,6 +6,7 @@ No model is called, no person is asked and no time passes. The whole new run is 
 import asyncio
 
 import msgspec
+from msgspec import Struct
 
 from moot.core.agents import refusals
 from moot.core.commands import Advance, Compute, TimePassed, decide
@@ -33,10 +34,12 @@ from moot.core.secrets import mask_event
 from moot.core.state.memory import carry_revision
 from moot.core.state.run import Run
 from moot.core.verify import council_steps
+from moot.core.verify.walk import Difference, verify
 from moot.core.workflows.node_types import NodeKind
+from moot.engine.effects.ledger import effects_made
 from moot.engine.head import Head
 from moot.engine.host import Host
-from moot.engine.memory.journal import refuse_forgotten_memory
+from moot.engine.memory import refuse_forgotten_memory
 from moot.engine.run_cache import refuse_newer_engine
 from moot.engine.transaction import ReceiptFor, Transaction
 
@@ -116,14 +119,12 @@ class ReplayTransaction(Transaction):
             return True
         if self._differs:
             return self._decide_next(head) or self._repeat_fact(head, event)
-        return (
-            self._repeat_fact(head, event) if self._is_fact(head, event) else self._follow_on(head)
-        )
+        if self._is_fact(head, event):
+            return self._repeat_fact(head, event)
+        return self._follow_on(head)
 
     def _is_fact(self, head: Head, event: Event) -> bool:
-        if isinstance(
-            event.payload, CapBreached
-        ):  # compare the next decision to see which limit it is
+        if isinstance(event.payload, CapBreached):  # the next decision shows which limit it is
             decided = self._next_decision(head)
             return not decided or not is_same_step(event, decided[0])
         return is_fact(head.flow, event) and can_apply(head.run, event)
@@ -211,8 +212,7 @@ class ReplayTransaction(Transaction):
         return True
 
     def _without_record(self, head: Head) -> bool:
-        """Continue after the end of the record: time passes at once, and unfinished work has
-        failed."""
+        """Continue after the record: time passes at once, and unfinished work has failed."""
         run, flow = head.run, head.flow
         events: list[NewEvent] = []
         gates = pending(run, flow).instant
@@ -237,10 +237,8 @@ class ReplayTransaction(Transaction):
         self._record(head, new)
 
     def _compare(self, head: Head, event: NewEvent) -> None:
-        if self._differs:
-            return
-        if self._next >= len(self._source):
-            return  # the source had not come this far
+        if self._differs or self._next >= len(self._source):
+            return  # in the second case the source had not come this far
         expected = self._source[self._next]
         if is_same_step(expected, event):
             carry_revision(expected, event)
@@ -278,3 +276,29 @@ def mock_divergence(head: Head, event: Event, at: int) -> list[NewEvent]:
         return []
     answer = node.type.rehearsed(head.run.tenant, node.id)
     return [] if answer is None else refusals.end_diverged_replay(head.run, event, answer, at)
+
+
+class VerificationResult(Struct, frozen=True):
+    """The number of events and effects, and the first difference."""
+
+    events: int
+    calls: int
+    first: Difference | None
+
+
+async def verify_run(host: Host, tenant: str, run_id: str) -> VerificationResult:
+    """Compare the bytes with their hashes, then every event with what must follow."""
+    head = await host.view(tenant, run_id)
+    refuse_newer_engine(head.run)
+    calls: list[str] = []
+    token = effects_made.set(calls)
+    try:
+        for problem in await host.store.verify_log(tenant, run_id):
+            place = max(0, problem.sequence)
+            difference = Difference(place, "hash", "the bytes that were written", problem.what)
+            return VerificationResult(head.run.next_sequence, len(calls), difference)
+        log = await host.runs.log(head)
+        first = await asyncio.to_thread(verify, head.flow, tenant, run_id, log)
+    finally:
+        effects_made.reset(token)
+    return VerificationResult(len(log), len(calls), first)

@@ -130,7 +130,7 @@ class Presence:
         run_id, conversation_id = place
         if not self._hub.has_readers(run_id):
             return
-        body: dict[str, Any] = {
+        body: dict[str, object] = {
             "runId": run_id,
             "conversationId": conversation_id,
             "participant": name,

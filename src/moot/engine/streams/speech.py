@@ -5,8 +5,8 @@ Nothing here is stored. The whole turn is recorded in the log when it is finishe
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 
@@ -32,7 +32,7 @@ class OpenSpeech:
         self.run_id, self.conversation_id = run_id, conversation_id
         self.speech_id, self.principal = speech_id, principal
         #: the speaker's fields of the first frame
-        self.who: dict[str, Any] = {}
+        self.who: dict[str, str] = {}
         self.index = 0
         self.heard_at = 0
 
@@ -48,7 +48,7 @@ class OpenSpeeches:
         self._name, self._count = clock.new_id("sp_"), 0
 
     def begin(
-        self, run_id: str, conversation_id: str, principal: str, who: dict[str, Any]
+        self, run_id: str, conversation_id: str, principal: str, who: dict[str, str]
     ) -> OpenSpeech:
         self._count += 1
         speech = OpenSpeech(run_id, conversation_id, f"{self._name}{self._count}", principal)
@@ -122,7 +122,7 @@ class OpenSpeeches:
         self._forget_silent(self._clock.millis(), MOST_SPEECHES)
         self._look_later()
 
-    def _tell(self, speech: OpenSpeech, what: str, more: dict[str, Any]) -> None:
+    def _tell(self, speech: OpenSpeech, what: str, more: Mapping[str, object]) -> None:
         if not self._hub.has_readers(speech.run_id):
             return
         body = {

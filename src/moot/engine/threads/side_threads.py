@@ -79,8 +79,7 @@ class SideThreads:
                     await self._host.handle(tenant, run.run_id, command)
 
     async def _outcome(self, run: Run, conversation: Conversation) -> str:
-        """Return the summary. The closing event is the newest one, unless the run itself was
-        ended."""
+        """Return the summary of the closing event, or how the run itself ended."""
         rows = await self._host.store.read(run.tenant, run.run_id, conversation.last_seq - 1, 1)
         event = decode(rows[0]) if rows else None
         closed = event.payload if event is not None else None

@@ -18,9 +18,8 @@ from moot.core.workflows.definition import RESERVED
 from moot.core.workflows.flow import Flow, build_flow, compile_flow, definition_digest
 from moot.core.workflows.node_types import NodeType
 from moot.core.workflows.peer_ids import is_peer_id, split_peer_id
-from moot.engine.nodes.unknown import AnyNodeType
-from moot.engine.workflows.ask import ask_definition
-from moot.engine.workflows.built_in import BUILT_IN, HOST_ONLY
+from moot.engine.nodes.registry import AnyNodeType
+from moot.engine.workflows.built_in import BUILT_IN, HOST_ONLY, ask_definition
 from moot.store.protocol import IMPORTED, Definition, RegistryStore
 
 #: (tenant, name) -> the id of the agent of that name, or None
@@ -200,8 +199,7 @@ class WorkflowRegistry:
         return flow
 
     def readable(self, body: bytes) -> Flow:
-        """Compile a definition whose node types may be missing; such nodes wait until they are
-        back."""
+        """Compile a definition; nodes of missing types wait until these are back."""
         return compile_flow(
             definition.parse_definition(body), AnyNodeType(self.types), definition_digest(body)
         )

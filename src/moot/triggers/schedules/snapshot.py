@@ -10,7 +10,7 @@ from moot.clock import Clock
 from moot.core.errors import MootError, NotFound
 from moot.core.runs import standing_agents
 from moot.core.schedules.model import BlockedPeriod, ScheduleFacts
-from moot.engine.agents.pins import MOST_MEMBERS
+from moot.engine.start import MOST_MEMBERS
 from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.protocol import Store
 from moot.store.records import Guard, LedgerRow, Record

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.agents.models import (
+from moot.agents.models.demo import DemoModel
+from moot.agents.models.demo.scene import choose_stance
+from moot.agents.models.demo.sentences import SENTENCES
+from moot.agents.models.demo.topic import topic_from_question
+from moot.agents.models.protocol import (
+    AnswerFormat,
     DemoContext,
     HeardTurn,
     ModelMessage,
@@ -19,10 +24,6 @@ from moot.agents.models import (
     ask_model,
     parse_structured_answer,
 )
-from moot.agents.models.demo import DemoModel
-from moot.agents.models.demo.stances import STANCES, choose_stance
-from moot.agents.models.demo.topic import topic_from_question
-from moot.agents.models.protocol import AnswerFormat
 from moot.config.models import DemoFailure, ScriptLine
 from moot.core.errors.models import (
     ModelAnswerInvalid,
@@ -84,7 +85,9 @@ async def test_nobody_says_the_same_sentence_twice() -> None:
 
 
 @settings(max_examples=40)
-@given(st.sampled_from([stance for stance in STANCES if stance.words]), st.text(max_size=8))
+@given(
+    st.sampled_from([stance for stance in SENTENCES.stances if stance.words]), st.text(max_size=8)
+)
 def test_a_role_picks_its_stance(stance: Any, noise: str) -> None:
     assert choose_stance(f"{stance.words[0]}er of {noise}") is stance
     assert choose_stance("", f"A {stance.words[0]}") is stance
@@ -93,12 +96,12 @@ def test_a_role_picks_its_stance(stance: Any, noise: str) -> None:
 async def test_different_roles_take_different_sides() -> None:
     said = {
         await says(DemoContext(agent="X", role=stance.name, question=QUESTION))
-        for stance in STANCES
+        for stance in SENTENCES.stances
     }
-    assert len(said) == len(STANCES)
+    assert len(said) == len(SENTENCES.stances)
 
 
-@pytest.mark.parametrize("stance", STANCES, ids=lambda stance: stance.name)
+@pytest.mark.parametrize("stance", SENTENCES.stances, ids=lambda stance: stance.name)
 @pytest.mark.parametrize("conversation", ["a", "b", "c", "d"])
 async def test_the_first_words_are_about_the_question(stance: Any, conversation: str) -> None:
     context = DemoContext(

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from moot.agents.models import (
+from moot.agents.models.demo import DemoModel
+from moot.agents.models.protocol import (
+    AnswerFormat,
     DemoContext,
     HeardTurn,
     ModelRequest,
     ask_model,
     parse_structured_answer,
 )
-from moot.agents.models.demo import DemoModel
-from moot.agents.models.protocol import AnswerFormat
 
 TEXT = {"type": "string"}
 SYNTHESIS = {

@@ -9,11 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.agents.models.demo import closing
-from moot.agents.models.demo.scene import Scene, scene_from_request
-from moot.agents.models.demo.seeded_choice import SeededChoice
+from moot.agents.models.demo import turn
+from moot.agents.models.demo.scene import Scene, SeededChoice, scene_from_request
 from moot.agents.models.demo.structured import value_for_schema
-from moot.agents.models.demo.turn import write_turn
 from moot.agents.models.protocol import (
     AnswerStart,
     AnswerStop,
@@ -137,7 +135,7 @@ def _script_line(
     if request.response_format is not None:
         value = value_for_schema(request.response_format.schema, scene)
         return ScriptLine(say=msgspec.json.encode(value).decode())
-    writers = {"turn": write_turn, "synthesis": closing.write_synthesis, "vote": closing.write_vote}
+    writers = {"turn": turn.write_turn, "synthesis": turn.write_synthesis, "vote": turn.write_vote}
     return ScriptLine(say=writers[scene.context.purpose](scene))
 
 

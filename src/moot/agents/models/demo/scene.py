@@ -1,17 +1,49 @@
 """The situation in which the demo model speaks: speaker, topic and transcript."""
 
 import re
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import TypeVar
 
 from msgspec import Struct
 
-from moot.agents.models.demo.seeded_choice import SeededChoice
-from moot.agents.models.demo.stances import Stance, choose_stance
+from moot.agents.models.demo.sentences import SENTENCES, Stance
 from moot.agents.models.demo.topic import Topic, topic_from_question
 from moot.agents.models.protocol import DemoContext, HeardTurn, ModelMessage, ModelRequest
-from moot.agents.prompts.names import PEOPLE
+from moot.agents.prompts.council import PEOPLE
 
 #: names that mean a person without a name, or the host
 NAMELESS = frozenset({"user", "you", "human", "system", "host", *PEOPLE.values()})
+T = TypeVar("T")
+
+
+class SeededChoice:
+    """A sequence of choices that depends only on its names, on every machine."""
+
+    def __init__(self, *names: object) -> None:
+        self._name = "\x1f".join(map(str, names))
+        self._count = 0
+
+    def number(self, below: int) -> int:
+        """Return a number from 0 up to ``below``."""
+        self._count += 1
+        digest = sha256(f"{self._name}\x1e{self._count}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") % below
+
+    def chance(self, of: int) -> bool:
+        """Return True about once in ``of`` times."""
+        return self.number(of) == 0
+
+    def pick(self, options: Sequence[T]) -> T:
+        return options[self.number(len(options))]
+
+    def shuffled(self, options: Sequence[T]) -> list[T]:
+        remaining = list(options)
+        return [remaining.pop(self.number(len(remaining))) for _ in range(len(remaining))]
+
+    def mark(self) -> str:
+        """Return eight characters for an id."""
+        return sha256(self._name.encode()).hexdigest()[:8]
 
 
 class Scene(Struct, frozen=True, kw_only=True):
@@ -78,6 +110,17 @@ def scene_from_request(request: ModelRequest) -> Scene:
         context=context,
         draw=SeededChoice(context.agent, context.conversation_id, context.turn_index),
     )
+
+
+def choose_stance(role: str, persona: str = "") -> Stance:
+    """Choose the stance by the role, else by the persona, else the last one."""
+    for text in (role, persona):
+        words = text.lower().replace("-", " ").replace("_", " ").split()
+        for word in words:
+            for stance in SENTENCES.stances:
+                if word.strip(".,;:!?()'\"").startswith(stance.words or "\0"):
+                    return stance
+    return SENTENCES.stances[-1]
 
 
 def _turns_from_messages(

@@ -1,10 +1,12 @@
 """Make a JSON value for a schema, with text and choices that fit."""
 
-from typing import Any
+from collections.abc import Mapping
 
-from moot.agents.models.demo import closing
+import msgspec
+from msgspec import UNSET, Struct
+
+from moot.agents.models.demo import turn
 from moot.agents.models.demo.scene import Scene
-from moot.agents.models.demo.turn import write_turn
 from moot.core.errors.models import ModelBadRequest
 
 DEEPEST = 12
@@ -22,50 +24,77 @@ FIRST_CHOICES = ("next-worker", "speak", "yes", "approve", "accept")
 LATER_CHOICES = ("terminate", "yes", "approve", "accept")
 
 
-def value_for_schema(schema: dict[str, Any], scene: Scene) -> Any:
+class SchemaKeywords(Struct, frozen=True, rename="camel"):
+    """The keywords of a schema that decide the value."""
+
+    const: object = UNSET
+    default: object = UNSET
+    enum: list[object] = []
+    type: str | list[str] | None = None
+    properties: dict[str, object] | None = None
+    required: list[str] = []
+    items: object = {}
+    min_items: int = 0
+    max_items: int | None = None
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    exclusive_minimum: int | float = -1
+    min_length: int = 0
+    max_length: int | None = None
+
+    @property
+    def kind(self) -> str:
+        if isinstance(self.type, list):
+            return next((one for one in self.type if one != "null"), "null")
+        return self.type or ("string" if self.properties is None else "object")
+
+
+def value_for_schema(schema: Mapping[str, object], scene: Scene) -> object:
     """Return a value that most likely fits; the caller checks it.
 
     Raise ModelBadRequest for an invalid schema, or for one that asks for too much."""
     try:
         return _SchemaFiller(schema, scene).value(schema, "", 0)
-    except (TypeError, ValueError, LookupError, AttributeError) as error:
+    except (msgspec.ValidationError, TypeError, ValueError, LookupError, AttributeError) as error:
         raise ModelBadRequest(f"demo does not understand this schema: {error}") from None
 
 
 class _SchemaFiller:
     """Builds one value, with a limit on its size."""
 
-    def __init__(self, root: dict[str, Any], scene: Scene) -> None:
+    def __init__(self, root: Mapping[str, object], scene: Scene) -> None:
         self._root, self._scene = root, scene
         self._left = MOST_VALUES
         self._speakers = _speakers(root)
 
-    def value(self, schema: Any, name: str, depth: int) -> Any:
-        schema = self._resolve(schema, depth)
+    def value(self, schema: object, name: str, depth: int) -> object:
+        part = self._read(schema, depth)
         if depth > DEEPEST:
             return None
-        for word in ("const", "default"):
-            if word in schema:
-                return schema[word]
-        if schema.get("enum"):
-            return self._choice(schema["enum"], name)
-        kind = schema.get("type", "object" if "properties" in schema else "string")
-        if isinstance(kind, list):
-            kind = next((one for one in kind if one != "null"), "null")
-        if kind == "object":
-            return self._object(schema, depth)
-        if kind == "array":
-            return self._array(schema, name, depth)
-        return self._scalar(schema, name, kind)
+        if part.const is not UNSET:
+            return part.const
+        if part.default is not UNSET:
+            return part.default
+        if part.enum:
+            return self._choice(part.enum, name)
+        match part.kind:
+            case "object":
+                return self._object(part, depth)
+            case "array":
+                return self._array(part, name, depth)
+            case "boolean":
+                return self._boolean(name)
+            case "integer" | "number":
+                return self._number(part, name)
+            case "null":
+                return None
+            case _:
+                return self._text(part, name)
 
-    def _scalar(self, schema: dict[str, Any], name: str, kind: str) -> Any:
-        if kind == "boolean":
-            return self._boolean(name)
-        if kind in ("integer", "number"):
-            return self._number(schema, name, kind)
-        return None if kind == "null" else self._text(schema, name)
+    def _read(self, schema: object, depth: int) -> SchemaKeywords:
+        return msgspec.convert(self._resolve(schema, depth), SchemaKeywords)
 
-    def _resolve(self, schema: Any, depth: int) -> dict[str, Any]:
+    def _resolve(self, schema: object, depth: int) -> dict[str, object]:
         """Follow references, choose one of several options, and merge ``allOf``."""
         self._left -= 1
         if self._left < 0:
@@ -89,66 +118,61 @@ class _SchemaFiller:
                 return schema
         return {}
 
-    def _choose_option(self, options: list[Any], depth: int) -> dict[str, Any]:
+    def _choose_option(self, options: list[object], depth: int) -> dict[str, object]:
         """Return the option with the preferred ``kind``, else the first."""
         resolved = [self._resolve(option, depth + 1) for option in options]
         for word in self._preferred():
             for option in resolved:
-                constants = [
-                    part.get("const")
-                    for part in option.get("properties", {}).values()
-                    if isinstance(part, dict)
-                ]
-                if word in constants:
+                if word in _constants(option):
                     return option
         return next((option for option in resolved if option.get("type") != "null"), {})
 
-    def _follow_reference(self, ref: str) -> Any:
-        node: Any = self._root
+    def _follow_reference(self, ref: str) -> object:
+        node: object = self._root
         for part in ref.removeprefix("#").strip("/").split("/"):
             if part and isinstance(node, dict):
                 node = node.get(part.replace("~1", "/").replace("~0", "~"), {})
         return node
 
-    def _object(self, schema: dict[str, Any], depth: int) -> dict[str, Any]:
-        required = schema.get("required", ())
+    def _object(self, schema: SchemaKeywords, depth: int) -> dict[str, object]:
         value = {
             name: self.value(part, name, depth + 1)
-            for name, part in schema.get("properties", {}).items()
-            if depth < USUAL_DEPTH or name in required
+            for name, part in (schema.properties or {}).items()
+            if depth < USUAL_DEPTH or name in schema.required
         }
-        for name in required:
-            value.setdefault(name, self._text({}, name))
+        for name in schema.required:
+            value.setdefault(name, self._text(SchemaKeywords(), name))
         return value
 
-    def _array(self, schema: dict[str, Any], name: str, depth: int) -> list[Any]:
-        items = self._resolve(schema.get("items", {}), depth)
-        least = min(MOST_VALUES, schema.get("minItems", 0))
-        most = schema.get("maxItems", max(least, MOST_ITEMS))
-        wishes = closing.find_wishes(self._scene.heard, self._scene.me)
+    def _array(self, schema: SchemaKeywords, name: str, depth: int) -> list[object]:
+        items = self._read(schema.items, depth)
+        least = min(MOST_VALUES, schema.min_items)
+        most = max(least, MOST_ITEMS) if schema.max_items is None else schema.max_items
+        wishes = turn.find_wishes(self._scene.heard, self._scene.me)
+        rows: list[object]
         if "disagree" in name.lower() or "dissent" in name.lower():
-            if {*items.get("properties", ())} == {"by", "text"}:
-                return closing.differences_by_agent(wishes)[: max(least, min(most, 8))]
-            rows: list[Any] = closing.list_disagreements(wishes)
+            if {*(items.properties or ())} == {"by", "text"}:
+                return [*turn.differences_by_agent(wishes)[: max(least, min(most, 8))]]
+            rows = [*turn.list_disagreements(wishes)]
         elif "agree" in name.lower():
-            rows = closing.list_agreements(wishes)
-        elif items.get("enum"):
-            rows = list(items["enum"])[: max(least, MOST_ITEMS)]
+            rows = [*turn.list_agreements(wishes)]
+        elif items.enum:
+            rows = items.enum[: max(least, MOST_ITEMS)]
         else:
-            return [self.value(items, name, depth + 1) for _ in range(max(1, least))][:most]
-        if items.get("type", "string") != "string":
+            return [self.value(schema.items, name, depth + 1) for _ in range(max(1, least))][:most]
+        if items.type not in ("string", None):
             rows = []
         while len(rows) < least:
-            rows.append(self.value(items, name, depth + 1))
+            rows.append(self.value(schema.items, name, depth + 1))
         return rows[: max(least, min(most, 8))]
 
     def _preferred(self) -> tuple[str, ...]:
         return FIRST_CHOICES if self._scene.round == 0 else LATER_CHOICES
 
-    def _choice(self, choices: list[Any], name: str) -> Any:
+    def _choice(self, choices: list[object], name: str) -> object:
         if name == "next" and self._speakers:
-            return closing.least_heard_agent(self._scene, self._speakers)
-        vote, _ = closing.choose_vote(self._scene)
+            return turn.least_heard_agent(self._scene, self._speakers)
+        vote, _ = turn.choose_vote(self._scene)
         if vote in choices and ({"yes", "no"} <= set(map(str, choices)) or name == "vote"):
             return vote
         preferred = [choice for choice in self._preferred() if choice in choices]
@@ -157,44 +181,50 @@ class _SchemaFiller:
     def _boolean(self, name: str) -> bool:
         """Raise a hand two times out of three; answer other questions by the vote. Do not stop
         before every agent has spoken."""
-        if name == "stop" and closing.silent_agents(self._scene, self._speakers):
+        if name == "stop" and turn.silent_agents(self._scene, self._speakers):
             return False
         if any(word in name.lower() for word in ("raise", "wants", "speak", "hand")):
             return not self._scene.draw.chance(3)
-        return closing.choose_vote(self._scene)[0] == "yes"
+        return turn.choose_vote(self._scene)[0] == "yes"
 
-    def _number(self, schema: dict[str, Any], name: str, kind: str) -> int | float:
-        least, most = schema.get("minimum"), schema.get("maximum")
+    def _number(self, schema: SchemaKeywords, name: str) -> int | float:
+        least, most = schema.minimum, schema.maximum
         share = (least in (0, None) and most == 1) or any(
             word in name.lower() for word in ("confidence", "probability", "score")
         )
-        if share and kind == "number":
+        if share and schema.kind == "number":
             return round(0.7 + self._scene.draw.number(26) / 100, 2)
-        low = int(least if least is not None else schema.get("exclusiveMinimum", -1) + 1)
+        low = int(least if least is not None else schema.exclusive_minimum + 1)
         high = int(most if most is not None else low + 10)
         return low + self._scene.draw.number(max(1, high - low + 1))
 
-    def _text(self, schema: dict[str, Any], name: str) -> str:
+    def _text(self, schema: SchemaKeywords, name: str) -> str:
         scene, word = self._scene, name.lower()
         if word == "vote":
-            text = closing.choose_vote(scene)[0]
+            text = turn.choose_vote(scene)[0]
         elif word in REASONS:
-            text = closing.choose_vote(scene)[1]
+            text = turn.choose_vote(scene)[1]
         elif "decision" in word or "proposal" in word:
-            text = closing.propose_decision(scene)
+            text = turn.propose_decision(scene)
         elif "summar" in word or "synthesis" in word or "minutes" in word:
-            text = closing.write_synthesis(scene)
+            text = turn.write_synthesis(scene)
         elif word in WORDS or not word:
-            text = write_turn(scene)
+            text = turn.write_turn(scene)
         elif word in ("name", "speaker", "agent"):
             text = scene.me
         else:
             text = scene.topic.thing
-        text = text[: schema.get("maxLength", len(text))]
-        return text.ljust(min(LONGEST, schema.get("minLength", 0)), ".")
+        return text[: schema.max_length].ljust(min(LONGEST, schema.min_length), ".")
 
 
-def _speakers(schema: dict[str, Any]) -> list[str]:
+def _constants(option: Mapping[str, object]) -> list[object]:
+    """Return the constants among the properties of a schema."""
+    parts = option.get("properties")
+    values = parts.values() if isinstance(parts, dict) else ()
+    return [part.get("const") for part in values if isinstance(part, dict)]
+
+
+def _speakers(schema: Mapping[str, object]) -> list[str]:
     """Return the candidates of a schema that asks for the next speaker."""
     parts = schema.get("properties")
     if not isinstance(parts, dict) or not {"next", "stop"} <= {*parts}:
@@ -203,13 +233,14 @@ def _speakers(schema: dict[str, Any]) -> list[str]:
     return [name for name in choices or () if isinstance(name, str)]
 
 
-def _merge_schemas(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _merge_schemas(one: Mapping[str, object], other: Mapping[str, object]) -> dict[str, object]:
     """Merge two schemas that both apply, with their properties."""
-    properties = {**one.get("properties", {}), **other.get("properties", {})}
-    required = [*one.get("required", []), *other.get("required", [])]
+    parts = [msgspec.convert(schema, SchemaKeywords) for schema in (one, other)]
+    properties = {name: value for part in parts for name, value in (part.properties or {}).items()}
+    required = dict.fromkeys(name for part in parts for name in part.required)
     joined = {**one, **other}
     if properties:
         joined["properties"] = properties
     if required:
-        joined["required"] = list(dict.fromkeys(required))
+        joined["required"] = [*required]
     return joined

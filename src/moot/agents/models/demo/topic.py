@@ -5,44 +5,13 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from moot.agents.models.demo.sentences import SENTENCES
+
 LONGEST = 80
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-VERBS = _words(
-    "abandon accept acquire add adopt allow approve ask automate ban begin bet borrow build buy"
-    " cancel change charge choose close cut delay delete deploy drop end enter expand extend"
-    " fire fix found fund give go grow hire improve increase invest join keep launch leave let"
-    " license limit lower make merge migrate move offer open order outsource pay pick plan"
-    " postpone publish pull push put raise rebuild redesign reduce refuse release remove rename"
-    " renew rent reorganise replace require rewrite run save sell send set ship sign simplify"
-    " split spend standardise start stop support switch take teach test train trust try upgrade"
-    " use wait"
-)
 HELPERS = r"(?:should|shall|do|does|did|can|could|would|will|must|may|might|ought)"
 PRONOUN = r"(?:we|i|you|they|one|it|he|she)"
-DETERMINERS = _words("its the our their his her my your this that these those a an")
-STOPS = _words(
-    "in on at for to from by with within without before after during until because if when while"
-    " and or but instead than as now next this who which that so"
-)
-THEMES = {
-    "software": _words(
-        "rewrite software service code system app api database migrate deploy release"
-        " legacy platform feature website cloud server framework refactor tool bug"
-    ),
-    "money": _words(
-        "price prices pricing budget cost costs raise pay salary invest money revenue sell"
-        " discount buy fund churn spend rent margin"
-    ),
-    "people": _words(
-        "hire hiring team teams office remote people staff fire manager employee employees"
-        " culture meeting meetings week train contractor"
-    ),
-}
+DETERMINERS, STOPS = SENTENCES.determiners, SENTENCES.stops
 
 
 class Topic(Struct, frozen=True):
@@ -81,7 +50,7 @@ def _first_question(text: str) -> str:
 
 def _theme(line: str) -> str:
     words = set(line.lower().split())
-    counts = {theme: len(words & theme_words) for theme, theme_words in THEMES.items()}
+    counts = {theme: len(words & theme_words) for theme, theme_words in SENTENCES.themes.items()}
     best = max(counts, key=lambda theme: counts[theme])
     return best if counts[best] else "general"
 
@@ -94,9 +63,9 @@ def _action(line: str) -> list[str]:
     words = match[1].split()
     if words and re.fullmatch(PRONOUN, words[0], re.I):
         words = words[1:]
-        if not words or words[0].lower() not in VERBS:
+        if not words or words[0].lower() not in SENTENCES.verbs:
             return []
-    start = next((at for at, word in enumerate(words) if word.lower() in VERBS), None)
+    start = next((at for at, word in enumerate(words) if word.lower() in SENTENCES.verbs), None)
     if start is None:
         return []
     action = [word if at else word.lower() for at, word in enumerate(words[start:])]

@@ -1,105 +1,24 @@
-"""Write a turn: a reply to the last speaker, a point, sometimes a question."""
+"""Write a turn: a reply and a point, or the agreements and a vote at the end."""
 
 import re
 from collections.abc import Sequence
 
-from moot.agents.models.demo.closing import summarise_wishes
 from moot.agents.models.demo.scene import (
     Scene,
+    SeededChoice,
     capitalize_first,
     display_name,
     is_same_name,
     join_names,
     split_sentences,
 )
-from moot.agents.models.demo.seeded_choice import SeededChoice
+from moot.agents.models.demo.sentences import SENTENCES
 from moot.agents.models.protocol import HeardTurn
 
-#: pattern of a question -> answers that fit any speaker
-ANSWERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        r"\b(number|figure|percent|how (much|many)|threshold|cost)\b",
-        (
-            "Complaints under 2 % in a pilot of 200 would do for me.",
-            "A tenth less effort each week, over a month, would be enough.",
-            "If fewer than one case in fifty goes wrong, I am satisfied.",
-            "Anything that pays for itself within two quarters.",
-        ),
-    ),
-    (
-        r"\b(when|how (long|soon)|date|deadline)\b",
-        (
-            "Two weeks for a first look, and a decision on the day after.",
-            "Not before the month is closed, and not later than the next one.",
-            "As soon as one person can be free for it, for ten days.",
-        ),
-    ),
-    (
-        r"\b(who|whom|whose)\b",
-        (
-            "One person, by name, and not a committee.",
-            "Whoever has to live with the result.",
-            "Those it affects first, and before they find out by themselves.",
-        ),
-    ),
-    (
-        r"\bwhy\b",
-        (
-            "Because the other order costs more and teaches less.",
-            "Because what we have can wait a week, and a wrong turn cannot be sold as a plan.",
-            "Because I would have to explain it afterwards.",
-        ),
-    ),
-    (
-        r"\b(smallest|first|which (part|piece|step))\b",
-        (
-            "The one part that causes most of the work today.",
-            "A single case, end to end, with the old way still there.",
-            "The piece we could throw away without tears.",
-        ),
-    ),
-    (
-        r"\b(worst|wrong|risk|breaks?)\b",
-        (
-            "The worst is half a change that nobody finishes.",
-            "That we pay for it twice: once in work and once in trust.",
-            "That it nearly works, which is harder to leave than what fails.",
-        ),
-    ),
-    (
-        r"\b(stop|undo|give up)\b",
-        (
-            "If nothing is better after two weeks, we go back; that is the whole exit.",
-            "I would stop the moment it needs a second exception.",
-            "One customer who has to call us twice about it.",
-        ),
-    ),
-    (
-        r"\b(do|would|could|can|will|is|are|shall|should) (you|we|it|that|this)\b",
-        (
-            "Yes, with one condition.",
-            "Rather yes, if it stays small.",
-            "Not as it stands, but nearly.",
-        ),
-    ),
-)  # fmt: skip
-
-#: answers to all other questions
-OPEN_ANSWERS = (
-    "My answer is short.",
-    "Let me take that first.",
-    "A fair question.",
-)
-
-#: replies to an objection of a person
-TAKEN_UP = (
-    "“{quote}” changes the order of things for me.",
-    "I take “{quote}” as a condition for whatever we decide.",
-    "If “{quote}” holds, it weighs more than my first point.",
-    "“{quote}”: that has to be in the decision, whichever way it goes.",
-)
 #: the longest quotation of a person, in characters
 LONGEST_QUOTE = 60
+WISHES = SENTENCES.wishes
+SENTENCE_OF_VOTE = {"yes": "Yes.", "no": "No.", "abstain": "I abstain."}
 
 
 def write_turn(scene: Scene) -> str:
@@ -142,13 +61,14 @@ def _reply_to_objection(scene: Scene, objection: HeardTurn) -> str:
     if questions:
         reply = _unused_sentence(scene, _answers_to(questions[-1]), "answer")
     else:
-        reply = _unused_sentence(scene, TAKEN_UP, "taken-up", quote=_quote(objection.text))
+        reply = _unused_sentence(
+            scene, SENTENCES.taken_up, "taken-up", quote=_quote(objection.text)
+        )
     return f"{name}, {_lower_first(reply)}" if name else reply
 
 
 def _quote(text: str) -> str:
-    """Return the start of the first sentence, without mentions, because a quotation must address
-    no one."""
+    """Return the start of the first sentence. It has no mentions, so that it addresses no one."""
     first = re.sub(r"^(@\S+[\s,:]*)+", "", split_sentences(text)[0]).rstrip(".!… ").replace("“", "")
     words = first.replace("”", "").replace('"', "").replace("@", "").split()
     quoted = words
@@ -163,10 +83,10 @@ def _mentions(sentence: str, me: str) -> bool:
 
 
 def _answers_to(question: str) -> Sequence[str]:
-    for pattern, answers in ANSWERS:
-        if re.search(pattern, question, re.I):
-            return answers
-    return OPEN_ANSWERS
+    for bank in SENTENCES.answers:
+        if re.search(bank.question, question, re.I):
+            return bank.sentences
+    return SENTENCES.open_answers
 
 
 def _own_points(scene: Scene, already: int) -> list[str]:
@@ -214,3 +134,126 @@ def _unused_sentence(scene: Scene, bank: Sequence[str], purpose: str, **names: s
 def _lower_first(sentence: str) -> str:
     """Lower the first letter of a sentence after a name, unless it begins with I."""
     return sentence if re.match(r"I\b", sentence) else sentence[:1].lower() + sentence[1:]
+
+
+def find_wishes(turns: Sequence[HeardTurn], without: str = "") -> dict[str, list[str]]:
+    """Return the wishes of each agent, most frequent first."""
+    texts: dict[str, list[str]] = {}
+    for turn in turns:
+        name = display_name(turn.name)
+        if turn.kind == "agent" and name and not is_same_name(name, without):
+            texts.setdefault(name, []).append(turn.text)
+    wishes = {}
+    for name, parts in texts.items():
+        text = " ".join(parts)
+        counts = {key: len(re.findall(wish.words, text, re.I)) for key, wish in WISHES.items()}
+        present = [key for key in WISHES if counts[key]]
+        wishes[name] = sorted(present, key=lambda key: -counts[key])
+    return wishes
+
+
+def summarise_wishes(turns: Sequence[HeardTurn], me: str) -> str | None:
+    """Return ``So far I hear Ada on figures and Bo on a small start.``"""
+    first_wishes = {name: keys[0] for name, keys in find_wishes(turns, me).items() if keys}
+    if len(first_wishes) < 2:
+        return None
+    parts = [f"{name} on {WISHES[key].wanted}" for name, key in first_wishes.items()]
+    return f"So far I hear {join_names(parts)}."
+
+
+def list_agreements(wishes: dict[str, list[str]]) -> list[str]:
+    shared = []
+    for key, wish in WISHES.items():
+        names = [name for name, keys in wishes.items() if key in keys]
+        if len(names) > 1:
+            verb = "all want" if len(names) == len(wishes) > 2 else "want"
+            shared.append(f"{join_names(names)} {verb} {wish.wanted}")
+    return shared
+
+
+def list_disagreements(wishes: dict[str, list[str]]) -> list[str]:
+    """List the first wishes of some agents that others do not share."""
+    names_by_wish: dict[str, list[str]] = {}
+    for name, keys in wishes.items():
+        if keys:
+            names_by_wish.setdefault(keys[0], []).append(name)
+    rows = []
+    for key, names in names_by_wish.items():
+        others = [name for name, keys in wishes.items() if key not in keys]
+        want = "want" if len(names) > 1 else "wants"
+        if others:
+            do = "do" if len(others) > 1 else "does"
+            wish_text = WISHES[key].wanted
+            rows.append(
+                f"{join_names(names)} {want} {wish_text},"
+                f" on which {join_names(others)} {do} not insist"
+            )
+    if rows or len(names_by_wish) < 2:
+        return rows
+    return [
+        f"{join_names(names)} would put {WISHES[key].wanted} first"
+        for key, names in names_by_wish.items()
+    ]
+
+
+def differences_by_agent(wishes: dict[str, list[str]]) -> list[dict[str, str]]:
+    """List for each agent its first wish, if others do not share it."""
+    rows = []
+    for name, keys in wishes.items():
+        others = [
+            other for other, other_wishes in wishes.items() if keys and keys[0] not in other_wishes
+        ]
+        if others:
+            do = "do" if len(others) > 1 else "does"
+            text = f"wants {WISHES[keys[0]].wanted}, on which {join_names(others)} {do} not insist"
+            rows.append({"by": name, "text": text})
+    return rows
+
+
+def silent_agents(scene: Scene, names: list[str]) -> list[str]:
+    return [name for name in names if not _count_turns(scene, name)]
+
+
+def least_heard_agent(scene: Scene, names: list[str]) -> str:
+    """Return the agent with the fewest turns, the first of them in the order of ``names``."""
+    return min(names, key=lambda name: _count_turns(scene, name))
+
+
+def _count_turns(scene: Scene, name: str) -> int:
+    called = scene.context.called.get(name, name)
+    return sum(turn.kind == "agent" and is_same_name(turn.name, called) for turn in scene.heard)
+
+
+def propose_decision(scene: Scene) -> str:
+    """Return a proposal with a clause for every wish."""
+    wish_keys = {key for keys in find_wishes(scene.heard, scene.me).values() for key in keys}
+    present = [WISHES[key] for key in WISHES if key in wish_keys]
+    if "start" in wish_keys or not present:
+        clauses = [wish.going for wish in present or [WISHES["start"], WISHES["back"]]]
+    else:
+        clauses = ["do not {do} yet", *(wish.waiting for wish in present)]
+    topic = scene.topic
+    filled = [clause.format(do=topic.do, doing=topic.doing) for clause in clauses]
+    return f"{capitalize_first(join_names(filled))}; look at it again in two weeks."
+
+
+def write_synthesis(scene: Scene) -> str:
+    """Write agreements, disagreements and a proposed decision, one paragraph each."""
+    wishes = find_wishes(scene.heard, scene.me)
+    agreed = "; ".join(list_agreements(wishes)) or "only on the question so far"
+    disagreed = "; ".join(list_disagreements(wishes)) or "nobody has said anything against it"
+    return (
+        f"Where we agree: {agreed}.\n"
+        f"Where we differ: {disagreed}.\n"
+        f"Proposed decision: {propose_decision(scene)}"
+    )
+
+
+def choose_vote(scene: Scene) -> tuple[str, str]:
+    """Return yes, no or abstain, and the reason. An agent votes the same each time."""
+    return SeededChoice(scene.me, scene.context.conversation_id, "vote").pick(scene.stance.votes)
+
+
+def write_vote(scene: Scene) -> str:
+    choice, reason = choose_vote(scene)
+    return f"{SENTENCE_OF_VOTE[choice]} {reason}"

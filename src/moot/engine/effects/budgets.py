@@ -1,8 +1,9 @@
-"""Budgets of standing agents for a day and a month.
+"""Budgets: of standing agents for a day and a month, of a tenant for a day.
 
 Usage is counted from the log, so that no restart forgets it and no second account exists.
 """
 
+import logging
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 
@@ -11,10 +12,13 @@ from msgspec import Struct
 from moot.agents.roster.members import MemberVersion, RosterService
 from moot.clock import Clock
 from moot.core.errors import MootError
-from moot.core.errors.models import MemberBudgetUsedUp
+from moot.core.errors.models import DailyBudgetUsedUp, MemberBudgetUsedUp
 from moot.core.errors.triggers import Overtaken
+from moot.core.tenants import parent_tenant
 from moot.store.protocol import Batch, LogStore
 from moot.store.records import Delivery
+
+log = logging.getLogger("moot.engine")
 
 DAY_MS = 86_400_000
 #: parts of one unit of money
@@ -26,6 +30,9 @@ MOST_REMEMBERED = 4096
 #: source of a notice about a limit, and its levels
 BUDGET = "budget"
 WARNED, STOPPED = "warned", "stopped"
+#: with this many tokens left, one check a second is enough
+PLENTY_TOKENS, PLENTY_MS = 2_000_000, 1000
+MOST_TENANTS = 10_000
 
 
 class BudgetLimit(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -76,15 +83,14 @@ class AgentBudgets:
         return limits
 
     async def check(self, tenant: str, member: str) -> str | None:
-        """Raise MemberBudgetUsedUp before a model call. Return a warning once a day when a limit
-        is nearly used up."""
+        """Raise MemberBudgetUsedUp before a model call, or return a warning once a day."""
         seat = await self._roster.find(tenant, member)
         if seat is None or seat.hired.budget is None:
             return None
         warning = None
         for limit in await self.bounds(tenant, seat):
             if limit.used >= limit.most:
-                refusal = _used_up_error(member, limit)
+                refusal = _member_used_up_error(member, limit)
                 await self._notice(tenant, member, limit, STOPPED, refusal.message)
                 raise refusal
             if limit.share >= WARN_AT and self._is_first_warning(tenant, member, limit):
@@ -113,8 +119,7 @@ class AgentBudgets:
     async def _notice(
         self, tenant: str, member: str, limit: BudgetLimit, level: str, text: str
     ) -> None:
-        """Write a notice for people once in a day or month. It is on disk, so a restart does not
-        repeat it."""
+        """Write a notice for people once in a day or month, also over restarts."""
         now = self._clock.millis()
         row = Delivery(
             tenant=tenant,
@@ -188,11 +193,71 @@ def _warning_text(member: str, limit: BudgetLimit) -> str:
     return f"{member} has used {limit.share:.0%} of its limit {_limit_text(limit)}."
 
 
-def _used_up_error(member: str, limit: BudgetLimit) -> MemberBudgetUsedUp:
+def _member_used_up_error(member: str, limit: BudgetLimit) -> MemberBudgetUsedUp:
     when = "month" if limit.name.endswith("Month") else "day"
     return MemberBudgetUsedUp(
         f"{member} has used up its limit {_limit_text(limit)}; raise it, or wait for the next"
         f" {when} (UTC).",
         rosterId=member,
         limit=limit.name,
+    )
+
+
+class TenantBudget:
+    """Checked before each model call; calls under way are still paid. A limit of 0 means none."""
+
+    def __init__(self, store: LogStore, clock: Clock, tokens: int = 0, money: float = 0.0) -> None:
+        self._store, self._clock = store, clock
+        self._tokens, self._money = tokens, money
+        #: tenant -> time until which it has plenty of tokens
+        self._plenty: dict[str, int] = {}
+        #: budgets of standing agents
+        self.agent_budgets: AgentBudgets | None = None
+
+    async def payer(self, tenant: str, names: tuple[str, ...]) -> str | None:
+        """Return the first name that is a standing agent."""
+        return None if self.agent_budgets is None else await self.agent_budgets.first(tenant, names)
+
+    async def check_call(self, tenant: str, member: str | None) -> str | None:
+        """Raise BudgetUsedUp, or return a warning when a standing agent has little left."""
+        await self.refuse_used_up(tenant)
+        if member is None or self.agent_budgets is None:
+            return None
+        return await self.agent_budgets.check(tenant, member)
+
+    async def warn_after_call(self, tenant: str, member: str | None) -> None:
+        """Check the agent's limits after a call. Errors are only logged."""
+        if member is None or self.agent_budgets is None:
+            return
+        try:
+            await self.agent_budgets.warn_people(tenant, member)
+        except MootError:
+            return
+        except Exception:
+            log.exception("What %s has used up could not be looked at", member)
+
+    async def refuse_used_up(self, tenant: str) -> None:
+        now = self._clock.millis()
+        if not (self._tokens or self._money) or now < self._plenty.get(tenant, 0):
+            return
+        tokens, money = await self._store.spent(parent_tenant(tenant), now // DAY_MS)
+        if self._tokens and tokens >= self._tokens:
+            raise _day_used_up_error("tokens", self._tokens, "MOOT_TENANT_TOKENS_PER_DAY")
+        if self._money and money >= self._money * MONEY_PARTS:
+            raise _day_used_up_error("money", self._money, "MOOT_TENANT_MONEY_PER_DAY")
+        if (
+            not self._money
+            and self._tokens - tokens >= PLENTY_TOKENS
+            and len(self._plenty) < MOST_TENANTS
+        ):
+            self._plenty[tenant] = now + PLENTY_MS
+        else:
+            self._plenty.pop(tenant, None)
+
+
+def _day_used_up_error(what: str, limit: float, setting: str) -> DailyBudgetUsedUp:
+    return DailyBudgetUsedUp(
+        f"The day's limit of {limit:.15g} ({what}) is reached; counting begins anew at midnight,"
+        f" UTC. Whoever runs this host can raise {setting}, or set it to 0 for no bound.",
+        limit=what,
     )

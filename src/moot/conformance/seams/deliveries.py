@@ -1,5 +1,6 @@
-"""Seams ``trigger-bridge/*``: deliver and ingest through real deliveries."""
+"""Seams ``trigger-bridge/*``: deliver through real schedules, queues and webhooks."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -7,11 +8,13 @@ from msgspec import Meta, Struct
 
 from moot.api.http.request import Reply, Request, encode
 from moot.api.triggers.views import attempt_payload, delivery_view
-from moot.conformance.seams.sources import create_minute_schedule, exhaust_schedule, reach_next_slot
-from moot.core.errors import BadRequest
+from moot.conformance.seams.setup import node, register_workflow, seam, workflow
+from moot.core.errors import BadRequest, NotFound, NotProvided
 from moot.core.events import decode, payload_fields
 from moot.core.ids import derived_id
 from moot.core.payloads.runs import DeliveryAttempted
+from moot.core.schedules.model import Fire
+from moot.core.schedules.slots import next_slots
 from moot.core.triggers.subscriptions import (
     Arrival,
     RetryPolicy,
@@ -24,25 +27,26 @@ from moot.core.triggers.subscriptions import (
 from moot.net.outbound import CallFailed, TargetRefused
 from moot.store.records import Delivery, DeliveryFilter
 from moot.triggers.inbound.items import INBOUND_SOURCES
+from moot.triggers.inbound.queues import Consumer
 from moot.triggers.inbound.versions import SubscriptionVersion
 from moot.triggers.schedules import records
+from moot.triggers.schedules.retries import POLICY
+from moot.triggers.schedules.snapshot import ScheduleSnapshot
 
 #: Deliveries in one log.
 MOST_ROWS = 200
 WORKFLOW = "conformance-seam-trigger"
 #: A workflow that does not exist.
 MISSING = "conformance-seam-missing"
-FLOW: dict[str, Any] = {
-    "id": WORKFLOW, "name": WORKFLOW, "version": "1.0", "edges": [], "triggers": [],
-    "nodes": [{"id": "a", "typeId": "core.noop", "name": "a", "position": {"x": 0, "y": 0},
-               "config": {}, "inputs": {}}],
-    "variables": [], "metadata": {}, "settings": {},
-}  # fmt: skip
-UNSERVED: dict[str, Any] = {
-    **FLOW, "id": "conformance-seam-unserved", "name": "conformance-seam-unserved",
-    "nodes": [{**FLOW["nodes"][0], "typeId": "moot.agent",
-               "config": {"agent": "conformance-nobody", "prompt": "Are you there?"}}],
-}  # fmt: skip
+FLOW = workflow(WORKFLOW, [node("a")])
+#: A workflow whose agent is missing.
+UNSERVED = workflow(
+    "conformance-seam-unserved",
+    [node("a", "moot.agent", {"agent": "conformance-nobody", "prompt": "Are you there?"})],
+)
+#: The default item.
+ITEM: dict[str, object] = {"body": "from a test suite"}
+ONCE = RetryPolicy(max_attempts=1, backoff="none")
 
 
 class DeliverTrigger(Struct, frozen=True, rename="camel"):
@@ -92,7 +96,7 @@ async def deliver_trigger(request: Request) -> Reply:
 
 
 async def _delivery_reply(request: Request, rows: list[Delivery]) -> Reply:
-    answer: dict[str, Any] = {
+    answer: dict[str, object] = {
         "outcome": rows[0].attempts[-1].outcome,
         "subscriptionId": rows[0].subscription,
     }
@@ -102,7 +106,7 @@ async def _delivery_reply(request: Request, rows: list[Delivery]) -> Reply:
     return Reply({**answer, "deliveredCount": counts.get("delivered", 0)})
 
 
-async def read_last_exhausted_log(request: Request) -> list[dict[str, Any]]:
+async def read_last_exhausted_log(request: Request) -> list[dict[str, object]]:
     """Return the log of the subscription whose delivery was given up last, or nothing."""
     rows, _ = await request.services.store.deliveries(
         request.caller.tenant, DeliveryFilter(states=("dead",)), None, MOST_ROWS
@@ -112,7 +116,7 @@ async def read_last_exhausted_log(request: Request) -> list[dict[str, Any]]:
     return await read_subscription_log(request, last.subscription) if last else []
 
 
-async def read_subscription_log(request: Request, name: str) -> list[dict[str, Any]]:
+async def read_subscription_log(request: Request, name: str) -> list[dict[str, object]]:
     """Return state changes and newest deliveries of a subscription as events of a log."""
     triggers, tenant = request.services.triggers, request.caller.tenant
     record = await triggers.listening.must_find(tenant, name)
@@ -135,12 +139,12 @@ async def read_subscription_log(request: Request, name: str) -> list[dict[str, A
     ]
 
 
-def _attempt_events(row: Delivery) -> list[dict[str, Any]]:
+def _attempt_events(row: Delivery) -> list[dict[str, object]]:
     """Return attempts as events, none earlier than the one it repeats."""
-    events: list[dict[str, Any]] = []
+    events: list[dict[str, object]] = []
     for each in delivery_view(row).attempts:
         if each.payload is not None:
-            at = max(each.at, events[-1]["at"] if events else "")
+            at = max(each.at, str(events[-1]["at"]) if events else "")
             events.append({**msgspec.to_builtins(each), "at": at})
     return events
 
@@ -151,19 +155,18 @@ async def _deliver_by_schedule(request: Request, scenario: str) -> Delivery:
     Looking twice does not repeat it. ``exhaust`` uses a workflow whose agent is missing.
     """
     flow = UNSERVED if scenario == "exhaust" else FLOW
-    await request.services.host.flows.register(request.caller.tenant, encode(flow))
+    workflow_id = (await register_workflow(request, flow)).definition.id
     if scenario == "exhaust":
-        return await exhaust_schedule(request, flow["id"])
-    case = await create_minute_schedule(request, flow["id"], None)
-    row = await reach_next_slot(request, case, times=2 if scenario == "dedup" else 1)
+        return await _exhaust_schedule(request, workflow_id)
+    case = await create_minute_schedule(request, workflow_id)
+    row = await _reach_next_slot(request, case, times=2 if scenario == "dedup" else 1)
     schedules = request.services.triggers.schedules
     await schedules.remove(case.tenant, case.plan.spec.schedule_id, request.caller.id)
     return row
 
 
 async def ingest_trigger(request: Request) -> Reply:
-    """Ingest without a signature: with ``required`` it is a dead letter, otherwise a run that knows
-    it is unverified."""
+    """Ingest without a signature: a dead letter with ``required``, else an unverified run."""
     body = await request.read(IngestTrigger)
     services = request.services
     if body.attachment_url is not None and await _is_refused_target(request, body.attachment_url):
@@ -185,7 +188,7 @@ async def ingest_trigger(request: Request) -> Reply:
     )
 
 
-def _delivery_event(row: Delivery) -> dict[str, Any]:
+def _delivery_event(row: Delivery) -> dict[str, object]:
     last = len(row.attempts) - 1
     return {
         "type": DeliveryAttempted.event_type,
@@ -194,7 +197,7 @@ def _delivery_event(row: Delivery) -> dict[str, Any]:
     }
 
 
-def _trigger_content(source: str, webhook: IngestedWebhook) -> dict[str, Any]:
+def _trigger_content(source: str, webhook: IngestedWebhook) -> dict[str, object]:
     if source == "queue":
         return {"body": webhook.body}
     headers = visible_headers(webhook.headers.items())
@@ -209,7 +212,7 @@ async def _ensure_subscription(
     if source not in INBOUND_SOURCES:
         raise BadRequest(f"{source[:32]} is none of {', '.join(INBOUND_SOURCES)}.", field="source")
     kind: SubscriptionSource = "queue" if source == "queue" else "webhook"
-    await services.host.flows.register(tenant, encode(FLOW))
+    await register_workflow(request, FLOW)
     name = services.clock.new_id("sub_")
     if named is not None:
         name = derived_id("sub_", "named", tenant, source, named)
@@ -219,7 +222,7 @@ async def _ensure_subscription(
         workflow_id=workflow_id,
         owner=request.caller.id,
         created_at=services.clock.millis(),
-        retry_policy=RetryPolicy(max_attempts=1, backoff="none"),
+        retry_policy=ONCE,
     )
     return await services.triggers.subscriptions.ensure(tenant, subscription, request.caller.id)
 
@@ -234,3 +237,106 @@ async def _is_refused_target(request: Request, url: str) -> bool:
     except CallFailed:
         return False
     return False
+
+
+# -- by the source of a trigger ------------------------------------------------------------------
+
+
+async def deliver_by_source(
+    request: Request,
+    source: str,
+    workflow_id: str,
+    roster_id: str | None = None,
+    item: Mapping[str, object] = ITEM,
+) -> Delivery:
+    """Return the delivery that came by this source. Raise NotProvided for an unknown source."""
+    ways = {"schedule": _by_schedule, "queue": _by_queue, "webhook": _by_webhook}
+    if source not in ways:
+        raise NotProvided(
+            f"Nothing comes by {source[:32]} here; by {', '.join(sorted(ways))} it does.",
+            capability="triggerBridge.sources",
+        )
+    return await ways[source](request, workflow_id, roster_id, item)
+
+
+async def _by_queue(
+    request: Request, workflow_id: str, roster_id: str | None, item: Mapping[str, object]
+) -> Delivery:
+    queues, tenant, by = request.services.triggers.queues, request.caller.tenant, request.caller.id
+    name = derived_id("conformance-", tenant, workflow_id, roster_id or "")
+    queue = await queues.find(tenant, name)
+    if queue is None or queue.it.state != "active":
+        consumer = Consumer(workflow_id=workflow_id, roster_id=roster_id, retry_policy=ONCE)
+        await queues.bind(tenant, name, consumer, by)
+    handed, _ = await queues.push(tenant, name, dict(item), None, by)
+    return handed.delivery
+
+
+async def _by_webhook(
+    request: Request, workflow_id: str, roster_id: str | None, item: Mapping[str, object]
+) -> Delivery:
+    services, tenant, by = request.services, request.caller.tenant, request.caller.id
+    wanted = TriggerSubscription(
+        subscription_id=derived_id("sub_", "woken", tenant, workflow_id, roster_id or ""),
+        source="webhook", workflow_id=workflow_id, roster_id=roster_id, owner=by,
+        created_at=services.clock.millis(), retry_policy=ONCE,
+    )  # fmt: skip
+    record = await services.triggers.subscriptions.ensure(tenant, wanted, by)
+    if record.it.state != "active":
+        record = await services.triggers.subscriptions.resume(record, by)
+    content = {"method": "POST", "headers": {}, "body": item}
+    key = dedup_key(wanted.subscription_id, services.clock.new_id(""))
+    arrival = Arrival(content=content, verified=True)
+    return (await services.triggers.deliveries.take(record, arrival, key)).delivery
+
+
+async def _by_schedule(
+    request: Request, workflow_id: str, roster_id: str | None, _: Mapping[str, object]
+) -> Delivery:
+    """Deliver one slot of a temporary schedule. It brings no item."""
+    member = {} if roster_id is None else {"rosterId": roster_id}
+    case = await create_minute_schedule(request, workflow_id, **member)
+    try:
+        return await _reach_next_slot(request, case)
+    finally:
+        await request.services.triggers.schedules.remove(
+            case.tenant, case.plan.spec.schedule_id, request.caller.id
+        )
+
+
+async def create_minute_schedule(
+    request: Request, workflow_id: str, name: str | None = None, **more: object
+) -> ScheduleSnapshot:
+    """Make a schedule with one slot each minute; ``more`` are fields of its request."""
+    schedules, caller = request.services.triggers.schedules, request.caller
+    body = {"workflowId": workflow_id, "kind": "interval", "intervalSeconds": 60, **more}
+    return await schedules.make(caller.tenant, encode(body), caller.id, name)
+
+
+async def _reach_next_slot(request: Request, case: ScheduleSnapshot, times: int = 1) -> Delivery:
+    """Let the next slot fall due, and look at it so many times."""
+    name, store = case.plan.spec.schedule_id, request.services.store
+    [slot] = next_slots(case.plan.spec, case.book.decided.decided, 1)
+    for _ in range(times):
+        await request.services.triggers.scheduler.look(case.tenant, name, slot)
+    key = Fire(act="start", slot=slot, due=slot).key(name)
+    row = await store.delivery(case.tenant, case.plan.subscription, key)
+    if row is None:
+        raise NotFound("That time came to nothing.", scheduleId=name)
+    return row
+
+
+async def _exhaust_schedule(request: Request, workflow_id: str) -> Delivery:
+    """Return the delivery of a schedule whose run cannot start, after the last attempt."""
+    case = await create_minute_schedule(request, workflow_id)
+    row = await _reach_next_slot(request, case)
+    for _ in range(POLICY.max_attempts - 1):
+        await request.services.triggers.scheduler.again(row)
+        row = await request.services.store.delivery(row.tenant, row.subscription, row.key) or row
+    return row
+
+
+DELIVERY_SEAMS = (
+    seam("trigger-bridge/deliver", deliver_trigger, "Deliver something", DeliverTrigger),
+    seam("trigger-bridge/ingest", ingest_trigger, "Take something in", IngestTrigger),
+)
