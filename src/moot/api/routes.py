@@ -1,4 +1,4 @@
-"""Table of every route of the host, and the router over it."""
+"""Table of every route of the host."""
 
 import re
 
@@ -9,13 +9,12 @@ from moot.api.agents.routes import AGENT_ENDPOINTS
 from moot.api.agents.tools import TOOL_ENDPOINTS
 from moot.api.host.discovery import DISCOVERY_ENDPOINTS
 from moot.api.host.ops import OPS_ENDPOINTS
-from moot.api.http.request import Endpoint, path_pattern
+from moot.api.http.request import Endpoint
 from moot.api.interrupts.answers import INTERRUPT_ENDPOINTS
 from moot.api.interrupts.inbox import INBOX_ENDPOINTS
 from moot.api.memory import MEMORY_ENDPOINTS
-from moot.api.replay.diffs import DIFF_ENDPOINTS
+from moot.api.replay.comparison import COMPARISON_ENDPOINTS
 from moot.api.replay.forks import FORK_ENDPOINTS
-from moot.api.replay.verify import VERIFY_ENDPOINTS
 from moot.api.roster.routes import ROSTER_ENDPOINTS
 from moot.api.runs.debug_bundle import DEBUG_BUNDLE_ENDPOINTS
 from moot.api.runs.events import EVENT_ENDPOINTS
@@ -48,8 +47,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *INTERRUPT_ENDPOINTS,
     *INBOX_ENDPOINTS,
     *FORK_ENDPOINTS,
-    *DIFF_ENDPOINTS,
-    *VERIFY_ENDPOINTS,
+    *COMPARISON_ENDPOINTS,
     *EVENT_ENDPOINTS,
     *ANCESTRY_ENDPOINTS,
     *COUNCIL_ENDPOINTS,
@@ -92,46 +90,6 @@ UNSUPPORTED = {
     r"/v1/content(/.*)?": "content",
     r"/v1/host/workspace/files(/.*)?": "workspaceFiles",
 }
-
-Row = tuple[re.Pattern[str], dict[str, Endpoint]]
-
-
-class Router:
-    """Finds the endpoints of a path: exact paths by look-up, the others by pattern.
-
-    A verb such as ``:pause`` wins over a plain id.
-    """
-
-    def __init__(self, extra: tuple[Endpoint, ...] = ()) -> None:
-        self.endpoints = endpoints = (*ENDPOINTS, *extra)
-        self._exact: dict[str, dict[str, Endpoint]] = {}
-        patterns: dict[str, dict[str, Endpoint]] = {}
-        for endpoint in endpoints:
-            table = patterns if "{" in endpoint.path else self._exact
-            table.setdefault(endpoint.path, {})[endpoint.method] = endpoint
-        #: (slashes, has a colon) -> candidate patterns. A parameter holds no slash, and a path
-        #: without a colon has no verb.
-        self._patterns: dict[tuple[int, bool], list[Row]] = {}
-        for path in sorted(patterns, key=_rank):
-            for colon in {":" in path, True}:
-                rows = self._patterns.setdefault((path.count("/"), colon), [])
-                rows.append((path_pattern(path), patterns[path]))
-
-    def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
-        """Return the methods of a path and its parameters, or None."""
-        exact = self._exact.get(path)
-        if exact is not None:
-            return exact, {}
-        for pattern, methods in self._patterns.get((path.count("/"), ":" in path), ()):
-            match = pattern.fullmatch(path)
-            if match is not None:
-                return methods, match.groupdict()
-        return None
-
-
-def _rank(path: str) -> tuple[int, int]:
-    """Sort ``{run_id}:pause`` before ``{run_id}``."""
-    return (0 if re.search(r"\}:\w", path) else 1, -len(path))
 
 
 def unsupported_route(path: str) -> NotProvided | None:

@@ -11,9 +11,10 @@ import msgspec
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from moot.api.app import Router
 from moot.api.host.openapi import encoded_openapi
 from moot.api.host.openapi_tags import TAGS
-from moot.api.routes import ENDPOINTS, Router
+from moot.api.routes import ENDPOINTS
 from moot.wire.discovery import Discovery
 from moot.wire.json import JsonObject
 from tests.support.api.caller import Api

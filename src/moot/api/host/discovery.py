@@ -8,7 +8,7 @@ from msgspec import to_builtins
 from moot import __version__
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.replay import forks
-from moot.api.runs import create_options
+from moot.api.runs.create import configurable_keys
 from moot.api.runs.routes import MOST_CANCELS
 from moot.api.services import Services
 from moot.api.triggers import ingest
@@ -95,7 +95,7 @@ def _host_claims(services: Services) -> Discovery:
         dispatch=DISPATCH,
         multi_agent=MultiAgentSupport(execution_model=_execution_model(services)),
         memory=MEMORY,
-        configurable=create_options.configurable_keys(services),
+        configurable=configurable_keys(services),
         runs=RUNS,
         rest_transport=RestTransport(conditional_run_get=True),
         debug_bundle=Supported(supported=True),

@@ -7,7 +7,7 @@ from msgspec import UNSET
 from moot.api.access.auth import speaker_from_request
 from moot.api.http.idempotency import reply_from_refusal
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.runs import create_options
+from moot.api.runs.create import check_models, check_run_options
 from moot.core.errors import BadRequest, Forbidden, ReplayDivergedAtRefusal
 from moot.core.errors.triggers import MemberOffDuty
 from moot.core.events import decode
@@ -108,7 +108,7 @@ async def _branch_options(
         configurable=overlay.configurable, tags=tags or [], metadata=overlay.metadata
     )
     before = source.run.configurable
-    create_options.check_run_options(request.services, request, options, source.flow, before)
+    check_run_options(request.services, request, options, source.flow, before)
     return ForkRequest(
         from_seq=from_seq,
         by=speaker,
@@ -205,7 +205,7 @@ async def _check_may_edit(
     An agent's key edits only its own turns and no limits. Models must be known to this host.
     """
     if edit.models:
-        create_options.check_models(request.services, edit.models, "edit.models")
+        check_models(request.services, edit.models, "edit.models")
     caller, kinds = speaker_from_request(request), set(edit.kinds)
     if caller.speaks_for_people or kinds <= {"models"}:
         return

@@ -1,67 +1,25 @@
-"""The origin of a run: its parent, its trace and its trigger.
-
-The host stores what a caller says about a trace and a parent. It decides neither who owns the run
-nor who may see it. A parent's depth and tree size can only lower the run's limits.
-"""
-
-from typing import Any
+"""Describe the origin of a run: its parent and its trigger."""
 
 import msgspec
 from msgspec.structs import replace
 
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.schedules.views import checked_schedule
-from moot.core import trace
 from moot.core.errors import MootError, NotFound, Unavailable
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.events import decode
 from moot.core.payloads.runs import RunInitiated, RunStarted
 from moot.core.state.run import Run
-from moot.core.workflows import peer_ids
 from moot.engine.host import Host
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.schedules import records
 from moot.wire.json import JsonObject
 from moot.wire.runs import ParentRun, RunAncestry, RunStart
 
-TRACEPARENT, TRACESTATE = b"traceparent", b"tracestate"
-
 #: Events that describe the start: start, initiation, delivery.
 FIRST_EVENTS = 3
 #: Fields of a schedule that describe its times.
 SCHEDULE_TIMES = ("kind", "words", "cronExpr", "intervalSeconds", "at", "timezone")
-
-
-def origin_from_headers(request: Request) -> dict[str, Any]:
-    """Return the origin in the request's headers, as fields of the start command."""
-    fields: dict[str, Any] = {"trace": _trace_from_headers(request)}
-    origin = peer_ids.parse_origin(request.header(peer_ids.HEADER))
-    if origin is None:
-        return fields
-    is_remote = origin.host_id != request.services.host.peers.host_id
-    named = origin.event_id is not None
-    return fields | {
-        "origin": origin,
-        "cause": origin.event_id,
-        "cause_host": origin.host_id if is_remote and named else None,
-        "depth": origin.depth,
-        "tree": origin.tree,
-    }
-
-
-def _trace_from_headers(request: Request) -> trace.Trace | None:
-    """Return the trace.
-
-    Two ``traceparent`` headers count as none; ``tracestate`` may come in parts.
-    """
-    if request.header("traceparent") is None:
-        return None
-    headers = request.scope["headers"]
-    places = [value for name, value in headers if name == TRACEPARENT]
-    states = [value for name, value in headers if name == TRACESTATE]
-    if len(places) != 1:
-        return None
-    return trace.parse_trace(places[0].decode("latin-1"), b",".join(states).decode("latin-1"))
 
 
 async def read_ancestry(request: Request) -> Reply:

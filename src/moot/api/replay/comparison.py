@@ -1,15 +1,24 @@
-"""Compare two runs, event by event."""
+"""Compare two runs, event by event, or a run with what its log must lead to."""
 
 from collections.abc import AsyncIterator
 from itertools import zip_longest
+
+from msgspec.structs import asdict
 
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.core import events
 from moot.core.errors import BadRequest
 from moot.core.replay.compare import diff_states, is_same_event
 from moot.engine.head import Head
+from moot.engine.replay.verify import verify_run
 from moot.wire.json import stored_object
-from moot.wire.replay import EventDiff, RunDiff
+from moot.wire.replay import (
+    EventDiff,
+    RunDiff,
+    RunVerification,
+    VerificationDifference,
+    VerifyRunBody,
+)
 
 #: Limits of the answer: differences, and bytes of both logs.
 MOST_LISTED = 1000
@@ -89,7 +98,22 @@ def _rows_left(head: Head, first: int, last: int) -> int:
     return max(0, min(PAGE, head.run.next_sequence - first, last - first))
 
 
-DIFF_ENDPOINTS = (
+async def verify_log(request: Request) -> Reply:
+    run_id = request.params["run_id"]
+    await request.read(VerifyRunBody)
+    checked = await verify_run(request.services.host, request.caller.tenant, run_id)
+    first = checked.first
+    verification = RunVerification(
+        run_id=run_id,
+        events=checked.events,
+        model_calls=checked.calls,
+        identical=first is None,
+        first=None if first is None else VerificationDifference(**asdict(first)),
+    )
+    return Reply(verification)
+
+
+COMPARISON_ENDPOINTS = (
     Endpoint(
         method="GET", path="/v1/runs/{run_id}:diff", call=diff_runs, scope="runs:read",
         summary="Where two runs part ways, event by event", published="run-diff-response",
@@ -98,5 +122,15 @@ DIFF_ENDPOINTS = (
         description="Compares the logs of two runs event by event, and their states. Events that "
         "a living run has not reached are no difference. Refuses a request without "
         "`against` with 400.",
+    ),
+    Endpoint(
+        method="POST", path="/v1/host/moot/runs/{run_id}:verify", call=verify_log,
+        scope="runs:read",
+        body=VerifyRunBody, summary="Work a run out anew from its log and compare",
+        errors=(404, 409),
+        tag="Replay", operation_id="verifyRun", answer=RunVerification,
+        description="Recomputes a run from its log and its workflow, and returns the first event "
+        "that this host would not have written. Refuses a log of a newer engine with "
+        "409.",
     ),
 )  # fmt: skip
