@@ -2,7 +2,7 @@
 
 import logging
 
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import TEXT, Endpoint, Reply, Request, whole_number
 from moot.core.errors import BadRequest, NotFound
 from moot.core.events import iso
 from moot.core.memory import LARGEST_LIMIT, LONGEST_ID, LONGEST_REF, LONGEST_TAG
@@ -79,34 +79,16 @@ async def forget_memory(request: Request) -> Reply:
     return Reply(MemoryErasure(ref=ref, forgotten=gone))
 
 
-REF = ({"type": "string", "minLength": 1, "maxLength": LONGEST_REF}, "which memory")
-ID = ({"type": "string", "minLength": 1, "maxLength": LONGEST_ID}, "which entry")
+REF = {"type": "string", "minLength": 1, "maxLength": LONGEST_REF}
+ID = {"type": "string", "minLength": 1, "maxLength": LONGEST_ID}
 
+WANTED = {
+    "ref": REF, "id": ID, "tag": {"type": "string", "minLength": 1, "maxLength": LONGEST_TAG},
+    "limit": whole_number(0, LARGEST_LIMIT), "runId": TEXT, "at": whole_number(1),
+}  # fmt: skip
 MEMORY_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/host/moot/memory", call=read_memory, scope="memory:read",
-        summary="What is remembered: the memories there are, or the entries of one",
-        errors=(404,),
-        query={
-            "ref": REF,
-            "id": ID,
-            "tag": ({"type": "string", "minLength": 1, "maxLength": LONGEST_TAG},
-                    "only entries with this tag"),
-            "limit": ({"type": "integer", "minimum": 0, "maximum": LARGEST_LIMIT},
-                      "at most so many; 0 is the usual hundred"),
-            "runId": ({"type": "string"}, "as this run sees it"),
-            "at": ({"type": "integer", "minimum": 1}, "as the run saw it before this event"),
-        },
-        tag="Memory", operation_id="readMemory", answer=(MemoryList, MemoryEntryList),
-        description="Without `ref` lists the memories. With `ref` lists the entries of one "
-        "memory: now, as a run sees them, or as the run saw them before an event.",
-    ),
-    Endpoint(
-        method="DELETE", path="/v1/host/moot/memory", call=forget_memory, scope="memory:write",
-        summary="Forget an entry, or all of a memory, for good", errors=(404,),
-        query={"ref": REF, "id": ID},
-        tag="Memory", operation_id="forgetMemory", answer=MemoryErasure,
-        description="Erases one entry, or all entries of a memory, for good. Refuses a memory "
-        "without entries with 404.",
-    ),
+    Endpoint("GET", "/v1/host/moot/memory", read_memory, scope="memory:read", query=WANTED,
+             answer=(MemoryList, MemoryEntryList)),
+    Endpoint("DELETE", "/v1/host/moot/memory", forget_memory, scope="memory:write",
+             query={"ref": REF, "id": ID}, answer=MemoryErasure),
 )  # fmt: skip

@@ -19,7 +19,7 @@ from moot.api.roster.routes import ROSTER_ENDPOINTS
 from moot.api.runs.debug_bundle import DEBUG_BUNDLE_ENDPOINTS
 from moot.api.runs.events import EVENT_ENDPOINTS
 from moot.api.runs.origin import ANCESTRY_ENDPOINTS
-from moot.api.runs.routes import RUN_ENDPOINTS, SUPERVISOR_TURN_ENDPOINTS
+from moot.api.runs.routes import RUN_ENDPOINTS
 from moot.api.schedules.routes import SCHEDULE_ENDPOINTS
 from moot.api.search.catch_ups import CATCH_UP_ENDPOINTS
 from moot.api.search.read_marks import READ_MARK_ENDPOINTS
@@ -59,7 +59,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *BRIDGE_ENDPOINTS,
     *PRESENCE_ENDPOINTS,
     *NEXT_REQUEST_ENDPOINTS,
-    *SUPERVISOR_TURN_ENDPOINTS,
     *EXPORT_ENDPOINTS,
     *READ_MARK_ENDPOINTS,
     *CATCH_UP_ENDPOINTS,

@@ -200,88 +200,81 @@ async def race_claim(request: Request) -> Reply:
     return Reply({"mintedIds": minted, "attempted": body.executors, "delivered": len(delivered)})
 
 
-def _seam(
-    method: str, path: str, call: Any, summary: str, body: Any = None, status: int = 200
-) -> Endpoint:
-    return Endpoint(
-        method=method, path=f"/v1/host/sample/{path}", call=call, summary=summary, body=body,
-        status=status, scope="runs:create", hidden=True,
-    )  # fmt: skip
+def _seam(method: str, path: str, call: Any, body: Any = None, status: int = 200) -> Endpoint:
+    place = f"/v1/host/sample/{path}"
+    return Endpoint(method, place, call, scope="runs:create", body=body, status=status)
 
 
 SEAMS = (
-    _seam("GET", "test/runs/{run_id}/events", read_run_events, "A run's log, filtered"),
-    _seam("POST", "test/reset", reset_seams, "Forget what tests have switched"),
-    _seam("POST", "test/capability-toggle", toggle_capability, "Switch a claim", CapabilityToggle),
-    _seam("POST", "test/runs/{run_id}/variables", set_variables, "Write variables", VariablesBody),
-    _seam("POST", "workflows", register_node_row, "Register nodes in a row", LooseWorkflow, 201),
-    _seam("POST", "test/idempotency/concurrent-claim", race_claim, "Race a claim", ConcurrentClaim),
+    _seam("GET", "test/runs/{run_id}/events", read_run_events),
+    _seam("POST", "test/reset", reset_seams),
+    _seam("POST", "test/capability-toggle", toggle_capability, CapabilityToggle),
+    _seam("POST", "test/runs/{run_id}/variables", set_variables, VariablesBody),
+    _seam("POST", "workflows", register_node_row, LooseWorkflow, 201),
+    _seam("POST", "test/idempotency/concurrent-claim", race_claim, ConcurrentClaim),
     _seam(
         "POST",
         "conversation/multi-party/open",
         conversation.open_council,
-        "Open a council",
         conversation.OpenCouncil,
     ),
     _seam(
         "POST",
         "conversation/multi-party/exchange",
         conversation.exchange_turn,
-        "Speak in it",
         conversation.ExchangeTurn,
     ),
     _seam(
-        "POST", "test/mock-ai/program", mock_ai.program_mock_ai, "Tell the mock model what to say",
+        "POST", "test/mock-ai/program", mock_ai.program_mock_ai,
         mock_ai.MockAiProgram,
     ),
     _seam(
-        "POST", "test/llm-cache-key", mock_ai.read_cache_key, "The key of a model call",
+        "POST", "test/llm-cache-key", mock_ai.read_cache_key,
         dict[str, Any],
     ),
     _seam(
-        "POST", "dispatch/fanout", dispatch.fan_out_workers, "Send out a wave of workers",
+        "POST", "dispatch/fanout", dispatch.fan_out_workers,
         dispatch.FanOut,
     ),
     _seam(
-        "POST", "dispatch/per-item", dispatch.dispatch_per_item, "What each worker is given",
+        "POST", "dispatch/per-item", dispatch.dispatch_per_item,
         dispatch.PerItem,
     ),
     _seam(
         "POST",
         "governance/approval-gate",
         try_approval_gate,
-        "Try a gate",
         GateTrial,
     ),
     _seam(
-        "POST", "agents/live-invoke", agents.live_invoke, "Ask an agent",
+        "POST", "agents/live-invoke", agents.live_invoke,
         agents.LiveInvoke,
     ),
     _seam(
-        "POST", "agents/deployment-transition", agents.transition_deployment, "Promote an agent",
+        "POST", "agents/deployment-transition", agents.transition_deployment,
         agents.DeploymentTransition,
     ),
     _seam(
-        "POST", "scheduling/tick", scheduling.tick_schedule, "Let a time come",
+        "POST", "scheduling/tick", scheduling.tick_schedule,
         scheduling.SchedulingTick,
     ),
     _seam(
-        "POST", "heartbeat/tick", scheduling.tick_heartbeat, "Look for a change",
+        "POST", "heartbeat/tick", scheduling.tick_heartbeat,
         scheduling.HeartbeatTick,
     ),
-    _seam("POST", "roster/fire", roster.fire_member, "Fire a portfolio", roster.RosterFire),
+    _seam("POST", "roster/fire", roster.fire_member, roster.RosterFire),
     *roster.ROSTER_ALIASES,
     _seam(
-        "POST", "trigger-bridge/deliver", trigger_bridge.deliver_trigger, "Deliver something",
+        "POST", "trigger-bridge/deliver", trigger_bridge.deliver_trigger,
         trigger_bridge.DeliverTrigger,
     ),
     _seam(
-        "POST", "trigger-bridge/ingest", trigger_bridge.ingest_trigger, "Take something in",
+        "POST", "trigger-bridge/ingest", trigger_bridge.ingest_trigger,
         trigger_bridge.IngestTrigger,
     ),
-    _seam("POST", "agentloop/run", supervisors.run_agent_loop, "Run a loop", supervisors.AgentLoop),
+    _seam("POST", "agentloop/run", supervisors.run_agent_loop, supervisors.AgentLoop),
     _seam(
-        "POST", "subrun/attest", supervisors.attest_child, "Attest a child",
+        "POST", "subrun/attest", supervisors.attest_child,
         supervisors.ChildAttestation,
     ),
 )  # fmt: skip

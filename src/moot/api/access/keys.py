@@ -135,25 +135,8 @@ def key_view(key: Key) -> KeyView:
 
 
 KEY_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/host/moot/keys", call=create_key, scope="keys:manage",
-        body=CreateKey, status=201, summary="Make a key; its secret is shown once",
-        tag="Keys", operation_id="createKey", answer=NewKey,
-        description="Creates a key. Only this answer contains the secret. Refuses a scope or a "
-        "name that the caller does not have with 403.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/keys", call=list_keys, scope="keys:manage",
-        summary="List keys",
-        tag="Keys", operation_id="listKeys", answer=KeyList,
-        description="Lists the keys of the tenant without their secrets; an administrator sees "
-        "those of all tenants.",
-    ),
-    Endpoint(
-        method="DELETE", path="/v1/host/moot/keys/{key_id}", call=revoke_key, scope="keys:manage",
-        status=204, summary="Revoke a key", errors=(404,),
-        tag="Keys", operation_id="revokeKey",
-        description="Revokes a key at once and ends its open streams. Refuses the key of an "
-        "administrator with 403 unless the caller is one.",
-    ),
+    Endpoint("POST", "/v1/host/moot/keys", create_key, scope="keys:manage", body=CreateKey,
+             status=201, answer=NewKey),
+    Endpoint("GET", "/v1/host/moot/keys", list_keys, scope="keys:manage", answer=KeyList),
+    Endpoint("DELETE", "/v1/host/moot/keys/{key_id}", revoke_key, scope="keys:manage", status=204),
 )  # fmt: skip

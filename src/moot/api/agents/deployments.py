@@ -75,22 +75,8 @@ async def list_deployments(request: Request) -> Reply:
 
 
 DEPLOYMENT_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/agents/{agent_id}/deployments", call=change_deployment,
-        body=DeploymentChange,
-        scope="manifest:read", summary="Change which version of an agent serves whom",
-        published="agent-deployment", errors=(404, 409),
-        tag="Agents", operation_id="changeDeployment", answer=DeploymentView,
-        description="Promotes, pauses, deprecates or rolls back a version of an agent, or changes "
-        "its share of the runs. Each transition needs its own scope. Refuses a "
-        "transition that the state of the version does not allow with 409.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/agents/{agent_id}/deployments", call=list_deployments,
-        scope="manifest:read", summary="The versions of an agent that were promoted",
-        errors=(404,),
-        tag="Agents", operation_id="listDeployments", answer=DeploymentList,
-        description="Lists the versions of an agent that were promoted, and the channels they "
-        "serve.",
-    ),
+    Endpoint("POST", "/v1/agents/{agent_id}/deployments", change_deployment, scope="manifest:read",
+             body=DeploymentChange, answer=DeploymentView),
+    Endpoint("GET", "/v1/host/moot/agents/{agent_id}/deployments", list_deployments,
+             scope="manifest:read", answer=DeploymentList),
 )  # fmt: skip

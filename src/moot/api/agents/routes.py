@@ -170,45 +170,14 @@ async def remove_agent(request: Request) -> Reply:
 
 
 AGENT_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/agents", call=list_inventory, scope="manifest:read",
-        summary="The agents of this host", published="agent-inventory-response",
-        tag="Agents", operation_id="listAgentInventory", answer=AgentInventory,
-        description="Lists the agents of this host in the form of the protocol, without prompts.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/agents/{agent_id}", call=read_inventory_agent,
-        scope="manifest:read",
-        summary="One agent of this host", errors=(404,),
-        tag="Agents", operation_id="readInventoryAgent", answer=AgentInventoryEntry,
-        description="Returns one agent in the form of the protocol.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/agents", call=list_agents, scope="manifest:read",
-        summary="The agents, with their models and tools",
-        tag="Agents", operation_id="listAgents", answer=AgentList,
-        description="Lists the agents with their models and tools.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/agents", call=put_agent, scope="manifest:write",
-        body=Agent, status=201, summary="Take in an agent, or a new version of it", errors=(409,),
-        tag="Agents", operation_id="putAgent", answer=AgentView,
-        description="Stores an agent or a new version of it. The body is the definition of an "
-        "agent, or a manifest with an `agentId`. Refuses the key of an agent with "
-        "403.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/agents/{name}", call=read_agent, scope="manifest:read",
-        summary="One agent, with its prompt and who changed it", errors=(404,),
-        tag="Agents", operation_id="readAgent", answer=AgentDetails,
-        description="Returns an agent with its prompt, its complete definition and its last 100 "
-        "versions.",
-    ),
-    Endpoint(
-        method="DELETE", path="/v1/host/moot/agents/{name}", call=remove_agent,
-        scope="manifest:write",
-        status=204, summary="Let an agent go; what it has said stays", errors=(404,),
-        tag="Agents", operation_id="removeAgent",
-        description="Removes an agent. Its past turns stay. Refuses the key of an agent with 403.",
-    ),
+    Endpoint("GET", "/v1/agents", list_inventory, scope="manifest:read", answer=AgentInventory),
+    Endpoint("GET", "/v1/agents/{agent_id}", read_inventory_agent, scope="manifest:read",
+             answer=AgentInventoryEntry),
+    Endpoint("GET", "/v1/host/moot/agents", list_agents, scope="manifest:read", answer=AgentList),
+    Endpoint("POST", "/v1/host/moot/agents", put_agent, scope="manifest:write", body=Agent,
+             status=201, answer=AgentView),
+    Endpoint("GET", "/v1/host/moot/agents/{name}", read_agent, scope="manifest:read",
+             answer=AgentDetails),
+    Endpoint("DELETE", "/v1/host/moot/agents/{name}", remove_agent, scope="manifest:write",
+             status=204),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from moot.agents.definitions.manifest import Agent
 from moot.agents.tools.registry import ToolListing
 from moot.agents.tools.toolbox import is_tool_allowed
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import FLAG, Endpoint, Reply, Request
 from moot.wire.agents import ToolList, ToolView
 
 
@@ -36,12 +36,6 @@ async def list_tools(request: Request) -> Reply:
 
 
 TOOL_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/host/moot/tools", call=list_tools, scope="manifest:read",
-        summary="The tools there are, and which agents may use them",
-        query={"connect": ({"type": "boolean"}, "ask servers that were not asked yet")},
-        tag="Agents", operation_id="listTools", answer=ToolList,
-        description="Lists the tools and the agents that may use them. With `connect` the host "
-        "asks tool servers that it has not asked yet.",
-    ),
+    Endpoint("GET", "/v1/host/moot/tools", list_tools, scope="manifest:read",
+             query={"connect": FLAG}, answer=ToolList),
 )  # fmt: skip

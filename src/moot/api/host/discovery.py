@@ -241,11 +241,5 @@ def _limit_claims(services: Services) -> HostLimits:
 
 
 DISCOVERY_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/.well-known/openwop", call=read_discovery, public=True,
-        summary="What this host can do", published="capabilities",
-        tag="Host", operation_id="readDiscovery", answer=Discovery,
-        description="Returns the capabilities of this host in the form of the protocol: versions, "
-        "limits, and each optional part that it supports.",
-    ),
+    Endpoint("GET", "/.well-known/openwop", read_discovery, public=True, answer=Discovery),
 )  # fmt: skip

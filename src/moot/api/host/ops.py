@@ -83,55 +83,13 @@ async def read_metrics(request: Request) -> Reply:
 
 
 OPS_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/", call=read_index, public=True, summary="Where things are",
-        tag="Host", operation_id="readIndex", answer=HostIndex,
-        description="Returns the links to the parts of the API.",
-    ),
-    Endpoint(
-        method="GET", path="/healthz", call=healthz, public=True, summary="Is the server alive",
-        tag="Host", operation_id="readHealth", answer=Health,
-        description="Answers as long as the server runs. It does not ask the store.",
-    ),
-    Endpoint(
-        method="GET", path="/readyz", call=readyz, public=True, summary="Does the store answer",
-        tag="Host", operation_id="readReadiness", answer=Health,
-        description="Answers once the store answers.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/openapi.json", call=read_openapi, public=True,
-        summary="This document",
-        tag="Host", operation_id="readOpenApi", answer=OpenApiDocument,
-        description="Returns this API as an OpenAPI 3.1 document.",
-    ),
-    Endpoint(
-        method="GET", path="/docs", call=read_docs, public=True, media="text/html",
-        summary="The API reference for people",
-        tag="Host", operation_id="readReference",
-        description="Shows this document as a page, with a form for each operation.",
-    ),
-    Endpoint(
-        method="GET", path="/docs/{guide}", call=read_guide, public=True, media="text/markdown",
-        summary="A guide for people", errors=(404,),
-        tag="Host", operation_id="readGuide",
-        description="Returns one of the guides that the tags lead to, as Markdown.",
-    ),
-    Endpoint(
-        method="GET", path="/docs.js", call=read_docs_script, public=True, media="text/javascript",
-        summary="Script of the API reference",
-        tag="Host", operation_id="readReferenceScript",
-        description="Returns the script of the API reference.",
-    ),
-    Endpoint(
-        method="GET", path="/docs.css", call=read_docs_style, public=True, media="text/css",
-        summary="Style of the API reference",
-        tag="Host", operation_id="readReferenceStyle",
-        description="Returns the style of the API reference.",
-    ),
-    Endpoint(
-        method="GET", path="/metrics", call=read_metrics, scope="metrics:read", media="text/plain",
-        summary="Metrics in Prometheus' text format",
-        tag="Host", operation_id="readMetrics",
-        description="Returns counters of runs, nodes, events, requests and streams.",
-    ),
+    Endpoint("GET", "/", read_index, public=True, answer=HostIndex),
+    Endpoint("GET", "/healthz", healthz, public=True, answer=Health),
+    Endpoint("GET", "/readyz", readyz, public=True, answer=Health),
+    Endpoint("GET", "/v1/openapi.json", read_openapi, public=True, answer=OpenApiDocument),
+    Endpoint("GET", "/docs", read_docs, public=True, media="text/html"),
+    Endpoint("GET", "/docs/{guide}", read_guide, public=True, media="text/markdown"),
+    Endpoint("GET", "/docs.js", read_docs_script, public=True, media="text/javascript"),
+    Endpoint("GET", "/docs.css", read_docs_style, public=True, media="text/css"),
+    Endpoint("GET", "/metrics", read_metrics, scope="metrics:read", media="text/plain"),
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Requests, replies, and the table row that describes a route."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -210,16 +210,31 @@ NO_CALLER = Key(
 Handler = Callable[[Request], Awaitable[Reply | Stream]]
 
 
-class Endpoint(Struct, frozen=True, kw_only=True):
+#: The JSON schema of a query parameter.
+QuerySchema = Mapping[str, object]
+TEXT: QuerySchema = {"type": "string"}
+FLAG: QuerySchema = {"type": "boolean"}
+
+
+def whole_number(least: int, most: int | None = None) -> QuerySchema:
+    schema = {"type": "integer", "minimum": least}
+    return schema if most is None else {**schema, "maximum": most}
+
+
+#: The usual parameters of a list.
+PAGE_QUERY: Mapping[str, QuerySchema] = {"limit": whole_number(1, 200), "cursor": TEXT}
+
+
+class Endpoint(Struct, frozen=True):
     """One route.
 
     The router, the OpenAPI document, the idempotency records and the tests of all routes read it.
+    Its texts for the reference are in ``api/host/assets/reference.json``.
     """
 
     method: str
     path: str
     call: Handler
-    summary: str
     scope: str | None = None
     #: A second scope, for a route that arranges later runs.
     beside: str | None = None
@@ -227,23 +242,11 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     body: Any = None
     #: The route refuses an empty body, though each field of it has a default.
     needs_body: bool = False
-    #: Query parameter -> (JSON schema, description).
-    query: dict[str, tuple[dict[str, Any], str]] = {}
+    #: Query parameter -> JSON schema.
+    query: Mapping[str, QuerySchema] = {}
     status: int = 200
     #: The type of a JSON answer, or a tuple of types.
     answer: Any = None
-    #: The name of the protocol's schema that the answer fits, where there is one.
-    published: str | None = None
-    #: The group of the operation in the reference. The default is the first noun of its path.
-    tag: str | None = None
-    #: Sentences for the reference: the effect of the operation and its refusals.
-    description: str = ""
-    #: A readable name for generated clients, such as ``createRun``.
-    operation_id: str | None = None
-    #: Examples of the body and of the answer. The default is in ``examples.json``.
-    example: tuple[Any, Any] | None = None
-    #: Other statuses that this route returns.
-    errors: tuple[int, ...] = ()
     media: str = "application/json"
     #: Largest body in bytes, when it differs from the settings.
     largest: int | None = None
@@ -255,7 +258,6 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     local: bool = False
     #: The route finds repeats by their signed content and ignores an Idempotency-Key.
     knows_again: bool = False
-    hidden: bool = False
 
     @property
     def operation(self) -> str:

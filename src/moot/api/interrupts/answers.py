@@ -308,38 +308,11 @@ def _link_token(
 
 
 INTERRUPT_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/runs/{run_id}/interrupts/{node_id}", call=answer_node,
-        scope="approvals:respond", body=AnswerBody, summary="Answer what a node waits for",
-        errors=(404, 409, 410, 422),
-        tag="Inbox", operation_id="answerNode", answer=AnswerResult,
-        description="Answers the question that a node waits for, or speaks in its conversation. "
-        "Refuses a second answer with 409, a late one with 410, and a value that the "
-        "question does not allow with 400 or 422.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/runs/{run_id}:resolveInterrupt", call=answer_run,
-        scope="approvals:respond", summary="Answer the one question of a run",
-        errors=(404, 409, 410, 422),
-        tag="Inbox", operation_id="answerRun", answer=AnswerResult, body=RunAnswerBody,
-        description="Answers a question of the run: the one of `nodeId`, or its only one. The "
-        "body may also be the answer itself. Refuses a run with several open "
-        "questions with 400 unless `nodeId` names one.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/interrupts/{token}", call=read_by_link, public=True,
-        summary="Read a question by its link", errors=(404, 409, 410),
-        tag="Inbox", operation_id="readQuestionByLink", answer=LinkedQuestion,
-        description="Returns the question of a signed link. The link is the only credential. "
-        "Refuses an unknown link with 404, an answered question with 409, and an "
-        "expired link with 410.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/interrupts/{token}", call=answer_by_link, public=True,
-        body=AnswerBody,
-        summary="Answer a question by its link", errors=(404, 409, 410, 422),
-        tag="Inbox", operation_id="answerQuestionByLink", answer=AnswerResult,
-        description="Answers the question of a signed link. The link is the only credential. "
-        "Refuses a link that only shows the question with 403.",
-    ),
+    Endpoint("POST", "/v1/runs/{run_id}/interrupts/{node_id}", answer_node,
+             scope="approvals:respond", body=AnswerBody, answer=AnswerResult),
+    Endpoint("POST", "/v1/runs/{run_id}:resolveInterrupt", answer_run, scope="approvals:respond",
+             body=RunAnswerBody, answer=AnswerResult),
+    Endpoint("GET", "/v1/interrupts/{token}", read_by_link, public=True, answer=LinkedQuestion),
+    Endpoint("POST", "/v1/interrupts/{token}", answer_by_link, public=True, body=AnswerBody,
+             answer=AnswerResult),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from msgspec.structs import asdict, replace
 
 from moot.agents.prompts.fencing import content_text
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import Endpoint, Reply, Request, whole_number
 from moot.api.interrupts import notices
 from moot.api.interrupts.answers import asked_question
 from moot.api.runs.event_stream import seconds_until_expiry
@@ -148,25 +148,13 @@ def _inbox_item(row: InboxRow) -> InboxItem:
     )
 
 
+WAIT = {
+    "limit": whole_number(1, 1000), "revision": whole_number(-1),
+    "wait": whole_number(0, LONGEST_WAIT),
+}  # fmt: skip
 INBOX_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/host/moot/inbox", call=read_inbox, scope="runs:read",
-        summary="Everything that waits for a person, longest first",
-        query={
-            "limit": ({"type": "integer", "minimum": 1, "maximum": 1000}, "rows at most"),
-            "revision": ({"type": "integer", "minimum": -1}, "the revision already known"),
-            "wait": ({"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT},
-                     "seconds to wait for another revision"),
-        },
-        tag="Inbox", operation_id="readInbox", answer=Inbox,
-        description="Lists the questions that wait for a person, the oldest first, and notices "
-        "about failures. With `wait` and the known `revision` it answers when the "
-        "inbox changes.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/runs/{run_id}/interrupts", call=list_run_interrupts,
-        scope="runs:read", summary="What a run waits for, and who has answered", errors=(404,),
-        tag="Inbox", operation_id="listRunQuestions", answer=QuestionList,
-        description="Lists the open questions of a run, and who answered the others.",
-    ),
+    Endpoint("GET", "/v1/host/moot/inbox", read_inbox, scope="runs:read",
+             query=WAIT, answer=Inbox),
+    Endpoint("GET", "/v1/host/moot/runs/{run_id}/interrupts", list_run_interrupts,
+             scope="runs:read", answer=QuestionList),
 )  # fmt: skip

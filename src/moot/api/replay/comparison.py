@@ -5,7 +5,7 @@ from itertools import zip_longest
 
 from msgspec.structs import asdict
 
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import TEXT, Endpoint, Reply, Request
 from moot.core import events
 from moot.core.errors import BadRequest
 from moot.core.replay.compare import diff_states, is_same_event
@@ -114,23 +114,8 @@ async def verify_log(request: Request) -> Reply:
 
 
 COMPARISON_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/runs/{run_id}:diff", call=diff_runs, scope="runs:read",
-        summary="Where two runs part ways, event by event", published="run-diff-response",
-        query={"against": ({"type": "string"}, "the run to compare with")}, errors=(404,),
-        tag="Replay", operation_id="diffRuns", answer=RunDiff,
-        description="Compares the logs of two runs event by event, and their states. Events that "
-        "a living run has not reached are no difference. Refuses a request without "
-        "`against` with 400.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/runs/{run_id}:verify", call=verify_log,
-        scope="runs:read",
-        body=VerifyRunBody, summary="Work a run out anew from its log and compare",
-        errors=(404, 409),
-        tag="Replay", operation_id="verifyRun", answer=RunVerification,
-        description="Recomputes a run from its log and its workflow, and returns the first event "
-        "that this host would not have written. Refuses a log of a newer engine with "
-        "409.",
-    ),
+    Endpoint("GET", "/v1/runs/{run_id}:diff", diff_runs, scope="runs:read", query={"against": TEXT},
+             answer=RunDiff),
+    Endpoint("POST", "/v1/host/moot/runs/{run_id}:verify", verify_log, scope="runs:read",
+             body=VerifyRunBody, answer=RunVerification),
 )  # fmt: skip

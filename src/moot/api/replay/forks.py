@@ -228,25 +228,8 @@ async def _speaker_at(request: Request, source: Head, sequence: int) -> str | No
 
 
 FORK_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/runs/{run_id}:fork", call=create_fork, scope="runs:create",
-        body=ForkRun,
-        status=201, summary="Say a run again from its record, or take it up at an event",
-        errors=(404, 409, 422),
-        tag="Replay", operation_id="forkRun", answer=ForkedRun,
-        description="Replays a run from its log, or branches off before an event with other "
-        "options. A replay calls no model, tool or peer. Refuses a position after the "
-        "end of the log with 422, and a replay that diverges at a refusal of a model "
-        "with 409.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/runs/{run_id}:fork", call=create_edited_fork,
-        scope="runs:create", body=ForkRunEdited, status=201,
-        summary="Take a run up at an event and say that event otherwise", errors=(404, 409, 422),
-        tag="Replay", operation_id="forkRunEdited", answer=ForkedRun,
-        description="Branches off before an event and replaces that event: the inputs, a turn, a "
-        "decision or an answer; or changes variables and models from there on. An "
-        "edit that answers needs the scope approvals:respond. Refuses an edit that "
-        "does not fit the event with 422.",
-    ),
+    Endpoint("POST", "/v1/runs/{run_id}:fork", create_fork, scope="runs:create", body=ForkRun,
+             status=201, answer=ForkedRun),
+    Endpoint("POST", "/v1/host/moot/runs/{run_id}:fork", create_edited_fork, scope="runs:create",
+             body=ForkRunEdited, status=201, answer=ForkedRun),
 )  # fmt: skip

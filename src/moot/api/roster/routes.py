@@ -227,94 +227,20 @@ HOST = "/v1/host/moot/roster"
 ONE = f"{HOST}/{{roster_id}}"
 READ, WRITE = "manifest:read", "manifest:write"
 ROSTER_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/agents/roster", call=list_roster, scope=READ,
-        summary="The standing agents", published="agent-roster-response", errors=(501,),
-        tag="Roster", operation_id="listRoster", answer=RosterEntryList,
-        description="Lists the standing agents in the form of the protocol. A paused one is not "
-        "enabled.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/agents/roster/{roster_id}", call=read_roster_entry, scope=READ,
-        summary="One standing agent", published="agent-roster-entry", errors=(404, 501),
-        tag="Roster", operation_id="readRosterEntry", answer=RosterEntry,
-        description="Returns one standing agent in the form of the protocol.",
-    ),
-    Endpoint(
-        method="GET", path=HOST, call=views.list_members, scope=READ,
-        summary="The standing agents, and who is on duty", errors=(501,),
-        tag="Roster", operation_id="listMembers", answer=MemberList,
-        description="Lists the standing agents with their duty, their model and the use of their "
-        "budgets.",
-    ),
-    Endpoint(
-        method="POST", path=HOST, call=hire_member, body=HireMember, scope=WRITE, status=201,
-        summary="Take somebody on", errors=(409, 501),
-        tag="Roster", operation_id="hireMember", answer=HiredMember,
-        description="Hires a standing agent: an instance of an agent with a persona and "
-        "workflows. The answer lists the paused triggers of a former agent with this id. "
-        "Refuses an unknown agent, version or workflow, a name in use, and keys of agents.",
-    ),
-    Endpoint(
-        method="GET", path=ONE, call=views.read_member, scope=READ,
-        summary="A standing agent, and who did what with it", errors=(404, 501),
-        tag="Roster", operation_id="readMember", answer=MemberDetail,
-        description="Returns a standing agent with its budget and the history of its changes.",
-    ),
-    Endpoint(
-        method="GET", path=f"{ONE}/work", call=overview.read_member_work, scope="runs:read",
-        summary="What wakes a standing agent, how it went lately, what it asks; also of one that"
-        " was let go",
-        errors=(404, 501),
-        tag="Roster", operation_id="readMemberWork", answer=MemberWork,
-        description="Returns the workflows of a standing agent with their triggers and recent "
-        "runs, and its open questions. It works for a dismissed agent, too.",
-    ),
-    Endpoint(
-        method="PATCH", path=ONE, call=change_member, body=ChangeMember, scope=WRITE,
-        summary="Change a standing agent", errors=(404, 409, 501),
-        tag="Roster", operation_id="changeMember", answer=ChangedMember,
-        description="Changes the named fields of a standing agent and returns each with both "
-        "values. Null removes a label, a description or the budget. Refuses a change that "
-        "another one has overtaken with 409.",
-    ),
-    Endpoint(
-        method="DELETE", path=ONE, call=dismiss_member, scope=WRITE, status=204,
-        summary="Let a standing agent go; what it did stays its own", errors=(404, 409, 501),
-        tag="Roster", operation_id="dismissMember",
-        description="Dismisses a standing agent and pauses its triggers in the same step. Its "
-        "runs and history stay.",
-    ),
-    Endpoint(
-        method="GET", path=f"{ONE}/history", call=views.read_member_history, scope=READ,
-        summary="Who did what with a standing agent; also with one that was let go",
-        errors=(404, 501),
-        tag="Roster", operation_id="readMemberHistory", answer=MemberHistory,
-        description="Returns the changes of a standing agent, newest first, also of a dismissed "
-        "one.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/pause", call=actions.pause_member, scope=WRITE,
-        body=PauseMember,
-        summary="Nothing is started for it any more", errors=(404, 409, 501),
-        tag="Roster", operation_id="pauseMember", answer=PausedMember,
-        description="Pauses a standing agent: no run starts for it until it is resumed or `until` "
-        "has passed. With `stop` its active runs are cancelled. The answer lists the scheduled "
-        "times that a pause with an end skips.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/resume", call=actions.resume_member, scope=WRITE,
-        summary="It is on duty again", errors=(404, 409, 501),
-        tag="Roster", operation_id="resumeMember", answer=MemberView,
-        description="Ends the pause of a standing agent, so that its triggers start runs again.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/run", call=actions.run_member_workflow, scope="runs:create",
-        body=RunMemberWorkflow,
-        status=202, summary="Start one of its workflows now", errors=(404, 409, 422, 501),
-        tag="Roster", operation_id="runMemberWorkflow", answer=MemberRun,
-        description="Starts one of the agent's workflows now, with an item of a queue if you name "
-        "one. With `dryRun` it only returns what would start. Refuses a workflow outside its "
-        "portfolio, and an agent that is off duty or has used up its budget.",
-    ),
+    Endpoint("GET", "/v1/agents/roster", list_roster, scope=READ, answer=RosterEntryList),
+    Endpoint("GET", "/v1/agents/roster/{roster_id}", read_roster_entry, scope=READ,
+             answer=RosterEntry),
+    Endpoint("GET", HOST, views.list_members, scope=READ, answer=MemberList),
+    Endpoint("POST", HOST, hire_member, scope=WRITE, body=HireMember, status=201,
+             answer=HiredMember),
+    Endpoint("GET", ONE, views.read_member, scope=READ, answer=MemberDetail),
+    Endpoint("GET", f"{ONE}/work", overview.read_member_work, scope="runs:read", answer=MemberWork),
+    Endpoint("PATCH", ONE, change_member, scope=WRITE, body=ChangeMember, answer=ChangedMember),
+    Endpoint("DELETE", ONE, dismiss_member, scope=WRITE, status=204),
+    Endpoint("GET", f"{ONE}/history", views.read_member_history, scope=READ, answer=MemberHistory),
+    Endpoint("POST", f"{ONE}/pause", actions.pause_member, scope=WRITE, body=PauseMember,
+             answer=PausedMember),
+    Endpoint("POST", f"{ONE}/resume", actions.resume_member, scope=WRITE, answer=MemberView),
+    Endpoint("POST", f"{ONE}/run", actions.run_member_workflow, scope="runs:create",
+             body=RunMemberWorkflow, status=202, answer=MemberRun),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from msgspec import to_builtins
 
 from moot import __version__
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import Endpoint, Reply, Request, whole_number
 from moot.api.runs import snapshot
 from moot.core.events import Event, decode, decode_head, iso
 from moot.core.payloads.nodes import NodeDispatched, NodeStarted
@@ -129,17 +129,6 @@ def _span(event: Event, started: NodeStarted) -> NodeSpan:
 
 
 DEBUG_BUNDLE_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/runs/{run_id}/debug-bundle", call=read_debug_bundle,
-        scope="runs:read",
-        summary="One run as one document for diagnosis", published="debug-bundle", errors=(404,),
-        query={
-            "maxEvents": ({"type": "integer", "minimum": 0, "maximum": 1_000_000},
-                          "at most so many events"),
-        },
-        tag="Runs", operation_id="readDebugBundle", answer=DebugBundle,
-        description="Returns the run, its events and the time of each node in one document. "
-        "Sensitive values are masked. Cuts the events at `maxEvents` or 8 MiB and "
-        "says so.",
-    ),
+    Endpoint("GET", "/v1/runs/{run_id}/debug-bundle", read_debug_bundle, scope="runs:read",
+             query={"maxEvents": whole_number(0, 1_000_000)}, answer=DebugBundle),
 )  # fmt: skip

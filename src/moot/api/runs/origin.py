@@ -103,11 +103,6 @@ async def _triggered_start(request: Request, trigger: JsonObject) -> RunStart:
 
 
 ANCESTRY_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/runs/{run_id}/ancestry", call=read_ancestry, scope="runs:read",
-        summary="Read which run has started this one", published="run-ancestry-response",
-        errors=(404,),
-        tag="Runs", operation_id="readRunAncestry", answer=RunAncestry,
-        description="Returns the run that started this one, on this or another host, or null.",
-    ),
+    Endpoint("GET", "/v1/runs/{run_id}/ancestry", read_ancestry, scope="runs:read",
+             answer=RunAncestry),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from moot.api.http.request import Endpoint, Reply, Request, encode
+from moot.api.http.request import FLAG, TEXT, Endpoint, Reply, Request, encode, whole_number
 from moot.api.interrupts import answers
 from moot.api.runs import snapshot
 from moot.api.runs.create import create_run
@@ -259,89 +259,27 @@ async def read_supervisor_turn(request: Request) -> Reply:
     return Reply(await read_turn_inputs(host, tenant, run_id, int(number)))
 
 
-TEXT = {"type": "string"}
+LISTED = {
+    "status": TEXT, "workflow": TEXT, "agent": TEXT, "parent": TEXT, "forkOf": TEXT,
+    "member": TEXT, "deadLettered": FLAG, "prefix": TEXT, "begun": FLAG, "cursor": TEXT,
+    "limit": whole_number(1, 500),
+}  # fmt: skip
 RUN_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/runs", call=create_run, scope="runs:create", body=CreateRun,
-        status=201, summary="Start a run of a workflow", errors=(404, 409, 422, 501),
-        tag="Runs", operation_id="createRun", answer=StartedRun, needs_body=True,
-        description="Starts a run of a workflow, or of one agent, and answers at once. Refuses an "
-        "unknown workflow or agent with 404, inputs that do not fit with 400, and "
-        "with `X-Dedup: enforce` a second active run of a scope with 409.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/runs/{run_id}", call=read_run, scope="runs:read",
-        summary="Read a run", published="run-snapshot", errors=(304, 404),
-        tag="Runs", operation_id="readRun", answer=Snapshot,
-        description="Returns the run as it is now: status, inputs, outputs, nodes, and the "
-        "question it waits for. Send the ETag as `If-None-Match` to get 304 while "
-        "nothing has changed.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/runs/{run_id}/cancel", call=cancel_run, scope="runs:cancel",
-        body=CancelRunBody, summary="Cancel a run and its children", errors=(404,),
-        tag="Runs", operation_id="cancelRun", answer=CancelledRun,
-        description="Cancels a run and its children. A run that has ended stays as it is; the "
-        "answer says so.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/runs:bulk-cancel", call=cancel_runs, scope="runs:cancel",
-        body=BulkCancel, summary="Cancel up to 100 runs",
-        tag="Runs", operation_id="cancelRuns", answer=BulkCancelResults,
-        description="Cancels up to 100 runs, each on its own. The answer has one result for each "
-        "run, and a run that cannot be cancelled does not stop the others. Refuses "
-        "more than 100 with 400.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/runs/{run_id}:pause", call=pause_run, scope="runs:cancel",
-        body=PauseRunBody, status=202, summary="Pause a run", errors=(404, 409),
-        tag="Runs", operation_id="pauseRun", answer=PausedRun,
-        description="Pauses a run at once, or after its current node. Refuses a run that has "
-        "ended with 409.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/runs/{run_id}:resume", call=resume_run, scope="runs:cancel",
-        body=ResumeRunBody, status=202, summary="Resume a paused run", errors=(404, 409),
-        tag="Runs", operation_id="resumeRun", answer=ResumedRun,
-        description="Resumes a paused run. Refuses a run that is not paused with 409.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/runs/{run_id}/artifacts/{artifact_id}", call=read_artifact,
-        scope="artifacts:read", summary="Read an artifact of a run", errors=(404,),
-        tag="Runs", operation_id="readArtifact", answer=Artifact,
-        description="Returns the content of an artifact of the run, or of the run it was forked "
-        "from.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/runs", call=list_runs, scope="runs:read",
-        summary="List runs, newest first",
-        query={
-            "status": (TEXT, "one or more statuses, comma separated; 'waiting' means any wait"),
-            "workflow": (TEXT, "only runs of this workflow"),
-            "agent": (TEXT, "only runs of this agent"),
-            "parent": (TEXT, "only children of this run"),
-            "forkOf": (TEXT, "only forks of this run"),
-            "member": (TEXT, "only work of this standing agent"),
-            "deadLettered": ({"type": "boolean"}, "only those given up after all attempts"),
-            "prefix": (TEXT, "only run ids that begin so"),
-            "begun": ({"type": "boolean"}, "say of each whose it is and what began it"),
-            "cursor": (TEXT, "the nextCursor of the page before"),
-            "limit": ({"type": "integer", "minimum": 1, "maximum": 500}, "rows per page"),
-        },
-        tag="Runs", operation_id="listRuns", answer=RunList,
-        description="Lists the runs of the tenant, the newest first, one page at a time. All "
-        "filters hold together. Refuses an unknown status with 400.",
-    ),
-)  # fmt: skip
-SUPERVISOR_TURN_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/host/moot/runs/{run_id}/turns/{iteration}",
-        call=read_supervisor_turn,
-        scope="runs:read", errors=(404,),
-        summary="What a supervisor knew when it decided in a turn",
-        tag="Runs", operation_id="readSupervisorTurn", answer=TurnInputs,
-        description="Returns the transcript, the workers and the answer that a supervisor had "
-        "when it decided in this turn. Refuses a turn that the run has not come to "
-        "with 404.",
-    ),
+    Endpoint("POST", "/v1/runs", create_run, scope="runs:create", body=CreateRun, needs_body=True,
+             status=201, answer=StartedRun),
+    Endpoint("GET", "/v1/runs/{run_id}", read_run, scope="runs:read", answer=Snapshot),
+    Endpoint("POST", "/v1/runs/{run_id}/cancel", cancel_run, scope="runs:cancel",
+             body=CancelRunBody, answer=CancelledRun),
+    Endpoint("POST", "/v1/runs:bulk-cancel", cancel_runs, scope="runs:cancel", body=BulkCancel,
+             answer=BulkCancelResults),
+    Endpoint("POST", "/v1/runs/{run_id}:pause", pause_run, scope="runs:cancel", body=PauseRunBody,
+             status=202, answer=PausedRun),
+    Endpoint("POST", "/v1/runs/{run_id}:resume", resume_run, scope="runs:cancel",
+             body=ResumeRunBody, status=202, answer=ResumedRun),
+    Endpoint("GET", "/v1/runs/{run_id}/artifacts/{artifact_id}", read_artifact,
+             scope="artifacts:read", answer=Artifact),
+    Endpoint("GET", "/v1/host/moot/runs", list_runs, scope="runs:read", query=LISTED,
+             answer=RunList),
+    Endpoint("GET", "/v1/host/moot/runs/{run_id}/turns/{iteration}", read_supervisor_turn,
+             scope="runs:read", answer=TurnInputs),
 )  # fmt: skip

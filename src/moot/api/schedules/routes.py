@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from moot.api.http.request import Endpoint, Reply, Request, check_depth
+from moot.api.http.request import PAGE_QUERY, TEXT, Endpoint, Reply, Request, check_depth
 from moot.api.schedules import fires, pauses
 from moot.api.schedules.fires import find_schedule, parse_schedule_time
 from moot.api.schedules.views import (
@@ -204,116 +204,27 @@ async def read_schedule_history(request: Request) -> Reply:
 HOST = "/v1/host/moot/schedules"
 ONE = f"{HOST}/{{schedule_id}}"
 READ, WRITE, START = "runs:read", "manifest:write", "runs:create"
-LIMIT: dict[str, tuple[JsonObject, str]] = {
-    "limit": ({"type": "integer", "minimum": 1, "maximum": 200}, "at most so many"),
-    "cursor": ({"type": "string"}, "where the page before ended"),
-}
-OF = {
-    "rosterId": ({"type": "string"}, "only those of this member"),
-    "workflowId": ({"type": "string"}, "only those of this workflow"),
-}
-STATE = {
-    "state": (
-        {"type": "string"},
-        "only delivered, waiting, skipped, missed or dead ones; several with commas",
-    )
-}
 SCHEDULE_ENDPOINTS = (
-    Endpoint(
-        method="POST", path=HOST, call=create_schedule, body=ScheduleDraft, scope=WRITE,
-        beside=START,
-        status=201,
-        summary="Have a workflow run at times to come",
-        tag="Schedules", operation_id="createSchedule", answer=ScheduleView,
-        description="Creates a schedule that starts a workflow at the times of words, a cron "
-        "expression, an interval or a single instant. Refuses words and expressions it cannot "
-        "read, and an unknown workflow.",
-    ),
-    Endpoint(
-        method="POST", path=f"{HOST}:check", call=check_schedule, body=ScheduleDraft, scope=READ,
-        summary="What a schedule would do, without making it",
-        tag="Schedules", operation_id="checkSchedule", answer=CheckedSchedule,
-        description="Returns the next times of a schedule without creating it. Refuses the same "
-        "mistakes as creating it.",
-    ),
-    Endpoint(
-        method="GET", path=HOST, call=list_schedules, scope=READ, query={**LIMIT, **OF},
-        summary="Schedules and their next times",
-        tag="Schedules", operation_id="listSchedules", answer=ScheduleList,
-        description="Lists the schedules in pages with their next times, of one standing agent or "
-        "workflow if you name it.",
-    ),
-    Endpoint(
-        method="GET", path=ONE, call=read_schedule, scope=READ, errors=(404,),
-        summary="A schedule, its next times, and how its fires went",
-        tag="Schedules", operation_id="readSchedule", answer=ScheduleDetail,
-        description="Returns a schedule with its next times and the number of its fires in each "
-        "state. Secret inputs are masked.",
-    ),
-    Endpoint(
-        method="PATCH", path=ONE, call=change_schedule, body=ChangeSchedule, scope=WRITE,
-        beside=START,
-        errors=(404, 409),
-        summary="Change a schedule; null takes a field back to its default",
-        tag="Schedules", operation_id="changeSchedule", answer=ScheduleView,
-        description="Changes the named fields of a schedule; null resets a field to its default. "
-        "Refuses a masked input that is sent back.",
-    ),
-    Endpoint(
-        method="DELETE", path=ONE, call=remove_schedule, scope=WRITE, status=204, errors=(404, 409),
-        summary="End a schedule; runs that it has started go on",
-        tag="Schedules", operation_id="removeSchedule",
-        description="Ends a schedule. Runs that it has started continue.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/pause", call=pause_schedule, body=PauseSchedule,
-        scope=WRITE,
-        errors=(404, 409), summary="Start nothing for now; nothing of it is caught up",
-        tag="Schedules", operation_id="pauseSchedule", answer=ScheduleView,
-        description="Pauses a schedule until it is resumed or `until` has passed. Times within "
-        "the pause are skipped; the answer lists them when the pause has an end.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/resume", call=resume_schedule, scope=WRITE, beside=START,
-        errors=(404, 409),
-        summary="End a pause",
-        tag="Schedules", operation_id="resumeSchedule", answer=ScheduleView,
-        description="Ends the pause of a schedule.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/run", call=fires.run_schedule, body=RunSchedule, scope=START,
-        status=202,
-        errors=(404, 409), summary="Run now, or run what was missed",
-        tag="Schedules", operation_id="runSchedule", answer=FireResultList,
-        description="Starts a run of the schedule now, or for the newest slot of a missed fire. "
-        "With `dryRun` it only returns what would start.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/skip", call=fires.skip_slot, body=SkipSlot, scope=START,
-        errors=(404, 409), summary="Leave the next time out, or let go what was missed",
-        tag="Schedules", operation_id="skipSlot", answer=SkipResult,
-        description="Skips the next time of a schedule, restores it with `undo`, or dismisses a "
-        "missed fire.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/backfill", call=fires.backfill_schedule, body=BackfillSchedule,
-        scope=START,
-        status=202, errors=(404, 409), summary="Run times of the past that have had no run",
-        tag="Schedules", operation_id="backfillSchedule", answer=FireResultList,
-        description="Starts runs for times of the past that had none, both ends included. Refuses "
-        "a period with too many times.",
-    ),
-    Endpoint(
-        method="GET", path=f"{ONE}/fires", call=fires.list_fires, scope=READ,
-        query={**LIMIT, **STATE}, errors=(404,), summary="What became of its times, newest first",
-        tag="Schedules", operation_id="listFires", answer=FireList,
-        description="Lists what became of the times of a schedule, newest first. Skipped times in "
-        "a row are one entry.",
-    ),
-    Endpoint(
-        method="GET", path=f"{ONE}/history", call=read_schedule_history, scope=READ, errors=(404,),
-        summary="Who did what to it, newest first",
-        tag="Schedules", operation_id="readScheduleHistory", answer=ScheduleChangeList,
-        description="Returns who changed a schedule, newest first.",
-    ),
+    Endpoint("POST", HOST, create_schedule, scope=WRITE, beside=START, body=ScheduleDraft,
+             status=201, answer=ScheduleView),
+    Endpoint("POST", f"{HOST}:check", check_schedule, scope=READ, body=ScheduleDraft,
+             answer=CheckedSchedule),
+    Endpoint("GET", HOST, list_schedules, scope=READ,
+             query={**PAGE_QUERY, "rosterId": TEXT, "workflowId": TEXT}, answer=ScheduleList),
+    Endpoint("GET", ONE, read_schedule, scope=READ, answer=ScheduleDetail),
+    Endpoint("PATCH", ONE, change_schedule, scope=WRITE, beside=START, body=ChangeSchedule,
+             answer=ScheduleView),
+    Endpoint("DELETE", ONE, remove_schedule, scope=WRITE, status=204),
+    Endpoint("POST", f"{ONE}/pause", pause_schedule, scope=WRITE, body=PauseSchedule,
+             answer=ScheduleView),
+    Endpoint("POST", f"{ONE}/resume", resume_schedule, scope=WRITE, beside=START,
+             answer=ScheduleView),
+    Endpoint("POST", f"{ONE}/run", fires.run_schedule, scope=START, body=RunSchedule, status=202,
+             answer=FireResultList),
+    Endpoint("POST", f"{ONE}/skip", fires.skip_slot, scope=START, body=SkipSlot, answer=SkipResult),
+    Endpoint("POST", f"{ONE}/backfill", fires.backfill_schedule, scope=START, body=BackfillSchedule,
+             status=202, answer=FireResultList),
+    Endpoint("GET", f"{ONE}/fires", fires.list_fires, scope=READ,
+             query={**PAGE_QUERY, "state": TEXT}, answer=FireList),
+    Endpoint("GET", f"{ONE}/history", read_schedule_history, scope=READ, answer=ScheduleChangeList),
 )  # fmt: skip

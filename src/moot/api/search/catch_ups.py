@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from moot.agents.invocation.context import TranscriptTurn
 from moot.agents.prompts.fencing import content_text
 from moot.api.access.auth import is_agent_key
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import TEXT, Endpoint, Reply, Request, whole_number
 from moot.api.runs.event_stream import seconds_until_expiry
 from moot.api.search import read_marks
 from moot.api.threads.lookup import find_thread
@@ -247,39 +247,14 @@ async def list_catch_ups(request: Request) -> Reply:
     return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
-WAIT = {
-    "wait": (
-        {"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT},
-        "seconds to wait for its end",
-    )
-}
+WAIT = {"wait": whole_number(0, LONGEST_WAIT)}
 CATCH_UP_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}:catch-up", call=request_catch_up,
-        scope="runs:create", body=RequestCatchUp, status=201, query=WAIT, errors=(404,),
-        personal=True,
-        summary="Have a part of a thread summed up, for yourself alone",
-        tag="Threads", operation_id="requestCatchUp", answer=CatchUpView,
-        description="Lets an agent of this host sum up turns of a thread for you alone. Nothing "
-        "of it reaches the thread. Waits for the summary up to `wait` seconds. Refuses agents' "
-        "keys with 403.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/catch-ups", call=list_catch_ups,
-        scope="runs:read", summary="Your own catch-ups of a thread, newest first", errors=(404,),
-        query={
-            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "rows at most"),
-            "cursor": ({"type": "string"}, "nextCursor of the page before"),
-        },
-        tag="Threads", operation_id="listCatchUps", answer=CatchUpList,
-        description="Lists your own catch-ups of a thread, newest first.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/catch-ups/{catch_up_id}",
-        call=read_catch_up,
-        scope="runs:read", query=WAIT, summary="One of your own catch-ups", errors=(404,),
-        tag="Threads", operation_id="readCatchUp", answer=CatchUpView,
-        description="Returns one of your own catch-ups, after a wait for its end if you ask for "
-        "one.",
-    ),
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}:catch-up", request_catch_up,
+             scope="runs:create", personal=True, query=WAIT, body=RequestCatchUp, status=201,
+             answer=CatchUpView),
+    Endpoint("GET", "/v1/host/moot/threads/{thread_id}/catch-ups", list_catch_ups,
+             scope="runs:read", query={"limit": whole_number(1, MOST_LISTED), "cursor": TEXT},
+             answer=CatchUpList),
+    Endpoint("GET", "/v1/host/moot/threads/{thread_id}/catch-ups/{catch_up_id}", read_catch_up,
+             scope="runs:read", query=WAIT, answer=CatchUpView),
 )  # fmt: skip

@@ -160,13 +160,6 @@ async def send_command(
 
 
 CONTROL_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/controls", call=post_control,
-        scope="approvals:respond", body=ControlThread,
-        summary="Steer a thread: mute, pause, prod, invite", errors=(404, 409), joined=True,
-        tag="Threads", operation_id="controlThread", answer=ThreadView,
-        description="Mutes, pauses, prods or invites, and more: each field of `content` is one "
-        "control. The answer lists controls without an effect as warnings. Refuses unknown "
-        "controls and closed threads.",
-    ),
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}/controls", post_control,
+             scope="approvals:respond", joined=True, body=ControlThread, answer=ThreadView),
 )  # fmt: skip

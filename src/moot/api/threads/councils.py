@@ -185,31 +185,10 @@ def _vote_command(request: Request, conversation: Conversation, body: CloseThrea
 
 
 COUNCIL_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/host/moot/councils", call=convene_council, scope="runs:create",
-        body=ConveneCouncil, status=201, summary="Convene a council on a question", errors=(422,),
-        tag="Councils", operation_id="conveneCouncil", answer=ConvenedCouncil,
-        description="Asks a question of a closed roster of at least two participants, or with "
-        "`open` of invited ones. With a moderator, a policy or a budget the host leads the "
-        "council and gives members the floor in turn. Refuses an unknown agent of this host "
-        "with 422.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}", call=read_thread, scope="runs:read",
-        summary="Read a thread: who takes part, and how it is steered", errors=(404,),
-        joined=True,
-        tag="Threads", operation_id="readThread", answer=ThreadView,
-        description="Returns the participants, the controls and the floor of a thread, its "
-        "decision when it is closed, and the threads that continue it.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}:close", call=close_thread,
-        scope="approvals:respond", body=CloseThread,
-        summary="Close a thread, with a decision or without",
-        errors=(404, 409),
-        tag="Threads", operation_id="closeThread", answer=ThreadView,
-        description="Closes a thread, with a decision, another outcome, or neither. With `vote` "
-        "the members vote on the decision first. Refuses a thread that is closed already with "
-        "409.",
-    ),
+    Endpoint("POST", "/v1/host/moot/councils", convene_council, scope="runs:create",
+             body=ConveneCouncil, status=201, answer=ConvenedCouncil),
+    Endpoint("GET", "/v1/host/moot/threads/{thread_id}", read_thread, scope="runs:read",
+             joined=True, answer=ThreadView),
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}:close", close_thread,
+             scope="approvals:respond", body=CloseThread, answer=ThreadView),
 )  # fmt: skip

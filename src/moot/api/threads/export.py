@@ -271,23 +271,9 @@ def _parse_bundle(body: bytes) -> ImportedLog:
 
 
 EXPORT_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/export", call=export_thread,
-        scope="runs:read", summary="The minutes of a thread, or all of it as one file",
-        query={"format": ({"type": "string", "enum": list(FORMATS)}, "md unless told otherwise")},
-        errors=(404,), media="text/markdown", joined=True,
-        tag="Threads", operation_id="exportThread", answer=MinutesView,
-        description="Returns the minutes of a thread as Markdown, HTML or JSON, or with `bundle` "
-        "the whole run as one file that another host can import. A key for one thread gets no "
-        "bundle.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads:import", call=import_thread, scope="runs:import",
-        status=201, summary="Take in a thread that was exported elsewhere",
-        errors=(409, 422), largest=LARGEST_BUNDLE,
-        tag="Threads", operation_id="importThread", answer=ImportedThread,
-        description="Imports a thread from a bundle, after a check of every line. The body is the "
-        "bundle as exported. Refuses a bundle that was changed or cut off, and a thread that "
-        "exists already.",
-    ),
+    Endpoint("GET", "/v1/host/moot/threads/{thread_id}/export", export_thread, scope="runs:read",
+             joined=True, query={"format": {"type": "string", "enum": list(FORMATS)}},
+             media="text/markdown", answer=MinutesView),
+    Endpoint("POST", "/v1/host/moot/threads:import", import_thread, scope="runs:import",
+             largest=LARGEST_BUNDLE, status=201, answer=ImportedThread),
 )  # fmt: skip

@@ -66,14 +66,6 @@ def _joining_name(body: JoinThread) -> str:
 
 
 JOIN_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/join", call=create_join_key,
-        scope="approvals:respond", body=JoinThread, status=201,
-        summary="Make a key for one participant of one thread", errors=(404, 409, 422),
-        tag="Threads", operation_id="createJoinKey", answer=JoinToken,
-        description="Creates a key that speaks as one participant of one thread and can do "
-        "nothing else. Invites the participant where that is needed. Only the first answer "
-        "contains the token. Only an administrator's key may name any participant; others name "
-        "themselves.",
-    ),
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}/join", create_join_key,
+             scope="approvals:respond", body=JoinThread, status=201, answer=JoinToken),
 )  # fmt: skip

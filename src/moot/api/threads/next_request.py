@@ -6,7 +6,7 @@ import msgspec
 
 from moot.api.agent_bridge import posts
 from moot.api.agent_bridge.thread_log import PAGE, ThreadLog, event_fields
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import TEXT, Endpoint, Reply, Request, whole_number
 from moot.api.runs.event_stream import seconds_until_expiry
 from moot.api.threads import presence
 from moot.api.threads.inputs import agent_profiles
@@ -132,20 +132,8 @@ class _NextRequest:
         return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
+WAIT = {"wait": whole_number(0, LONGEST_WAIT), "after": whole_number(-1), "as": TEXT}
 NEXT_REQUEST_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/next", call=wait_for_request,
-        scope="runs:read", joined=True, errors=(204, 404, 409, 422),
-        summary="The next thing a participant is asked, waiting for it",
-        query={
-            "wait": ({"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT}, "seconds"),
-            "after": ({"type": "integer", "minimum": -1},
-                      "seq of the last answer of this route; without it, what is not answered yet"),
-            "as": ({"type": "string"}, "which participant, where the key has several"),
-        },
-        tag="Threads", operation_id="waitForRequest", answer=DueRequest,
-        description="Waits for the next request to a participant outside the host, and returns it "
-        "with the turn to answer. Returns 204 when no request comes in time, and refuses a "
-        "closed thread with 409.",
-    ),
+    Endpoint("GET", "/v1/host/moot/threads/{thread_id}/next", wait_for_request, scope="runs:read",
+             joined=True, query=WAIT, answer=DueRequest),
 )  # fmt: skip

@@ -99,19 +99,8 @@ def check_takes_part(request: Request, conversation: Conversation, who: Speaker,
 
 
 PRESENCE_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/threads/{thread_id}/presence", call=read_presence, scope="runs:read",
-        local=True, joined=True, errors=(404,), summary="Who is here in a thread just now",
-        tag="Agent Bridge", operation_id="readPresence", answer=BridgePresenceList,
-        description="Returns who is present in a thread. Presence is never stored; a participant "
-        "without a report for a while is stale.",
-    ),
-    Endpoint(
-        method="POST", path="/threads/{thread_id}/presence", call=post_presence,
-        scope="approvals:respond", body=ReportPresence, local=True, joined=True,
-        errors=(404, 409, 422), summary="Say that you are here, and what you are doing",
-        tag="Agent Bridge", operation_id="reportPresence", answer=BridgePresenceResult,
-        description="Reports that a participant is present, and its state. Refuses a participant "
-        "without an invitation and a closed thread.",
-    ),
+    Endpoint("GET", "/threads/{thread_id}/presence", read_presence, scope="runs:read", local=True,
+             joined=True, answer=BridgePresenceList),
+    Endpoint("POST", "/threads/{thread_id}/presence", post_presence, scope="approvals:respond",
+             local=True, joined=True, body=ReportPresence, answer=BridgePresenceResult),
 )  # fmt: skip

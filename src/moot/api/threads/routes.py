@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from moot.api.access.auth import speaker_from_request
 from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog, event_fields
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import FLAG, TEXT, Endpoint, Reply, Request, whole_number
 from moot.api.search import read_marks
 from moot.api.threads import controls
 from moot.api.threads.controls import send_command
@@ -256,84 +256,26 @@ def _thread_event(event: BridgeEvent, conversation: Conversation, at: int) -> Th
 
 
 THREADS = "/v1/host/moot/threads"
-TEXT = {"type": "string"}
+LISTED = {
+    "limit": whole_number(1, MOST_LISTED), "cursor": TEXT, "prefix": TEXT, "archived": FLAG,
+    "about": FLAG, "order": {"type": "string", "enum": list(ORDERS)},
+}  # fmt: skip
+READ = {"after": whole_number(-1), "before": whole_number(0), "limit": whole_number(1, MOST_EVENTS)}
 THREAD_ENDPOINTS = (
-    Endpoint(
-        method="GET", path=THREADS, call=list_threads, scope="runs:read",
-        summary="List the threads, newest first",
-        query={
-            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "rows at most"),
-            "cursor": (TEXT, "nextCursor of the page before"),
-            "prefix": (TEXT, "how the id begins"),
-            "archived": ({"type": "boolean"}, "those that were put away, instead of the others"),
-            "about": ({"type": "boolean"}, "also who takes part, and what was said last"),
-            "order": ({"type": "string", "enum": list(ORDERS)},
-                      "newest unless told otherwise; active has what was used last first"),
-        },
-        tag="Threads", operation_id="listThreads", answer=ThreadList,
-        description="Lists the threads of the tenant in pages, each with the number of unread "
-        "turns. Archived threads appear only with `archived`.",
-    ),
-    Endpoint(
-        method="POST", path=THREADS, call=begin_thread, scope="runs:create", body=BeginThread,
-        status=201,
-        summary="Begin a thread",
-        tag="Threads", operation_id="beginThread", answer=ThreadView,
-        description="Begins a thread with a title, an opening turn if there is one, and invited "
-        "participants. Agents of this host answer when they are addressed. Refuses a title "
-        "without readable characters and settings that the policy's mode does not use.",
-    ),
-    Endpoint(
-        method="GET", path=f"{THREADS}/{{thread_id}}/events", call=read_thread_events,
-        scope="runs:read",
-        joined=True, errors=(404,),
-        summary="Read the events of a thread, controls in sentences and how to take them back",
-        query={
-            "after": ({"type": "integer", "minimum": -1}, "highest sequence already seen"),
-            "before": ({"type": "integer", "minimum": 0},
-                       "instead of after: the newest that are lower than this"),
-            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_EVENTS}, "events at most"),
-        },
-        tag="Threads", operation_id="listThreadEvents", answer=ThreadEventList,
-        description="Returns the events of a thread, oldest first. Controls come with a sentence "
-        "about them and, while they have an effect, with the control that undoes them.",
-    ),
-    Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}:rename", call=rename_thread,
-        scope="approvals:respond", body=RenameThread, summary="Give a thread another name",
-        errors=(404, 409),
-        tag="Threads", operation_id="renameThread", answer=ThreadView,
-        description="Changes the title of a thread. Refuses a closed thread with 409.",
-    ),
-    Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}/links", call=link_thread, scope="runs:create",
-        body=LinkThread, status=201, summary="Begin a side thread, or link one that is there",
-        errors=(404, 409),
-        tag="Threads", operation_id="linkThread", answer=LinkedThread,
-        description="Links an existing thread, or begins a side thread and links it in one step. "
-        "The side thread's decision is posted here when it closes. Refuses a closed thread with "
-        "409.",
-    ),
-    Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}:archive", call=archive_thread,
-        scope="approvals:respond", summary="Put a thread away: lists leave it out", errors=(404,),
-        tag="Threads", operation_id="archiveThread", answer=ThreadView,
-        description="Takes a thread out of the list. The thread itself does not change. Refuses a "
-        "conversation that is a part of another run.",
-    ),
-    Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}:unarchive", call=unarchive_thread,
-        scope="approvals:respond", summary="Take a thread out again", errors=(404,),
-        tag="Threads", operation_id="unarchiveThread", answer=ThreadView,
-        description="Puts an archived thread back into the list.",
-    ),
-    Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}:reopen", call=reopen_thread,
-        scope="runs:create",
-        body=ReopenThread, status=201, errors=(404, 409, 422),
-        summary="Go on with a closed thread in a new one that has its history",
-        tag="Threads", operation_id="reopenThread", answer=ThreadView,
-        description="Continues a closed thread in a new one that begins with its history. The "
-        "closed one stays closed. Refuses an open thread with 409.",
-    ),
+    Endpoint("GET", THREADS, list_threads, scope="runs:read",
+             query=LISTED, answer=ThreadList),
+    Endpoint("POST", THREADS, begin_thread, scope="runs:create", body=BeginThread, status=201,
+             answer=ThreadView),
+    Endpoint("GET", f"{THREADS}/{{thread_id}}/events", read_thread_events, scope="runs:read",
+             joined=True, query=READ, answer=ThreadEventList),
+    Endpoint("POST", f"{THREADS}/{{thread_id}}:rename", rename_thread, scope="approvals:respond",
+             body=RenameThread, answer=ThreadView),
+    Endpoint("POST", f"{THREADS}/{{thread_id}}/links", link_thread, scope="runs:create",
+             body=LinkThread, status=201, answer=LinkedThread),
+    Endpoint("POST", f"{THREADS}/{{thread_id}}:archive", archive_thread, scope="approvals:respond",
+             answer=ThreadView),
+    Endpoint("POST", f"{THREADS}/{{thread_id}}:unarchive", unarchive_thread,
+             scope="approvals:respond", answer=ThreadView),
+    Endpoint("POST", f"{THREADS}/{{thread_id}}:reopen", reopen_thread, scope="runs:create",
+             body=ReopenThread, status=201, answer=ThreadView),
 )  # fmt: skip

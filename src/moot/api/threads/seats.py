@@ -87,21 +87,8 @@ def _check_may_take(request: Request, name: str) -> None:
 
 
 SEAT_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/seats", call=take_seat,
-        scope="approvals:respond", body=ClaimSeat, joined=True, errors=(404, 409, 422),
-        summary="Be the one program that has a name in a thread",
-        tag="Threads", operation_id="takeSeat", answer=SeatView,
-        description="Claims a participant's name for one program, so that two programs never "
-        "answer for it at once. Refuses with 409 while another program holds the name, unless "
-        "`replace` is set.",
-    ),
-    Endpoint(
-        method="DELETE", path="/v1/host/moot/threads/{thread_id}/seats/{seat}", call=leave_seat,
-        scope="approvals:respond", joined=True, status=204, errors=(404,),
-        summary="Have it no longer",
-        tag="Threads", operation_id="leaveSeat",
-        description="Gives up the claim of a program to a participant's name. Refuses a seat that "
-        "nobody has with 404.",
-    ),
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}/seats", take_seat,
+             scope="approvals:respond", joined=True, body=ClaimSeat, answer=SeatView),
+    Endpoint("DELETE", "/v1/host/moot/threads/{thread_id}/seats/{seat}", leave_seat,
+             scope="approvals:respond", joined=True, status=204),
 )  # fmt: skip

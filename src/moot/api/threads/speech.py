@@ -95,39 +95,13 @@ async def stream_thread(request: Request) -> Stream:
 
 
 SPEECH_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/speech", call=begin_speech,
-        scope="approvals:respond", body=BeginSpeech, status=201,
-        summary="Begin to speak: listeners see who", errors=(404, 409, 422), joined=True,
-        tag="Threads", operation_id="beginSpeech", answer=StartedSpeech,
-        description="Announces that a participant begins to speak. Listeners of the stream see "
-        "the words as they come. The turn itself is posted afterwards. Refuses a participant "
-        "that may not speak now.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/speech/{speech_id}", call=add_words,
-        scope="approvals:respond", body=SpeechDelta, status=204,
-        summary="Words of a turn under way; they are not kept", errors=(404, 409),
-        joined=True,
-        tag="Threads", operation_id="addWords",
-        description="Passes words of a speech on to listeners. They are not stored. Refuses a "
-        "speech of another key with 404.",
-    ),
-    Endpoint(
-        method="DELETE", path="/v1/host/moot/threads/{thread_id}/speech/{speech_id}",
-        call=stop_speech,
-        scope="approvals:respond", status=204, summary="Stop speaking without taking a turn",
-        errors=(404,), joined=True,
-        tag="Threads", operation_id="stopSpeech",
-        description="Ends a speech without a turn. Listeners drop its words.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/stream", call=stream_thread,
-        scope="runs:read", media=SSE, errors=(404,), joined=True,
-        summary="The thread as it happens, with the words being spoken",
-        tag="Threads", operation_id="streamThread",
-        description="Streams the events of a thread as server-sent events, with the words that "
-        "are being spoken. Logged events have ids; a reader that reconnects sends the last one "
-        "as Last-Event-ID.",
-    ),
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}/speech", begin_speech,
+             scope="approvals:respond", joined=True, body=BeginSpeech, status=201,
+             answer=StartedSpeech),
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}/speech/{speech_id}", add_words,
+             scope="approvals:respond", joined=True, body=SpeechDelta, status=204),
+    Endpoint("DELETE", "/v1/host/moot/threads/{thread_id}/speech/{speech_id}", stop_speech,
+             scope="approvals:respond", joined=True, status=204),
+    Endpoint("GET", "/v1/host/moot/threads/{thread_id}/stream", stream_thread, scope="runs:read",
+             joined=True, media=SSE),
 )  # fmt: skip

@@ -2,14 +2,13 @@
 
 from msgspec.structs import replace
 
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import PAGE_QUERY, TEXT, Endpoint, Reply, Request
 from moot.api.triggers import views
-from moot.api.triggers.webhooks import MANAGE, PAGE
+from moot.api.triggers.webhooks import MANAGE
 from moot.core.errors import BadRequest
 from moot.store.records import Delivery, DeliveryFilter
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.inbound.versions import SubscriptionVersion
-from moot.wire.json import JsonObject
 from moot.wire.triggers import DeliveryList, QueueItemView
 
 
@@ -85,41 +84,12 @@ async def _add_source(request: Request, row: Delivery, view: QueueItemView) -> Q
 
 ROOT = "/v1/host/moot/deliveries"
 ONE = f"{ROOT}/{{delivery_id}}"
-FILTERS: dict[str, tuple[JsonObject, str]] = {
-    **PAGE,
-    "state": ({"type": "string"}, "only those in one of these states, with commas between"),
-    "source": ({"type": "string"}, "only those from a queue, or by a webhook"),
-    "subscription": ({"type": "string"}, "only those of this subscription"),
-    "member": ({"type": "string"}, "only those for this standing agent"),
-    "prefix": ({"type": "string"}, "only those whose id begins so"),
-}
+FILTERS = {"state": TEXT, "source": TEXT, "subscription": TEXT, "member": TEXT, "prefix": TEXT}
 DELIVERY_ENDPOINTS = (
-    Endpoint(
-        method="GET", path=ROOT, call=list_deliveries, scope="runs:read", query=FILTERS,
-        summary="What came in from queues and by webhooks, newest first",
-        tag="Deliveries", operation_id="listDeliveries", answer=DeliveryList,
-        description="Lists items of queues and deliveries of webhooks, newest first, without "
-        "their contents.",
-    ),
-    Endpoint(
-        method="GET", path=ONE, call=read_delivery, scope="runs:read", errors=(404,),
-        summary="Something that came in, its run, its member, the turns and the cost",
-        tag="Deliveries", operation_id="readDelivery", answer=QueueItemView,
-        description="Returns a delivery with its content, its run, its standing agent and its "
-        "turns.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}:redeliver", call=redeliver_delivery, scope=MANAGE,
-        beside="runs:create", status=202,
-        summary="Try it again from the beginning", errors=(404, 409),
-        tag="Deliveries", operation_id="redeliverDelivery", answer=QueueItemView,
-        description="Starts a failed delivery again from the beginning. Refuses one that is "
-        "delivered or on its way with 409.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}:drop", call=drop_delivery, scope=MANAGE,
-        summary="Forget what it says", errors=(404, 409),
-        tag="Deliveries", operation_id="dropDelivery", answer=QueueItemView,
-        description="Drops a delivery and its content. Refuses one that is delivered with 409.",
-    ),
+    Endpoint("GET", ROOT, list_deliveries, scope="runs:read", query={**PAGE_QUERY, **FILTERS},
+             answer=DeliveryList),
+    Endpoint("GET", ONE, read_delivery, scope="runs:read", answer=QueueItemView),
+    Endpoint("POST", f"{ONE}:redeliver", redeliver_delivery, scope=MANAGE, beside="runs:create",
+             status=202, answer=QueueItemView),
+    Endpoint("POST", f"{ONE}:drop", drop_delivery, scope=MANAGE, answer=QueueItemView),
 )  # fmt: skip

@@ -82,15 +82,7 @@ def parse_content(body: bytes) -> Any:
 
 
 INGEST_ENDPOINTS = (
-    Endpoint(
-        method="POST", path=f"{INGEST_PATH}/{{subscription_id}}", call=ingest_webhook, public=True,
-        status=202,
-        largest=LARGEST_BODY, errors=(404, 409), body=InboundContent, knows_again=True,
-        summary="What starts a run, signed with the subscription's secret",
-        tag="Subscriptions", operation_id="ingestWebhook", answer=IngestResult,
-        description="Takes a webhook from an outside caller and starts the subscription's "
-        "workflow. The caller signs the body with the subscription's secret instead of a key. A "
-        "repeated event is answered with `duplicate`. Refuses a wrong signature and a "
-        "subscription that is not active.",
-    ),
+    Endpoint("POST", f"{INGEST_PATH}/{{subscription_id}}", ingest_webhook, public=True,
+             knows_again=True, largest=LARGEST_BODY, body=InboundContent, status=202,
+             answer=IngestResult),
 )  # fmt: skip

@@ -3,16 +3,15 @@
 from msgspec.structs import asdict, replace
 
 from moot.api.http.idempotency import KEY_HEADER, REPLAY_HEADER
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import PAGE_QUERY, TEXT, Endpoint, Reply, Request
 from moot.api.triggers import views
 from moot.api.triggers.ingest import LARGEST_BODY
 from moot.api.triggers.subscriptions import binding_with_inert
-from moot.api.triggers.webhooks import MANAGE, PAGE
+from moot.api.triggers.webhooks import MANAGE
 from moot.core.errors import BadRequest
 from moot.store.records import Delivery, DeliveryFilter
 from moot.triggers.inbound.queues import Consumer
 from moot.triggers.inbound.versions import SubscriptionVersion
-from moot.wire.json import JsonObject
 from moot.wire.triggers import (
     BindQueue,
     PushedItem,
@@ -153,71 +152,19 @@ ROOT = "/v1/host/moot/queues"
 ONE = f"{ROOT}/{{queue}}"
 ITEMS = f"{ONE}/items"
 ITEM = f"{ITEMS}/{{item_id}}"
-FILTERS: dict[str, tuple[JsonObject, str]] = {
-    **PAGE,
-    "state": ({"type": "string"}, "only those in one of these states, with commas between"),
-    "member": ({"type": "string"}, "only those for this standing agent"),
-    "prefix": ({"type": "string"}, "only those whose id begins so"),
-}
+FILTERS = {"state": TEXT, "member": TEXT, "prefix": TEXT}
 QUEUE_ENDPOINTS = (
-    Endpoint(
-        method="POST", path=ITEMS, call=push_item, body=QueueItem, scope="runs:create",
-        status=202,
-        largest=LARGEST_BODY, needs_body=True, summary="Put an item into a queue", errors=(409,),
-        tag="Queues", operation_id="pushItem", answer=PushedItem,
-        description="Puts a JSON object into a queue, once for each Idempotency-Key. A bound "
-        "queue starts a run for it. A queue that does not exist is created. Refuses an empty "
-        "body.",
-    ),
-    Endpoint(
-        method="GET", path=ITEMS, call=list_items, scope="runs:read", query=FILTERS,
-        summary="Items of a queue, newest first", errors=(404,),
-        tag="Queues", operation_id="listItems", answer=QueueItemList,
-        description="Lists the items of a queue, newest first, without their contents.",
-    ),
-    Endpoint(
-        method="GET", path=ITEM, call=read_item, scope="runs:read", errors=(404,),
-        summary="An item, its run, its member, the turns and the cost",
-        tag="Queues", operation_id="readItem", answer=QueueItemView,
-        description="Returns an item with its content, its run, its standing agent and its turns.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ITEM}:redeliver", call=redeliver_item, scope=MANAGE,
-        beside="runs:create", status=202,
-        summary="Try an item again from the beginning", errors=(404, 409),
-        tag="Queues", operation_id="redeliverItem", answer=QueueItemView,
-        description="Starts the delivery of a failed item again. Refuses an item that is "
-        "delivered or on its way with 409.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ITEM}:drop", call=drop_item, scope=MANAGE,
-        summary="Forget what an item says", errors=(404, 409),
-        tag="Queues", operation_id="dropItem", answer=QueueItemView,
-        description="Drops an item and its content. Refuses a delivered item with 409.",
-    ),
-    Endpoint(
-        method="GET", path=ROOT, call=list_queues, scope="runs:read", summary="All queues",
-        tag="Queues", operation_id="listQueues", answer=QueueList,
-        description="Lists all queues with their bindings and the number of items in each state.",
-    ),
-    Endpoint(
-        method="GET", path=ONE, call=read_queue, scope="runs:read", summary="One queue",
-        errors=(404,),
-        tag="Queues", operation_id="readQueue", answer=QueueView,
-        description="Returns a queue with its binding and the number of items in each state.",
-    ),
-    Endpoint(
-        method="PUT", path=ONE, call=bind_queue, body=BindQueue, scope=MANAGE, beside="runs:create",
-        summary="Let a workflow take from a queue", errors=(404, 409),
-        tag="Queues", operation_id="bindQueue", answer=QueueView,
-        description="Binds a queue to a workflow, and to a standing agent if you name one. "
-        "Refuses a queue of another standing agent, unless `takeOver` is set.",
-    ),
-    Endpoint(
-        method="DELETE", path=ONE, call=unbind_queue, scope=MANAGE, errors=(404, 409),
-        summary="Let nobody take from a queue; remove one that nobody takes from and that is empty",
-        tag="Queues", operation_id="unbindQueue", answer=QueueView,
-        description="Unbinds a queue, so that its items wait. Removes a queue that is unbound and "
-        "empty already.",
-    ),
+    Endpoint("POST", ITEMS, push_item, scope="runs:create", largest=LARGEST_BODY, body=QueueItem,
+             needs_body=True, status=202, answer=PushedItem),
+    Endpoint("GET", ITEMS, list_items, scope="runs:read", query={**PAGE_QUERY, **FILTERS},
+             answer=QueueItemList),
+    Endpoint("GET", ITEM, read_item, scope="runs:read", answer=QueueItemView),
+    Endpoint("POST", f"{ITEM}:redeliver", redeliver_item, scope=MANAGE, beside="runs:create",
+             status=202, answer=QueueItemView),
+    Endpoint("POST", f"{ITEM}:drop", drop_item, scope=MANAGE, answer=QueueItemView),
+    Endpoint("GET", ROOT, list_queues, scope="runs:read", answer=QueueList),
+    Endpoint("GET", ONE, read_queue, scope="runs:read", answer=QueueView),
+    Endpoint("PUT", ONE, bind_queue, scope=MANAGE, beside="runs:create", body=BindQueue,
+             answer=QueueView),
+    Endpoint("DELETE", ONE, unbind_queue, scope=MANAGE, answer=QueueView),
 )  # fmt: skip

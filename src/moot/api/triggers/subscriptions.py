@@ -4,7 +4,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from moot.api.http.request import Endpoint, Reply, Request, encode
+from moot.api.http.request import PAGE_QUERY, TEXT, Endpoint, Reply, Request, encode, whole_number
 from moot.api.interrupts import notices
 from moot.api.schedules.pauses import parse_pause_end
 from moot.api.triggers.views import (
@@ -13,7 +13,7 @@ from moot.api.triggers.views import (
     subscription_dead_letter,
     summary_view,
 )
-from moot.api.triggers.webhooks import MANAGE, PAGE
+from moot.api.triggers.webhooks import MANAGE
 from moot.core.errors import BadRequest, NotProvided
 from moot.core.events import iso
 from moot.core.triggers.subscriptions import TriggerSubscription
@@ -229,67 +229,17 @@ async def _find_subscription(request: Request) -> SubscriptionVersion:
 ROOT = "/v1/trigger-subscriptions"
 ONE = f"{ROOT}/{{subscription_id}}"
 SUBSCRIPTION_ENDPOINTS = (
-    Endpoint(
-        method="GET", path=ROOT, call=list_subscriptions, scope=MANAGE,
-        summary="What is listened to",
-        query={
-            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "at most so many"),
-            "cursor": ({"type": "string"}, "where the page before ended"),
-            "source": ({"type": "string"}, "only those of queues, or of webhooks"),
-        },
-        tag="Subscriptions", operation_id="listSubscriptions", answer=SubscriptionList,
-        description="Lists the subscriptions in pages. With `source` the answer also has the "
-        "target of each.",
-    ),
-    Endpoint(
-        method="POST", path=ROOT, call=register_subscription, body=RegisterSubscription,
-        scope=MANAGE, beside="runs:create",
-        status=201,
-        summary="Let a webhook start runs; the answer has the secret, this once",
-        errors=(404, 501),
-        tag="Subscriptions", operation_id="registerSubscription", answer=NewSubscription,
-        description="Lets an outside webhook start a workflow. Only this answer contains the "
-        "secret that signs the calls. Refuses sources other than webhooks with 501.",
-    ),
-    Endpoint(
-        method="GET", path=ONE, call=read_subscription, scope=MANAGE, errors=(404,),
-        summary="A subscription, its newest deliveries, the history of its state",
-        tag="Subscriptions", operation_id="readSubscription", answer=SubscriptionView,
-        description="Returns a subscription with its target, its newest deliveries and its "
-        "changes of state.",
-    ),
-    Endpoint(
-        method="PATCH", path=ONE, call=change_subscription, body=ChangeSubscription,
-        scope=MANAGE, beside="runs:create",
-        errors=(404, 409),
-        summary="Pause or resume it, hand it to a standing agent, map its inputs",
-        tag="Subscriptions", operation_id="changeSubscription", answer=ChangedSubscription,
-        description="Pauses or resumes a subscription, hands it to a standing agent, or maps its "
-        "inputs. Refuses a body without a change.",
-    ),
-    Endpoint(
-        method="DELETE", path=ONE, call=remove_subscription, scope=MANAGE, status=204,
-        errors=(404, 409),
-        summary="Listen no longer",
-        tag="Subscriptions", operation_id="removeSubscription",
-        description="Removes a subscription and its undelivered items. Runs that it started "
-        "continue.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/rotate-secret", call=rotate_subscription_secret, scope=MANAGE,
-        beside="runs:create", errors=(404, 409),
-        summary="Another secret; the one before stays good for a day",
-        tag="Subscriptions", operation_id="rotateSubscriptionSecret", answer=NewSubscription,
-        description="Creates a new secret. The earlier one stays valid for a day. Only this "
-        "answer contains the secret.",
-    ),
-    Endpoint(
-        method="GET", path=f"{ONE}/dead-letters", call=list_subscription_dead_letters, scope=MANAGE,
-        query=PAGE,
-        summary="What could not be delivered, newest first", errors=(404,),
-        tag="Subscriptions", operation_id="listSubscriptionDeadLetters",
-        answer=SubscriptionDeadLetterList,
-        description="Lists the deliveries that failed for good or had a wrong signature, newest "
-        "first.",
-    ),
+    Endpoint("GET", ROOT, list_subscriptions, scope=MANAGE,
+             query={"limit": whole_number(1, MOST_LISTED), "cursor": TEXT, "source": TEXT},
+             answer=SubscriptionList),
+    Endpoint("POST", ROOT, register_subscription, scope=MANAGE, beside="runs:create",
+             body=RegisterSubscription, status=201, answer=NewSubscription),
+    Endpoint("GET", ONE, read_subscription, scope=MANAGE, answer=SubscriptionView),
+    Endpoint("PATCH", ONE, change_subscription, scope=MANAGE, beside="runs:create",
+             body=ChangeSubscription, answer=ChangedSubscription),
+    Endpoint("DELETE", ONE, remove_subscription, scope=MANAGE, status=204),
+    Endpoint("POST", f"{ONE}/rotate-secret", rotate_subscription_secret, scope=MANAGE,
+             beside="runs:create", answer=NewSubscription),
+    Endpoint("GET", f"{ONE}/dead-letters", list_subscription_dead_letters, scope=MANAGE,
+             query=PAGE_QUERY, answer=SubscriptionDeadLetterList),
 )  # fmt: skip

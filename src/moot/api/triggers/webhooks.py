@@ -2,14 +2,13 @@
 
 from msgspec.structs import asdict, replace
 
-from moot.api.http.request import Endpoint, Reply, Request, encode
+from moot.api.http.request import PAGE_QUERY, TEXT, Endpoint, Reply, Request, encode
 from moot.core.catalogue import check_event_types
 from moot.core.errors import BadRequest
 from moot.core.errors.triggers import TenantMembershipRequired
 from moot.core.events import iso
 from moot.core.triggers.webhooks import WebhookRegistration
 from moot.store.records import Delivery, DeliveryFilter
-from moot.wire.json import JsonObject
 from moot.wire.webhooks import (
     RegisterWebhook,
     WebhookAttempt,
@@ -186,79 +185,23 @@ def check_own_tenant(request: Request, tenant: str | None) -> None:
 
 MANAGE = "webhooks:manage"
 HOST = "/v1/host/moot/webhooks"
-PAGE: dict[str, tuple[JsonObject, str]] = {
-    "limit": ({"type": "integer", "minimum": 1, "maximum": 200}, "at most so many"),
-    "cursor": ({"type": "string"}, "where the page before ended"),
-}
 WEBHOOK_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/webhooks", call=register_webhook, body=RegisterWebhook,
-        scope=MANAGE,
-        status=201, summary="Be told of events; the answer has the secret, this once",
-        tag="Webhooks", operation_id="registerWebhook", answer=(WebhookSecret, WebhookSummary),
-        description="Registers an address that the host calls with signed events. Only this "
-        "answer contains the secret. Refuses unknown types of events and addresses that the "
-        "host may not call.",
-    ),
-    Endpoint(
-        method="DELETE", path="/v1/webhooks/{webhook_id}", call=remove_webhook, scope=MANAGE,
-        status=204,
-        query={"tenantId": ({"type": "string"}, "the caller's own, where it is named")},
-        summary="Be told nothing more", errors=(404,),
-        tag="Webhooks", operation_id="removeWebhook",
-        description="Removes a webhook, so that its address is not called any more.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/webhooks/{webhook_id}/rotate-secret", call=rotate_webhook_secret,
-        scope=MANAGE,
-        summary="Another secret; the one before stays good for a day", errors=(404,),
-        tag="Webhooks", operation_id="rotateWebhookSecret", answer=(WebhookSecret, WebhookSummary),
-        description="Creates a new secret. The earlier one stays valid for a day. Only this "
-        "answer contains the secret.",
-    ),
-    Endpoint(
-        method="GET", path=HOST, call=list_webhooks, scope=MANAGE, summary="Who is told what",
-        tag="Webhooks", operation_id="listWebhooks", answer=WebhookList,
-        description="Lists all webhooks with the state of their receivers.",
-    ),
-    Endpoint(
-        method="GET", path=f"{HOST}/{{webhook_id}}", call=read_webhook, scope=MANAGE,
-        summary="A webhook, and how its receiver does", errors=(404,),
-        tag="Webhooks", operation_id="readWebhook", answer=WebhookView,
-        description="Returns a webhook with the failures of its receiver and the number of events "
-        "that wait.",
-    ),
-    Endpoint(
-        method="POST", path=f"{HOST}/{{webhook_id}}/pause", call=pause_webhook, scope=MANAGE,
-        summary="Call it no more, and keep what happens for it", errors=(404, 409),
-        tag="Webhooks", operation_id="pauseWebhook", answer=WebhookView,
-        description="Stops the calls of a webhook. Events wait until it is resumed.",
-    ),
-    Endpoint(
-        method="POST", path=f"{HOST}/{{webhook_id}}/resume", call=resume_webhook, scope=MANAGE,
-        summary="Call it again at once, also after failures", errors=(404, 409),
-        tag="Webhooks", operation_id="resumeWebhook", answer=WebhookView,
-        description="Calls a webhook again at once, also after failures.",
-    ),
-    Endpoint(
-        method="GET", path=f"{HOST}/{{webhook_id}}/dead-letters", call=list_webhook_dead_letters,
-        scope=MANAGE,
-        query=PAGE, summary="What could not be delivered, newest first", errors=(404,),
-        tag="Webhooks", operation_id="listWebhookDeadLetters", answer=WebhookDeadLetterList,
-        description="Lists the events that could not be delivered, newest first.",
-    ),
-    Endpoint(
-        method="POST", path=f"{HOST}/{{webhook_id}}/dead-letters/{{delivery_id}}:redeliver",
-        call=redeliver_dead_letter, scope=MANAGE, status=202, summary="Try a dead letter once more",
-        errors=(404, 409),
-        tag="Webhooks", operation_id="redeliverDeadLetter", answer=WebhookDeadLetter,
-        description="Delivers a dead letter again. Refuses one that is not dead with 409.",
-    ),
-    Endpoint(
-        method="POST", path=f"{HOST}/{{webhook_id}}/dead-letters/{{delivery_id}}:drop",
-        call=drop_dead_letter, scope=MANAGE, summary="Take a dead letter off the list",
-        errors=(404, 409),
-        tag="Webhooks", operation_id="dropDeadLetter", answer=WebhookDeadLetter,
-        description="Takes a dead letter off the list. Refuses one that is not dead with 409.",
-    ),
+    Endpoint("POST", "/v1/webhooks", register_webhook, scope=MANAGE, body=RegisterWebhook,
+             status=201, answer=(WebhookSecret, WebhookSummary)),
+    Endpoint("DELETE", "/v1/webhooks/{webhook_id}", remove_webhook, scope=MANAGE,
+             query={"tenantId": TEXT}, status=204),
+    Endpoint("POST", "/v1/webhooks/{webhook_id}/rotate-secret", rotate_webhook_secret, scope=MANAGE,
+             answer=(WebhookSecret, WebhookSummary)),
+    Endpoint("GET", HOST, list_webhooks, scope=MANAGE, answer=WebhookList),
+    Endpoint("GET", f"{HOST}/{{webhook_id}}", read_webhook, scope=MANAGE, answer=WebhookView),
+    Endpoint("POST", f"{HOST}/{{webhook_id}}/pause", pause_webhook, scope=MANAGE,
+             answer=WebhookView),
+    Endpoint("POST", f"{HOST}/{{webhook_id}}/resume", resume_webhook, scope=MANAGE,
+             answer=WebhookView),
+    Endpoint("GET", f"{HOST}/{{webhook_id}}/dead-letters", list_webhook_dead_letters, scope=MANAGE,
+             query=PAGE_QUERY, answer=WebhookDeadLetterList),
+    Endpoint("POST", f"{HOST}/{{webhook_id}}/dead-letters/{{delivery_id}}:redeliver",
+             redeliver_dead_letter, scope=MANAGE, status=202, answer=WebhookDeadLetter),
+    Endpoint("POST", f"{HOST}/{{webhook_id}}/dead-letters/{{delivery_id}}:drop", drop_dead_letter,
+             scope=MANAGE, answer=WebhookDeadLetter),
 )  # fmt: skip

@@ -90,34 +90,12 @@ def _workflow_summary(entry: Definition) -> WorkflowSummary:
 
 
 WORKFLOW_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/workflows/{workflow_id}", call=read_workflow, scope="manifest:read",
-        summary="Read a workflow's definition", published="workflow-definition", errors=(404,),
-        tag="Workflows", operation_id="readWorkflow", answer=WorkflowDef,
-        description="Returns the newest definition of a workflow, byte for byte as it was "
-        "registered.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/workflows", call=register_workflow,
-        scope="manifest:write",
-        body=WorkflowDef, status=201, summary="Register a workflow",
-        tag="Workflows", operation_id="registerWorkflow", answer=WorkflowRegistration,
-        description="Registers a workflow or a new version of it. Running runs keep the version "
-        "they began with. Refuses a definition that cannot run with 400, and one with "
-        "an enabled schedule from a key without the scope runs:create with 403.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/workflows:check", call=check_workflow,
-        scope="manifest:read",
-        body=WorkflowDef, summary="Check a workflow without registering it",
-        tag="Workflows", operation_id="checkWorkflow", answer=WorkflowCheck,
-        description="Checks a definition and stores nothing. Refuses a definition that cannot run "
-        "with 400.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/workflows", call=list_workflows, scope="manifest:read",
-        summary="List the registered workflows",
-        tag="Workflows", operation_id="listWorkflows", answer=WorkflowList,
-        description="Lists the registered workflows of the tenant.",
-    ),
+    Endpoint("GET", "/v1/workflows/{workflow_id}", read_workflow, scope="manifest:read",
+             answer=WorkflowDef),
+    Endpoint("POST", "/v1/host/moot/workflows", register_workflow, scope="manifest:write",
+             body=WorkflowDef, status=201, answer=WorkflowRegistration),
+    Endpoint("POST", "/v1/host/moot/workflows:check", check_workflow, scope="manifest:read",
+             body=WorkflowDef, answer=WorkflowCheck),
+    Endpoint("GET", "/v1/host/moot/workflows", list_workflows, scope="manifest:read",
+             answer=WorkflowList),
 )  # fmt: skip

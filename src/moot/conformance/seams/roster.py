@@ -27,7 +27,7 @@ from moot.wire.roster import MemberAgentRef
 NAME, AGENT, FLOW = "host:conformance-sally", "conformance-clerk", "conformance-noop"
 
 ROSTER_ALIASES = tuple(
-    replace(row, path=row.path.replace("/moot/", "/sample/"), hidden=True)
+    replace(row, path=row.path.replace("/moot/", "/sample/"))
     for row in routes.ROSTER_ENDPOINTS
     if row.path.startswith(routes.HOST)
 )
