@@ -3,8 +3,8 @@
 import logging
 
 from moot.api.http.request import TEXT, Endpoint, Reply, Request, whole_number
+from moot.api.views import copy_fields
 from moot.core.errors import BadRequest, NotFound
-from moot.core.events import iso
 from moot.core.memory import LARGEST_LIMIT, LONGEST_ID, LONGEST_REF, LONGEST_TAG
 from moot.core.state.run import Run
 from moot.store.memory_entries import MemoryRow
@@ -23,7 +23,7 @@ MOST_REFS = 1000
 
 async def read_memory(request: Request) -> Reply:
     """List memories, the entries of one memory, or one entry."""
-    services, tenant = request.services, request.caller.tenant
+    services, tenant = request.services, request.tenant
     ref = request.query.get("ref")
     if ref is None:
         counts = await services.store.memory_refs(tenant, services.clock.millis(), MOST_REFS)
@@ -44,10 +44,10 @@ async def read_memory(request: Request) -> Reply:
 
 async def _run_at(request: Request) -> Run | None:
     """Return the run whose view of memory is wanted, as it was before one of its events."""
-    host, run_id = request.services.host, request.query.get("runId")
+    host, run_id = request.host, request.query.get("runId")
     if run_id is None:
         return None
-    run = (await host.view(request.caller.tenant, run_id)).run
+    run = (await host.view(request.tenant, run_id)).run
     if "at" not in request.query:
         return run
     at = request.integer("at", 0, 1, run.next_sequence)
@@ -57,22 +57,14 @@ async def _run_at(request: Request) -> Run | None:
 def _entry_view(note: MemoryRow) -> RememberedEntry:
     """Return an entry with the run that wrote it. The protocol's entry has no field for that."""
     assert note.content is not None
-    return RememberedEntry(
-        id=note.memory_id,
-        content=note.content,
-        tags=note.tags,
-        created_at=iso(note.created_at * 1000),
-        expires_at=None if note.expires_at is None else iso(note.expires_at * 1000),
-        run_id=note.run_id,
-        agent_id=note.agent_id,
-    )
+    return copy_fields(RememberedEntry, note, id=note.memory_id)
 
 
 async def forget_memory(request: Request) -> Reply:
     ref, name = request.query.get("ref"), request.query.get("id")
     if ref is None:
         raise BadRequest("Say which memory: ref.", field="ref")
-    gone = await request.services.host.memory.forget(request.caller.tenant, ref, name)
+    gone = await request.host.memory.forget(request.tenant, ref, name)
     if not gone:
         raise NotFound("There is nothing to forget.", memoryRef=ref[:LONGEST_REF])
     log.info("Memory was erased", extra={"action": "memory.forgotten", "key_id": request.caller.id})

@@ -15,9 +15,9 @@ from moot.api.access.auth import (
     new_key,
 )
 from moot.api.http.request import Endpoint, Reply, Request, encode
+from moot.api.views import copy_fields
 from moot.core.conversations import joining
 from moot.core.errors import BadRequest, Forbidden, NotFound
-from moot.core.events import iso
 from moot.core.text.nearest import nearest_word
 from moot.store.protocol import Key
 from moot.wire.keys import CreateKey, KeyList, KeyView, NewKey
@@ -81,13 +81,13 @@ def _check_scopes(scopes: list[str], caller: Key) -> None:
 
 
 async def list_keys(request: Request) -> Reply:
-    tenant = None if request.caller.admin else request.caller.tenant
-    keys = await request.services.store.keys(tenant)
+    tenant = None if request.caller.admin else request.tenant
+    keys = await request.store.keys(tenant)
     return Reply(KeyList(keys=[key_view(key) for key in keys]))
 
 
 async def revoke_key(request: Request) -> Reply:
-    tenant = None if request.caller.admin else request.caller.tenant
+    tenant = None if request.caller.admin else request.tenant
     services = request.services
     if not request.caller.admin:
         await _check_may_revoke(request)
@@ -108,7 +108,7 @@ async def _check_may_revoke(request: Request) -> None:
     names.
     """
     caller = request.caller
-    for key in await request.services.store.keys(caller.tenant):
+    for key in await request.store.keys(caller.tenant):
         if key.id != request.params["key_id"]:
             continue
         if key.admin:
@@ -119,19 +119,7 @@ async def _check_may_revoke(request: Request) -> None:
 
 
 def key_view(key: Key) -> KeyView:
-    return KeyView(
-        id=key.id,
-        name=key.name,
-        tenant=key.tenant,
-        scopes=key.scopes,
-        speaks_as=key.speaks_as,
-        admin=key.admin,
-        test=key.test,
-        created_at=iso(key.created_at * 1000),
-        revoked_at=None if key.revoked_at is None else iso(key.revoked_at * 1000),
-        expires_at=None if key.expires_at is None else iso(key.expires_at * 1000),
-        thread=key.thread,
-    )
+    return copy_fields(KeyView, key)
 
 
 KEY_ENDPOINTS = (

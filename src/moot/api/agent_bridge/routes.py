@@ -49,9 +49,7 @@ UNTITLED = "Untitled"
 
 async def list_bridge_threads(request: Request) -> Reply:
     where = RunFilter(workflow_id=THREAD, mark=routes.ARCHIVED, marked=False)
-    rows, _ = await request.services.store.list_runs(
-        request.caller.tenant, where, None, MOST_THREADS
-    )
+    rows, _ = await request.store.list_runs(request.tenant, where, None, MOST_THREADS)
     threads = [
         BridgeThread(
             id=row.run_id,
@@ -74,7 +72,7 @@ async def create_bridge_thread(request: Request) -> Reply:
     inputs = await _bridge_inputs(request, body, founder)
     title = inputs["title"]
     order = RunOrder(
-        tenant=request.caller.tenant,
+        tenant=request.tenant,
         principal=who.principal,
         workflow_id=THREAD,
         person=founder,
@@ -85,7 +83,7 @@ async def create_bridge_thread(request: Request) -> Reply:
         url = f"/threads/{run.run_id}"
         return Reply(CreatedBridgeThread(id=run.run_id, name=title), 200, {"Location": url})
 
-    await start_run(request.services.host, order, receipt=request.record_reply(created_reply))
+    await start_run(request.host, order, receipt=request.record_reply(created_reply))
     return request.reply
 
 
@@ -105,7 +103,7 @@ async def _bridge_inputs(request: Request, body: CreateBridgeThread, founder: st
 
 async def read_bridge_state(request: Request) -> Reply:
     run, conversation = await find_thread(request)
-    state = bridge_state(run, conversation, request.services.clock.millis())
+    state = bridge_state(run, conversation, request.now())
     answer = BridgeThreadState(thread=thread_id(run, conversation), state=state)
     return Reply(answer, 200, {"Cache-Control": "no-store"})
 
@@ -115,7 +113,7 @@ async def read_bridge_state(request: Request) -> Reply:
 
 async def read_bridge_events(request: Request) -> Reply:
     run, conversation = await find_thread(request)
-    thread = ThreadLog(request.services.store, run, conversation)
+    thread = ThreadLog(request.store, run, conversation)
     limit = request.integer("limit", MOST_EVENTS, 1, MOST_EVENTS)
     since = request.query.get("since")
     if "after" in request.query:
@@ -140,7 +138,7 @@ async def stream_bridge_events(request: Request) -> Reply | Stream:
     answer is 204, which tells the reader to stay away.
     """
     run, conversation = await find_thread(request)
-    head = await request.services.host.view(run.tenant, run.run_id)
+    head = await request.host.view(run.tenant, run.run_id)
     since = None if "after" in request.query else request.query.get("since") or None
     last_event_id = request.header("last-event-id")
     begin = run.next_sequence - 1 if since or not last_event_id else parse_cursor(last_event_id)

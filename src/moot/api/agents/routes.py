@@ -9,6 +9,7 @@ from moot.agents.definitions.manifest import Agent, agent_from_json
 from moot.agents.definitions.packs import agent_from_manifest
 from moot.api.access.auth import is_agent_key
 from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.views import copy_fields
 from moot.core.errors import Forbidden, NotFound
 from moot.core.events import iso
 from moot.wire.agents import (
@@ -51,19 +52,17 @@ async def list_inventory(request: Request) -> Reply:
     instances_of = await _instance_finder(request)
     agents = [
         inventory_view(agent, instances_of(agent))
-        for agent in await request.services.agents.all(request.caller.tenant)
+        for agent in await request.services.agents.all(request.tenant)
     ]
     agents.sort(key=lambda entry: entry.agent_id)
     return Reply(AgentInventory(agents=agents, total=len(agents)))
 
 
-async def _instance_finder(
-    request: Request,
-) -> Callable[[Agent], list[StandingInstance] | None]:
+async def _instance_finder(request: Request) -> Callable[[Agent], list[StandingInstance] | None]:
     """Return a function that lists an agent's standing instances, or None without a roster."""
     if not request.services.has_roster:
         return lambda agent: None
-    members = await request.services.roster.all(request.caller.tenant)
+    members = await request.services.roster.all(request.tenant)
 
     def find_instances(agent: Agent) -> list[StandingInstance]:
         names = (agent.manifest_id, agent.agent_id, agent.name)
@@ -80,7 +79,7 @@ async def _instance_finder(
 
 async def read_inventory_agent(request: Request) -> Reply:
     wanted = request.params["agent_id"]
-    for agent in await request.services.agents.all(request.caller.tenant):
+    for agent in await request.services.agents.all(request.tenant):
         if wanted in (agent.manifest_id, agent.agent_id, agent.name):
             instances_of = await _instance_finder(request)
             return Reply(inventory_view(agent, instances_of(agent)))
@@ -88,25 +87,16 @@ async def read_inventory_agent(request: Request) -> Reply:
 
 
 def agent_view(agent: Agent) -> AgentView:
-    return AgentView(
-        name=agent.name,
-        agent_id=agent.agent_id,
-        persona=agent.called,
-        role=agent.role,
-        description=agent.description,
-        model=agent.model,
-        tools=agent.tools,
-        version=agent.version,
-    )
+    return copy_fields(AgentView, agent, persona=agent.called)
 
 
 async def list_agents(request: Request) -> Reply:
-    agents = await request.services.agents.all(request.caller.tenant)
+    agents = await request.services.agents.all(request.tenant)
     return Reply(AgentList(agents=[agent_view(agent) for agent in agents]))
 
 
 async def read_agent(request: Request) -> Reply:
-    agents, tenant = request.services.agents, request.caller.tenant
+    agents, tenant = request.services.agents, request.tenant
     name = request.params["name"].removeprefix("host:")
     agent = await agents.must_find(tenant, name)
     history = [
@@ -134,7 +124,7 @@ async def put_agent(request: Request) -> Reply:
     refuse_agent_keys(request)
     await check_name_free(request, agent.agent_id)
     await request.services.agents.put(
-        request.caller.tenant, agent, by=request.caller.id, packed="agentId" in body
+        request.tenant, agent, by=request.caller.id, packed="agentId" in body
     )
     return Reply(agent_view(agent), 201, {"Location": f"/v1/host/moot/agents/{agent.name}"})
 
@@ -153,8 +143,8 @@ async def check_name_free(request: Request, name: str) -> None:
     caller = request.caller
     if caller.admin or name in caller.speaks_as:
         return
-    now = request.services.clock.millis()
-    for key in await request.services.store.keys(caller.tenant):
+    now = request.now()
+    for key in await request.store.keys(caller.tenant):
         living = key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
         if living and name in key.speaks_as:
             raise Forbidden(f"A key speaks as {name}; ask an administrator.", agentId=name)
@@ -163,9 +153,9 @@ async def check_name_free(request: Request, name: str) -> None:
 async def remove_agent(request: Request) -> Reply:
     name = request.params["name"].removeprefix("host:")
     refuse_agent_keys(request)
-    agent = await request.services.agents.must_find(request.caller.tenant, name)
+    agent = await request.services.agents.must_find(request.tenant, name)
     await check_name_free(request, agent.agent_id)
-    await request.services.agents.remove(request.caller.tenant, name, by=request.caller.id)
+    await request.services.agents.remove(request.tenant, name, by=request.caller.id)
     return Reply(None, 204)
 
 

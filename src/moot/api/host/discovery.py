@@ -188,9 +188,7 @@ def _execution_model(services: Services) -> ExecutionModel:
         supported=True,
         version=EXECUTION_MODEL,
         replay_determinism=ReplayDeterminism(
-            supported=True,
-            llm_cache_key_recipe="spec-rfc-0041",
-            refusal_divergence_emission=True,
+            supported=True, llm_cache_key_recipe="spec-rfc-0041", refusal_divergence_emission=True
         ),
         confidence_escalation_floor=escalations.FLOOR,
         confidence_escalation_interrupt_kind=escalations.ESCALATION_KIND,

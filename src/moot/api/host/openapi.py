@@ -103,10 +103,7 @@ def openapi_document() -> dict[str, object]:
             for name, tag in reference.tags.items()
         ],
         "paths": paths,
-        "components": {
-            "securitySchemes": {"key": BEARER},
-            "schemas": _readable(components),
-        },
+        "components": {"securitySchemes": {"key": BEARER}, "schemas": _readable(components)},
     }
 
 

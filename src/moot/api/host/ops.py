@@ -19,7 +19,7 @@ async def healthz(request: Request) -> Reply:
 
 async def readyz(request: Request) -> Reply:
     """Answer once the store answers."""
-    await request.services.store.next_work()
+    await request.store.next_work()
     return Reply(Health(status="ready"))
 
 

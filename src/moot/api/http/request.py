@@ -16,8 +16,11 @@ from moot.store.protocol import Key, Receipt
 if TYPE_CHECKING:
     from moot.api.services import Services
     from moot.core.state.run import Run
+    from moot.engine.host import Host
     from moot.engine.streams.hub import Published
     from moot.engine.transaction import ReceiptFor
+    from moot.store.protocol import Store
+    from moot.triggers.service import Triggers
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -118,6 +121,26 @@ class Request:
         self._body: bytes | None = None
         self._query: dict[str, str] | None = None
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
+
+    @property
+    def tenant(self) -> str:
+        return self.caller.tenant
+
+    @property
+    def host(self) -> "Host":
+        return self.services.host
+
+    @property
+    def store(self) -> "Store":
+        return self.services.store
+
+    @property
+    def triggers(self) -> "Triggers":
+        return self.services.triggers
+
+    def now(self) -> int:
+        """Return the time in ms."""
+        return self.services.clock.millis()
 
     def header(self, name: str) -> str | None:
         value = self._headers.get(name.encode())

@@ -11,6 +11,7 @@ from moot.api.access import signed_links
 from moot.api.access.auth import check_may_close, is_agent_key, speaker_from_request
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.services import Services
+from moot.api.views import copy_fields
 from moot.core.conversations.turns import recorded_turn
 from moot.core.errors import (
     BadRequest,
@@ -186,10 +187,7 @@ async def _repeat_answer(
     )
     return Reply(
         AnswerResult(
-            run_id=run_id,
-            node_id=command.node_id,
-            status=run.status.value,
-            conversation=position,
+            run_id=run_id, node_id=command.node_id, status=run.status.value, conversation=position
         )
     )
 
@@ -221,16 +219,7 @@ async def read_by_link(request: Request) -> Reply:
 
 
 def asked_question(run_id: str, node_id: str, interrupt: Interrupt) -> AskedQuestion:
-    return AskedQuestion(
-        kind=interrupt.kind,
-        key=interrupt.key,
-        data=interrupt.data,
-        run_id=run_id,
-        node_id=node_id,
-        interrupt_id=interrupt.interrupt_id,
-        requested_at=iso(interrupt.requested_at * 1000),
-        resume_schema=interrupt.resume_schema,
-    )
+    return copy_fields(AskedQuestion, interrupt, run_id=run_id, node_id=node_id)
 
 
 async def answer_by_link(request: Request) -> Reply:
@@ -264,15 +253,14 @@ def open_question_view(services: Services, run: Run, caller: Key) -> OpenQuestio
     for node_id, interrupt in run.interrupts.items():
         intent = _link_intent(caller)
         token = _link_token(services, run, (node_id, interrupt), (intent, caller.hash))
-        return OpenQuestion(
+        url = f"/v1/interrupts/{token}"
+        return copy_fields(
+            OpenQuestion,
+            interrupt,
             node_id=node_id,
-            interrupt_id=interrupt.interrupt_id,
-            kind=interrupt.kind,
-            data=interrupt.data,
-            requested_at=iso(interrupt.requested_at * 1000),
             intent=intent,
             interrupt_token=token,
-            callback_url=f"/v1/interrupts/{token}",
+            callback_url=url,
         )
     return None
 

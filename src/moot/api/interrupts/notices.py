@@ -31,7 +31,7 @@ async def list_notices(request: Request) -> list[InboxNotice]:
     The inbox gets a new revision when one comes or goes.
     """
     rows = [row for state in NOTICES for row in await _deliveries_in(request, state)]
-    subscriptions = await request.services.triggers.subscriptions.inbound(request.caller.tenant)
+    subscriptions = await request.triggers.subscriptions.inbound(request.tenant)
     rows = trigger_notices.without_removed_sources(rows, subscriptions)
     rows += await _current_limits(request, await _deliveries_in(request, "notice"))
     rows.sort(key=lambda row: row.updated_at, reverse=True)
@@ -43,9 +43,9 @@ async def list_notices(request: Request) -> list[InboxNotice]:
 
 async def announce_inbox_change(request: Request) -> None:
     """Give the inbox a new revision and wake its readers, because notices may have changed."""
-    tenant = request.caller.tenant
-    await request.services.store.commit(Batch(inboxes=[tenant]))
-    request.services.host.hub.ring(inbox_channel(tenant))
+    tenant = request.tenant
+    await request.store.commit(Batch(inboxes=[tenant]))
+    request.host.hub.ring(inbox_channel(tenant))
 
 
 async def _deliveries_in(request: Request, state: str) -> list[Delivery]:
@@ -54,9 +54,7 @@ async def _deliveries_in(request: Request, state: str) -> list[Delivery]:
     Others could crowd them out.
     """
     where = DeliveryFilter(states=(state,), sources=tuple(NOTICES.get(state, ())))
-    rows, _ = await request.services.store.deliveries(
-        request.caller.tenant, where, None, MOST_NOTICES
-    )
+    rows, _ = await request.store.deliveries(request.tenant, where, None, MOST_NOTICES)
     return rows
 
 
@@ -66,7 +64,7 @@ async def _current_limits(request: Request, rows: list[Delivery]) -> list[Delive
     Such a notice is from this day or month, its limit was not raised since, and no later notice
     replaces it.
     """
-    services, tenant = request.services, request.caller.tenant
+    services, tenant = request.services, request.tenant
     allowances = AgentBudgets(services.store, services.clock, services.roster)
     current: list[Delivery] = []
     for roster_id in dict.fromkeys(row.subscription for row in rows):
@@ -100,8 +98,8 @@ def _budget_notice(row: Delivery) -> InboxNotice:
 async def _add_queue_name(request: Request, notice: InboxNotice) -> InboxNotice:
     if notice.source != "queue" or notice.subscription_id is None:
         return notice
-    subscriptions = request.services.triggers.subscriptions
-    subscription = await subscriptions.find(request.caller.tenant, notice.subscription_id)
+    subscriptions = request.triggers.subscriptions
+    subscription = await subscriptions.find(request.tenant, notice.subscription_id)
     queue = subscription.it.queue if subscription is not None else None
     return replace(notice, queue=queue or None)
 

@@ -31,7 +31,7 @@ async def list_stopped_notices(
 
 
 async def _stopped_notice(request: Request, subscription: SubscriptionVersion) -> InboxNotice:
-    it, store = subscription.it, request.services.store
+    it, store = subscription.it, request.store
     record = await store.record(subscription.tenant, SUBSCRIPTION_KIND, it.subscription_id)
     counts = await store.delivery_counts(subscription.tenant, it.subscription_id)
     waiting = sum(counts.get(state, 0) for state in OPEN_STATES)

@@ -11,11 +11,11 @@ from moot.wire.interrupts import InboxNotice
 
 
 async def list_webhook_notices(request: Request) -> list[InboxNotice]:
-    triggers, tenant = request.services.triggers, request.caller.tenant
+    triggers, tenant = request.triggers, request.tenant
     notices = []
     for hook in triggers.webhooks.all(tenant):
         circuit = await triggers.webhook_deliveries.known(tenant, hook.webhook_id)
-        counts = await request.services.store.delivery_counts(tenant, hook.webhook_id)
+        counts = await request.store.delivery_counts(tenant, hook.webhook_id)
         waiting, dead = counts.get("waiting", 0) + counts.get("retrying", 0), counts.get("dead", 0)
         if hook.state == "failed" or circuit.failing or dead:
             notices.append(_webhook_notice(hook, circuit, waiting, dead))

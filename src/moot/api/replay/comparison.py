@@ -29,7 +29,7 @@ Pair = tuple[bytes | None, bytes | None]
 
 
 async def diff_runs(request: Request) -> Reply:
-    host, tenant = request.services.host, request.caller.tenant
+    host, tenant = request.host, request.tenant
     a = await host.whole(tenant, request.params["run_id"])
     against = request.query.get("against")
     if not against:
@@ -83,7 +83,7 @@ async def _event_pairs(request: Request, a: Head, b: Head) -> AsyncIterator[Pair
     last = long.run.next_sequence if short.run.terminal else short.run.next_sequence
     for first in range(0, last, PAGE):
         ours, theirs = [
-            await request.services.store.read(
+            await request.store.read(
                 head.run.tenant, head.run.run_id, first - 1, _rows_left(head, first, last)
             )
             if _rows_left(head, first, last)
@@ -101,7 +101,7 @@ def _rows_left(head: Head, first: int, last: int) -> int:
 async def verify_log(request: Request) -> Reply:
     run_id = request.params["run_id"]
     await request.read(VerifyRunBody)
-    checked = await verify_run(request.services.host, request.caller.tenant, run_id)
+    checked = await verify_run(request.host, request.tenant, run_id)
     first = checked.first
     verification = RunVerification(
         run_id=run_id,

@@ -27,7 +27,7 @@ ANSWER_SCOPE = "approvals:respond"
 
 
 async def create_fork(request: Request) -> Reply:
-    host, tenant = request.services.host, request.caller.tenant
+    host, tenant = request.host, request.tenant
     source = await host.view(tenant, request.params["run_id"])
     body = await request.read(ForkRun)
     _check_fork(request, body)
@@ -48,7 +48,7 @@ async def create_fork(request: Request) -> Reply:
 
 async def create_edited_fork(request: Request) -> Reply:
     """Branch off with an edited event. The protocol's own route takes no edits."""
-    host, tenant = request.services.host, request.caller.tenant
+    host, tenant = request.host, request.tenant
     source = await host.view(tenant, request.params["run_id"])
     body = await request.read(ForkRunEdited)
     _check_position(request, source.run, body.from_seq)
@@ -133,7 +133,7 @@ async def _check_on_duty(request: Request, source: Head) -> list[Guard]:
         member = await request.services.roster.find(run.tenant, name)
         if member is None:
             continue
-        if reason := member.hired.off_duty(request.services.clock.millis()):
+        if reason := member.hired.off_duty(request.now()):
             raise MemberOffDuty(name, reason)
         guards.append(member.guard)
     return guards
@@ -221,7 +221,7 @@ async def _check_may_edit(
 async def _speaker_at(request: Request, source: Head, sequence: int) -> str | None:
     """Return the speaker of the turn at this sequence."""
     run = source.run
-    rows = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
+    rows = await request.store.read(run.tenant, run.run_id, sequence - 1, 1)
     event = decode(rows[0]) if rows else None
     turn = edited_turn(event.payload) if event is not None else None
     return turn.get("speakerId") if turn is not None else None

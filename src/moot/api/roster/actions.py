@@ -24,14 +24,14 @@ MOST_TRIES = 4
 async def pause_member(request: Request) -> Reply:
     member = await find_member(request)
     body = await request.read(PauseMember)
-    now = request.services.clock.millis()
+    now = request.now()
     until = parse_pause_end(body.until, now)
     paused = PausePeriod(since=now, by=request.caller.id, reason=body.reason, until=until)
     record = replace(member.hired, pause=paused, did="paused")
     costs = await pauses.member_pause_cost(request, member.entry.roster_id, until)
     await save_member(request, member, record)
-    triggers = request.services.triggers.listening.of_member
-    inert = len(await triggers(request.caller.tenant, member.entry.roster_id))
+    triggers = request.triggers.listening.of_member
+    inert = len(await triggers(request.tenant, member.entry.roster_id))
     running = await _active_runs(request, member)
     view = PausedMember(**asdict(member_view(request, record)), inert=inert, costs=costs)
     if body.stop:
@@ -43,17 +43,15 @@ async def pause_member(request: Request) -> Reply:
 async def _active_runs(request: Request, member: MemberVersion) -> list[str]:
     """Return the member's runs that have not ended, without child runs."""
     where = RunFilter(statuses=tuple(sorted(GOING)), member=member.entry.roster_id)
-    rows, _ = await request.services.store.list_runs(
-        request.caller.tenant, where, None, MOST_STOPPED
-    )
+    rows, _ = await request.store.list_runs(request.tenant, where, None, MOST_STOPPED)
     return [row.run_id for row in rows if row.parent_run is None]
 
 
 async def _cancel_run(request: Request, run_id: str, reason: str) -> bool:
-    now = request.services.clock.millis()
+    now = request.now()
     command = CancelRun(now, reason or "its standing agent was paused", request.caller.id)
     try:
-        await request.services.host.handle(request.caller.tenant, run_id, command)
+        await request.host.handle(request.tenant, run_id, command)
     except MootError:
         return False  # the run has ended meanwhile
     return True
@@ -61,9 +59,9 @@ async def _cancel_run(request: Request, run_id: str, reason: str) -> bool:
 
 async def resume_member(request: Request) -> Reply:
     member = await find_member(request)
-    back = replace(member.hired, pause=None, did="resumed", back_at=request.services.clock.millis())
+    back = replace(member.hired, pause=None, did="resumed", back_at=request.now())
     answer = await save_member(request, member, back)
-    request.services.triggers.look()
+    request.triggers.look()
     return answer
 
 
@@ -82,7 +80,7 @@ async def run_member_workflow(request: Request) -> Reply:
 async def _start_run(request: Request, body: RunMemberWorkflow) -> Reply:
     member = await find_member(request)
     order = RunOrder(
-        tenant=request.caller.tenant,
+        tenant=request.tenant,
         workflow_id=body.workflow_id,
         source=BY_HAND,
         principal=request.caller.id,
@@ -91,7 +89,7 @@ async def _start_run(request: Request, body: RunMemberWorkflow) -> Reply:
     )
     if body.item is not None:
         order = await _add_item(request, order, body.item)
-    firing = request.services.triggers.run_starter
+    firing = request.triggers.run_starter
     if body.dry_run:
         planned = await firing.rehearsed(order)
         would = {"workflowId": body.workflow_id, "rosterId": planned.roster_id, **planned.told()}
@@ -104,7 +102,7 @@ async def _start_run(request: Request, body: RunMemberWorkflow) -> Reply:
 
 async def _add_item(request: Request, order: RunOrder, name: str) -> RunOrder:
     """Add an item as its own trigger would. Inputs in the body win."""
-    item = await request.services.triggers.items.given(order.tenant, name, order.workflow_id)
+    item = await request.triggers.items.given(order.tenant, name, order.workflow_id)
     return replace(order, inputs={**item.inputs, **order.inputs}, trigger=item.trigger)
 
 
@@ -113,7 +111,7 @@ async def save_member(
 ) -> Reply:
     try:
         await request.services.roster.put(
-            request.caller.tenant, record, request.caller.id, member.guard, gone
+            request.tenant, record, request.caller.id, member.guard, gone
         )
     except Overtaken:
         raise Overtaken(member.entry.roster_id) from None

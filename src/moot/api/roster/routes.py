@@ -52,14 +52,14 @@ from moot.wire.roster import (
 
 async def list_roster(request: Request) -> Reply:
     check_roster_offered(request)
-    members = await request.services.roster.all(request.caller.tenant)
-    now = request.services.clock.millis()
+    members = await request.services.roster.all(request.tenant)
+    now = request.now()
     entries = [roster_entry(member.hired.seen(now)) for member in members]
     return Reply(RosterEntryList(roster=entries, total=len(entries)))
 
 
 async def read_roster_entry(request: Request) -> Reply:
-    member, now = await find_member(request), request.services.clock.millis()
+    member, now = await find_member(request), request.now()
     return Reply(roster_entry(member.hired.seen(now)))
 
 
@@ -71,7 +71,7 @@ async def hire_member(request: Request) -> Reply:
     refuse_agent_keys(request)
     body = await request.read(HireMember)
     _check_texts(body)
-    tenant, clock = request.caller.tenant, request.services.clock
+    tenant, clock = request.tenant, request.services.clock
     agent = await _check_agent(request, body.agent_ref)
     if body.roster_id is not None:
         await _check_name(request, body.roster_id, agent)
@@ -121,9 +121,7 @@ def _check_texts(body: HireMember | ChangeMember) -> None:
 async def _check_name(request: Request, roster_id: str, agent: Agent) -> None:
     """Raise when the id belongs to another agent or to another key."""
     await check_name_free(request, roster_id)
-    named = await request.services.agents.find(
-        request.caller.tenant, roster_id.removeprefix("host:")
-    )
+    named = await request.services.agents.find(request.tenant, roster_id.removeprefix("host:"))
     if named is not None and named.name != agent.name:
         raise Conflict(
             f"{roster_id} is the agent {named.name}; hire an instance of that one, or choose"
@@ -137,7 +135,7 @@ async def _check_agent(request: Request, ref: MemberAgentRef, own: str | None = 
 
     Raise BadRequest for an unknown agent, version or channel.
     """
-    tenant, services = request.caller.tenant, request.services
+    tenant, services = request.tenant, request.services
     if ref.version is not None and ref.channel is not None:
         raise BadRequest(
             "An agent is meant by a version or by a channel: leave one out.", field="agentRef"
@@ -161,8 +159,7 @@ async def _check_agent(request: Request, ref: MemberAgentRef, own: str | None = 
         suggestion = nearest_word(ref.version, versions)
         hint = f" Did you mean '{suggestion}'?" if suggestion else ""
         raise BadRequest(
-            f"There is no version '{ref.version}' of {agent.name}.{hint}",
-            field="agentRef.version",
+            f"There is no version '{ref.version}' of {agent.name}.{hint}", field="agentRef.version"
         )
     return agent
 
@@ -172,13 +169,13 @@ async def _check_workflows(request: Request, names: list[str]) -> None:
 
     The refusal does not say whose it is.
     """
-    workflow_ids = [each.workflow_id for each in await request.services.store.definitions(
-        request.caller.tenant)]  # fmt: skip
+    workflow_ids = [each.workflow_id for each in await request.store.definitions(
+        request.tenant)]  # fmt: skip
     for name in names:
         try:
-            await request.services.host.flows.newest(request.caller.tenant, name)
+            await request.host.flows.newest(request.tenant, name)
         except NotFound:
-            if await request.services.store.is_defined_elsewhere(request.caller.tenant, name):
+            if await request.store.is_defined_elsewhere(request.tenant, name):
                 raise WorkspaceMembershipRequired(name) from None
             suggestion = nearest_word(name, workflow_ids)
             hint = f" Did you mean '{suggestion}'?" if suggestion else ""
@@ -207,7 +204,7 @@ async def change_member(request: Request) -> Reply:
     entry = replace(member.entry, **fields)
     fresh = replace(member.hired, entry=entry, did="changed", budget=budget)
     if entry.enabled != member.entry.enabled:
-        fresh = replace(fresh, back_at=request.services.clock.millis())
+        fresh = replace(fresh, back_at=request.now())
     await actions.save_member(request, member, fresh)
     if body.budget is not UNSET:
         await notices.announce_inbox_change(request)

@@ -26,8 +26,8 @@ BUNDLE_STATUSES = {
 
 async def read_debug_bundle(request: Request) -> Reply:
     most = request.integer("maxEvents", 1_000_000, 0, 1_000_000)
-    tenant, run_id = request.caller.tenant, request.params["run_id"]
-    head = await request.services.host.whole(tenant, run_id)
+    tenant, run_id = request.tenant, request.params["run_id"]
+    head = await request.host.whole(tenant, run_id)
     run, length = _run_view(head), head.run.next_sequence
     rows, reason = await _read_events(request, head, length, most)
     bundle = DebugBundle(
@@ -73,7 +73,7 @@ async def _read_events(
         left = min(PAGE, length - len(rows), most - len(rows))
         if left <= 0:
             return rows, "events_truncated_to_max_events"
-        page = await request.services.store.read(tenant, run_id, len(rows) - 1, left)
+        page = await request.store.read(tenant, run_id, len(rows) - 1, left)
         if not page:
             break
         for row in page:

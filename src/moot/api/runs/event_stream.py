@@ -281,7 +281,7 @@ def _join_frames(frames: Iterable[bytes]) -> Iterator[bytes]:
 def seconds_until_expiry(request: Request) -> float:
     """Return the seconds until the caller's key expires."""
     at = request.caller.expires_at
-    return math.inf if at is None else (at - request.services.clock.millis()) / 1000
+    return math.inf if at is None else (at - request.now()) / 1000
 
 
 def _now() -> float:

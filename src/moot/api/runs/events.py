@@ -19,8 +19,8 @@ async def read_events(request: Request) -> Reply | Stream:
     """Stream events, or return them as JSON to a caller that does not accept a stream."""
     modes = _parse_modes(request.query.get("streamMode"))
     buffer_ms = request.integer("bufferMs", 0, 0, MOST_BUFFER_MS)
-    tenant, run_id = request.caller.tenant, request.params["run_id"]
-    head = await request.services.host.view(tenant, run_id)
+    tenant, run_id = request.tenant, request.params["run_id"]
+    head = await request.host.view(tenant, run_id)
     accept = request.header("accept") or "*/*"
     if "application/json" in accept and SSE not in accept:
         return await _json_page(request, head, -1)
@@ -33,8 +33,8 @@ async def poll_events(request: Request) -> Reply:
     since = request.query.get("lastSequence", request.query.get("since"))
     after = _parse_sequence(since) if since is not None else -1
     timeout = request.integer("timeout", 30, 0, 60)
-    tenant, run_id = request.caller.tenant, request.params["run_id"]
-    host = request.services.host
+    tenant, run_id = request.tenant, request.params["run_id"]
+    host = request.host
     reader = host.hub.subscribe(run_id, holder=request.caller.id)
     try:
         head = await host.view(tenant, run_id)
@@ -55,7 +55,7 @@ async def _json_page(request: Request, head: Head, after: int) -> Reply:
     run = head.run
     status, ended, newest = run.status.value, run.terminal, run.next_sequence - 1
     page = min(PAGE, max(0, newest - after))
-    rows = await request.services.store.read(run.tenant, run.run_id, after, page) if page else []
+    rows = await request.store.read(run.tenant, run.run_id, after, page) if page else []
     rows = fit_rows(rows, PAGE_BYTES)
     last = min(after, newest) + len(rows)
     answer = RunEventPage(

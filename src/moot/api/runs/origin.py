@@ -23,8 +23,8 @@ SCHEDULE_TIMES = ("kind", "words", "cronExpr", "intervalSeconds", "at", "timezon
 
 
 async def read_ancestry(request: Request) -> Reply:
-    host = request.services.host
-    run = (await host.view(request.caller.tenant, request.params["run_id"])).run
+    host = request.host
+    run = (await host.view(request.tenant, request.params["run_id"])).run
     parent = _remote_parent(host, run) if run.origin is not None else await _local_parent(host, run)
     return Reply(RunAncestry(run_id=run.run_id, host_id=host.peers.host_id, parent=parent))
 
@@ -62,7 +62,7 @@ async def describe_start(request: Request, run_id: str) -> RunStart | None:
     The log keeps names as they were. The result is None for a run that a person started without a
     standing agent.
     """
-    rows = await request.services.store.read(request.caller.tenant, run_id, -1, FIRST_EVENTS)
+    rows = await request.store.read(request.tenant, run_id, -1, FIRST_EVENTS)
     events = [decode(row) for row in rows]
     if not events:
         return None
@@ -84,7 +84,7 @@ async def describe_start(request: Request, run_id: str) -> RunStart | None:
 
 async def _triggered_start(request: Request, trigger: JsonObject) -> RunStart:
     """Return the item or the slot that started the run, and its queue or schedule."""
-    triggers, tenant = request.services.triggers, request.caller.tenant
+    triggers, tenant = request.triggers, request.tenant
     source = trigger.get("source")
     if source in INBOUND_SOURCES:
         subscription = await triggers.subscriptions.find(tenant, str(trigger["subscriptionId"]))

@@ -8,6 +8,7 @@ from moot.api.interrupts import answers
 from moot.api.runs import snapshot
 from moot.api.runs.create import create_run
 from moot.api.runs.origin import describe_start
+from moot.api.views import copy_fields, iso_or_none
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.errors import ArtifactNotFound, BadRequest, MootError, NotFound
 from moot.core.events import iso
@@ -47,7 +48,7 @@ MOST_DIGITS = 9
 
 async def read_run(request: Request) -> Reply:
     services = request.services
-    head = await services.host.whole(request.caller.tenant, request.params["run_id"])
+    head = await services.host.whole(request.tenant, request.params["run_id"])
     question = answers.open_question_view(services, head.run, request.caller)
     tag = snapshot.run_etag(head.run, question.intent if question is not None else "")
     has_children = bool(head.run.children or head.run.abroad)
@@ -78,7 +79,7 @@ async def list_child_runs(request: Request, head: Head) -> list[ChildRun]:
     children = []
     for child_run, status in list(head.run.children.items()):
         if status is None:
-            row = await request.services.store.find_run(head.run.tenant, child_run)
+            row = await request.store.find_run(head.run.tenant, child_run)
             status = row.status if row else Status.PENDING.value
         children.append(ChildRun(run_id=child_run, status=status))
     for remote in head.run.abroad.values():
@@ -90,10 +91,10 @@ async def list_child_runs(request: Request, head: Head) -> list[ChildRun]:
 
 async def cancel_run(request: Request) -> Reply:
     body = await request.read(CancelRunBody)
-    command = CancelRun(request.services.clock.millis(), body.reason, request.caller.id)
+    command = CancelRun(request.now(), body.reason, request.caller.id)
     run_id = request.params["run_id"]
-    await request.services.host.handle(
-        request.caller.tenant, run_id, command, request.record_reply(_cancelled_reply)
+    await request.host.handle(
+        request.tenant, run_id, command, request.record_reply(_cancelled_reply)
     )
     return request.reply
 
@@ -117,12 +118,12 @@ async def cancel_runs(request: Request) -> Reply:
 
 async def _cancel_one(request: Request, run_id: str, reason: str | None) -> BulkCancelResult:
     """Cancel one run. A failure is returned, so that it never stops the others."""
-    tenant, host = request.caller.tenant, request.services.host
+    tenant, host = request.tenant, request.host
     try:
         before = (await host.view(tenant, run_id)).run.status
         if before in (Status.COMPLETED, Status.FAILED):
             return _cancel_failure(run_id, "run_terminal", f"The run has already ended ({before}).")
-        command = CancelRun(request.services.clock.millis(), reason, request.caller.id)
+        command = CancelRun(request.now(), reason, request.caller.id)
         run = await host.handle(tenant, run_id, command)
     except NotFound as refusal:
         return _cancel_failure(run_id, "not_found", refusal.message)
@@ -140,9 +141,9 @@ def _cancel_failure(run_id: str, code: str, message: str) -> BulkCancelResult:
 async def pause_run(request: Request) -> Reply:
     body = await request.read(PauseRunBody)
     policy = "drain-current-node" if body.drain_policy is UNSET else body.drain_policy
-    command = PauseRun(request.services.clock.millis(), policy, body.reason, request.caller.id)
-    await request.services.host.handle(
-        request.caller.tenant, request.params["run_id"], command, request.record_reply(_pause_reply)
+    command = PauseRun(request.now(), policy, body.reason, request.caller.id)
+    await request.host.handle(
+        request.tenant, request.params["run_id"], command, request.record_reply(_pause_reply)
     )
     return request.reply
 
@@ -161,21 +162,16 @@ def _pause_reply(run: Run) -> Reply:
 
 async def resume_run(request: Request) -> Reply:
     body = await request.read(ResumeRunBody)
-    command = ResumeRun(request.services.clock.millis(), body.reason, request.caller.id)
-    await request.services.host.handle(
-        request.caller.tenant,
-        request.params["run_id"],
-        command,
-        request.record_reply(_resume_reply),
+    command = ResumeRun(request.now(), body.reason, request.caller.id)
+    await request.host.handle(
+        request.tenant, request.params["run_id"], command, request.record_reply(_resume_reply)
     )
     return request.reply
 
 
 def _resume_reply(run: Run) -> Reply:
     resumed = ResumedRun(
-        run_id=run.run_id,
-        status=Status.RUNNING.value,
-        resumed_at=iso(run.active_since * 1000),
+        run_id=run.run_id, status=Status.RUNNING.value, resumed_at=iso(run.active_since * 1000)
     )
     return Reply(resumed, 202)
 
@@ -204,9 +200,7 @@ async def list_runs(request: Request) -> Reply:
         dead=query.get("deadLettered") == "true",
     )
     limit = request.integer("limit", 50, 1, 500)
-    rows, cursor = await request.services.store.list_runs(
-        request.caller.tenant, where, query.get("cursor"), limit
-    )
+    rows, cursor = await request.store.list_runs(request.tenant, where, query.get("cursor"), limit)
     runs = [_run_row(row) for row in rows]
     if query.get("begun") == "true":
         runs = [replace(run, begun=await describe_start(request, run.run_id)) for run in runs]
@@ -214,33 +208,27 @@ async def list_runs(request: Request) -> Reply:
 
 
 def _run_row(row: RunIndexRow) -> RunRow:
-    return RunRow(
-        run_id=row.run_id,
-        workflow_id=row.workflow_id,
-        status=row.status,
+    fork = ForkOrigin(
+        source_run_id=row.fork_of or "",
+        from_seq=row.fork_seq,
+        mode=row.fork_mode,
+        note=row.fork_note,
+    )
+    return copy_fields(
+        RunRow,
+        row,
         started_at=iso(row.created_at * 1000),
-        updated_at=iso(row.updated_at * 1000),
         event_count=row.next_sequence,
-        completed_at=iso(row.ended_at * 1000) if row.ended_at else None,
+        completed_at=iso_or_none(row.ended_at or None),
         parent_run_id=row.parent_run,
-        scope_id=row.scope_id,
-        error_code=row.error_code,
-        forked_from=_fork_origin(row),
+        forked_from=None if row.fork_of is None else fork,
         roster_id=row.member,
         dead_lettered_after=row.dead_after,
     )
 
 
-def _fork_origin(row: RunIndexRow) -> ForkOrigin | None:
-    if row.fork_of is None:
-        return None
-    return ForkOrigin(
-        source_run_id=row.fork_of, from_seq=row.fork_seq, mode=row.fork_mode, note=row.fork_note
-    )
-
-
 async def read_artifact(request: Request) -> Reply:
-    store, tenant = request.services.store, request.caller.tenant
+    store, tenant = request.store, request.tenant
     place = request.params["run_id"], request.params["artifact_id"]
     body = await store.artifact(tenant, *place) or await read_inherited_artifact(
         store, tenant, *place
@@ -252,7 +240,7 @@ async def read_artifact(request: Request) -> Reply:
 
 async def read_supervisor_turn(request: Request) -> Reply:
     run_id, number = request.params["run_id"], request.params["iteration"]
-    host, tenant = request.services.host, request.caller.tenant
+    host, tenant = request.host, request.tenant
     await host.view(tenant, run_id)  # 404 for other tenants comes first
     if not (number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS):
         raise NotFound("A turn is named by its number, from 1.", runId=run_id)

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from moot.api.http.request import Reply, Request
 from moot.api.schedules.views import fire_view
+from moot.api.triggers.views import read_delivery_page
 from moot.core.errors import BadRequest
 from moot.core.events import iso
 from moot.core.schedules.calendar import parse_instant, require_zone
@@ -23,9 +24,7 @@ from moot.wire.schedules import (
 
 
 async def find_schedule(request: Request) -> ScheduleSnapshot:
-    return await request.services.triggers.schedules.find(
-        request.caller.tenant, request.params["schedule_id"]
-    )
+    return await request.triggers.schedules.find(request.tenant, request.params["schedule_id"])
 
 
 def parse_schedule_time(case: ScheduleSnapshot, text: str, field: str) -> int:
@@ -35,7 +34,7 @@ def parse_schedule_time(case: ScheduleSnapshot, text: str, field: str) -> int:
 
 async def run_schedule(request: Request) -> Reply:
     case, body = await find_schedule(request), await request.read(RunSchedule)
-    schedules, name = request.services.triggers.schedules, case.plan.spec.schedule_id
+    schedules, name = request.triggers.schedules, case.plan.spec.schedule_id
     if body.fire is not None:
         done = await schedules.run_missed(case.tenant, name, body.fire, body.dry_run)
     else:
@@ -45,7 +44,7 @@ async def run_schedule(request: Request) -> Reply:
 
 async def skip_slot(request: Request) -> Reply:
     case, body = await find_schedule(request), await request.read(SkipSlot)
-    schedules, name = request.services.triggers.schedules, case.plan.spec.schedule_id
+    schedules, name = request.triggers.schedules, case.plan.spec.schedule_id
     answer = SkipResult(schedule_id=name, dry_run=body.dry_run)
     if body.fire is not None and body.undo:
         raise BadRequest("Leave out fire or undo.", field="undo")
@@ -64,7 +63,7 @@ async def backfill_schedule(request: Request) -> Reply:
     case, body = await find_schedule(request), await request.read(BackfillSchedule)
     first = parse_schedule_time(case, body.since, "from")
     last = parse_schedule_time(case, body.to, "to")
-    done = await request.services.triggers.schedules.backfill(
+    done = await request.triggers.schedules.backfill(
         case.tenant, case.plan.spec.schedule_id, (first, last), body.overlap, body.dry_run
     )
     return _fires_reply(case, done, body.dry_run)
@@ -90,10 +89,7 @@ def _slot_result(done: FireResult) -> SlotResult:
 
 async def list_fires(request: Request) -> Reply:
     case = await find_schedule(request)
-    limit = request.integer("limit", 50, 1, 200)
     states = tuple(filter(None, request.query.get("state", "").split(",")))
     where = DeliveryFilter(subscription=case.plan.subscription, states=states)
-    rows, following = await request.services.store.deliveries(
-        case.tenant, where, request.query.get("cursor"), limit
-    )
+    rows, following = await read_delivery_page(request, case.tenant, where)
     return Reply(FireList(fires=[fire_view(row) for row in rows], next_cursor=following))

@@ -48,17 +48,17 @@ MOST_ASKING = 1000
 
 
 async def create_schedule(request: Request) -> Reply:
-    schedules = request.services.triggers.schedules
-    case = await schedules.make(request.caller.tenant, await _read_body(request), request.caller.id)
+    schedules = request.triggers.schedules
+    case = await schedules.make(request.tenant, await _read_body(request), request.caller.id)
     place = f"/v1/host/moot/schedules/{case.plan.spec.schedule_id}"
     return Reply(await _view_with_inert(request, case), 201, {"Location": place})
 
 
 async def check_schedule(request: Request) -> Reply:
     """Return what a schedule would do, without creating it."""
-    services, now = request.services, request.services.clock.millis()
+    services, now = request.services, request.now()
     spec = await services.triggers.schedules.read(
-        request.caller.tenant, await _read_body(request), "sch_check"
+        request.tenant, await _read_body(request), "sch_check"
     )
     dues = next_fires(spec, new_ledger(spec, now), ScheduleFacts(now=now))
     inputs = await _visible_inputs(request, spec)
@@ -66,7 +66,7 @@ async def check_schedule(request: Request) -> Reply:
 
 
 async def list_schedules(request: Request) -> Reply:
-    tenant, schedules = request.caller.tenant, request.services.triggers.schedules
+    tenant, schedules = request.tenant, request.triggers.schedules
     limit = request.integer("limit", 100, 1, 200)
     member, workflow = request.query.get("rosterId"), request.query.get("workflowId")
     name = tenant, "schedules", member, workflow
@@ -94,9 +94,7 @@ async def _count_missed(request: Request) -> dict[str, int]:
     counts: dict[str, int] = {}
     for state in ("missed", "dead"):
         where = DeliveryFilter(sources=(SCHEDULE_SOURCE,), states=(state,))
-        rows, _ = await request.services.store.deliveries(
-            request.caller.tenant, where, None, MOST_ASKING
-        )
+        rows, _ = await request.store.deliveries(request.tenant, where, None, MOST_ASKING)
         for row in rows:
             counts[row.subscription] = counts.get(row.subscription, 0) + fire_from_row(row).count
     return counts
@@ -104,7 +102,7 @@ async def _count_missed(request: Request) -> dict[str, int]:
 
 async def read_schedule(request: Request) -> Reply:
     case = await find_schedule(request)
-    counts = await request.services.store.delivery_counts(case.tenant, case.plan.subscription)
+    counts = await request.store.delivery_counts(case.tenant, case.plan.subscription)
     view = await _view_with_inert(request, case)
     return Reply(ScheduleDetail(**asdict(view), fires=counts))
 
@@ -112,8 +110,8 @@ async def read_schedule(request: Request) -> Reply:
 async def change_schedule(request: Request) -> Reply:
     body = await _read_body(request)
     await _refuse_masks(request, body)
-    case = await request.services.triggers.schedules.change(
-        request.caller.tenant, request.params["schedule_id"], body, request.caller.id
+    case = await request.triggers.schedules.change(
+        request.tenant, request.params["schedule_id"], body, request.caller.id
     )
     return Reply(await _view_with_inert(request, case))
 
@@ -140,8 +138,8 @@ class _ScheduleInputs(Struct):
 
 
 async def remove_schedule(request: Request) -> Reply:
-    await request.services.triggers.schedules.remove(
-        request.caller.tenant, request.params["schedule_id"], request.caller.id
+    await request.triggers.schedules.remove(
+        request.tenant, request.params["schedule_id"], request.caller.id
     )
     return Reply(None, 204)
 
@@ -150,7 +148,7 @@ async def pause_schedule(request: Request) -> Reply:
     case = await find_schedule(request)
     body = await request.read(PauseSchedule)
     until = None if body.until is None else parse_schedule_time(case, body.until, "until")
-    paused = await request.services.triggers.schedules.pause(
+    paused = await request.triggers.schedules.pause(
         case.tenant, case.plan.spec.schedule_id, request.caller.id, body.reason, until
     )
     costs = pauses.schedule_pause_cost(case, until)
@@ -158,8 +156,8 @@ async def pause_schedule(request: Request) -> Reply:
 
 
 async def resume_schedule(request: Request) -> Reply:
-    case = await request.services.triggers.schedules.resume(
-        request.caller.tenant, request.params["schedule_id"], request.caller.id
+    case = await request.triggers.schedules.resume(
+        request.tenant, request.params["schedule_id"], request.caller.id
     )
     return Reply(await _view_with_inert(request, case))
 
@@ -181,7 +179,7 @@ async def _visible_inputs(request: Request, spec: Schedule) -> JsonObject | None
     if not spec.inputs:
         return spec.inputs
     try:
-        flow = await request.services.host.flows.newest(request.caller.tenant, spec.workflow_id)
+        flow = await request.host.flows.newest(request.tenant, spec.workflow_id)
     except MootError:
         flow = None
     return mask_inputs(spec.inputs, flow)
@@ -195,8 +193,8 @@ async def _read_body(request: Request) -> bytes:
 
 
 async def read_schedule_history(request: Request) -> Reply:
-    records = await request.services.triggers.schedules.history(
-        request.caller.tenant, request.params["schedule_id"]
+    records = await request.triggers.schedules.history(
+        request.tenant, request.params["schedule_id"]
     )
     return Reply(ScheduleChangeList(changes=[change_view(record) for record in records]))
 

@@ -3,6 +3,7 @@
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from moot.api.views import copy_fields, iso_or_none
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.events import iso
 from moot.core.schedules.manual import upcoming_slots
@@ -51,7 +52,7 @@ def fire_view(row: Delivery) -> FireView:
         cause=fire.cause,
         count=fire.count,
         decided_at=iso(row.updated_at * 1000),
-        until=None if fire.until is None else iso(fire.until * 1000),
+        until=iso_or_none(fire.until),
         reason=row.reason or None,
         run_id=row.run_id,
     )
@@ -92,12 +93,7 @@ def _pause_view(case: ScheduleSnapshot) -> SchedulePause | None:
     pause = case.plan.pause
     if pause is None or not pause.holds(case.seen.now):
         return None
-    return SchedulePause(
-        since=iso(pause.since * 1000),
-        by=pause.by,
-        reason=pause.reason,
-        until=None if pause.until is None else iso(pause.until * 1000),
-    )
+    return copy_fields(SchedulePause, pause)
 
 
 def _schedule_state(case: ScheduleSnapshot) -> str:

@@ -89,7 +89,7 @@ async def _catch_up_material(
     name = thread_id(run, conversation)
     author = await _choose_author(request, conversation, body.author)
     first, last = await _turn_range(request, name, conversation, body)
-    transcript = StoredConversation(request.services.store, run, conversation)
+    transcript = StoredConversation(request.store, run, conversation)
     turns = _fit_turns(await read_turns(transcript, first, last, MOST_TURNS))
     hidden = last - first + 1 - len(turns)
     if first > 0:  # always include the question
@@ -109,7 +109,7 @@ async def _catch_up_material(
 
 
 async def _choose_author(request: Request, conversation: Conversation, named: str | None) -> str:
-    agents, tenant = request.services.agents, request.caller.tenant
+    agents, tenant = request.services.agents, request.tenant
     if named is not None:
         return (await agents.must_find_by_id(tenant, named)).agent_id
     policy = conversation.floor.policy if conversation.floor is not None else None
@@ -164,12 +164,12 @@ def _fit_turns(turns: list[TranscriptTurn]) -> list[TranscriptTurn]:
 
 
 def _reader_room(request: Request) -> str:
-    return private_tenant(request.caller.tenant, read_marks.reader_name(request))
+    return private_tenant(request.tenant, read_marks.reader_name(request))
 
 
 async def _wait_for_end(request: Request, run_id: str, wait: int) -> Run:
     """Return the catch-up when it has ended or the wait is over."""
-    host, owner, now = request.services.host, _reader_room(request), asyncio.get_running_loop().time
+    host, owner, now = request.host, _reader_room(request), asyncio.get_running_loop().time
     until = now() + min(wait, seconds_until_expiry(request))
     reader = host.hub.subscribe(run_id, holder=request.caller.id)
     try:

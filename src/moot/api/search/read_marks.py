@@ -64,15 +64,13 @@ def reader_name(request: Request) -> str:
 
 
 async def find_marks(request: Request, threads: list[str]) -> dict[str, ReadMark]:
-    marks = await request.services.store.read_marks(
-        request.caller.tenant, reader_name(request), threads
-    )
+    marks = await request.store.read_marks(request.tenant, reader_name(request), threads)
     return {mark.thread_id: mark for mark in marks}
 
 
 async def count_unread(request: Request, threads: dict[str, ConversationExtent]) -> dict[str, int]:
     """Return the number of unread turns of others, for each thread."""
-    store, who = request.services.store, reader_name(request)
+    store, who = request.store, reader_name(request)
     marks = await find_marks(request, list(threads))
     return {
         name: await transcript.count_unread(store, where, marks.get(name), who)

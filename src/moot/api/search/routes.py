@@ -5,6 +5,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from moot.api.http.request import Endpoint, QuerySchema, Reply, Request, whole_number
+from moot.api.views import copy_fields
 from moot.core.errors import BadRequest
 from moot.core.search.indexed_text import KINDS
 from moot.core.search.query import (
@@ -24,7 +25,7 @@ Word = TypeVar("Word")
 
 
 async def search_tenant(request: Request) -> Reply:
-    store, tenant = request.services.store, request.caller.tenant
+    store, tenant = request.store, request.tenant
     query, find = _parse_query(request), ORDERS.get(request.query.get("order", "newest"))
     if find is None:
         raise BadRequest(f"order must be one of {', '.join(ORDERS)}.", field="order")
@@ -90,7 +91,7 @@ def _result_view(finding: SearchHit, title: str, imported: bool) -> SearchResult
         event_id=event.event_id,
         at=event.timestamp,
         title=title[:LONGEST_TITLE],
-        snippet=SearchSnippet(text=part.text, start=part.start, matches=part.matches),
+        snippet=copy_fields(SearchSnippet, part),
         thread_id=finding.thread_id,
         sender=text.by or None,
         to=text.to,

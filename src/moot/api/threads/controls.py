@@ -29,10 +29,7 @@ from moot.core.state.titles import current_title
 from moot.core.text.names import full_name
 from moot.core.threads.decide import Control, control_warnings
 from moot.wire.json import JsonObject
-from moot.wire.threads import (
-    ControlThread,
-    ThreadView,
-)
+from moot.wire.threads import ControlThread, ThreadView
 
 
 async def post_control(request: Request) -> Reply:
@@ -65,7 +62,7 @@ async def control_command(
         content=resolved,
         known=profile,
         who=speaker_from_request(request) if who is None else who,
-        at=request.services.clock.millis(),
+        at=request.now(),
         sender=sender,
         lenient=lenient,
         message_id=message_id,
@@ -146,7 +143,7 @@ async def send_command(
         view = thread_view(after, after.conversations[conversation.node_id])
         return Reply(replace(view, warnings=list(warnings)))
 
-    host = request.services.host
+    host = request.host
     try:
         await host.handle(
             run.tenant, run.run_id, command, request.record_reply(answer or thread_reply)

@@ -29,11 +29,7 @@ from moot.engine.start import RunOrder, start_run
 from moot.engine.workflows.built_in import TALK
 from moot.wire.councils import ConveneCouncil, ConvenedCouncil, CouncilBudget
 from moot.wire.json import JsonObject
-from moot.wire.threads import (
-    CloseThread,
-    ImportMark,
-    ThreadView,
-)
+from moot.wire.threads import CloseThread, ImportMark, ThreadView
 
 
 async def convene_council(request: Request) -> Reply:
@@ -85,10 +81,7 @@ def _has_policy(body: ConveneCouncil) -> bool:
 
 
 async def _policy_inputs(
-    request: Request,
-    body: ConveneCouncil,
-    members: list[JsonObject],
-    sent_policy: JsonObject,
+    request: Request, body: ConveneCouncil, members: list[JsonObject], sent_policy: JsonObject
 ) -> JsonObject:
     """Return the policy and the members' profiles, or nothing when the host does not lead the
     council."""
@@ -140,9 +133,9 @@ def _convened_reply(run: Run) -> Reply:
 
 async def read_thread(request: Request) -> Reply:
     run, conversation = await find_thread(request)
-    view = thread_view(run, conversation, request.services.clock.millis())
+    view = thread_view(run, conversation, request.now())
     view = replace(view, you=speaker_from_request(request).person)
-    mark = await request.services.store.record(run.tenant, IMPORT_RECORD, run.run_id)
+    mark = await request.store.record(run.tenant, IMPORT_RECORD, run.run_id)
     if mark is not None:  # the turns were written on another host
         view = replace(view, imported=ImportMark(at=iso(mark.created_at * 1000), by=mark.by))
     return Reply(await add_forks(request, run, view))
@@ -165,7 +158,7 @@ async def close_thread(request: Request) -> Reply:
         node_id=conversation.node_id,
         value=value,
         who=speaker_from_request(request),
-        at=request.services.clock.millis(),
+        at=request.now(),
     )
     return await send_command(request, run, conversation, command)
 
@@ -180,7 +173,7 @@ def _vote_command(request: Request, conversation: Conversation, body: CloseThrea
         node_id=conversation.node_id,
         content={"vote": vote},
         who=speaker_from_request(request),
-        at=request.services.clock.millis(),
+        at=request.now(),
     )
 
 

@@ -129,7 +129,7 @@ async def _read_rows(request: Request, run: Run, until: int) -> AsyncIterator[li
         if not is_local(request.caller):
             await request.services.keyring.caller(request.header("authorization"))
         limit = min(page, until - after - 1)
-        rows = await request.services.store.read(run.tenant, run.run_id, after, limit)
+        rows = await request.store.read(run.tenant, run.run_id, after, limit)
         if not rows:
             return
         fitting = fit_rows(rows, MOST_HELD)
@@ -243,7 +243,7 @@ async def import_thread(request: Request) -> Reply:
     brought = replace(brought, by=request.caller.id)
     if not request.caller.admin:
         brought = replace(brought, rights=frozenset(request.caller.scopes))
-    run = await import_run(request.services.host, request.caller.tenant, brought)
+    run = await import_run(request.host, request.tenant, brought)
     url = f"/v1/host/moot/threads/{quote(brought.thread_id)}"
     imported = ImportedThread(
         run_id=run.run_id, thread_id=brought.thread_id, status=run.status, url=url

@@ -18,7 +18,7 @@ async def check_members_known(request: Request, names: list[str]) -> None:
     A member is an agent of this host, a standing agent, a person, or a name of a key. Ids of other
     namespaces are not checked.
     """
-    services, tenant = request.services, request.caller.tenant
+    services, tenant = request.services, request.tenant
     missing = [
         name
         for name in names
@@ -70,7 +70,7 @@ async def agent_profiles(request: Request, names: list[str]) -> dict[str, JsonOb
     for name in names:
         if not name.startswith("host:"):
             continue
-        agent = await request.services.agents.find(request.caller.tenant, name[5:])
+        agent = await request.services.agents.find(request.tenant, name[5:])
         if agent is not None:
             profiles[name] = {"name": agent.called, "role": agent.role, "model": agent.model}
     return profiles

@@ -87,7 +87,7 @@ async def _add_details(
 
 
 async def _last_turn(request: Request, run: Run, where: ConversationExtent) -> LastTurn | None:
-    last = await transcript.newest_turn(request.services.store, where)
+    last = await transcript.newest_turn(request.store, where)
     if last is None or (last.index == 0 and is_opened_by_title(run)):
         return None
     text = _shorten(content_text(last.content))

@@ -9,12 +9,7 @@ import re
 
 import msgspec
 
-from moot.api.threads.minutes import (
-    PROFILE_FIELDS,
-    MinutesHead,
-    content_text,
-    display_names,
-)
+from moot.api.threads.minutes import PROFILE_FIELDS, MinutesHead, content_text, display_names
 from moot.core.conversations.closing_decision import CouncilDecision
 from moot.core.threads.agent_bridge import handle_from_name
 from moot.wire.json import JsonObject

@@ -38,7 +38,7 @@ async def wait_for_request(request: Request) -> Reply:
     presence.check_takes_part(request, conversation, who, name)
     profiles = await agent_profiles(request, [name])
     pending = _NextRequest(request, name, bool(profiles))
-    hub = request.services.host.hub
+    hub = request.host.hub
     reader = hub.subscribe(run.run_id, holder=request.caller.id)
     try:
         return await pending.wait(reader, min(wait, seconds_until_expiry(request)))
@@ -75,15 +75,12 @@ class _NextRequest:
 
     def _mark_listening(self, run: Run, conversation: Conversation) -> None:
         """Set the participant's presence to listening."""
-        presence, place = (
-            self._request.services.host.presence,
-            (run.run_id, conversation.conversation_id),
-        )
+        presence, place = (self._request.host.presence, (run.run_id, conversation.conversation_id))
         presence.set(place, self._name, "listening")
 
     def _may_speak(self, conversation: Conversation) -> bool:
         """Return whether an answer would be accepted now. Otherwise the request waits."""
-        now = self._request.services.clock.millis()
+        now = self._request.now()
         is_held = conversation.state.paused or is_muted(conversation.state, self._name, now)
         return is_person(self._name) or not is_held
 
@@ -98,7 +95,7 @@ class _NextRequest:
         cursor = newest - NEWEST if self._after is None else self._after
         after = max(conversation.opened_seq - 1, cursor - BEFORE)
         while after < newest:
-            rows = await self._request.services.store.read(
+            rows = await self._request.store.read(
                 run.tenant, run.run_id, after, min(PAGE, newest - after)
             )
             if not rows:
@@ -114,9 +111,7 @@ class _NextRequest:
         return owed.first_open() if owed is not None else None
 
     async def _reply(self, run: Run, conversation: Conversation, due: PendingRequest) -> Reply:
-        page = await ThreadLog(self._request.services.store, run, conversation).after(
-            due.turn - 1, 1
-        )
+        page = await ThreadLog(self._request.store, run, conversation).after(due.turn - 1, 1)
         events = [msgspec.json.decode(row) for row in page.events]
         turns = [
             event for event in events if event["seq"] == due.turn and event["type"] in TURN_TYPES

@@ -31,7 +31,7 @@ MOST_DETAILS = 8192
 
 async def read_presence(request: Request) -> Reply:
     run, conversation = await find_thread(request)
-    presence = request.services.host.presence
+    presence = request.host.presence
     now = presence.now()
     views = {
         handle_from_name(name): presence_view(here, now, presence.ttl_ms)
@@ -71,9 +71,9 @@ async def _set_presence(request: Request, run_id: str, conversation: Conversatio
         raise BodyTooLarge(f"A sign of life has at most {MOST_DETAILS} bytes.", field="details")
     who, name = posts.speaker_and_name(request, body.sender)
     check_takes_part(request, conversation, who, name)
-    presence = request.services.host.presence
+    presence = request.host.presence
     # the details of a muted participant are dropped
-    muted = is_muted(conversation.state, name, request.services.clock.millis())
+    muted = is_muted(conversation.state, name, request.now())
     details = None if muted else body.details
     here = presence.set((run_id, conversation.conversation_id), name, body.state, details)
     view = presence_view(here, presence.now(), presence.ttl_ms)

@@ -60,14 +60,14 @@ async def begin_thread(request: Request) -> Reply:
         if problem := describe_unused_settings(policy):
             raise BadRequest(problem, field="policy")
     order = _thread_order(request, inputs)
-    await start_run(request.services.host, order, receipt=request.record_reply(begun_reply))
+    await start_run(request.host, order, receipt=request.record_reply(begun_reply))
     return request.reply
 
 
 def _thread_order(request: Request, inputs: dict[str, Any]) -> RunOrder:
     who = speaker_from_request(request)
     return RunOrder(
-        tenant=request.caller.tenant,
+        tenant=request.tenant,
         principal=who.principal,
         workflow_id=THREAD,
         person=who.person,
@@ -86,7 +86,7 @@ def begun_reply(run: Run) -> Reply:
 
 async def list_threads(request: Request) -> Reply:
     """List threads, newest or last used first. Archived ones appear only on request."""
-    tenant, store = request.caller.tenant, request.services.store
+    tenant, store = request.tenant, request.store
     limit, order = request.integer("limit", 50, 1, MOST_LISTED), _parse_order(request)
     archived = request.query.get("archived") == "true"
     where = RunFilter(
@@ -129,13 +129,13 @@ async def _set_archived(request: Request, gone: bool) -> Reply:
     run, conversation = await find_thread(request)
     if run.workflow_id != THREAD:
         raise BadRequest("It is a part of its run, and in no list of threads.", runId=run.run_id)
-    now = request.services.clock.millis()
+    now = request.now()
     record = Record(
         tenant=run.tenant, kind=ARCHIVED, name=thread_id(run, conversation), version=str(now),
         body=b"{}",
         created_at=now, by=request.caller.id, gone=gone,
     )  # fmt: skip
-    await request.services.store.put_record(record)
+    await request.store.put_record(record)
     return Reply(replace(thread_view(run, conversation), archived=not gone))
 
 
@@ -178,7 +178,7 @@ async def _side_thread(request: Request, body: LinkThread, own: str) -> LinkedSt
     if body.title is None:
         raise BadRequest("Name a thread, or give the title of a new one.", field="title")
     inputs = await thread_inputs(request, body.title, body.opening, body.participants)
-    order, host = _thread_order(request, {**inputs, "sideOf": own}), request.services.host
+    order, host = _thread_order(request, {**inputs, "sideOf": own}), request.host
     flow, pinned = await prepare_run(host, order)
     host.refuse_when_stopping()
     command = start_command(host, order, flow, pinned)
@@ -209,14 +209,14 @@ async def reopen_thread(request: Request) -> Reply:
         view = replace(thread_view(fork, again), reopened_from=source, url=url)
         return Reply(view, 201, {"Location": url})
 
-    host = request.services.host
+    host = request.host
     await fork_run(host, run.tenant, run.run_id, wanted, request.record_reply(answer))
     return request.reply
 
 
 async def _closing_sequence(request: Request, run: Run, conversation: Conversation) -> int:
     """Return the start of the decision that closed the conversation or ended its run."""
-    thread = ThreadLog(request.services.store, run, conversation)
+    thread = ThreadLog(request.store, run, conversation)
     closing = await _read_event(request, run, conversation.last_seq)
     if closing.type == ConversationEnded.event_type:
         return await thread.decision_after(conversation.last_seq - 1)
@@ -224,7 +224,7 @@ async def _closing_sequence(request: Request, run: Run, conversation: Conversati
 
 
 async def _read_event(request: Request, run: Run, sequence: int) -> Event:
-    [row] = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
+    [row] = await request.store.read(run.tenant, run.run_id, sequence - 1, 1)
     return decode(row)
 
 
@@ -234,13 +234,13 @@ async def _read_event(request: Request, run: Run, sequence: int) -> Event:
 async def read_thread_events(request: Request) -> Reply:
     """Return the thread's events with sentences, and how to undo controls that still hold."""
     run, conversation = await find_thread(request)
-    thread = ThreadLog(request.services.store, run, conversation)
+    thread = ThreadLog(request.store, run, conversation)
     limit = request.integer("limit", 1000, 1, MOST_EVENTS)
     if "before" in request.query:
         page = await thread.before(request.integer("before", 0, 0, 2**53), limit)
     else:
         page = await thread.after(request.integer("after", -1, -1, 2**53), limit)
-    now = request.services.clock.millis()
+    now = request.now()
     events = [_thread_event(msgspec.json.decode(row), conversation, now) for row in page.events]
     answer = ThreadEventList(events=events, count=len(events), more=page.more)
     return Reply(answer, 200, {"Cache-Control": "no-store"})

@@ -55,7 +55,7 @@ async def leave_seat(request: Request) -> Reply:
         raise NotFound("Nobody has this seat.", seat=seat)
     _check_may_take(request, name)
     command = seats.LeaveSeat(node_id=conversation.node_id, name=name, seat=seat)
-    await request.services.host.handle(run.tenant, run.run_id, command)
+    await request.host.handle(run.tenant, run.run_id, command)
     return Reply(b"", 204)
 
 
@@ -74,7 +74,7 @@ async def revoke_unless_seated(
 
 def check_holds_seat(request: Request, conversation: Conversation, name: str, seat: str) -> None:
     if not has_seat(conversation.state, name, seat):
-        holder, at = conversation.state.seats.get(name), request.services.clock.millis()
+        holder, at = conversation.state.seats.get(name), request.now()
         raise seats.seat_taken_error(name, at if holder is None else holder.at, at)
 
 

@@ -30,7 +30,7 @@ async def begin_speech(request: Request) -> Reply:
         fields["speakerId"] = speaker
     if body.to not in (None, "all"):
         fields["to"] = full_name(body.to)
-    speeches = request.services.host.speeches
+    speeches = request.host.speeches
     speech = speeches.begin(run.run_id, conversation.conversation_id, request.caller.id, fields)
     started = StartedSpeech(
         speech_id=speech.speech_id,
@@ -49,7 +49,7 @@ def _check_may_speak(
     if not conversation.open:
         name = request.params["thread_id"]
         raise ConversationClosed("The conversation is closed.", threadId=name)
-    at = request.services.clock.millis()
+    at = request.now()
     return turns.check_speaker(conversation, turn, speaker_from_request(request), at)
 
 
@@ -57,7 +57,7 @@ async def _own_speech(request: Request) -> tuple[OpenSpeech, Conversation]:
     """Return the caller's own speech in this conversation."""
     run, conversation = await find_thread(request)
     name = request.params["speech_id"]
-    speech = request.services.host.speeches.mine(run.run_id, name, request.caller.id)
+    speech = request.host.speeches.mine(run.run_id, name, request.caller.id)
     if speech.conversation_id != conversation.conversation_id:
         raise NotFound("No such speech is under way; begin one.", speechId=name)
     return speech, conversation
@@ -70,7 +70,7 @@ async def add_words(request: Request) -> Reply:
     """
     speech, conversation = await _own_speech(request)
     body = await request.read(SpeechDelta)
-    speeches = request.services.host.speeches
+    speeches = request.host.speeches
     try:
         _check_may_speak(request, conversation, speech.who)
     except MootError:
@@ -82,14 +82,14 @@ async def add_words(request: Request) -> Reply:
 
 async def stop_speech(request: Request) -> Reply:
     speech, _ = await _own_speech(request)
-    request.services.host.speeches.end(speech.run_id, speech.speech_id, speech.principal)
+    request.host.speeches.end(speech.run_id, speech.speech_id, speech.principal)
     return Reply(None, 204)
 
 
 async def stream_thread(request: Request) -> Stream:
     """Stream logged events with ids and spoken words without."""
     run, _ = await find_thread(request)
-    head = await request.services.host.view(run.tenant, run.run_id)
+    head = await request.host.view(run.tenant, run.run_id)
     after = parse_cursor(request.header("last-event-id"))
     return Stream(RunEventStream(request, head, UPDATES, 0, after, spoken=True).write)
 

@@ -7,17 +7,18 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from moot.api.http.request import Request
+from moot.api.views import copy_fields
 from moot.core.conversations.closing_decision import CouncilDecision, read_decision
 from moot.core.councils.answer_loops import chain_limit
 from moot.core.councils.next_speaker import next_step
 from moot.core.events import event_id, iso
 from moot.core.replay.origin import fork_origin
 from moot.core.state.conversation import THREAD, Conversation, thread_id
-from moot.core.state.floor import Floor, Invitation
+from moot.core.state.floor import Floor
 from moot.core.state.mutes import is_muted
 from moot.core.state.run import Run
 from moot.core.state.tasks import ThreadTask
-from moot.core.state.thread_controls import ThreadControls, ThreadMember
+from moot.core.state.thread_controls import ThreadControls
 from moot.core.state.titles import count_turns, current_title
 from moot.core.threads.agent_bridge import handle_from_name
 from moot.store.protocol import RunFilter
@@ -70,7 +71,7 @@ def thread_view(run: Run, conversation: Conversation, at: int | None = None) -> 
         created_by=run.person,
         updated_at=iso(run.updated_at * 1000),
         state=state_view(conversation.state, run.updated_at if at is None else at),
-        decision=None if decision is None else _decision_view(decision),
+        decision=msgspec.convert(decision, CouncilDecisionView | None, from_attributes=True),
         forked_from=None if source is None else source.source_run_id,
         fork_note=UNSET if source is None else source.note,
         tasks=[_task_view(run, place, task) for place, task in conversation.tasks.items()],
@@ -86,10 +87,6 @@ def thread_view(run: Run, conversation: Conversation, at: int | None = None) -> 
         floor=None if floor is None else floor_view(floor, _is_at_rest(run, conversation, floor)),
         stopped=chain_limit(conversation.chain) if floor is None else None,
     )
-
-
-def _decision_view(decision: CouncilDecision) -> CouncilDecisionView:
-    return msgspec.convert(msgspec.to_builtins(decision), CouncilDecisionView)
 
 
 def _asked_people(conversation: Conversation) -> list[AskedPerson]:
@@ -147,7 +144,10 @@ def floor_view(floor: Floor, at_rest: bool) -> CouncilFloor:
         moderator=policy.moderator,
         members={name: member.profile for name, member in floor.members.items()},
         outside=[name for name, member in floor.members.items() if member.outside],
-        speaking=[_speaking_member(wake_id, wake) for wake_id, wake in floor.wakes.items()],
+        speaking=[
+            copy_fields(SpeakingMember, wake, wake_id=wake_id, agent_id=wake.agent)
+            for wake_id, wake in floor.wakes.items()
+        ],
         stopped=floor.stopped,
         spent=msgspec.convert(msgspec.to_builtins(floor.spent), CouncilSpending),
         limits=msgspec.convert(msgspec.to_builtins(policy.limits), CouncilLimits),
@@ -161,11 +161,6 @@ def floor_view(floor: Floor, at_rest: bool) -> CouncilFloor:
         ],
         at_rest=at_rest,
     )
-
-
-def _speaking_member(wake_id: str, wake: Invitation) -> SpeakingMember:
-    since = iso(wake.since * 1000)
-    return SpeakingMember(wake_id=wake_id, agent_id=wake.agent, task=wake.task, since=since)
 
 
 def bridge_state(run: Run, conversation: Conversation, at: int) -> BridgeControls:
@@ -204,29 +199,13 @@ def _bridge_tasks(run: Run, conversation: Conversation) -> dict[str, list[Bridge
 def state_view(state: ThreadControls, at: int) -> ThreadState:
     """Return the folded controls as Agent Bridge writes them, without expired mutes."""
     muted = {name: state.muted[name] for name in sorted(state.muted) if is_muted(state, name, at)}
-    return ThreadState(
-        paused=state.paused,
+    members = [copy_fields(InvitedMember, each, id=name) for name, each in state.members.items()]
+    return copy_fields(
+        ThreadState,
+        state,
         muted=list(muted),
         muted_until={name: iso(until * 1000) for name, until in muted.items() if until},
-        prodded=state.prodded,
-        done=state.done,
-        ttl_until=iso(state.ttl_until * 1000) if state.ttl_until is not None else None,
-        discussion=state.discussion,
-        allow_agent_mentions=state.allow_agent_mentions,
-        invited_auto=state.invited_auto,
-        participants=InvitedMembers(
-            [_invited_member(name, member) for name, member in state.members.items()]
-        ),
-    )
-
-
-def _invited_member(name: str, member: ThreadMember) -> InvitedMember:
-    return InvitedMember(
-        id=name,
-        profile=member.profile,
-        invited_by=member.invited_by,
-        invited_at=iso(member.invited_at * 1000),
-        from_turn=member.from_turn,
+        participants=InvitedMembers(members),
     )
 
 
@@ -244,6 +223,6 @@ async def add_forks(request: Request, run: Run, view: ThreadView) -> ThreadView:
 
 async def _list_forks(request: Request, run_id: str) -> list[ThreadFork]:
     """Return the forks, newest first."""
-    store, where = request.services.store, RunFilter(fork_of=run_id)
-    rows, _ = await store.list_runs(request.caller.tenant, where, None, MOST_FORKS)
+    store, where = request.store, RunFilter(fork_of=run_id)
+    rows, _ = await store.list_runs(request.tenant, where, None, MOST_FORKS)
     return [ThreadFork(thread_id=row.run_id, note=row.fork_note) for row in rows]

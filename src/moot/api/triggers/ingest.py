@@ -12,10 +12,7 @@ from moot.core.triggers.hops import HEADER, MOST_HOPS, parse_hops
 from moot.core.triggers.signatures import SignatureVerdict, verify_signature
 from moot.core.triggers.subscriptions import Arrival, dedup_key, visible_headers
 from moot.triggers.inbound.versions import SubscriptionVersion
-from moot.wire.triggers import (
-    InboundContent,
-    IngestResult,
-)
+from moot.wire.triggers import InboundContent, IngestResult
 
 #: Largest body of a caller without a key.
 LARGEST_BODY = 262_144

@@ -4,10 +4,17 @@ from msgspec.structs import asdict, replace
 
 from moot.api.http.idempotency import KEY_HEADER, REPLAY_HEADER
 from moot.api.http.request import PAGE_QUERY, TEXT, Endpoint, Reply, Request
-from moot.api.triggers import views
 from moot.api.triggers.ingest import LARGEST_BODY
 from moot.api.triggers.subscriptions import binding_with_inert
+from moot.api.triggers.views import (
+    ITEM_STATES,
+    item_details,
+    item_row,
+    parse_words,
+    read_delivery_page,
+)
 from moot.api.triggers.webhooks import MANAGE
+from moot.api.views import copy_fields
 from moot.core.errors import BadRequest
 from moot.store.records import Delivery, DeliveryFilter
 from moot.triggers.inbound.queues import Consumer
@@ -20,11 +27,12 @@ from moot.wire.triggers import (
     QueueItemView,
     QueueList,
     QueueView,
+    RetryRule,
 )
 
 
 async def list_queues(request: Request) -> Reply:
-    queues = await request.services.triggers.queues.all(request.caller.tenant)
+    queues = await request.triggers.queues.all(request.tenant)
     return Reply(QueueList(queues=[await _queue_view(request, queue) for queue in queues]))
 
 
@@ -34,15 +42,10 @@ async def read_queue(request: Request) -> Reply:
 
 async def bind_queue(request: Request) -> Reply:
     body = await request.read(BindQueue)
-    queue = await request.services.triggers.queues.bind(
-        request.caller.tenant,
+    queue = await request.triggers.queues.bind(
+        request.tenant,
         request.params["queue"],
-        Consumer(
-            workflow_id=body.workflow_id,
-            roster_id=body.roster_id,
-            retry_policy=body.retry_policy,
-            input_mapping=body.input_mapping,
-        ),
+        copy_fields(Consumer, body),
         request.caller.id,
         body.take_over,
     )
@@ -50,7 +53,7 @@ async def bind_queue(request: Request) -> Reply:
 
 
 async def unbind_queue(request: Request) -> Reply:
-    queues, name = request.services.triggers.queues, request.params["queue"]
+    queues, name = request.triggers.queues, request.params["queue"]
     queue = await _find_queue(request)
     if queue.it.workflow_id is None:
         await queues.remove(queue.tenant, name, request.caller.id)
@@ -64,14 +67,14 @@ async def push_item(request: Request) -> Reply:
     if not await request.body():
         raise BadRequest("An item is a JSON object; the body is empty.")
     item = await request.read(dict)
-    handed, _ = await request.services.triggers.queues.push(
-        request.caller.tenant, request.params["queue"], item, request.header(KEY_HEADER),
+    handed, _ = await request.triggers.queues.push(
+        request.tenant, request.params["queue"], item, request.header(KEY_HEADER),
         request.caller.id,
     )  # fmt: skip
     row = handed.delivery
     pushed = PushedItem(
         item_id=row.delivery_id,
-        status=views.ITEM_STATUSES[row.state],
+        status="accepted" if row.state == "delivered" else row.state,
         run_id=row.run_id or None,
         roster_id=row.member or None,
         reason=row.reason or "",
@@ -83,67 +86,53 @@ async def push_item(request: Request) -> Reply:
 
 async def list_items(request: Request) -> Reply:
     queue = await _find_queue(request)
-    states = tuple(filter(None, request.query.get("state", "").split(",")))
-    if unknown := set(states) - views.ITEM_STATES:
-        allowed = ", ".join(views.ITEM_STATES)
-        raise BadRequest(
-            f"There is no state '{min(unknown)[:32]}'; there are {allowed}.",
-            field="state",
-        )
     where = DeliveryFilter(
         subscription=queue.it.subscription_id,
-        states=states,
+        states=parse_words(request, "state", ITEM_STATES),
         member=request.query.get("member") or None,
         prefix=request.query.get("prefix") or None,
     )
-    limit = request.integer("limit", 50, 1, 200)
-    rows, cursor = await request.services.store.deliveries(
-        queue.tenant, where, request.query.get("cursor"), limit
-    )
-    items = [views.item_row(each) for each in rows]
+    rows, cursor = await read_delivery_page(request, queue.tenant, where)
+    items = [item_row(each) for each in rows]
     return Reply(QueueItemList(items=items, next_cursor=cursor))
 
 
 async def read_item(request: Request) -> Reply:
     """Return an item with its run, member, turns and cost."""
     _, row = await _find_item(request)
-    return Reply(await views.item_details(request.services, row))
+    return Reply(await item_details(request.services, row))
 
 
 async def redeliver_item(request: Request) -> Reply:
     queue, row = await _find_item(request)
-    after = await request.services.triggers.deliveries.again(queue, row, request.caller.id)
-    return Reply(views.item_row(after), 202)
+    after = await request.triggers.deliveries.again(queue, row, request.caller.id)
+    return Reply(item_row(after), 202)
 
 
 async def drop_item(request: Request) -> Reply:
     _, row = await _find_item(request)
-    return Reply(
-        views.item_row(await request.services.triggers.deliveries.drop(row, request.caller.id))
-    )
+    return Reply(item_row(await request.triggers.deliveries.drop(row, request.caller.id)))
 
 
 async def _find_item(request: Request) -> tuple[SubscriptionVersion, Delivery]:
-    tenant, queue = request.caller.tenant, request.params["queue"]
-    return await request.services.triggers.queues.item(tenant, queue, request.params["item_id"])
+    tenant, queue = request.tenant, request.params["queue"]
+    return await request.triggers.queues.item(tenant, queue, request.params["item_id"])
 
 
 async def _find_queue(request: Request) -> SubscriptionVersion:
-    tenant, queue = request.caller.tenant, request.params["queue"]
-    return await request.services.triggers.queues.must_find(tenant, queue)
+    tenant, queue = request.tenant, request.params["queue"]
+    return await request.triggers.queues.must_find(tenant, queue)
 
 
 async def _queue_view(request: Request, queue: SubscriptionVersion) -> QueueView:
     subscription = queue.it
-    counts = await request.services.store.delivery_counts(
-        queue.tenant, subscription.subscription_id
-    )
+    counts = await request.store.delivery_counts(queue.tenant, subscription.subscription_id)
     return QueueView(
         **asdict(await binding_with_inert(request, subscription)),
         name=subscription.queue or "",
         subscription_id=subscription.subscription_id,
         state=subscription.state,
-        retry_policy=views.retry_view(subscription.retry_policy),
+        retry_policy=copy_fields(RetryRule, subscription.retry_policy),
         items=counts,
     )
 

@@ -10,10 +10,12 @@ from moot.api.schedules.pauses import parse_pause_end
 from moot.api.triggers.views import (
     binding_view,
     delivery_view,
+    read_delivery_page,
     subscription_dead_letter,
     summary_view,
 )
 from moot.api.triggers.webhooks import MANAGE
+from moot.api.views import copy_fields
 from moot.core.errors import BadRequest, NotProvided
 from moot.core.events import iso
 from moot.core.triggers.subscriptions import TriggerSubscription
@@ -51,16 +53,9 @@ async def register_subscription(request: Request) -> Reply:
             f"This host takes nothing in by {body.source}; a webhook it does.",
             capability="triggerBridge.ingestion",
         )
-    subscription = await request.services.triggers.subscriptions.register(
-        request.caller.tenant,
-        SubscriptionRequest(
-            workflow_id=body.workflow_id,
-            dedup_enabled=body.dedup_enabled,
-            retry_policy=body.retry_policy,
-            verification=body.verification.mode,
-            input_mapping=body.input_mapping,
-            roster_id=body.roster_id,
-        ),
+    subscription = await request.triggers.subscriptions.register(
+        request.tenant,
+        copy_fields(SubscriptionRequest, body, verification=body.verification.mode),
         request.caller.id,
     )
     return _secret_reply(request, subscription, 201)
@@ -68,7 +63,7 @@ async def register_subscription(request: Request) -> Reply:
 
 async def rotate_subscription_secret(request: Request) -> Reply:
     record = await _find_subscription(request)
-    fresh = await request.services.triggers.subscriptions.rotate(record, request.caller.id)
+    fresh = await request.triggers.subscriptions.rotate(record, request.caller.id)
     return _secret_reply(request, fresh, 200)
 
 
@@ -89,7 +84,7 @@ def _secret_reply(request: Request, subscription: TriggerSubscription, status: i
 
 
 def ingest_url(request: Request, name: str) -> str:
-    return f"{request.services.host.peers.address}{INGEST_PATH}/{name}"
+    return f"{request.host.peers.address}{INGEST_PATH}/{name}"
 
 
 async def list_subscriptions(request: Request) -> Reply:
@@ -119,7 +114,7 @@ async def list_subscriptions(request: Request) -> Reply:
 
 
 async def _subscription_page(request: Request, limit: int) -> SubscriptionPage:
-    triggers, tenant = request.services.triggers, request.caller.tenant
+    triggers, tenant = request.triggers, request.tenant
     after, source = request.query.get("cursor", ""), request.query.get("source")
     if source is None:
         return await triggers.listening.page(tenant, after, limit)
@@ -137,7 +132,7 @@ async def _subscription_page(request: Request, limit: int) -> SubscriptionPage:
 
 
 def member_whereabouts(request: Request) -> MemberAvailability:
-    return MemberAvailability(request.services.roster, request.caller.tenant)
+    return MemberAvailability(request.services.roster, request.tenant)
 
 
 async def binding_with_inert(request: Request, subscription: TriggerSubscription) -> TriggerBinding:
@@ -150,9 +145,9 @@ async def read_subscription(request: Request) -> Reply:
     """Return a subscription with its newest deliveries and state changes."""
     record = await _find_subscription(request)
     name, tenant = record.it.subscription_id, record.tenant
-    store = request.services.store
+    store = request.store
     rows, _ = await store.deliveries(tenant, DeliveryFilter(subscription=name), None, MOST_SHOWN)
-    changes = await request.services.triggers.listening.changes(record)
+    changes = await request.triggers.listening.changes(record)
     return Reply(
         SubscriptionView(
             subscription=summary_view(record.it),
@@ -177,13 +172,13 @@ def _change_view(change: JsonObject) -> StateChangeView:
 
 async def change_subscription(request: Request) -> Reply:
     body = await request.read(ChangeSubscription)
-    triggers, by = request.services.triggers, request.caller.id
+    triggers, by = request.triggers, request.caller.id
     record = await _find_subscription(request)
     if body == ChangeSubscription(note=body.note, until=body.until):
         raise BadRequest("Send state, rosterId or inputMapping.")
     if body.until is not None and body.state != "paused":
         raise BadRequest("until is the end of a pause: send it with state paused.", field="until")
-    until = parse_pause_end(body.until, request.services.clock.millis())
+    until = parse_pause_end(body.until, request.now())
     if body.input_mapping is not UNSET:
         record = await triggers.subscriptions.map_inputs(record, body.input_mapping, by)
     if body.roster_id is not UNSET:
@@ -202,7 +197,7 @@ async def change_subscription(request: Request) -> Reply:
 
 async def remove_subscription(request: Request) -> Reply:
     """Remove a subscription and its undelivered items. Runs that it started continue."""
-    record, triggers = await _find_subscription(request), request.services.triggers
+    record, triggers = await _find_subscription(request), request.triggers
     await triggers.subscriptions.remove(record, request.caller.id)
     await triggers.deliveries.drop_all(record)
     return Reply(None, 204)
@@ -210,19 +205,15 @@ async def remove_subscription(request: Request) -> Reply:
 
 async def list_subscription_dead_letters(request: Request) -> Reply:
     record = await _find_subscription(request)
-    rows, cursor = await request.services.store.deliveries(
-        record.tenant,
-        DeliveryFilter(subscription=record.it.subscription_id, states=("dead", "unverified")),
-        request.query.get("cursor"),
-        request.integer("limit", 50, 1, 200),
-    )
+    where = DeliveryFilter(subscription=record.it.subscription_id, states=("dead", "unverified"))
+    rows, cursor = await read_delivery_page(request, record.tenant, where)
     letters = [subscription_dead_letter(record.it, each) for each in rows]
     return Reply(SubscriptionDeadLetterList(dead_letters=letters, next_cursor=cursor))
 
 
 async def _find_subscription(request: Request) -> SubscriptionVersion:
-    return await request.services.triggers.listening.must_find(
-        request.caller.tenant, request.params["subscription_id"]
+    return await request.triggers.listening.must_find(
+        request.tenant, request.params["subscription_id"]
     )
 
 

@@ -1,18 +1,21 @@
 """Show items, deliveries, attempts and dead letters on the wire."""
 
+from collections.abc import Iterable
+
 from msgspec.structs import asdict, replace
 
+from moot.api.http.request import Request
 from moot.api.runs.snapshot import run_metrics
 from moot.api.services import Services
-from moot.core.errors import RunNotFound
+from moot.api.views import copy_fields, iso_or_none
+from moot.core.errors import BadRequest, RunNotFound
 from moot.core.events import decode, decode_head, iso
 from moot.core.payloads.agents import InvocationCompleted
 from moot.core.payloads.conversations import ConversationExchanged
 from moot.core.payloads.runs import DeliveryAttempted
-from moot.core.state.run import Run
-from moot.core.triggers.subscriptions import RetryPolicy, TriggerSubscription
+from moot.core.triggers.subscriptions import TriggerSubscription
 from moot.engine.host import Host
-from moot.store.records import Delivery, DeliveryAttempt
+from moot.store.records import Delivery, DeliveryAttempt, DeliveryFilter
 from moot.triggers.inbound.items import REDELIVERED
 from moot.triggers.schedules.fire_rows import fire_from_row
 from moot.wire.triggers import (
@@ -33,20 +36,31 @@ from moot.wire.triggers import (
 )
 
 ITEM_STATES = frozenset({"waiting", "retrying", "delivered", "dead", "dropped"})
-#: State of an item -> status in the answer to a push.
-ITEM_STATUSES = {
-    "delivered": "accepted",
-    "waiting": "waiting",
-    "retrying": "retrying",
-    "dead": "dead",
-    "dropped": "dropped",
-}
 #: Events that count as turns.
 TURN_EVENTS = frozenset({ConversationExchanged.event_type, InvocationCompleted.event_type})
 MOST_TURNS = 200
 PAGE = 1000
 
 RETENTION_MS = 30 * 24 * 3_600_000
+
+
+async def read_delivery_page(
+    request: Request, tenant: str, where: DeliveryFilter
+) -> tuple[list[Delivery], str | None]:
+    """Return the page of deliveries that the query asks for, and the cursor after it."""
+    limit = request.integer("limit", 50, 1, 200)
+    return await request.store.deliveries(tenant, where, request.query.get("cursor"), limit)
+
+
+def parse_words(request: Request, name: str, allowed: Iterable[str]) -> tuple[str, ...]:
+    """Return the words of a query parameter. Raise BadRequest for one that is not allowed."""
+    words = tuple(filter(None, request.query.get(name, "").split(",")))
+    if unknown := set(words).difference(allowed):
+        raise BadRequest(
+            f"There is no {name} '{min(unknown)[:32]}'; there are {', '.join(sorted(allowed))}.",
+            field=name,
+        )
+    return words
 
 
 def item_row(row: Delivery) -> QueueItemView:
@@ -68,24 +82,9 @@ async def item_details(services: Services, row: Delivery) -> QueueItemView:
     except RunNotFound:
         return view
     turns = await _list_turns(host, row.tenant, run.run_id)
-    return replace(view, run=_item_run(run), member=_item_member(run), turns=turns)
-
-
-def _item_run(run: Run) -> ItemRun:
-    return ItemRun(
-        run_id=run.run_id,
-        workflow_id=run.workflow_id,
-        status=run.status.value,
-        started_at=iso(run.started_at * 1000),
-        metrics=run_metrics(run),
-    )
-
-
-def _item_member(run: Run) -> ItemMember | None:
-    member = run.member
-    if member is None:
-        return None
-    return ItemMember(roster_id=member.roster_id, persona=member.persona, agent_id=member.agent_id)
+    ran = copy_fields(ItemRun, run, metrics=run_metrics(run))
+    member = None if run.member is None else copy_fields(ItemMember, run.member)
+    return replace(view, run=ran, member=member, turns=turns)
 
 
 async def _list_turns(host: Host, tenant: str, run_id: str) -> list[ItemTurn]:
@@ -115,31 +114,25 @@ def _turn_row(raw: bytes) -> ItemTurn:
 
 def summary_view(subscription: TriggerSubscription) -> SubscriptionSummary:
     """Return the fields of the protocol."""
-    return SubscriptionSummary(
-        subscription_id=subscription.subscription_id,
-        source=subscription.source,
-        state=subscription.state,
-        dedup_enabled=subscription.dedup_enabled,
-        retry_policy=retry_view(subscription.retry_policy),
-        secret_fingerprint=subscription.fingerprint,
+    policy, secret_fingerprint = subscription.retry_policy, subscription.fingerprint
+    return copy_fields(
+        SubscriptionSummary,
+        subscription,
+        retry_policy=copy_fields(RetryRule, policy),
+        secret_fingerprint=secret_fingerprint,
     )
-
-
-def retry_view(policy: RetryPolicy) -> RetryRule:
-    return RetryRule(max_attempts=policy.max_attempts, backoff=policy.backoff)
 
 
 def binding_view(subscription: TriggerSubscription) -> TriggerBinding:
     """Return the target of a subscription, in the host's own form."""
     is_webhook = subscription.source == "webhook"
-    return TriggerBinding(
+    return copy_fields(
+        TriggerBinding,
+        subscription,
         workflow_id=subscription.workflow_id or None,
         roster_id=subscription.roster_id or None,
         queue=subscription.queue or None,
         schedule_id=subscription.schedule_id or None,
-        input_mapping=subscription.input_mapping,
-        note=subscription.note,
-        until=None if subscription.until is None else iso(subscription.until * 1000),
         verification=VerificationView(mode=subscription.verification) if is_webhook else None,
     )
 
@@ -150,16 +143,15 @@ def delivery_view(row: Delivery) -> DeliveryView:
 
 
 def delivery_progress(row: Delivery) -> DeliveryProgress:
-    is_due = row.due_at is not None and row.state in ("retrying", "waiting")
-    return DeliveryProgress(
-        state=row.state,
-        received_at=iso(row.received_at * 1000),
-        updated_at=iso(row.updated_at * 1000),
+    is_due = row.state in ("retrying", "waiting")
+    return copy_fields(
+        DeliveryProgress,
+        row,
         attempts=[attempt_view(row, number) for number in range(len(row.attempts))],
         run_id=row.run_id or None,
         roster_id=row.member or None,
         reason=row.reason or "",
-        next_try_at=iso((row.due_at or 0) * 1000) if is_due else None,
+        next_try_at=iso_or_none(row.due_at) if is_due else None,
     )
 
 
@@ -169,12 +161,7 @@ def attempt_view(row: Delivery, number: int) -> AttemptView:
     A redelivery by hand has no event.
     """
     attempt = row.attempts[number]
-    view = AttemptView(
-        event_id=attempt.event_id,
-        at=iso(attempt.at * 1000),
-        outcome=attempt.outcome,
-        reason=attempt.reason or None,
-    )
+    view = copy_fields(AttemptView, attempt, reason=attempt.reason or None)
     if attempt.outcome == REDELIVERED:
         return view
     payload = attempt_payload(row, attempt, number)
@@ -204,6 +191,13 @@ def subscription_dead_letter(
         "backfill",
     )
     stops = not (unverified or by_hand or row.attempts[last].unfit)
+    change = StateChange(
+        subscription_id=row.subscription,
+        source=subscription.source,
+        from_state="active",
+        to_state="dead-lettered",
+        reason="retry-exhausted",
+    )
     return SubscriptionDeadLetter(
         subscription_id=row.subscription,
         attempt_event_id=row.attempts[last].event_id,
@@ -212,15 +206,5 @@ def subscription_dead_letter(
         dead_lettered_at=iso(row.updated_at * 1000),
         expires_at=iso((row.updated_at + RETENTION_MS) * 1000),
         delivery_id=row.delivery_id,
-        state_change=_dead_letter_change(subscription, row) if stops else None,
-    )
-
-
-def _dead_letter_change(subscription: TriggerSubscription, row: Delivery) -> StateChange:
-    return StateChange(
-        subscription_id=row.subscription,
-        source=subscription.source,
-        from_state="active",
-        to_state="dead-lettered",
-        reason="retry-exhausted",
+        state_change=change if stops else None,
     )
