@@ -6,7 +6,6 @@ from moot.api.access.keys import KEY_ENDPOINTS
 from moot.api.agent_bridge.routes import BRIDGE_ENDPOINTS
 from moot.api.agents.deployments import DEPLOYMENT_ENDPOINTS
 from moot.api.agents.routes import AGENT_ENDPOINTS
-from moot.api.agents.tools import TOOL_ENDPOINTS
 from moot.api.host.discovery import DISCOVERY_ENDPOINTS
 from moot.api.host.ops import OPS_ENDPOINTS
 from moot.api.http.request import Endpoint
@@ -27,11 +26,10 @@ from moot.api.search.routes import SEARCH_ENDPOINTS
 from moot.api.threads.controls import CONTROL_ENDPOINTS
 from moot.api.threads.councils import COUNCIL_ENDPOINTS
 from moot.api.threads.export import EXPORT_ENDPOINTS
-from moot.api.threads.join_keys import JOIN_ENDPOINTS
+from moot.api.threads.joining import JOIN_ENDPOINTS
 from moot.api.threads.next_request import NEXT_REQUEST_ENDPOINTS
 from moot.api.threads.presence import PRESENCE_ENDPOINTS
 from moot.api.threads.routes import THREAD_ENDPOINTS
-from moot.api.threads.seats import SEAT_ENDPOINTS
 from moot.api.threads.speech import SPEECH_ENDPOINTS
 from moot.api.triggers.deliveries import DELIVERY_ENDPOINTS
 from moot.api.triggers.ingest import INGEST_ENDPOINTS
@@ -53,7 +51,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *COUNCIL_ENDPOINTS,
     *CONTROL_ENDPOINTS,
     *JOIN_ENDPOINTS,
-    *SEAT_ENDPOINTS,
     *THREAD_ENDPOINTS,
     *SPEECH_ENDPOINTS,
     *BRIDGE_ENDPOINTS,
@@ -67,7 +64,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *ROSTER_ENDPOINTS,
     *AGENT_ENDPOINTS,
     *DEPLOYMENT_ENDPOINTS,
-    *TOOL_ENDPOINTS,
     *DEBUG_BUNDLE_ENDPOINTS,
     *MEMORY_ENDPOINTS,
     *KEY_ENDPOINTS,

@@ -1,4 +1,4 @@
-"""The agent inventory of the protocol, and the host's own agent routes."""
+"""The agent inventory of the protocol, the host's own agents, and their tools."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,10 @@ from msgspec.structs import asdict
 
 from moot.agents.definitions.manifest import Agent, agent_from_json
 from moot.agents.definitions.packs import agent_from_manifest
+from moot.agents.tools.registry import ToolListing
+from moot.agents.tools.toolbox import is_tool_allowed
 from moot.api.access.auth import is_agent_key
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import FLAG, Endpoint, Reply, Request
 from moot.api.views import copy_fields
 from moot.core.errors import Forbidden, NotFound
 from moot.core.events import iso
@@ -21,6 +23,8 @@ from moot.wire.agents import (
     AgentVersion,
     AgentView,
     StandingInstance,
+    ToolList,
+    ToolView,
 )
 from moot.wire.json import JsonObject
 
@@ -159,6 +163,26 @@ async def remove_agent(request: Request) -> Reply:
     return Reply(None, 204)
 
 
+def tool_view(tool: ToolListing, agents: list[Agent]) -> ToolView:
+    """Return one tool. A tool server that is not connected yet appears as ``name/*``."""
+    users = [agent.name for agent in agents if _can_use(agent, tool.name)]
+    return copy_fields(ToolView, tool, agents=users)
+
+
+def _can_use(agent: Agent, name: str) -> bool:
+    if name.endswith("/*"):
+        return any(reference.startswith(name[:-1]) for reference in agent.tools)
+    return is_tool_allowed(agent.tools, name)
+
+
+async def list_tools(request: Request) -> Reply:
+    """List tools. The host starts and asks tool servers only with ``connect=true``."""
+    connect = request.query.get("connect") == "true"
+    tools = await request.services.tools.listed(connect)
+    agents = await request.services.agents.all(request.tenant)
+    return Reply(ToolList(tools=[tool_view(tool, agents) for tool in tools]))
+
+
 AGENT_ENDPOINTS = (
     Endpoint("GET", "/v1/agents", list_inventory, scope="manifest:read", answer=AgentInventory),
     Endpoint("GET", "/v1/agents/{agent_id}", read_inventory_agent, scope="manifest:read",
@@ -170,4 +194,6 @@ AGENT_ENDPOINTS = (
              answer=AgentDetails),
     Endpoint("DELETE", "/v1/host/moot/agents/{name}", remove_agent, scope="manifest:write",
              status=204),
+    Endpoint("GET", "/v1/host/moot/tools", list_tools, scope="manifest:read",
+             query={"connect": FLAG}, answer=ToolList),
 )  # fmt: skip

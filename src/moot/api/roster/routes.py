@@ -9,12 +9,13 @@ from moot.agents.roster.members import (
     MemberOwner,
     MemberRecord,
     MemberVersion,
+    PausePeriod,
     new_member_guard,
 )
 from moot.api.agents.routes import check_name_free, refuse_agent_keys
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.interrupts import notices
-from moot.api.roster import actions, overview, views
+from moot.api.roster import overview, views
 from moot.api.roster.views import (
     changed_fields,
     check_roster_offered,
@@ -24,10 +25,17 @@ from moot.api.roster.views import (
     roster_entry,
     view_with_budget,
 )
+from moot.api.schedules import pauses
+from moot.api.schedules.pauses import parse_pause_end
 from moot.core.agents.deployments import CHANNELS
-from moot.core.errors import BadRequest, Conflict, NotFound
+from moot.core.commands import CancelRun
+from moot.core.errors import BadRequest, Conflict, MootError, NotFound
 from moot.core.errors.triggers import Overtaken, WorkspaceMembershipRequired
+from moot.core.runs.standing_agents import BY_HAND
+from moot.core.state.status import GOING
 from moot.core.text.nearest import nearest_word
+from moot.engine.start import RunOrder
+from moot.store.protocol import RunFilter
 from moot.wire.roster import (
     ChangedMember,
     ChangeMember,
@@ -205,7 +213,7 @@ async def change_member(request: Request) -> Reply:
     fresh = replace(member.hired, entry=entry, did="changed", budget=budget)
     if entry.enabled != member.entry.enabled:
         fresh = replace(fresh, back_at=request.now())
-    await actions.save_member(request, member, fresh)
+    await save_member(request, member, fresh)
     if body.budget is not UNSET:
         await notices.announce_inbox_change(request)
     view = await view_with_budget(request, MemberVersion(fresh, member.guard))
@@ -216,8 +224,110 @@ async def dismiss_member(request: Request) -> Reply:
     """Dismiss a member. Its triggers pause in the same commit."""
     refuse_agent_keys(request)
     member = await find_member(request)
-    await actions.save_member(request, member, replace(member.hired, did="dismissed"), gone=True)
+    await save_member(request, member, replace(member.hired, did="dismissed"), gone=True)
     return Reply(None, 204)
+
+
+#: Runs that one pause cancels at most.
+MOST_STOPPED = 500
+MOST_TRIES = 4
+
+
+async def pause_member(request: Request) -> Reply:
+    member = await find_member(request)
+    body = await request.read(PauseMember)
+    now = request.now()
+    until = parse_pause_end(body.until, now)
+    paused = PausePeriod(since=now, by=request.caller.id, reason=body.reason, until=until)
+    record = replace(member.hired, pause=paused, did="paused")
+    costs = await pauses.member_pause_cost(request, member.entry.roster_id, until)
+    await save_member(request, member, record)
+    triggers = request.triggers.listening.of_member
+    inert = len(await triggers(request.tenant, member.entry.roster_id))
+    running = await _active_runs(request, member)
+    view = PausedMember(**asdict(member_view(request, record)), inert=inert, costs=costs)
+    if body.stop:
+        stopped = [run_id for run_id in running if await _cancel_run(request, run_id, body.reason)]
+        return Reply(replace(view, stopped=stopped))
+    return Reply(replace(view, running=running))
+
+
+async def _active_runs(request: Request, member: MemberVersion) -> list[str]:
+    """Return the member's runs that have not ended, without child runs."""
+    where = RunFilter(statuses=tuple(sorted(GOING)), member=member.entry.roster_id)
+    rows, _ = await request.store.list_runs(request.tenant, where, None, MOST_STOPPED)
+    return [row.run_id for row in rows if row.parent_run is None]
+
+
+async def _cancel_run(request: Request, run_id: str, reason: str) -> bool:
+    now = request.now()
+    command = CancelRun(now, reason or "its standing agent was paused", request.caller.id)
+    try:
+        await request.host.handle(request.tenant, run_id, command)
+    except MootError:
+        return False  # the run has ended meanwhile
+    return True
+
+
+async def resume_member(request: Request) -> Reply:
+    member = await find_member(request)
+    back = replace(member.hired, pause=None, did="resumed", back_at=request.now())
+    answer = await save_member(request, member, back)
+    request.triggers.look()
+    return answer
+
+
+async def run_member_workflow(request: Request) -> Reply:
+    """Start one of the member's workflows. When the member changes meanwhile, look it up again."""
+    await find_member(request)  # 404 comes before the checks of the body
+    body = await request.read(RunMemberWorkflow)
+    for _ in range(MOST_TRIES - 1):
+        try:
+            return await _start_run(request, body)
+        except Overtaken:
+            continue
+    return await _start_run(request, body)
+
+
+async def _start_run(request: Request, body: RunMemberWorkflow) -> Reply:
+    member = await find_member(request)
+    order = RunOrder(
+        tenant=request.tenant,
+        workflow_id=body.workflow_id,
+        source=BY_HAND,
+        principal=request.caller.id,
+        roster_id=member.entry.roster_id,
+        inputs=body.inputs,
+    )
+    if body.item is not None:
+        order = await _add_item(request, order, body.item)
+    firing = request.triggers.run_starter
+    if body.dry_run:
+        planned = await firing.rehearsed(order)
+        would = {"workflowId": body.workflow_id, "rosterId": planned.roster_id, **planned.told()}
+        budget = (await view_with_budget(request, member)).budget
+        return Reply(MemberRun(dry_run=True, would=would, budget=budget))
+    started = await firing.start(order)
+    answer = MemberRun(run_id=started.run_id, roster_id=member.entry.roster_id)
+    return Reply(answer, 202, {"Location": f"/v1/runs/{started.run_id}"})
+
+
+async def _add_item(request: Request, order: RunOrder, name: str) -> RunOrder:
+    """Add an item as its own trigger would. Inputs in the body win."""
+    item = await request.triggers.items.given(order.tenant, name, order.workflow_id)
+    return replace(order, inputs={**item.inputs, **order.inputs}, trigger=item.trigger)
+
+
+async def save_member(
+    request: Request, member: MemberVersion, record: MemberRecord, gone: bool = False
+) -> Reply:
+    try:
+        await request.services.roster.put(
+            request.tenant, record, request.caller.id, member.guard, gone
+        )
+    except Overtaken:
+        raise Overtaken(member.entry.roster_id) from None
+    return Reply(member_view(request, record))
 
 
 HOST = "/v1/host/moot/roster"
@@ -235,9 +345,9 @@ ROSTER_ENDPOINTS = (
     Endpoint("PATCH", ONE, change_member, scope=WRITE, body=ChangeMember, answer=ChangedMember),
     Endpoint("DELETE", ONE, dismiss_member, scope=WRITE, status=204),
     Endpoint("GET", f"{ONE}/history", views.read_member_history, scope=READ, answer=MemberHistory),
-    Endpoint("POST", f"{ONE}/pause", actions.pause_member, scope=WRITE, body=PauseMember,
+    Endpoint("POST", f"{ONE}/pause", pause_member, scope=WRITE, body=PauseMember,
              answer=PausedMember),
-    Endpoint("POST", f"{ONE}/resume", actions.resume_member, scope=WRITE, answer=MemberView),
-    Endpoint("POST", f"{ONE}/run", actions.run_member_workflow, scope="runs:create",
+    Endpoint("POST", f"{ONE}/resume", resume_member, scope=WRITE, answer=MemberView),
+    Endpoint("POST", f"{ONE}/run", run_member_workflow, scope="runs:create",
              body=RunMemberWorkflow, status=202, answer=MemberRun),
 )  # fmt: skip

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from moot.agents.prompts.fencing import content_text
 from moot.api.access.auth import speaker_from_request
 from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog, event_fields
 from moot.api.http.request import FLAG, TEXT, Endpoint, Reply, Request, whole_number
@@ -13,27 +14,31 @@ from moot.api.search import read_marks
 from moot.api.threads import controls
 from moot.api.threads.controls import send_command
 from moot.api.threads.inputs import check_title, thread_inputs
-from moot.api.threads.list import thread_rows
 from moot.api.threads.lookup import check_open, find_thread, find_thread_by_id
-from moot.api.threads.view import thread_view
+from moot.api.threads.view import closing_decision, thread_view
 from moot.core.errors import BadRequest, Conflict
-from moot.core.events import Event, decode
+from moot.core.events import Event, decode, iso
 from moot.core.payloads.conversations import ConversationEnded
 from moot.core.runs.start import LinkedStart
 from moot.core.state.conversation import THREAD, Conversation, thread_id
 from moot.core.state.council_policy import describe_unused_settings
 from moot.core.state.run import Run
-from moot.core.state.titles import current_title
-from moot.core.threads.agent_bridge import BridgeEvent
+from moot.core.state.titles import count_turns, current_title, is_opened_by_title
+from moot.core.threads.agent_bridge import BridgeEvent, handle_from_name
 from moot.core.threads.control_text import event_sentence
 from moot.core.threads.undo import undo_control
 from moot.engine.replay.fork import ForkRequest, fork_run
+from moot.engine.replay.import_log import IMPORT_RECORD
 from moot.engine.start import RunOrder, prepare_run, start_command, start_run
+from moot.engine.threads import transcript
+from moot.engine.threads.transcript import ConversationExtent
+from moot.engine.workflows.built_in import TALK
 from moot.store.cursor import bind_cursor, unbind_cursor
-from moot.store.protocol import RunFilter
+from moot.store.protocol import RunFilter, RunIndexRow
 from moot.store.records import Record
 from moot.wire.threads import (
     BeginThread,
+    LastTurn,
     LinkedThread,
     LinkThread,
     RenameThread,
@@ -41,6 +46,7 @@ from moot.wire.threads import (
     ThreadEvent,
     ThreadEventList,
     ThreadList,
+    ThreadSummary,
     ThreadView,
 )
 
@@ -253,6 +259,87 @@ def _thread_event(event: BridgeEvent, conversation: Conversation, at: int) -> Th
         says=event_sentence(event),
         undo=undo_control(event, conversation, at),
     )
+
+
+#: Characters of the last turn and of the decision.
+LONGEST_QUOTE = 160
+
+
+async def thread_rows(
+    request: Request, rows: list[RunIndexRow], archived: bool
+) -> list[ThreadSummary]:
+    """Return one view for each row, in the same order."""
+    extents = {row.run_id: _row_extent(row) for row in rows}
+    unread = await read_marks.count_unread(request, extents)
+    views = [_row_view(row, archived, unread[row.run_id]) for row in rows]
+    if request.query.get("about") == "true":
+        views = [await _add_details(request, view, extents[view.run_id]) for view in views]
+    return views
+
+
+def _row_extent(row: RunIndexRow) -> ConversationExtent:
+    return ConversationExtent(
+        tenant=row.tenant,
+        run_id=row.run_id,
+        node_id=TALK,
+        turns=-1 if row.turns is None else row.turns,
+        length=row.next_sequence,
+        first=row.fork_seq or 0,
+    )
+
+
+def _row_view(row: RunIndexRow, archived: bool, unread: int) -> ThreadSummary:
+    return ThreadSummary(
+        thread_id=row.run_id,
+        run_id=row.run_id,
+        title=row.title or "",
+        open=row.ended_at is None,
+        archived=archived,
+        turns=row.turns or 0,
+        last_sequence=row.next_sequence - 1,
+        created_at=iso(row.created_at * 1000),
+        updated_at=iso(row.updated_at * 1000),
+        unread=unread,
+        forked_from=row.fork_of,
+        fork_note=UNSET if row.fork_of is None else row.fork_note,
+    )
+
+
+async def _add_details(
+    request: Request, view: ThreadSummary, where: ConversationExtent
+) -> ThreadSummary:
+    services = request.services
+    run = (await services.host.view(where.tenant, where.run_id)).run
+    conversation = run.conversations.get(TALK)
+    if conversation is None:
+        return view
+    members = dict.fromkeys([*(conversation.roster or ()), *conversation.state.members])
+    mark = await services.store.record(where.tenant, IMPORT_RECORD, where.run_id)
+    decision = closing_decision(run, conversation)
+    return replace(
+        view,
+        paused=conversation.state.paused,
+        created_by=run.person,
+        turn_count=count_turns(run, conversation),
+        participants=[handle_from_name(name) for name in members],
+        imported=mark is not None,
+        decision=None if decision is None else _shorten(decision.text),
+        adopted=None if decision is None or decision.adopted else False,
+        last=await _last_turn(request, run, where),
+    )
+
+
+async def _last_turn(request: Request, run: Run, where: ConversationExtent) -> LastTurn | None:
+    last = await transcript.newest_turn(request.store, where)
+    if last is None or (last.index == 0 and is_opened_by_title(run)):
+        return None
+    text = _shorten(content_text(last.content))
+    return LastTurn(speaker=handle_from_name(last.speaker), content=text)
+
+
+def _shorten(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
 
 
 THREADS = "/v1/host/moot/threads"

@@ -1,6 +1,11 @@
-"""Seats: the claim of one outside program to a participant's name."""
+"""Seats and keys with which outside programs join a thread."""
 
-from moot.api.http.request import Endpoint, Reply, Request
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from moot.api.access.auth import LIVE_PREFIX, new_key
+from moot.api.http.request import Endpoint, Reply, Request, encode
+from moot.api.threads import controls
 from moot.api.threads.lookup import find_thread
 from moot.core.conversations import joining
 from moot.core.errors import BadRequest, ConversationClosed, Forbidden, NotFound
@@ -12,7 +17,7 @@ from moot.core.state.seats import has_seat
 from moot.core.text.names import full_name, is_person
 from moot.core.threads import seats
 from moot.store.protocol import Key
-from moot.wire.threads import ClaimSeat, SeatView
+from moot.wire.threads import ClaimSeat, JoinThread, JoinToken, SeatView
 
 
 async def take_seat(request: Request) -> Reply:
@@ -86,7 +91,60 @@ def _check_may_take(request: Request, name: str) -> None:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
 
 
-SEAT_ENDPOINTS = (
+JOIN_SCOPES = ["runs:read", "approvals:respond"]
+
+
+async def create_join_key(request: Request) -> Reply:
+    """Create a key for one participant of one thread. It can do nothing else.
+
+    Where participants need an invitation, this call also invites the participant.
+    """
+    run, conversation = await find_thread(request)
+    body = await request.read(JoinThread)
+    if not conversation.open:
+        raise ConversationClosed("The conversation is closed; nobody can join it any more.")
+    caller, services, name = request.caller, request.services, _joining_name(body)
+    joining.check_participant_name(name, "as")
+    if not caller.admin and name not in caller.speaks_as:
+        raise Forbidden("Only an administrator's key hands out names it is not bound to.")
+    if body.seat is not UNSET:
+        check_holds_seat(request, conversation, name, str(body.seat))
+    if not is_person(name) and joining.needs_invitation(conversation, name):
+        profile = {"profile": body.profile} if body.profile else {}
+        content = {"invite": {"participant_id": name, **profile}}
+        command = await controls.control_command(request, conversation, content)
+        await services.host.handle(run.tenant, run.run_id, command)
+    secret = services.clock.new_secret(LIVE_PREFIX)
+    scopes = [scope for scope in JOIN_SCOPES if caller.admin or scope in caller.scopes]
+    key = new_key(services.clock, secret, f"join {name}"[:128], run.tenant, scopes, [])
+    expires_at = key.created_at + body.expires_in_seconds * 1000
+    if caller.expires_at is not None:
+        expires_at = min(expires_at, caller.expires_at)
+    place = f"{run.run_id}/{conversation.node_id}"
+    key = replace(key, speaks_as=[name], expires_at=expires_at, thread=place)
+    await services.store.put_key(key)
+    if body.seat is not UNSET:  # another program may have taken the seat meanwhile
+        await revoke_unless_seated(request, run, conversation, key, str(body.seat))
+    answer = JoinToken(
+        key_id=key.id,
+        thread_id=thread_id(run, conversation),
+        speaks_as=name,
+        expires_at=iso(expires_at * 1000),
+    )
+    reply = Reply(replace(answer, token=secret), 201, {"Cache-Control": "no-store"})
+    reply.remembered = encode(answer)  # the secret is never written down
+    return reply
+
+
+def _joining_name(body: JoinThread) -> str:
+    if (body.speaks_as is UNSET) == (body.name is UNSET):
+        raise BadRequest("Say once who joins: as.", field="as")
+    return full_name(str(body.name if body.speaks_as is UNSET else body.speaks_as))
+
+
+JOIN_ENDPOINTS = (
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}/join", create_join_key,
+             scope="approvals:respond", body=JoinThread, status=201, answer=JoinToken),
     Endpoint("POST", "/v1/host/moot/threads/{thread_id}/seats", take_seat,
              scope="approvals:respond", joined=True, body=ClaimSeat, answer=SeatView),
     Endpoint("DELETE", "/v1/host/moot/threads/{thread_id}/seats/{seat}", leave_seat,
