@@ -18,7 +18,7 @@ from moot.api.http.request import Endpoint, Reply, Request, encode
 from moot.api.views import copy_fields
 from moot.core.conversations import joining
 from moot.core.errors import BadRequest, Forbidden, NotFound
-from moot.core.text.nearest import nearest_word
+from moot.core.text.nearest import describe_nearest
 from moot.store.protocol import Key
 from moot.wire.keys import CreateKey, KeyList, KeyView, NewKey
 
@@ -38,9 +38,8 @@ async def create_key(request: Request) -> Reply:
     key = new_key(services.clock, secret, body.name, tenant, scopes, body.as_, body.admin)
     if body.expires_in_s is not None:
         key = msgspec.structs.replace(key, expires_at=key.created_at + body.expires_in_s * 1000)
-    if (
-        not caller.admin and caller.expires_at is not None
-    ):  # a key does not outlive the key that made it
+    # a key does not outlive the key that made it
+    if not caller.admin and caller.expires_at is not None:
         expires_at = min(caller.expires_at, key.expires_at or caller.expires_at)
         key = msgspec.structs.replace(key, expires_at=expires_at)
     await services.store.put_key(key)
@@ -69,12 +68,7 @@ def _check_names(body: CreateKey, caller: Key) -> None:
 def _check_scopes(scopes: list[str], caller: Key) -> None:
     for scope in scopes:
         if scope not in SCOPES:
-            suggestion = nearest_word(scope, SCOPES)
-            hint = (
-                f" Did you mean '{suggestion}'?"
-                if suggestion
-                else f" Use one of {', '.join(SCOPES)}."
-            )
+            hint = describe_nearest(scope, SCOPES, f" Use one of {', '.join(SCOPES)}.")
             raise BadRequest(f"'{scope}' is not a scope.{hint}", field="scopes")
         if not caller.admin and scope not in caller.scopes:
             raise Forbidden("A key cannot give what it does not have.", scopeRequired=scope)

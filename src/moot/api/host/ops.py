@@ -40,18 +40,6 @@ async def read_openapi(request: Request) -> Reply:
     return Reply(openapi.encoded_openapi(), 200, {"Cache-Control": "public, max-age=300"})
 
 
-async def read_docs(request: Request) -> Reply:
-    return _asset("docs.html", "text/html; charset=utf-8")
-
-
-async def read_docs_script(request: Request) -> Reply:
-    return _asset("docs.js", "text/javascript; charset=utf-8")
-
-
-async def read_docs_style(request: Request) -> Reply:
-    return _asset("docs.css", "text/css; charset=utf-8")
-
-
 async def read_guide(request: Request) -> Reply:
     name = request.params["guide"]
     folder = files("moot").joinpath("guides")
@@ -63,8 +51,14 @@ async def read_guide(request: Request) -> Reply:
     return _page(folder.joinpath(f"{name}.md").read_bytes(), "text/markdown; charset=utf-8")
 
 
-def _asset(name: str, media: str) -> Reply:
-    return _page(files("moot.api.host").joinpath("assets", name).read_bytes(), media)
+def _asset(path: str, name: str, media: str) -> Endpoint:
+    """Return the route of a file of the reference."""
+
+    async def read_asset(request: Request) -> Reply:
+        body = files("moot.api.host").joinpath("assets", name).read_bytes()
+        return _page(body, f"{media}; charset=utf-8")
+
+    return Endpoint("GET", path, read_asset, public=True, media=media)
 
 
 def _page(body: bytes, media: str) -> Reply:
@@ -87,9 +81,9 @@ OPS_ENDPOINTS = (
     Endpoint("GET", "/healthz", healthz, public=True, answer=Health),
     Endpoint("GET", "/readyz", readyz, public=True, answer=Health),
     Endpoint("GET", "/v1/openapi.json", read_openapi, public=True, answer=OpenApiDocument),
-    Endpoint("GET", "/docs", read_docs, public=True, media="text/html"),
+    _asset("/docs", "docs.html", "text/html"),
     Endpoint("GET", "/docs/{guide}", read_guide, public=True, media="text/markdown"),
-    Endpoint("GET", "/docs.js", read_docs_script, public=True, media="text/javascript"),
-    Endpoint("GET", "/docs.css", read_docs_style, public=True, media="text/css"),
+    _asset("/docs.js", "docs.js", "text/javascript"),
+    _asset("/docs.css", "docs.css", "text/css"),
     Endpoint("GET", "/metrics", read_metrics, scope="metrics:read", media="text/plain"),
 )  # fmt: skip

@@ -15,6 +15,7 @@ from moot.store.protocol import Key, Receipt
 
 if TYPE_CHECKING:
     from moot.api.services import Services
+    from moot.core.commands import Command
     from moot.core.state.run import Run
     from moot.engine.host import Host
     from moot.engine.streams.hub import Published
@@ -191,6 +192,13 @@ class Request:
                 f"{name} must be a whole number from {low} to {high}.", field=name, value=text[:64]
             )
         return int(text)
+
+    async def handle(
+        self, run_id: str, command: "Command", answer: Callable[["Run"], Reply]
+    ) -> Reply:
+        """Send a command to a run. The reply shows the state right after it."""
+        await self.host.handle(self.tenant, run_id, command, self.record_reply(answer))
+        return self.reply
 
     def record_reply(self, answer: Callable[["Run"], Reply]) -> "ReceiptFor":
         """Return a callback for the host that makes the reply when the command is decided.

@@ -33,7 +33,7 @@ from moot.core.errors import BadRequest, Conflict, MootError, NotFound
 from moot.core.errors.triggers import Overtaken, WorkspaceMembershipRequired
 from moot.core.runs.standing_agents import BY_HAND
 from moot.core.state.status import GOING
-from moot.core.text.nearest import nearest_word
+from moot.core.text.nearest import describe_nearest, nearest_word
 from moot.engine.start import RunOrder
 from moot.store.protocol import RunFilter
 from moot.wire.roster import (
@@ -164,8 +164,7 @@ async def _check_agent(request: Request, ref: MemberAgentRef, own: str | None = 
         )
     versions = [record.version for record in await services.agents.history(tenant, agent.name)]
     if ref.version is not None and ref.version not in versions:
-        suggestion = nearest_word(ref.version, versions)
-        hint = f" Did you mean '{suggestion}'?" if suggestion else ""
+        hint = describe_nearest(ref.version, versions)
         raise BadRequest(
             f"There is no version '{ref.version}' of {agent.name}.{hint}", field="agentRef.version"
         )
@@ -186,7 +185,7 @@ async def _check_workflows(request: Request, names: list[str]) -> None:
             if await request.store.is_defined_elsewhere(request.tenant, name):
                 raise WorkspaceMembershipRequired(name) from None
             suggestion = nearest_word(name, workflow_ids)
-            hint = f" Did you mean '{suggestion}'?" if suggestion else ""
+            hint = describe_nearest(name, workflow_ids)
             more = {"suggestion": suggestion} if suggestion else {}
             raise BadRequest(
                 f"There is no workflow '{name}'.{hint}", field="workflows", workflowId=name, **more

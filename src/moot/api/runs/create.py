@@ -29,7 +29,7 @@ from moot.core.json.schema import schema_problems
 from moot.core.runs.standing_agents import BY_HAND
 from moot.core.state.run import Run
 from moot.core.state.status import Status
-from moot.core.text.nearest import nearest_word
+from moot.core.text.nearest import describe_nearest
 from moot.core.workflows import peer_ids
 from moot.core.workflows.flow import Flow
 from moot.engine.start import RunOrder, check_member, start_run
@@ -279,12 +279,7 @@ def _check_configurable(services: Services, configurable: JsonObject, free: bool
             if key == "models":
                 check_models(services, value, "configurable.models")
         elif key.startswith("ai.") or (not free and "." not in key):
-            suggestion = nearest_word(key, rules)
-            hint = (
-                f" Did you mean '{suggestion}'?"
-                if suggestion
-                else " Prefix keys of your own: 'acme.key'."
-            )
+            hint = describe_nearest(key, rules, " Prefix keys of your own: 'acme.key'.")
             raise BadRequest(f"'{key}' is not an option of a run.{hint}", key=key)
 
 

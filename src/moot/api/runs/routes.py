@@ -92,11 +92,7 @@ async def list_child_runs(request: Request, head: Head) -> list[ChildRun]:
 async def cancel_run(request: Request) -> Reply:
     body = await request.read(CancelRunBody)
     command = CancelRun(request.now(), body.reason, request.caller.id)
-    run_id = request.params["run_id"]
-    await request.host.handle(
-        request.tenant, run_id, command, request.record_reply(_cancelled_reply)
-    )
-    return request.reply
+    return await request.handle(request.params["run_id"], command, _cancelled_reply)
 
 
 def _cancelled_reply(run: Run) -> Reply:
@@ -142,10 +138,7 @@ async def pause_run(request: Request) -> Reply:
     body = await request.read(PauseRunBody)
     policy = "drain-current-node" if body.drain_policy is UNSET else body.drain_policy
     command = PauseRun(request.now(), policy, body.reason, request.caller.id)
-    await request.host.handle(
-        request.tenant, request.params["run_id"], command, request.record_reply(_pause_reply)
-    )
-    return request.reply
+    return await request.handle(request.params["run_id"], command, _pause_reply)
 
 
 def _pause_reply(run: Run) -> Reply:
@@ -163,10 +156,7 @@ def _pause_reply(run: Run) -> Reply:
 async def resume_run(request: Request) -> Reply:
     body = await request.read(ResumeRunBody)
     command = ResumeRun(request.now(), body.reason, request.caller.id)
-    await request.host.handle(
-        request.tenant, request.params["run_id"], command, request.record_reply(_resume_reply)
-    )
-    return request.reply
+    return await request.handle(request.params["run_id"], command, _resume_reply)
 
 
 def _resume_reply(run: Run) -> Reply:

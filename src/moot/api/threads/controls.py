@@ -143,17 +143,13 @@ async def send_command(
         view = thread_view(after, after.conversations[conversation.node_id])
         return Reply(replace(view, warnings=list(warnings)))
 
-    host = request.host
     try:
-        await host.handle(
-            run.tenant, run.run_id, command, request.record_reply(answer or thread_reply)
-        )
+        return await request.handle(run.run_id, command, answer or thread_reply)
     except InterruptAlreadyResolved as late:
         raise ConversationClosed(
             "The conversation is closed.",
             **{**late.details, "threadId": thread_id(run, conversation)},
         ) from None
-    return request.reply
 
 
 CONTROL_ENDPOINTS = (

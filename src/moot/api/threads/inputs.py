@@ -6,7 +6,7 @@ from moot.core.errors import BadRequest, Unprocessable
 from moot.core.state.council_policy import THREAD_POLICY
 from moot.core.state.titles import TITLE_RULE, parse_title
 from moot.core.text.names import full_name
-from moot.core.text.nearest import nearest_word
+from moot.core.text.nearest import describe_nearest
 from moot.wire.json import JsonObject
 
 HOST = "host:"
@@ -39,8 +39,7 @@ async def check_members_known(request: Request, names: list[str]) -> None:
 
 
 def _unknown_member(name: str, names: list[str]) -> Unprocessable:
-    suggestion = nearest_word(name, names)
-    hint = f" Did you mean '{suggestion}'?" if suggestion else ""
+    hint = describe_nearest(name, names)
     return Unprocessable(
         f"'{name}' is no agent of this host, and no key speaks for it.{hint} One that lives"
         f" elsewhere needs its key first: moot key create --name NAME --as {HOST}{name}",

@@ -46,8 +46,7 @@ async def take_seat(request: Request) -> Reply:
         thread, at = thread_id(run, conversation), iso(since * 1000)
         return Reply(SeatView(thread_id=thread, speaks_as=name, seat=body.seat, since=at))
 
-    await services.host.handle(run.tenant, run.run_id, command, request.record_reply(answer))
-    return request.reply
+    return await request.handle(run.run_id, command, answer)
 
 
 async def leave_seat(request: Request) -> Reply:

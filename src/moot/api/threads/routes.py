@@ -53,7 +53,8 @@ from moot.wire.threads import (
 #: The kind of records that mark archived threads.
 ARCHIVED = "archived-thread"
 MOST_LISTED = 500
-ORDERS = ("newest", "active")
+NEWEST = "newest"
+ORDERS = (NEWEST, "active")
 
 # -- beginning -----------------------------------------------------------------------------------
 
@@ -93,33 +94,24 @@ def begun_reply(run: Run) -> Reply:
 async def list_threads(request: Request) -> Reply:
     """List threads, newest or last used first. Archived ones appear only on request."""
     tenant, store = request.tenant, request.store
-    limit, order = request.integer("limit", 50, 1, MOST_LISTED), _parse_order(request)
+    limit, order = request.integer("limit", 50, 1, MOST_LISTED), request.query.get("order", NEWEST)
+    if order not in ORDERS:
+        raise BadRequest(f"order is {' or '.join(ORDERS)}.", field="order")
     archived = request.query.get("archived") == "true"
     where = RunFilter(
         workflow_id=THREAD, prefix=request.query.get("prefix") or None, mark=ARCHIVED,
         marked=archived,
-        used=order is not None,
+        used=order != NEWEST,
     )  # fmt: skip
-    cursor = _store_cursor(request.query.get("cursor"), order)
+    cursor = request.query.get("cursor")
+    if order != NEWEST:  # a cursor is valid only for its own order
+        cursor = unbind_cursor(cursor, order)
     rows, cursor = await store.list_runs(tenant, where, cursor, limit)
     views = await thread_rows(request, rows, archived)
-    if cursor is not None and order is not None:
+    if cursor is not None and order != NEWEST:
         cursor = bind_cursor(cursor, order)
     page = ThreadList(threads=views, you=read_marks.reader_name(request), next_cursor=cursor)
     return Reply(page, 200, {"Cache-Control": "no-store"})
-
-
-def _parse_order(request: Request) -> str | None:
-    """Return the order, or None for the newest first."""
-    order = request.query.get("order", ORDERS[0])
-    if order not in ORDERS:
-        raise BadRequest(f"order is {' or '.join(ORDERS)}.", field="order")
-    return None if order == ORDERS[0] else order
-
-
-def _store_cursor(cursor: str | None, order: str | None) -> str | None:
-    """Return the store's cursor. A cursor is valid only for its own order."""
-    return cursor if order is None else unbind_cursor(cursor, order)
 
 
 async def archive_thread(request: Request) -> Reply:
