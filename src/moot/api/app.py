@@ -14,10 +14,10 @@ from moot.api.http.idempotency import KEY_HEADER, Idempotency, reply_from_refusa
 from moot.api.http.request import (
     SSE,
     Endpoint,
+    HttpScope,
     Receive,
     Reply,
     Request,
-    Scope,
     Send,
     Stream,
     path_pattern,
@@ -49,7 +49,7 @@ class App:
         self.router = Router(services.seams.endpoints)
         self._idempotency = Idempotency()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         request = Request(scope, receive, self.services)

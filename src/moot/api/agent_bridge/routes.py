@@ -38,7 +38,6 @@ from moot.wire.agent_bridge import (
     CreatedBridgeThread,
     PostBridgeEvent,
 )
-from moot.wire.json import JsonObject
 
 #: A list holds the newest threads.
 MOST_THREADS = 1000
@@ -70,7 +69,7 @@ async def create_bridge_thread(request: Request) -> Reply:
         raise NotYourName(founder, list(who.names))
     joining.check_participant_name(founder, "from")
     inputs = await _bridge_inputs(request, body, founder)
-    title = inputs["title"]
+    title = str(inputs["title"])
     order = RunOrder(
         tenant=request.tenant,
         principal=who.principal,
@@ -87,7 +86,9 @@ async def create_bridge_thread(request: Request) -> Reply:
     return request.reply
 
 
-async def _bridge_inputs(request: Request, body: CreateBridgeThread, founder: str) -> JsonObject:
+async def _bridge_inputs(
+    request: Request, body: CreateBridgeThread, founder: str
+) -> dict[str, object]:
     if body.name is not UNSET and body.title is not UNSET:
         raise BadRequest("name and title are the same; give one.", field="title")
     field, title_text = ("name", body.name) if body.title is UNSET else ("title", body.title)

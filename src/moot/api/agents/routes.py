@@ -26,7 +26,6 @@ from moot.wire.agents import (
     ToolList,
     ToolView,
 )
-from moot.wire.json import JsonObject
 
 PACK = "local"
 #: Versions in the history of one agent.
@@ -123,7 +122,7 @@ async def read_agent(request: Request) -> Reply:
 
 async def put_agent(request: Request) -> Reply:
     """Store an agent, in the host's own form or as a manifest with an ``agentId``."""
-    body = await request.read(JsonObject)
+    body = await request.read(dict)
     agent = agent_from_manifest(body) if "agentId" in body else agent_from_json(body)
     refuse_agent_keys(request)
     await check_name_free(request, agent.agent_id)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -23,9 +23,30 @@ if TYPE_CHECKING:
     from moot.store.protocol import Store
     from moot.triggers.service import Triggers
 
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+class HttpScope(TypedDict, total=False):
+    """The head of a request, as ASGI describes it."""
+
+    type: Required[str]
+    asgi: Mapping[str, str]
+    http_version: str
+    method: Required[str]
+    path: Required[str]
+    query_string: bytes
+    headers: Required[list[tuple[bytes, bytes]]]
+    client: tuple[str, int] | None
+
+
+class ReceivedMessage(TypedDict, total=False):
+    """A piece of a request's body, or the end of its connection."""
+
+    type: Required[str]
+    body: bytes
+    more_body: bool
+
+
+Receive = Callable[[], Awaitable[ReceivedMessage]]
+Send = Callable[[dict[str, object]], Awaitable[None]]
 Body = TypeVar("Body")
 
 encode = msgspec.json.Encoder().encode
@@ -109,7 +130,7 @@ class Request:
         "services",
     )  # fmt: skip
 
-    def __init__(self, scope: Scope, receive: Receive, services: "Services") -> None:
+    def __init__(self, scope: HttpScope, receive: Receive, services: "Services") -> None:
         self.scope, self._receive, self.services = scope, receive, services
         self.method: str = scope["method"]
         self.path: str = scope["path"]

@@ -39,7 +39,6 @@ from moot.wire.interrupts import (
     OpenQuestion,
     RunAnswerBody,
 )
-from moot.wire.json import JsonObject
 
 
 async def answer_node(request: Request) -> Reply:
@@ -120,12 +119,12 @@ def _position(conversation: Conversation) -> ConversationPosition:
     )
 
 
-def _turn_in(value: Any) -> JsonObject:
+def _turn_in(value: Any) -> dict[str, object]:
     turn = value.get("turn", value) if isinstance(value, dict) else None
     return turn if isinstance(turn, dict) else {}
 
 
-def _message_id(turn: JsonObject) -> str | None:
+def _message_id(turn: dict[str, object]) -> str | None:
     name = turn.get("messageId")
     return name if isinstance(name, str) else None
 

@@ -16,7 +16,6 @@ from moot.core.errors import NotFound, NotProvided
 from moot.core.events import iso
 from moot.engine.effects.agent_budgets import WARN_AT, AgentBudgets
 from moot.store.records import Record
-from moot.wire.json import JsonObject
 from moot.wire.roster import (
     AgentRef,
     BudgetUse,
@@ -197,8 +196,6 @@ def changed_fields(was: MemberRecord, now: MemberRecord) -> list[FieldChange]:
     ]
 
 
-def _record_fields(record: MemberRecord) -> JsonObject:
-    entry: JsonObject = msgspec.to_builtins(record.entry)
-    entry = {"workflows": [], "enabled": True, **entry}
-    limits: JsonObject = msgspec.to_builtins(record.budget) if record.budget is not None else {}
-    return {**entry, **limits}
+def _record_fields(record: MemberRecord) -> dict[str, object]:
+    limits = {} if record.budget is None else msgspec.to_builtins(record.budget)
+    return {"workflows": [], "enabled": True, **msgspec.to_builtins(record.entry), **limits}

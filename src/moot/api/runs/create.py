@@ -1,11 +1,13 @@
 """Create runs, of a workflow or of an agent, and check the options of a start."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from moot.agents.roster.members import MemberVersion
 from moot.api.access.auth import speaker_from_request
@@ -35,7 +37,6 @@ from moot.core.workflows.flow import Flow
 from moot.engine.start import RunOrder, check_member, start_run
 from moot.engine.workflows.ask import PROMPT, TASK
 from moot.wire.discovery import OptionRule
-from moot.wire.json import JsonObject
 from moot.wire.runs import CreateRun, StartedRun
 
 #: Attempts of a start that another change overtakes.
@@ -47,6 +48,10 @@ METADATA_DEPTH = 4
 FORCEABLE_VERSIONS = (0, ENGINE_VERSION)
 
 
+#: Type of an option -> its Python types.
+OPTION_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "integer": int, "number": (int, float), "string": str, "object": dict,
+}  # fmt: skip
 #: ``configurable`` keys that the protocol reserves. They are checked, though not all are used.
 RESERVED = {
     "maxLoopIterations": OptionRule(type="integer", min=1),
@@ -131,8 +136,9 @@ async def _create_once(request: Request, body: CreateRun) -> Reply:
         engine_version=requested_engine_version(services, request),
         source=None if member is None else BY_HAND,
         roster_id=None if member is None else member.entry.roster_id,
-        **origin_from_headers(request),
+        trace=_trace_from_headers(request),
     )
+    order = _add_peer_origin(request, order)
     await start_run(
         services.host, order, services.pins, member, request.record_reply(_created_reply)
     )
@@ -175,7 +181,7 @@ def check_run_options(
     request: Request,
     body: CreateRun,
     flow: Flow,
-    before: JsonObject | None = None,
+    before: dict[str, object] | None = None,
 ) -> None:
     """Raise for everything that can be refused before a run exists.
 
@@ -226,7 +232,7 @@ def _check_tags(tags: list[str]) -> None:
         )
 
 
-def _check_metadata(metadata: JsonObject) -> None:
+def _check_metadata(metadata: dict[str, object]) -> None:
     if len(msgspec.json.encode(metadata)) > METADATA_BYTES or _depth(metadata) > METADATA_DEPTH:
         raise BadRequest(
             f"metadata may have {METADATA_BYTES} bytes and be nested {METADATA_DEPTH} deep.",
@@ -242,7 +248,7 @@ def _depth(value: Any) -> int:
     return 0
 
 
-def _check_mock(services: Services, request: Request, configurable: JsonObject) -> None:
+def _check_mock(services: Services, request: Request, configurable: dict[str, object]) -> None:
     mock = configurable.get("mockProvider")
     if mock is None:
         return
@@ -264,26 +270,26 @@ def _check_mock(services: Services, request: Request, configurable: JsonObject) 
         )
 
 
-def _check_schema(schema: JsonObject, configurable: JsonObject) -> None:
+def _check_schema(schema: dict[str, object], configurable: dict[str, object]) -> None:
     faults = schema_problems(schema, configurable)
     if faults:
         raise BadRequest(f"configurable does not fit: {faults[0]}", fields=faults)
 
 
-def _check_configurable(services: Services, configurable: JsonObject, free: bool) -> None:
+def _check_configurable(services: Services, configurable: dict[str, object], free: bool) -> None:
     rules = {**RESERVED, **configurable_keys(services)}
     for key, value in configurable.items():
         rule = rules.get(key)
         if rule is not None:
             _check_value(key, value, rule)
-            if key == "models":
+            if key == "models" and isinstance(value, dict):
                 check_models(services, value, "configurable.models")
         elif key.startswith("ai.") or (not free and "." not in key):
             hint = describe_nearest(key, rules, " Prefix keys of your own: 'acme.key'.")
             raise BadRequest(f"'{key}' is not an option of a run.{hint}", key=key)
 
 
-def check_models(services: Services, models: JsonObject, field: str) -> None:
+def check_models(services: Services, models: Mapping[str, object], field: str) -> None:
     """Raise BadRequest for a model that this host does not know, before a run exists."""
     for agent, reference in models.items():
         if not isinstance(reference, str):
@@ -315,10 +321,7 @@ def _check_value(key: str, value: Any, rule: OptionRule) -> None:
 def _has_type(type_: str, value: Any) -> bool:
     if isinstance(value, bool):
         return False
-    kinds: dict[str, Any] = {
-        "integer": int, "number": (int, float), "string": str, "object": dict,
-    }  # fmt: skip
-    return isinstance(value, kinds[type_])
+    return isinstance(value, OPTION_TYPES[type_])
 
 
 def requested_engine_version(services: Services, request: Request) -> int:
@@ -336,25 +339,24 @@ def requested_engine_version(services: Services, request: Request) -> int:
     return int(text)
 
 
-def origin_from_headers(request: Request) -> dict[str, Any]:
-    """Return the origin in the request's headers, as fields of the start command.
+def _add_peer_origin(request: Request, order: RunOrder) -> RunOrder:
+    """Return the order with the run on another host that the request's headers name.
 
     The host stores what a caller says about a trace and a parent. It decides neither who owns the
     run nor who may see it. A parent's depth and tree size can only lower the run's limits.
     """
-    fields: dict[str, Any] = {"trace": _trace_from_headers(request)}
     origin = peer_ids.parse_origin(request.header(peer_ids.HEADER))
     if origin is None:
-        return fields
+        return order
     is_remote = origin.host_id != request.services.host.peers.host_id
-    named = origin.event_id is not None
-    return fields | {
-        "origin": origin,
-        "cause": origin.event_id,
-        "cause_host": origin.host_id if is_remote and named else None,
-        "depth": origin.depth,
-        "tree": origin.tree,
-    }
+    return replace(
+        order,
+        origin=origin,
+        cause=origin.event_id,
+        cause_host=origin.host_id if is_remote and origin.event_id is not None else None,
+        depth=origin.depth,
+        tree=origin.tree,
+    )
 
 
 def _trace_from_headers(request: Request) -> trace.Trace | None:

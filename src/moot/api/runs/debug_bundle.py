@@ -9,7 +9,7 @@ from moot.core.events import Event, decode, decode_head, iso
 from moot.core.payloads.nodes import NodeDispatched, NodeStarted
 from moot.core.workflows.flow import Flow
 from moot.engine.head import Head
-from moot.wire.json import JsonObject, stored_object
+from moot.wire.json import stored_object
 from moot.wire.runs import BundleHost, BundleMetrics, DebugBundle, NodeSpan
 
 SIZE_CAP = 8 * 1024 * 1024
@@ -84,14 +84,13 @@ async def _read_events(
     return rows, None
 
 
-def _run_view(head: Head) -> JsonObject:
-    view: JsonObject = to_builtins(snapshot.run_snapshot(head))
+def _run_view(head: Head) -> dict[str, object]:
+    view = to_builtins(snapshot.run_snapshot(head))
     status = view["status"]
     view["status"] = BUNDLE_STATUSES.get(status, status)
     if view["status"] != status:
         view["exactStatus"] = status
-    view["endedAt"] = view.get("completedAt")
-    return view
+    return {**view, "endedAt": view.get("completedAt")}
 
 
 def _spans(rows: list[bytes]) -> list[NodeSpan]:
@@ -114,7 +113,7 @@ def _spans(rows: list[bytes]) -> list[NodeSpan]:
 
 def _span(event: Event, started: NodeStarted) -> NodeSpan:
     type_id = started.type_id
-    attributes = {
+    attributes: dict[str, str | int] = {
         "openwop.run_id": event.run_id,
         "openwop.node_id": started.node_id,
         "openwop.node_type": type_id,

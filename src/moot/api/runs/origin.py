@@ -1,10 +1,12 @@
 """Describe the origin of a run: its parent and its trigger."""
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.schedules.views import checked_schedule
+from moot.api.views import copy_fields
 from moot.core.errors import MootError, NotFound, Unavailable
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.events import decode
@@ -13,13 +15,10 @@ from moot.core.state.run import Run
 from moot.engine.host import Host
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.schedules import records
-from moot.wire.json import JsonObject
-from moot.wire.runs import ParentRun, RunAncestry, RunStart
+from moot.wire.runs import ParentRun, RunAncestry, RunStart, RunTimes
 
 #: Events that describe the start: start, initiation, delivery.
 FIRST_EVENTS = 3
-#: Fields of a schedule that describe its times.
-SCHEDULE_TIMES = ("kind", "words", "cronExpr", "intervalSeconds", "at", "timezone")
 
 
 async def read_ancestry(request: Request) -> Reply:
@@ -67,11 +66,11 @@ async def describe_start(request: Request, run_id: str) -> RunStart | None:
     if not events:
         return None
     first = events[0].payload
-    trigger: JsonObject = (first.trigger or {}) if isinstance(first, RunStarted) else {}
+    trigger = first.trigger if isinstance(first, RunStarted) else None
     initiations = [event.payload for event in events[1:] if isinstance(event.payload, RunInitiated)]
     if not initiations and not trigger:
         return None
-    start = await _triggered_start(request, trigger)
+    start = await _triggered_start(request, msgspec.convert(trigger or {}, TriggerFacts))
     for initiation in initiations:
         start = replace(
             start,
@@ -82,24 +81,39 @@ async def describe_start(request: Request, run_id: str) -> RunStart | None:
     return start
 
 
-async def _triggered_start(request: Request, trigger: JsonObject) -> RunStart:
+class TriggerSlot(Struct, frozen=True, rename="camel"):
+    """The schedule and the slot that started a run."""
+
+    schedule_id: str
+    slot: str
+
+
+class TriggerFacts(Struct, frozen=True, rename="camel"):
+    """The item or the slot that started a run."""
+
+    source: str | None = None
+    subscription_id: str = ""
+    delivery_id: str | None = None
+    schedule: TriggerSlot | None = None
+
+
+async def _triggered_start(request: Request, trigger: TriggerFacts) -> RunStart:
     """Return the item or the slot that started the run, and its queue or schedule."""
-    triggers, tenant = request.triggers, request.tenant
-    source = trigger.get("source")
-    if source in INBOUND_SOURCES:
-        subscription = await triggers.subscriptions.find(tenant, str(trigger["subscriptionId"]))
+    triggers, tenant, slot = request.triggers, request.tenant, trigger.schedule
+    if trigger.source in INBOUND_SOURCES:
+        subscription = await triggers.subscriptions.find(tenant, trigger.subscription_id)
         queue = subscription.it.queue if subscription is not None else None
-        return RunStart(source=source, item_id=trigger["deliveryId"], queue=queue or None)
-    if source != records.SCHEDULE_SOURCE:
-        return RunStart(source=source)
-    name = str(trigger["schedule"]["scheduleId"])
-    start = RunStart(source=source, schedule_id=name, slot=trigger["schedule"]["slot"])
+        return RunStart(source=trigger.source, item_id=trigger.delivery_id, queue=queue or None)
+    if trigger.source != records.SCHEDULE_SOURCE or slot is None:
+        return RunStart(source=trigger.source)
+    name = slot.schedule_id
+    start = RunStart(source=trigger.source, schedule_id=name, slot=slot.slot)
     try:
         spec = (await triggers.schedules.find(tenant, name)).plan.spec
-        view = msgspec.to_builtins(checked_schedule(spec, []))
+        times = copy_fields(RunTimes, checked_schedule(spec, []))
     except (NotFound, ScheduleRefused):
         return start  # removed since, or in an unknown zone
-    return replace(start, times={key: view[key] for key in SCHEDULE_TIMES if key in view})
+    return replace(start, times=times)
 
 
 ANCESTRY_ENDPOINTS = (

@@ -177,7 +177,7 @@ async def _view_with_inert(
     return replace(schedule_view(case), inert=why, inputs=await _visible_inputs(request, spec))
 
 
-async def _visible_inputs(request: Request, spec: Schedule) -> JsonObject | None:
+async def _visible_inputs(request: Request, spec: Schedule) -> dict[str, object] | None:
     """Return the inputs and mask those that the workflow hides in its runs.
 
     All are masked when the workflow cannot be read.

@@ -7,6 +7,7 @@ records and bills its model call like any other.
 import asyncio
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.agents.invocation.context import TranscriptTurn
@@ -16,6 +17,7 @@ from moot.api.http.request import TEXT, Endpoint, Reply, Request, whole_number
 from moot.api.runs.event_stream import seconds_until_expiry
 from moot.api.search import read_marks
 from moot.api.threads.lookup import find_thread
+from moot.api.views import copy_fields
 from moot.core.errors import BadRequest, Forbidden, NotFound, RunNotFound
 from moot.core.events import iso
 from moot.core.state.conversation import Conversation, thread_id
@@ -28,7 +30,6 @@ from moot.engine.start import RunOrder, start_run
 from moot.engine.threads.transcript import StoredConversation, read_turns
 from moot.engine.workflows.built_in import CATCH_UP
 from moot.store.protocol import RunFilter
-from moot.wire.json import JsonObject
 from moot.wire.search import CatchUpList, CatchUpTurn, CatchUpView, RequestCatchUp
 
 #: Limits of one catch-up: turns, characters of all turns, characters of each.
@@ -37,6 +38,17 @@ MOST_LISTED = 200
 LONGEST_WAIT = 60
 USUAL_WAIT = 30
 NODE = "sum-up"
+
+
+class CatchUpRange(Struct, rename="camel"):
+    """The turns that a catch-up sums up, its author and its reader."""
+
+    thread_id: str
+    first: int
+    last: int
+    hidden: int
+    author: str
+    reader: str
 
 
 async def request_catch_up(request: Request) -> Reply:
@@ -61,9 +73,7 @@ async def _find_running(request: Request, material: CatchUpInput) -> str | None:
     for row in rows:
         if row.scope_id == material.thread_id:
             inputs = (await services.host.view(owner, row.run_id)).run.inputs[CATCH_UP_INPUT]
-            if (inputs["first"], inputs["last"], inputs["author"]) == (
-                material.first, material.last, material.author
-            ):  # fmt: skip
+            if msgspec.convert(inputs, CatchUpRange) == copy_fields(CatchUpRange, material):
                 return row.run_id
     return None
 
@@ -124,7 +134,7 @@ async def _choose_author(request: Request, conversation: Conversation, named: st
     )
 
 
-def _member_profiles(conversation: Conversation) -> dict[str, JsonObject]:
+def _member_profiles(conversation: Conversation) -> dict[str, dict[str, object]]:
     if conversation.floor is not None:
         return {name: dict(member.profile) for name, member in conversation.floor.members.items()}
     invited = {name: dict(member.profile) for name, member in conversation.state.members.items()}
@@ -192,34 +202,25 @@ def _created_reply(run: Run) -> Reply:
 
 def catch_up_view(run: Run) -> CatchUpView:
     """Return a catch-up with its summary, which is private to its reader."""
-    inputs = run.inputs[CATCH_UP_INPUT]
+    asked = msgspec.convert(run.inputs[CATCH_UP_INPUT], CatchUpRange)
     done = run.nodes[NODE].outputs if NODE in run.nodes else None
-    return CatchUpView(
+    return copy_fields(
+        CatchUpView,
+        asked,
         catch_up_id=run.run_id,
-        thread_id=inputs["threadId"],
-        first=inputs["first"],
-        to=inputs["last"],
-        hidden=inputs["hidden"],
-        author=inputs["author"],
-        reader=inputs["reader"],
+        to=asked.last,
         private=True,
         status=run.status.value,
         asked_at=iso(run.started_at * 1000),
-        turn=None if done is None else _summary_turn(inputs, done),
+        turn=None if done is None else _summary_turn(asked, done),
         usage=None if done is None else done["usage"],
         error=run.error,
     )
 
 
-def _summary_turn(inputs: JsonObject, done: JsonObject) -> CatchUpTurn:
-    return CatchUpTurn(
-        role="system",
-        sender=inputs["author"],
-        to=inputs["reader"],
-        content=done["text"],
-        agent=done["agent"],
-        meta=done["meta"],
-    )
+def _summary_turn(asked: CatchUpRange, done: dict[str, object]) -> CatchUpTurn:
+    facts = {"role": "system", "from": asked.author, "to": asked.reader, "content": done["text"]}
+    return msgspec.convert({**facts, "agent": done["agent"], "meta": done["meta"]}, CatchUpTurn)
 
 
 async def read_catch_up(request: Request) -> Reply:

@@ -28,7 +28,6 @@ from moot.core.state.run import Run
 from moot.core.state.titles import current_title
 from moot.core.text.names import full_name
 from moot.core.threads.decide import Control, control_warnings
-from moot.wire.json import JsonObject
 from moot.wire.threads import ControlThread, ThreadView
 
 
@@ -77,7 +76,7 @@ def control_digest(sender: str | None, content: Any) -> str:
     return hashlib.sha256(encoded).hexdigest()
 
 
-async def _resolve_names(request: Request, content: Any) -> tuple[Any, JsonObject]:
+async def _resolve_names(request: Request, content: Any) -> tuple[Any, dict[str, object]]:
     """Complete the names in a control.
 
     Add the profile of an invited agent of this host. Check that a linked thread belongs to this

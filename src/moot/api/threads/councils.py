@@ -28,17 +28,16 @@ from moot.engine.replay.import_log import IMPORT_RECORD
 from moot.engine.start import RunOrder, start_run
 from moot.engine.workflows.built_in import TALK
 from moot.wire.councils import ConveneCouncil, ConvenedCouncil, CouncilBudget
-from moot.wire.json import JsonObject
 from moot.wire.threads import CloseThread, ImportMark, ThreadView
 
 
 async def convene_council(request: Request) -> Reply:
     body = await request.read(ConveneCouncil)
     members = _council_participants(body)
-    if len(members) == 1 and _has_policy(body) and isinstance(members[0].get("agentId"), str):
-        # report a wrong name before a roster of one
-        await check_members_known(request, [members[0]["agentId"]])
-    inputs: JsonObject = {"question": body.question}
+    if len(members) == 1 and _has_policy(body):  # report a wrong name before a roster of one
+        only = members[0].get("agentId")
+        await check_members_known(request, [only] if isinstance(only, str) else [])
+    inputs: dict[str, object] = {"question": body.question}
     if body.title is not None:
         inputs["title"] = check_title(body.title)
     if body.open:
@@ -59,7 +58,7 @@ async def convene_council(request: Request) -> Reply:
     return request.reply
 
 
-def _council_participants(body: ConveneCouncil) -> list[JsonObject]:
+def _council_participants(body: ConveneCouncil) -> list[dict[str, object]]:
     """Return the participants, with the moderator once."""
     members = [participant_from_item(each) for each in body.participants]
     moderator = body.moderator or (body.policy.moderator if body.policy else None)
@@ -68,10 +67,10 @@ def _council_participants(body: ConveneCouncil) -> list[JsonObject]:
     return [*members, participant_from_item(moderator)]
 
 
-async def _policy_in_body(request: Request) -> JsonObject:
+async def _policy_in_body(request: Request) -> dict[str, object]:
     """Return the policy fields that the body really has, without defaults."""
     body = msgspec.json.decode(await request.body() or b"{}")
-    policy: JsonObject = body.get("policy") or {}
+    policy: dict[str, object] = body.get("policy") or {}
     moderator = body.get("moderator")
     return policy if moderator is None else {**policy, "moderator": moderator}
 
@@ -81,8 +80,11 @@ def _has_policy(body: ConveneCouncil) -> bool:
 
 
 async def _policy_inputs(
-    request: Request, body: ConveneCouncil, members: list[JsonObject], sent_policy: JsonObject
-) -> JsonObject:
+    request: Request,
+    body: ConveneCouncil,
+    members: list[dict[str, object]],
+    sent_policy: dict[str, object],
+) -> dict[str, object]:
     """Return the policy and the members' profiles, or nothing when the host does not lead the
     council."""
     if not _has_policy(body):
@@ -107,10 +109,11 @@ async def _policy_inputs(
     return {"participation": msgspec.to_builtins(complete), "profiles": profiles}
 
 
-def _turn_limit(policy: Policy, sent_policy: JsonObject, members: int) -> int:
+def _turn_limit(policy: Policy, sent_policy: dict[str, object], members: int) -> int:
     """Return enough turns for all rounds, unless the body sets a limit."""
     limit = policy.limits.consecutive
-    if "consecutive" in (sent_policy.get("limits") or {}):
+    limits = sent_policy.get("limits")
+    if isinstance(limits, dict) and "consecutive" in limits:
         return limit
     return max(limit, min(policy.rounds * members + members, 1000))
 
@@ -148,7 +151,7 @@ async def close_thread(request: Request) -> Reply:
         return await send_command(
             request, run, conversation, _vote_command(request, conversation, body)
         )
-    value: JsonObject = {"operation": "close", "outcome": body.outcome}
+    value: dict[str, object] = {"operation": "close", "outcome": body.outcome}
     if body.decision is not None:
         value["decision"] = body.decision
     if body.turn is not None:
@@ -166,7 +169,7 @@ async def close_thread(request: Request) -> Reply:
 def _vote_command(request: Request, conversation: Conversation, body: CloseThread) -> Control:
     if isinstance(body.decision, dict) or body.outcome is not None or body.turn is not None:
         raise BadRequest("With vote a close has a decision of text and nothing else.", field="vote")
-    vote: JsonObject = {"close": True}
+    vote: dict[str, object] = {"close": True}
     if body.decision is not None:
         vote["decision"] = body.decision
     return Control(

@@ -101,7 +101,7 @@ def _guard_stream(write: Write) -> Write:
 
 
 def _with_timeout(send: Send, gone: asyncio.Event) -> Send:
-    async def send_in_time(message: JsonObject) -> None:
+    async def send_in_time(message: dict[str, object]) -> None:
         if gone.is_set():
             raise ConnectionResetError("The reader has gone.")
         async with asyncio.timeout(PATIENCE_S):

@@ -7,7 +7,6 @@ from moot.core.state.council_policy import THREAD_POLICY
 from moot.core.state.titles import TITLE_RULE, parse_title
 from moot.core.text.names import full_name
 from moot.core.text.nearest import describe_nearest
-from moot.wire.json import JsonObject
 
 HOST = "host:"
 
@@ -57,15 +56,15 @@ def check_title(text: str, field: str = "title") -> str:
     return title
 
 
-def participant_from_item(item: str | JsonObject) -> JsonObject:
+def participant_from_item(item: str | dict[str, object]) -> dict[str, object]:
     """Return a participant. A bare name is an agent of this host."""
     if isinstance(item, dict):
         return item
     return {"agentId": full_name(item)}
 
 
-async def agent_profiles(request: Request, names: list[str]) -> dict[str, JsonObject]:
-    profiles = {}
+async def agent_profiles(request: Request, names: list[str]) -> dict[str, dict[str, object]]:
+    profiles: dict[str, dict[str, object]] = {}
     for name in names:
         if not name.startswith("host:"):
             continue
@@ -76,14 +75,14 @@ async def agent_profiles(request: Request, names: list[str]) -> dict[str, JsonOb
 
 
 async def thread_inputs(
-    request: Request, title: str, opening: str | None, invited: list[str | JsonObject]
-) -> JsonObject:
+    request: Request, title: str, opening: str | None, invited: list[str | dict[str, object]]
+) -> dict[str, object]:
     """Return the inputs of a new thread, with the profiles of agents of this host."""
     members = [participant_from_item(item) for item in invited]
     check_invited(members)
     names = [str(each["agentId"]) for each in members]
     profiles = await agent_profiles(request, names)
-    inputs: JsonObject = {
+    inputs: dict[str, object] = {
         "title": check_title(title),
         "invited": members,
         "participation": THREAD_POLICY,

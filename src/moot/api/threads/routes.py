@@ -1,14 +1,12 @@
 """Begin, list, rename, link, archive and reopen threads."""
 
-from typing import Any
-
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from moot.agents.prompts.fencing import content_text
 from moot.api.access.auth import speaker_from_request
-from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog, event_fields
+from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog
 from moot.api.http.request import FLAG, TEXT, Endpoint, Reply, Request, whole_number
 from moot.api.search import read_marks
 from moot.api.threads import controls
@@ -24,7 +22,7 @@ from moot.core.state.conversation import THREAD, Conversation, thread_id
 from moot.core.state.council_policy import describe_unused_settings
 from moot.core.state.run import Run
 from moot.core.state.titles import count_turns, current_title, is_opened_by_title
-from moot.core.threads.agent_bridge import BridgeEvent, handle_from_name
+from moot.core.threads.agent_bridge import handle_from_name
 from moot.core.threads.control_text import event_sentence
 from moot.core.threads.undo import undo_control
 from moot.engine.replay.fork import ForkRequest, fork_run
@@ -71,7 +69,7 @@ async def begin_thread(request: Request) -> Reply:
     return request.reply
 
 
-def _thread_order(request: Request, inputs: dict[str, Any]) -> RunOrder:
+def _thread_order(request: Request, inputs: dict[str, object]) -> RunOrder:
     who = speaker_from_request(request)
     return RunOrder(
         tenant=request.tenant,
@@ -239,18 +237,16 @@ async def read_thread_events(request: Request) -> Reply:
     else:
         page = await thread.after(request.integer("after", -1, -1, 2**53), limit)
     now = request.now()
-    events = [_thread_event(msgspec.json.decode(row), conversation, now) for row in page.events]
+    events = [_thread_event(row, conversation, now) for row in page.events]
     answer = ThreadEventList(events=events, count=len(events), more=page.more)
     return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
-def _thread_event(event: BridgeEvent, conversation: Conversation, at: int) -> ThreadEvent:
+def _thread_event(row: bytes, conversation: Conversation, at: int) -> ThreadEvent:
     """Return the event with a sentence about it and the control that undoes it."""
-    return ThreadEvent(
-        **event_fields(event),
-        says=event_sentence(event),
-        undo=undo_control(event, conversation, at),
-    )
+    event, undo = msgspec.json.decode(row), undo_control
+    view = msgspec.convert(event, ThreadEvent)
+    return replace(view, says=event_sentence(event), undo=undo(event, conversation, at))
 
 
 #: Characters of the last turn and of the decision.

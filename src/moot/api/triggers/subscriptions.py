@@ -25,13 +25,11 @@ from moot.triggers.inbound.overview import MemberAvailability, SubscriptionPage
 from moot.triggers.inbound.subscriptions import SubscriptionRequest
 from moot.triggers.inbound.versions import SubscriptionVersion
 from moot.triggers.schedules import records
-from moot.wire.json import JsonObject
 from moot.wire.triggers import (
     ChangedSubscription,
     ChangeSubscription,
     NewSubscription,
     RegisterSubscription,
-    StateChange,
     StateChangeView,
     SubscriptionBinding,
     SubscriptionDeadLetterList,
@@ -154,19 +152,12 @@ async def read_subscription(request: Request) -> Reply:
             bound=await binding_with_inert(request, record.it),
             counts=await store.delivery_counts(tenant, name),
             deliveries=[delivery_view(each) for each in rows],
-            state_changes=[_change_view(change) for change in changes],
+            state_changes=[
+                msgspec.convert({**change, "at": iso(change["at"] * 1000)}, StateChangeView)
+                for change in changes
+            ],
             ingest_url=None if record.it.secret is None else ingest_url(request, name),
         )
-    )
-
-
-def _change_view(change: JsonObject) -> StateChangeView:
-    return StateChangeView(
-        event_id=change["eventId"],
-        type=change["type"],
-        at=iso(change["at"] * 1000),
-        by=change["by"],
-        payload=msgspec.convert(change["payload"], StateChange),
     )
 
 

@@ -18,22 +18,7 @@ from moot.engine.host import Host
 from moot.store.records import Delivery, DeliveryAttempt, DeliveryFilter
 from moot.triggers.inbound.items import REDELIVERED
 from moot.triggers.schedules.fire_rows import fire_from_row
-from moot.wire.triggers import (
-    AttemptPayload,
-    AttemptView,
-    DeliveryProgress,
-    DeliveryView,
-    ItemMember,
-    ItemRun,
-    ItemTurn,
-    QueueItemView,
-    RetryRule,
-    StateChange,
-    SubscriptionDeadLetter,
-    SubscriptionSummary,
-    TriggerBinding,
-    VerificationView,
-)
+from moot.wire import triggers
 
 ITEM_STATES = frozenset({"waiting", "retrying", "delivered", "dead", "dropped"})
 #: Events that count as turns.
@@ -63,12 +48,12 @@ def parse_words(request: Request, name: str, allowed: Iterable[str]) -> tuple[st
     return words
 
 
-def item_row(row: Delivery) -> QueueItemView:
+def item_row(row: Delivery) -> triggers.QueueItemView:
     progress = delivery_progress(row)
-    return QueueItemView(**asdict(progress), item_id=row.delivery_id, subject=row.subject)
+    return triggers.QueueItemView(**asdict(progress), item_id=row.delivery_id, subject=row.subject)
 
 
-async def item_details(services: Services, row: Delivery) -> QueueItemView:
+async def item_details(services: Services, row: Delivery) -> triggers.QueueItemView:
     """Return an item with its content, run, member and turns.
 
     The content is left out when it was dropped or is secret.
@@ -82,14 +67,14 @@ async def item_details(services: Services, row: Delivery) -> QueueItemView:
     except RunNotFound:
         return view
     turns = await _list_turns(host, row.tenant, run.run_id)
-    ran = copy_fields(ItemRun, run, metrics=run_metrics(run))
-    member = None if run.member is None else copy_fields(ItemMember, run.member)
+    ran = copy_fields(triggers.ItemRun, run, metrics=run_metrics(run))
+    member = None if run.member is None else copy_fields(triggers.ItemMember, run.member)
     return replace(view, run=ran, member=member, turns=turns)
 
 
-async def _list_turns(host: Host, tenant: str, run_id: str) -> list[ItemTurn]:
+async def _list_turns(host: Host, tenant: str, run_id: str) -> list[triggers.ItemTurn]:
     """Return the first turns in order, by id and name, without their text."""
-    turns: list[ItemTurn] = []
+    turns: list[triggers.ItemTurn] = []
     after = -1
     while len(turns) < MOST_TURNS and (rows := await host.store.read(tenant, run_id, after, PAGE)):
         after += len(rows)
@@ -97,14 +82,14 @@ async def _list_turns(host: Host, tenant: str, run_id: str) -> list[ItemTurn]:
     return turns[:MOST_TURNS]
 
 
-def _turn_row(raw: bytes) -> ItemTurn:
+def _turn_row(raw: bytes) -> triggers.ItemTurn:
     event = decode(raw)
     match event.payload:
         case ConversationExchanged(turn=turn):
             by = turn.get("speakerId")
         case payload:
             by = getattr(payload, "agent_id", None)
-    return ItemTurn(
+    return triggers.ItemTurn(
         sequence=event.sequence,
         type=event.type,
         at=event.timestamp,
@@ -112,40 +97,42 @@ def _turn_row(raw: bytes) -> ItemTurn:
     )
 
 
-def summary_view(subscription: TriggerSubscription) -> SubscriptionSummary:
+def summary_view(subscription: TriggerSubscription) -> triggers.SubscriptionSummary:
     """Return the fields of the protocol."""
     policy, secret_fingerprint = subscription.retry_policy, subscription.fingerprint
     return copy_fields(
-        SubscriptionSummary,
+        triggers.SubscriptionSummary,
         subscription,
-        retry_policy=copy_fields(RetryRule, policy),
+        retry_policy=copy_fields(triggers.RetryRule, policy),
         secret_fingerprint=secret_fingerprint,
     )
 
 
-def binding_view(subscription: TriggerSubscription) -> TriggerBinding:
+def binding_view(subscription: TriggerSubscription) -> triggers.TriggerBinding:
     """Return the target of a subscription, in the host's own form."""
     is_webhook = subscription.source == "webhook"
     return copy_fields(
-        TriggerBinding,
+        triggers.TriggerBinding,
         subscription,
         workflow_id=subscription.workflow_id or None,
         roster_id=subscription.roster_id or None,
         queue=subscription.queue or None,
         schedule_id=subscription.schedule_id or None,
-        verification=VerificationView(mode=subscription.verification) if is_webhook else None,
+        verification=triggers.VerificationView(mode=subscription.verification)
+        if is_webhook
+        else None,
     )
 
 
-def delivery_view(row: Delivery) -> DeliveryView:
+def delivery_view(row: Delivery) -> triggers.DeliveryView:
     """Return a delivery without its content."""
-    return DeliveryView(**asdict(delivery_progress(row)), delivery_id=row.delivery_id)
+    return triggers.DeliveryView(**asdict(delivery_progress(row)), delivery_id=row.delivery_id)
 
 
-def delivery_progress(row: Delivery) -> DeliveryProgress:
+def delivery_progress(row: Delivery) -> triggers.DeliveryProgress:
     is_due = row.state in ("retrying", "waiting")
     return copy_fields(
-        DeliveryProgress,
+        triggers.DeliveryProgress,
         row,
         attempts=[attempt_view(row, number) for number in range(len(row.attempts))],
         run_id=row.run_id or None,
@@ -155,23 +142,25 @@ def delivery_progress(row: Delivery) -> DeliveryProgress:
     )
 
 
-def attempt_view(row: Delivery, number: int) -> AttemptView:
+def attempt_view(row: Delivery, number: int) -> triggers.AttemptView:
     """Return one attempt with its ``trigger.delivery.attempted`` event.
 
     A redelivery by hand has no event.
     """
     attempt = row.attempts[number]
-    view = copy_fields(AttemptView, attempt, reason=attempt.reason or None)
+    view = copy_fields(triggers.AttemptView, attempt, reason=attempt.reason or None)
     if attempt.outcome == REDELIVERED:
         return view
     payload = attempt_payload(row, attempt, number)
     return replace(view, type=DeliveryAttempted.event_type, payload=payload)
 
 
-def attempt_payload(row: Delivery, attempt: DeliveryAttempt, number: int) -> AttemptPayload:
+def attempt_payload(
+    row: Delivery, attempt: DeliveryAttempt, number: int
+) -> triggers.AttemptPayload:
     before = [each.outcome for each in row.attempts[:number]]
     since = before[::-1].index(REDELIVERED) if REDELIVERED in before else number
-    return AttemptPayload(
+    return triggers.AttemptPayload(
         subscription_id=row.subscription,
         dedup_key=row.key,
         attempt=since + 1,
@@ -182,7 +171,7 @@ def attempt_payload(row: Delivery, attempt: DeliveryAttempt, number: int) -> Att
 
 def subscription_dead_letter(
     subscription: TriggerSubscription, row: Delivery
-) -> SubscriptionDeadLetter:
+) -> triggers.SubscriptionDeadLetter:
     """Return a dead letter in the protocol's form."""
     last = len(row.attempts) - 1
     unverified = row.state == "unverified"
@@ -191,14 +180,14 @@ def subscription_dead_letter(
         "backfill",
     )
     stops = not (unverified or by_hand or row.attempts[last].unfit)
-    change = StateChange(
+    change = triggers.StateChange(
         subscription_id=row.subscription,
         source=subscription.source,
         from_state="active",
         to_state="dead-lettered",
         reason="retry-exhausted",
     )
-    return SubscriptionDeadLetter(
+    return triggers.SubscriptionDeadLetter(
         subscription_id=row.subscription,
         attempt_event_id=row.attempts[last].event_id,
         attempt=attempt_payload(row, row.attempts[last], last),
