@@ -11,8 +11,18 @@ from typing import Any
 from moot.api.access.auth import check_thread_key, require_scope
 from moot.api.access.trust_local import LOCAL_KEY, is_local, is_trusted
 from moot.api.http.idempotency import KEY_HEADER, Idempotency, reply_from_refusal
-from moot.api.http.request import SSE, Endpoint, Receive, Reply, Request, Scope, Send, Stream
-from moot.api.routes import Router, unsupported_route
+from moot.api.http.request import (
+    SSE,
+    Endpoint,
+    HttpScope,
+    Receive,
+    Reply,
+    Request,
+    Send,
+    Stream,
+    path_pattern,
+)
+from moot.api.routes import ENDPOINTS, unsupported_route
 from moot.api.services import Services
 from moot.core.errors import BadRoot, MethodNotAllowed, MootError, NotFound
 from moot.core.text.nearest import nearest_word
@@ -27,6 +37,9 @@ OWN_ROOTS = ("/threads/", "/metrics/")
 ESCAPED_SLASH = re.compile("%(2f|5c)", re.IGNORECASE)
 
 
+Row = tuple[re.Pattern[str], dict[str, Endpoint]]
+
+
 class App:
     """The ASGI application of one server."""
 
@@ -36,7 +49,7 @@ class App:
         self.router = Router(services.seams.endpoints)
         self._idempotency = Idempotency()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         request = Request(scope, receive, self.services)
@@ -160,3 +173,41 @@ def _route_error(match: Any, request: Request) -> MootError:
     )
     hint = f" Did you mean {suggestion}?" if suggestion else " See /v1/openapi.json."
     return BadRoot(f"This host serves nothing under this path.{hint}", path=request.path[:200])
+
+
+class Router:
+    """Finds the endpoints of a path: exact paths by look-up, the others by pattern.
+
+    A verb such as ``:pause`` wins over a plain id.
+    """
+
+    def __init__(self, extra: tuple[Endpoint, ...] = ()) -> None:
+        self.endpoints = endpoints = (*ENDPOINTS, *extra)
+        self._exact: dict[str, dict[str, Endpoint]] = {}
+        patterns: dict[str, dict[str, Endpoint]] = {}
+        for endpoint in endpoints:
+            table = patterns if "{" in endpoint.path else self._exact
+            table.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+        #: (slashes, has a colon) -> candidate patterns. A parameter holds no slash, and a path
+        #: without a colon has no verb.
+        self._patterns: dict[tuple[int, bool], list[Row]] = {}
+        for path in sorted(patterns, key=_rank):
+            for colon in {":" in path, True}:
+                rows = self._patterns.setdefault((path.count("/"), colon), [])
+                rows.append((path_pattern(path), patterns[path]))
+
+    def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
+        """Return the methods of a path and its parameters, or None."""
+        exact = self._exact.get(path)
+        if exact is not None:
+            return exact, {}
+        for pattern, methods in self._patterns.get((path.count("/"), ":" in path), ()):
+            match = pattern.fullmatch(path)
+            if match is not None:
+                return methods, match.groupdict()
+        return None
+
+
+def _rank(path: str) -> tuple[int, int]:
+    """Sort ``{run_id}:pause`` before ``{run_id}``."""
+    return (0 if re.search(r"\}:\w", path) else 1, -len(path))

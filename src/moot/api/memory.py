@@ -2,9 +2,9 @@
 
 import logging
 
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import TEXT, Endpoint, Reply, Request, whole_number
+from moot.api.views import copy_fields
 from moot.core.errors import BadRequest, NotFound
-from moot.core.events import iso
 from moot.core.memory import LARGEST_LIMIT, LONGEST_ID, LONGEST_REF, LONGEST_TAG
 from moot.core.state.run import Run
 from moot.store.memory_entries import MemoryRow
@@ -23,7 +23,7 @@ MOST_REFS = 1000
 
 async def read_memory(request: Request) -> Reply:
     """List memories, the entries of one memory, or one entry."""
-    services, tenant = request.services, request.caller.tenant
+    services, tenant = request.services, request.tenant
     ref = request.query.get("ref")
     if ref is None:
         counts = await services.store.memory_refs(tenant, services.clock.millis(), MOST_REFS)
@@ -44,10 +44,10 @@ async def read_memory(request: Request) -> Reply:
 
 async def _run_at(request: Request) -> Run | None:
     """Return the run whose view of memory is wanted, as it was before one of its events."""
-    host, run_id = request.services.host, request.query.get("runId")
+    host, run_id = request.host, request.query.get("runId")
     if run_id is None:
         return None
-    run = (await host.view(request.caller.tenant, run_id)).run
+    run = (await host.view(request.tenant, run_id)).run
     if "at" not in request.query:
         return run
     at = request.integer("at", 0, 1, run.next_sequence)
@@ -57,56 +57,30 @@ async def _run_at(request: Request) -> Run | None:
 def _entry_view(note: MemoryRow) -> RememberedEntry:
     """Return an entry with the run that wrote it. The protocol's entry has no field for that."""
     assert note.content is not None
-    return RememberedEntry(
-        id=note.memory_id,
-        content=note.content,
-        tags=note.tags,
-        created_at=iso(note.created_at * 1000),
-        expires_at=None if note.expires_at is None else iso(note.expires_at * 1000),
-        run_id=note.run_id,
-        agent_id=note.agent_id,
-    )
+    return copy_fields(RememberedEntry, note, id=note.memory_id)
 
 
 async def forget_memory(request: Request) -> Reply:
     ref, name = request.query.get("ref"), request.query.get("id")
     if ref is None:
         raise BadRequest("Say which memory: ref.", field="ref")
-    gone = await request.services.host.memory.forget(request.caller.tenant, ref, name)
+    gone = await request.host.memory.forget(request.tenant, ref, name)
     if not gone:
         raise NotFound("There is nothing to forget.", memoryRef=ref[:LONGEST_REF])
     log.info("Memory was erased", extra={"action": "memory.forgotten", "key_id": request.caller.id})
     return Reply(MemoryErasure(ref=ref, forgotten=gone))
 
 
-REF = ({"type": "string", "minLength": 1, "maxLength": LONGEST_REF}, "which memory")
-ID = ({"type": "string", "minLength": 1, "maxLength": LONGEST_ID}, "which entry")
+REF = {"type": "string", "minLength": 1, "maxLength": LONGEST_REF}
+ID = {"type": "string", "minLength": 1, "maxLength": LONGEST_ID}
 
+WANTED = {
+    "ref": REF, "id": ID, "tag": {"type": "string", "minLength": 1, "maxLength": LONGEST_TAG},
+    "limit": whole_number(0, LARGEST_LIMIT), "runId": TEXT, "at": whole_number(1),
+}  # fmt: skip
 MEMORY_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/host/moot/memory", call=read_memory, scope="memory:read",
-        summary="What is remembered: the memories there are, or the entries of one",
-        errors=(404,),
-        query={
-            "ref": REF,
-            "id": ID,
-            "tag": ({"type": "string", "minLength": 1, "maxLength": LONGEST_TAG},
-                    "only entries with this tag"),
-            "limit": ({"type": "integer", "minimum": 0, "maximum": LARGEST_LIMIT},
-                      "at most so many; 0 is the usual hundred"),
-            "runId": ({"type": "string"}, "as this run sees it"),
-            "at": ({"type": "integer", "minimum": 1}, "as the run saw it before this event"),
-        },
-        tag="Memory", operation_id="readMemory", answer=(MemoryList, MemoryEntryList),
-        description="Without `ref` lists the memories. With `ref` lists the entries of one "
-        "memory: now, as a run sees them, or as the run saw them before an event.",
-    ),
-    Endpoint(
-        method="DELETE", path="/v1/host/moot/memory", call=forget_memory, scope="memory:write",
-        summary="Forget an entry, or all of a memory, for good", errors=(404,),
-        query={"ref": REF, "id": ID},
-        tag="Memory", operation_id="forgetMemory", answer=MemoryErasure,
-        description="Erases one entry, or all entries of a memory, for good. Refuses a memory "
-        "without entries with 404.",
-    ),
+    Endpoint("GET", "/v1/host/moot/memory", read_memory, scope="memory:read", query=WANTED,
+             answer=(MemoryList, MemoryEntryList)),
+    Endpoint("DELETE", "/v1/host/moot/memory", forget_memory, scope="memory:write",
+             query={"ref": REF, "id": ID}, answer=MemoryErasure),
 )  # fmt: skip

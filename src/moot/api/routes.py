@@ -1,4 +1,4 @@
-"""Table of every route of the host, and the router over it."""
+"""Table of every route of the host."""
 
 import re
 
@@ -6,21 +6,19 @@ from moot.api.access.keys import KEY_ENDPOINTS
 from moot.api.agent_bridge.routes import BRIDGE_ENDPOINTS
 from moot.api.agents.deployments import DEPLOYMENT_ENDPOINTS
 from moot.api.agents.routes import AGENT_ENDPOINTS
-from moot.api.agents.tools import TOOL_ENDPOINTS
 from moot.api.host.discovery import DISCOVERY_ENDPOINTS
 from moot.api.host.ops import OPS_ENDPOINTS
-from moot.api.http.request import Endpoint, path_pattern
+from moot.api.http.request import Endpoint
 from moot.api.interrupts.answers import INTERRUPT_ENDPOINTS
 from moot.api.interrupts.inbox import INBOX_ENDPOINTS
 from moot.api.memory import MEMORY_ENDPOINTS
-from moot.api.replay.diffs import DIFF_ENDPOINTS
+from moot.api.replay.comparison import COMPARISON_ENDPOINTS
 from moot.api.replay.forks import FORK_ENDPOINTS
-from moot.api.replay.verify import VERIFY_ENDPOINTS
 from moot.api.roster.routes import ROSTER_ENDPOINTS
 from moot.api.runs.debug_bundle import DEBUG_BUNDLE_ENDPOINTS
 from moot.api.runs.events import EVENT_ENDPOINTS
 from moot.api.runs.origin import ANCESTRY_ENDPOINTS
-from moot.api.runs.routes import RUN_ENDPOINTS, SUPERVISOR_TURN_ENDPOINTS
+from moot.api.runs.routes import RUN_ENDPOINTS
 from moot.api.schedules.routes import SCHEDULE_ENDPOINTS
 from moot.api.search.catch_ups import CATCH_UP_ENDPOINTS
 from moot.api.search.read_marks import READ_MARK_ENDPOINTS
@@ -28,11 +26,10 @@ from moot.api.search.routes import SEARCH_ENDPOINTS
 from moot.api.threads.controls import CONTROL_ENDPOINTS
 from moot.api.threads.councils import COUNCIL_ENDPOINTS
 from moot.api.threads.export import EXPORT_ENDPOINTS
-from moot.api.threads.join_keys import JOIN_ENDPOINTS
+from moot.api.threads.joining import JOIN_ENDPOINTS
 from moot.api.threads.next_request import NEXT_REQUEST_ENDPOINTS
 from moot.api.threads.presence import PRESENCE_ENDPOINTS
 from moot.api.threads.routes import THREAD_ENDPOINTS
-from moot.api.threads.seats import SEAT_ENDPOINTS
 from moot.api.threads.speech import SPEECH_ENDPOINTS
 from moot.api.triggers.deliveries import DELIVERY_ENDPOINTS
 from moot.api.triggers.ingest import INGEST_ENDPOINTS
@@ -48,20 +45,17 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *INTERRUPT_ENDPOINTS,
     *INBOX_ENDPOINTS,
     *FORK_ENDPOINTS,
-    *DIFF_ENDPOINTS,
-    *VERIFY_ENDPOINTS,
+    *COMPARISON_ENDPOINTS,
     *EVENT_ENDPOINTS,
     *ANCESTRY_ENDPOINTS,
     *COUNCIL_ENDPOINTS,
     *CONTROL_ENDPOINTS,
     *JOIN_ENDPOINTS,
-    *SEAT_ENDPOINTS,
     *THREAD_ENDPOINTS,
     *SPEECH_ENDPOINTS,
     *BRIDGE_ENDPOINTS,
     *PRESENCE_ENDPOINTS,
     *NEXT_REQUEST_ENDPOINTS,
-    *SUPERVISOR_TURN_ENDPOINTS,
     *EXPORT_ENDPOINTS,
     *READ_MARK_ENDPOINTS,
     *CATCH_UP_ENDPOINTS,
@@ -70,7 +64,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *ROSTER_ENDPOINTS,
     *AGENT_ENDPOINTS,
     *DEPLOYMENT_ENDPOINTS,
-    *TOOL_ENDPOINTS,
     *DEBUG_BUNDLE_ENDPOINTS,
     *MEMORY_ENDPOINTS,
     *KEY_ENDPOINTS,
@@ -92,46 +85,6 @@ UNSUPPORTED = {
     r"/v1/content(/.*)?": "content",
     r"/v1/host/workspace/files(/.*)?": "workspaceFiles",
 }
-
-Row = tuple[re.Pattern[str], dict[str, Endpoint]]
-
-
-class Router:
-    """Finds the endpoints of a path: exact paths by look-up, the others by pattern.
-
-    A verb such as ``:pause`` wins over a plain id.
-    """
-
-    def __init__(self, extra: tuple[Endpoint, ...] = ()) -> None:
-        self.endpoints = endpoints = (*ENDPOINTS, *extra)
-        self._exact: dict[str, dict[str, Endpoint]] = {}
-        patterns: dict[str, dict[str, Endpoint]] = {}
-        for endpoint in endpoints:
-            table = patterns if "{" in endpoint.path else self._exact
-            table.setdefault(endpoint.path, {})[endpoint.method] = endpoint
-        #: (slashes, has a colon) -> candidate patterns. A parameter holds no slash, and a path
-        #: without a colon has no verb.
-        self._patterns: dict[tuple[int, bool], list[Row]] = {}
-        for path in sorted(patterns, key=_rank):
-            for colon in {":" in path, True}:
-                rows = self._patterns.setdefault((path.count("/"), colon), [])
-                rows.append((path_pattern(path), patterns[path]))
-
-    def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
-        """Return the methods of a path and its parameters, or None."""
-        exact = self._exact.get(path)
-        if exact is not None:
-            return exact, {}
-        for pattern, methods in self._patterns.get((path.count("/"), ":" in path), ()):
-            match = pattern.fullmatch(path)
-            if match is not None:
-                return methods, match.groupdict()
-        return None
-
-
-def _rank(path: str) -> tuple[int, int]:
-    """Sort ``{run_id}:pause`` before ``{run_id}``."""
-    return (0 if re.search(r"\}:\w", path) else 1, -len(path))
 
 
 def unsupported_route(path: str) -> NotProvided | None:

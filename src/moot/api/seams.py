@@ -1,6 +1,6 @@
 """The seams of a server, where a host under test differs from a normal one."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moot.agents.invocation.context import Invoke
 from moot.api.http.request import Endpoint
@@ -35,7 +35,7 @@ class Seams:
     def check_flow(self, flow: Flow) -> None:
         """Raise for a workflow that needs a capability which a test has switched off."""
 
-    def change_claims(self, claims: dict[str, Any]) -> dict[str, Any]:
+    def change_claims(self, claims: dict[str, object]) -> dict[str, object]:
         """Return the claims of the discovery document with those that tests add or switch."""
         return claims
 

@@ -198,67 +198,59 @@ def write_secret_file(place: Path, secret: str) -> None:
     Path(part.name).replace(place)
 
 
-class Server:
-    """A listening host. It calls ``ready`` with its address once it answers."""
+async def run_server(
+    settings: Settings, ready: Callable[[str], None] | None, seams: Seams | None
+) -> None:
+    """Listen until a signal stops the server. Call ``ready`` with the address once it answers."""
+    clock = SystemClock()
+    store = await SqliteStore.open(settings.database, queue_limit=settings.queue_limit)
+    services = await build_services(settings, store, clock, seams=seams)
+    try:
+        await check_discovery(services)
+        await services.host.recover()
+        services.triggers.start()
+        tune_garbage_collector()
+        await _listen(services, ready)
+    finally:
+        await services.aclose()
+        if len(services.host.tasks):
+            # A node ignores its cancellation. Everything is on disk, so exit without it.
+            logging.shutdown()
+            os._exit(0)
 
-    def __init__(
-        self, settings: Settings, ready: Callable[[str], None] | None, seams: Seams | None
-    ) -> None:
-        self._settings, self._ready, self._seams = settings, ready, seams
 
-    async def run(self) -> None:
-        clock = SystemClock()
-        store = await SqliteStore.open(
-            self._settings.database, queue_limit=self._settings.queue_limit
-        )
-        services = await build_services(self._settings, store, clock, seams=self._seams)
-        try:
-            await check_discovery(services)
-            await services.host.recover()
-            services.triggers.start()
-            tune_garbage_collector()
-            await self._listen(services)
-        finally:
-            await services.aclose()
-            if len(services.host.tasks):
-                # A node ignores its cancellation. Everything is on disk, so exit without it.
-                logging.shutdown()
-                os._exit(0)
+async def _listen(services: Services, ready: Callable[[str], None] | None) -> None:
+    settings = services.settings
+    config = uvicorn.Config(
+        App(services),
+        host=settings.host,
+        port=settings.port,
+        loop="none",
+        http=HttpConnection,
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        date_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_keep_alive=75,
+        backlog=2048,
+    )
 
-    async def _listen(self, services: Services) -> None:
-        config = uvicorn.Config(
-            App(services),
-            host=self._settings.host,
-            port=self._settings.port,
-            loop="none",
-            http=HttpConnection,
-            ws="none",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            proxy_headers=False,
-            date_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-            timeout_keep_alive=75,
-            backlog=2048,
-        )
+    def report_address(address: str) -> None:
+        if settings.public_url is None:
+            services.host.peers.address = address
+        if ready is not None:
+            ready(address)
 
-        def report_address(address: str) -> None:
-            if self._settings.public_url is None:
-                services.host.peers.address = address
-            self._report_ready(address)
-
-        server = _Uvicorn(config, services.host.hub.close, report_address)
-        tidying = asyncio.ensure_future(forget_expired_records(services))
-        try:
-            await server.serve()
-        finally:
-            tidying.cancel()
-
-    def _report_ready(self, address: str) -> None:
-        if self._ready is not None:
-            self._ready(address)
+    server = _Uvicorn(config, services.host.hub.close, report_address)
+    tidying = asyncio.ensure_future(forget_expired_records(services))
+    try:
+        await server.serve()
+    finally:
+        tidying.cancel()
 
 
 def tune_garbage_collector() -> None:
@@ -330,10 +322,10 @@ def serve(
     settings: Settings, ready: Callable[[str], None] | None = None, seams: Seams | None = None
 ) -> None:
     """Run until a signal stops the server."""
-    server = Server(settings, ready, seams)
+    running = run_server(settings, ready, seams)
     try:
         import uvloop
     except ImportError:
-        asyncio.run(server.run())
+        asyncio.run(running)
     else:
-        uvloop.run(server.run())
+        uvloop.run(running)

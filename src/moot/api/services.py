@@ -3,9 +3,8 @@
 from moot.agents.models.registry import ModelRegistry
 from moot.agents.roster.members import MemberResolver
 from moot.agents.tools.registry import ToolRegistry
-from moot.api.access.auth import Keyring
+from moot.api.access.auth import Keyring, RateLimit
 from moot.api.http.idempotency import RequestLocks
-from moot.api.http.rate_limit import RateLimit
 from moot.api.seams import Seams
 from moot.clock import Clock
 from moot.config.settings import Settings

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from moot.agents.invocation.context import Invoke
 from moot.api.access.auth import TEST_PREFIX
 from moot.api.http.request import Endpoint, Request
-from moot.api.runs.create_options import FORCEABLE_VERSIONS
+from moot.api.runs.create import FORCEABLE_VERSIONS
 from moot.api.seams import Seams
 from moot.api.services import Services
 from moot.conformance.fixtures import register_fixtures

@@ -172,12 +172,12 @@ async def race_claim(request: Request) -> Reply:
 
 
 SEAMS = (
-    seam("test/runs/{run_id}/events", read_run_events, "A run's log, filtered", method="GET"),
-    seam("test/reset", reset_seams, "Forget what tests have switched"),
-    seam("test/capability-toggle", toggle_capability, "Switch a claim", CapabilityToggle),
-    seam("test/runs/{run_id}/variables", set_variables, "Write variables", VariablesBody),
-    seam("workflows", register_node_row, "Register nodes in a row", LooseWorkflow, status=201),
-    seam("test/idempotency/concurrent-claim", race_claim, "Race a claim", ConcurrentClaim),
+    seam("test/runs/{run_id}/events", read_run_events, method="GET"),
+    seam("test/reset", reset_seams),
+    seam("test/capability-toggle", toggle_capability, CapabilityToggle),
+    seam("test/runs/{run_id}/variables", set_variables, VariablesBody),
+    seam("workflows", register_node_row, LooseWorkflow, status=201),
+    seam("test/idempotency/concurrent-claim", race_claim, ConcurrentClaim),
     *INTERRUPT_SEAMS,
     *AGENT_SEAMS,
     *SUPERVISOR_SEAMS,

@@ -15,6 +15,7 @@ import httpx2
 from moot.agents.models.registry import ModelRegistry
 from moot.api.access.auth import DEFAULT_TENANT
 from moot.api.app import App
+from moot.api.http.request import HttpScope, ReceivedMessage
 from moot.api.server import build_services, key_file
 from moot.api.services import Services
 from moot.config.project import ProjectConfig
@@ -92,7 +93,7 @@ class _InProcessExchange:
 
     def __init__(self, loop: BenchLoop, request: httpx2.Request) -> None:
         self._loop, self._body = loop, request.read()
-        self._scope = {
+        self._scope: HttpScope = {
             "type": "http",
             "method": request.method,
             "path": request.url.path,
@@ -110,7 +111,7 @@ class _InProcessExchange:
         finally:
             self._pieces.put(None)
 
-    async def _receive(self) -> dict[str, Any]:
+    async def _receive(self) -> ReceivedMessage:
         if not self._body_sent:
             self._body_sent = True
             return {"type": "http.request", "body": self._body}

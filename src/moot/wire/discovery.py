@@ -40,10 +40,9 @@ class OptionRule(WireStruct, frozen=True):
     enum: list[str] | None = None
 
 
-class ConversationSupport(WireStruct, frozen=True):
+class ConversationSupport(Supported, frozen=True, kw_only=True):
     """Conversations of several participants."""
 
-    supported: bool
     max_participants: int
 
 
@@ -53,10 +52,9 @@ class InterruptSupport(WireStruct, frozen=True):
     kinds: list[str]
 
 
-class ReplaySupport(WireStruct, frozen=True):
+class ReplaySupport(Supported, frozen=True, kw_only=True):
     """Forks and replays."""
 
-    supported: bool
     modes: list[str]
     side_effect_suppression: str
 
@@ -69,43 +67,38 @@ class ReasoningSupport(WireStruct, frozen=True):
     streaming: bool
 
 
-class ManifestRuntime(WireStruct, frozen=True):
+class ManifestRuntime(Supported, frozen=True, kw_only=True):
     """Agents that are defined by manifests."""
 
-    supported: bool
     install_scope: str
 
 
-class LiveRuntime(WireStruct, frozen=True):
+class LiveRuntime(Supported, frozen=True, kw_only=True):
     """Agents that act during a run."""
 
-    supported: bool
     confidence_escalation: bool
     sources: list[str]
 
 
-class DeploymentSupport(WireStruct, frozen=True):
+class DeploymentSupport(Supported, frozen=True, kw_only=True):
     """Versions of agents and the channels they serve."""
 
-    supported: bool
     channels: list[str]
     canary: bool
     rollback: bool
     states: list[str]
 
 
-class RosterSupport(WireStruct, frozen=True):
+class RosterSupport(Supported, frozen=True, kw_only=True):
     """Standing agents."""
 
-    supported: bool
     install_scope: str
     portfolio_trigger_sources: list[str]
 
 
-class AgentSupport(WireStruct, frozen=True):
+class AgentSupport(Supported, frozen=True, kw_only=True):
     """Agents."""
 
-    supported: bool
     orchestrator: bool
     dispatch: bool
     dispatch_mapping: bool
@@ -118,10 +111,9 @@ class AgentSupport(WireStruct, frozen=True):
     roster: RosterSupport | None = None
 
 
-class DispatchSupport(WireStruct, frozen=True):
+class DispatchSupport(Supported, frozen=True, kw_only=True):
     """Work that a supervisor hands to children."""
 
-    supported: bool
     models: list[str]
     fan_out_supported: bool
     fan_out_policies: list[str]
@@ -130,26 +122,23 @@ class DispatchSupport(WireStruct, frozen=True):
     ask_user_routings: list[str]
 
 
-class ReplayDeterminism(WireStruct, frozen=True):
+class ReplayDeterminism(Supported, frozen=True, kw_only=True):
     """Replays that call no model."""
 
-    supported: bool
     llm_cache_key_recipe: str
     refusal_divergence_emission: bool
 
 
-class CrossHostCausation(WireStruct, frozen=True):
+class CrossHostCausation(Supported, frozen=True, kw_only=True):
     """Causes of runs on other hosts."""
 
-    supported: bool
     host_id: str
     ancestry_endpoint_supported: bool
 
 
-class ExecutionModel(WireStruct, frozen=True):
+class ExecutionModel(Supported, frozen=True, kw_only=True):
     """The level of the execution model, and its parts."""
 
-    supported: bool
     version: int
     replay_determinism: ReplayDeterminism
     confidence_escalation_floor: float
@@ -166,10 +155,9 @@ class MultiAgentSupport(WireStruct, frozen=True):
     execution_model: ExecutionModel
 
 
-class MemoryAttribution(WireStruct, frozen=True):
+class MemoryAttribution(Supported, frozen=True, kw_only=True):
     """Events about written memory."""
 
-    supported: bool
     emits_write_events: bool
 
 
@@ -180,27 +168,24 @@ class MemoryRetention(WireStruct, frozen=True):
     forget: bool
 
 
-class MemorySupport(WireStruct, frozen=True):
+class MemorySupport(Supported, frozen=True, kw_only=True):
     """The memory of agents."""
 
-    supported: bool
     max_entry_size_bytes: int
     ttl_supported: bool
     attribution: MemoryAttribution
     retention: MemoryRetention
 
 
-class PauseSupport(WireStruct, frozen=True):
+class PauseSupport(Supported, frozen=True, kw_only=True):
     """Pauses of runs."""
 
-    supported: bool
     drain_policies: list[str]
 
 
-class BulkCancelSupport(WireStruct, frozen=True):
+class BulkCancelSupport(Supported, frozen=True, kw_only=True):
     """Cancellations of several runs at once."""
 
-    supported: bool
     max_run_ids: int
 
 
@@ -223,19 +208,17 @@ class SubWorkflowSupport(WireStruct, frozen=True):
     input_mapping: bool
 
 
-class SchedulingSupport(WireStruct, frozen=True):
+class SchedulingSupport(Supported, frozen=True, kw_only=True):
     """Runs that begin at times."""
 
-    supported: bool
     cron: bool
     delayed: bool
     max_future_horizon: str
 
 
-class WebhookSupport(WireStruct, frozen=True):
+class WebhookSupport(Supported, frozen=True, kw_only=True):
     """Outgoing webhooks."""
 
-    supported: bool
     signature_algorithms: list[str]
     durable: bool
 
@@ -256,10 +239,9 @@ class IngestionSupport(WireStruct, frozen=True):
     registration_endpoint: bool
 
 
-class TriggerSupport(WireStruct, frozen=True):
+class TriggerSupport(Supported, frozen=True, kw_only=True):
     """Runs that begin by deliveries."""
 
-    supported: bool
     subscription_states: list[str]
     dedup: bool
     retry_policy: DefaultRetries
@@ -267,10 +249,9 @@ class TriggerSupport(WireStruct, frozen=True):
     ingestion: IngestionSupport
 
 
-class IdempotencySupport(WireStruct, frozen=True):
+class IdempotencySupport(Supported, frozen=True, kw_only=True):
     """Repeated requests."""
 
-    supported: bool
     retention_seconds: int = field(name="layer1RetentionSeconds")
     cross_region: str
 

@@ -7,7 +7,7 @@ class OpenApiDocument(WireStruct, frozen=True):
     """This API as an OpenAPI document."""
 
     openapi: str
-    info: JsonObject
+    info: dict[str, str]
     tags: list[JsonObject]
     paths: dict[str, JsonObject]
     components: JsonObject

@@ -58,7 +58,7 @@ class Question(AskedQuestion, frozen=True, kw_only=True):
     question: str
     actions: list[str]
     asked_by: str
-    votes: JsonObject = {}
+    votes: dict[str, str] = {}
     deadline: str | None = None
 
 

@@ -320,5 +320,5 @@ class MemberRun(WireStruct, frozen=True):
     roster_id: str | None = None
     #: of a dry run: the run that would start, and its standing agent
     dry_run: bool = False
-    would: JsonObject | None = None
+    would: dict[str, str] | None = None
     budget: Sequence[BudgetUse] = ()

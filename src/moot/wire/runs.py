@@ -204,6 +204,17 @@ class ForkOrigin(WireStruct, frozen=True):
     note: str | None = None
 
 
+class RunTimes(WireStruct, frozen=True):
+    """The times of the schedule that started a run."""
+
+    kind: str
+    words: str | None = None
+    cron_expr: str | None = None
+    interval_seconds: int | None = None
+    at: str | None = None
+    timezone: str | None = None
+
+
 class RunStart(WireStruct, frozen=True):
     """The cause of a run, and its standing agent under the name it had then."""
 
@@ -214,7 +225,7 @@ class RunStart(WireStruct, frozen=True):
     queue: str | None = None
     schedule_id: str | None = None
     slot: str | None = None
-    times: JsonObject | None = None
+    times: RunTimes | None = None
 
 
 class RunRow(WireStruct, frozen=True):
@@ -337,7 +348,7 @@ class NodeSpan(Struct, kw_only=True, rename="camel"):
     name: str
     started_at: str
     ended_at: str | None
-    attributes: JsonObject
+    attributes: dict[str, str | int]
 
 
 class DebugBundle(WireStruct, frozen=True):

@@ -5,13 +5,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from moot.core.schedules.model import (
-    CatchUpPolicy,
-    Condition,
-    OverlapPolicy,
-    ScheduleKind,
-    Seconds,
-)
+from moot.core.schedules.model import CatchUpPolicy, Condition, OverlapPolicy, ScheduleKind, Seconds
 from moot.wire.json import JsonObject, WireStruct
 from moot.wire.request import Name, Note, RequestStruct
 

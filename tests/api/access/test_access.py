@@ -10,6 +10,7 @@ import httpx2 as httpx
 import pytest
 
 from moot.api.access.auth import SCOPES
+from moot.api.host.openapi import read_reference
 from moot.api.http.request import Endpoint
 from moot.api.routes import ENDPOINTS
 from moot.conformance.routes import SEAMS
@@ -422,11 +423,11 @@ def test_a_wrong_method_is_told_the_right_ones(api: Api) -> None:
 
 def test_head_is_get_without_the_body(api: Api, things: dict[str, str]) -> None:
     def check(row: Endpoint) -> None:
-        path = path_of(row, **things)
+        path, texts = path_of(row, **things), read_reference().operations
         asked = {"poll": "?timeout=0", "next": "?wait=0", "diff": f"?against={things['run_id']}"}
         head = api.call("HEAD", path + asked.get(re.split("[/:]", path)[-1], ""))
         assert head.content == b""
-        if 204 in row.errors and head.status_code == 204:  # there is nothing just now
+        if head.status_code == 204 and 204 in texts[row.operation].errors:  # nothing just now
             return
         assert head.status_code == 200
         assert head.headers["content-type"].partition(";")[0] == row.media

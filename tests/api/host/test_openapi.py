@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from moot.api.host.openapi import encoded_openapi
-from moot.api.host.openapi_tags import TAGS
-from moot.api.routes import ENDPOINTS, Router
+from moot.api.app import Router
+from moot.api.host.openapi import encoded_openapi, read_reference
+from moot.api.routes import ENDPOINTS
 from moot.wire.discovery import Discovery
 from moot.wire.json import JsonObject
 from tests.support.api.caller import Api
@@ -45,6 +45,12 @@ def contents_of(operation: JsonObject) -> Iterator[JsonObject]:
             yield content[JSON]
 
 
+def test_the_reference_has_texts_for_every_route_and_no_other() -> None:
+    rows = {row.operation: set(row.query) for row in ENDPOINTS}
+    texts = read_reference().operations
+    assert {name: set(text.query) for name, text in texts.items()} == rows
+
+
 def test_the_document_is_valid_openapi() -> None:
     OpenAPIV31SpecValidator(DOCUMENT).validate()
 
@@ -64,7 +70,7 @@ def test_every_schema_has_a_readable_name() -> None:
 def test_an_operation_is_described(name: str) -> None:
     operation = OPERATIONS[name]
     [tag] = operation["tags"]
-    assert tag in TAGS
+    assert tag in read_reference().tags
     assert len(operation["description"].split()) > 3
     assert operation["description"] != f"{operation['summary']}."
     assert all(parameter["description"] for parameter in operation["parameters"])

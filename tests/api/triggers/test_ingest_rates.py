@@ -7,8 +7,8 @@ from collections import Counter
 import msgspec
 import pytest
 
+from moot.api.access.auth import RateLimit
 from moot.api.app import App
-from moot.api.http.rate_limit import RateLimit
 from moot.api.services import Services
 from moot.clock import SystemClock
 from moot.triggers.inbound.subscriptions import SubscriptionRequest

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from moot.api.routes import Router
+from moot.api.app import Router
 from moot.conformance.routes import SEAMS
 from moot.core.catalogue import CATALOGUE
 from moot.core.events import decode

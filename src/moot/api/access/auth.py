@@ -1,12 +1,15 @@
-"""Identify callers by API key and check what a key may do.
+"""Identify callers by API key and check what a key may do, and how often.
 
 The host finds a key by the hash of its secret. It never reads an identity from a text.
 """
 
 import hashlib
 import re
+from collections import OrderedDict
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from moot.api.http.request import Endpoint, Request
 from moot.clock import Clock
@@ -15,6 +18,7 @@ from moot.core.errors import (
     KeyExpired,
     KeyRevoked,
     NotFound,
+    RateLimited,
     RunNotFound,
     Unauthenticated,
 )
@@ -26,6 +30,7 @@ TEST_PREFIX = "hk_test_"
 LIVE_PREFIX = "hk_"
 DEFAULT_TENANT = "default"
 MOST_CACHED = 10_000
+MOST_BUCKETS = 10_000
 
 #: Scope of a key -> what it allows.
 SCOPES = {
@@ -210,3 +215,41 @@ def speaker_from_request(request: Request) -> Speaker:
     """Return the speaker that the caller's key stands for."""
     key = request.caller
     return Speaker(key.id, tuple(key.speaks_as), key.admin)
+
+
+class _Bucket(Struct):
+    tokens: float
+    last: int
+
+
+class RateLimit:
+    """Token buckets. A caller may send one second's worth of requests at once."""
+
+    def __init__(self, rate: int, clock: Clock) -> None:
+        self._rate, self._clock = rate, clock
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def spend(self, who: str, scope: str) -> None:
+        """Take one token.
+
+        Raise RateLimited when the bucket is empty. A rate of 0 means no limit.
+        """
+        if not self._rate:
+            return
+        now = self._clock.micros()
+        bucket = self._buckets.get(who) or self._full(who, now)
+        self._buckets.move_to_end(who)
+        tokens = bucket.tokens + (now - bucket.last) * self._rate / 1_000_000
+        if tokens > self._rate:
+            tokens = self._rate
+        bucket.last = now
+        bucket.tokens = tokens - 1 if tokens >= 1 else tokens
+        if tokens < 1:
+            raise RateLimited(scope, self._rate, max(1, int((1 - tokens) * 1000 / self._rate)))
+
+    def _full(self, who: str, now: int) -> "_Bucket":
+        """Add a full bucket. The least recently used bucket makes room."""
+        bucket = self._buckets[who] = _Bucket(float(self._rate), now)
+        if len(self._buckets) > MOST_BUCKETS:
+            self._buckets.popitem(last=False)
+        return bucket

@@ -15,10 +15,10 @@ from moot.api.access.auth import (
     new_key,
 )
 from moot.api.http.request import Endpoint, Reply, Request, encode
+from moot.api.views import copy_fields
 from moot.core.conversations import joining
 from moot.core.errors import BadRequest, Forbidden, NotFound
-from moot.core.events import iso
-from moot.core.text.nearest import nearest_word
+from moot.core.text.nearest import describe_nearest
 from moot.store.protocol import Key
 from moot.wire.keys import CreateKey, KeyList, KeyView, NewKey
 
@@ -38,9 +38,8 @@ async def create_key(request: Request) -> Reply:
     key = new_key(services.clock, secret, body.name, tenant, scopes, body.as_, body.admin)
     if body.expires_in_s is not None:
         key = msgspec.structs.replace(key, expires_at=key.created_at + body.expires_in_s * 1000)
-    if (
-        not caller.admin and caller.expires_at is not None
-    ):  # a key does not outlive the key that made it
+    # a key does not outlive the key that made it
+    if not caller.admin and caller.expires_at is not None:
         expires_at = min(caller.expires_at, key.expires_at or caller.expires_at)
         key = msgspec.structs.replace(key, expires_at=expires_at)
     await services.store.put_key(key)
@@ -69,25 +68,20 @@ def _check_names(body: CreateKey, caller: Key) -> None:
 def _check_scopes(scopes: list[str], caller: Key) -> None:
     for scope in scopes:
         if scope not in SCOPES:
-            suggestion = nearest_word(scope, SCOPES)
-            hint = (
-                f" Did you mean '{suggestion}'?"
-                if suggestion
-                else f" Use one of {', '.join(SCOPES)}."
-            )
+            hint = describe_nearest(scope, SCOPES, f" Use one of {', '.join(SCOPES)}.")
             raise BadRequest(f"'{scope}' is not a scope.{hint}", field="scopes")
         if not caller.admin and scope not in caller.scopes:
             raise Forbidden("A key cannot give what it does not have.", scopeRequired=scope)
 
 
 async def list_keys(request: Request) -> Reply:
-    tenant = None if request.caller.admin else request.caller.tenant
-    keys = await request.services.store.keys(tenant)
+    tenant = None if request.caller.admin else request.tenant
+    keys = await request.store.keys(tenant)
     return Reply(KeyList(keys=[key_view(key) for key in keys]))
 
 
 async def revoke_key(request: Request) -> Reply:
-    tenant = None if request.caller.admin else request.caller.tenant
+    tenant = None if request.caller.admin else request.tenant
     services = request.services
     if not request.caller.admin:
         await _check_may_revoke(request)
@@ -108,7 +102,7 @@ async def _check_may_revoke(request: Request) -> None:
     names.
     """
     caller = request.caller
-    for key in await request.services.store.keys(caller.tenant):
+    for key in await request.store.keys(caller.tenant):
         if key.id != request.params["key_id"]:
             continue
         if key.admin:
@@ -119,41 +113,12 @@ async def _check_may_revoke(request: Request) -> None:
 
 
 def key_view(key: Key) -> KeyView:
-    return KeyView(
-        id=key.id,
-        name=key.name,
-        tenant=key.tenant,
-        scopes=key.scopes,
-        speaks_as=key.speaks_as,
-        admin=key.admin,
-        test=key.test,
-        created_at=iso(key.created_at * 1000),
-        revoked_at=None if key.revoked_at is None else iso(key.revoked_at * 1000),
-        expires_at=None if key.expires_at is None else iso(key.expires_at * 1000),
-        thread=key.thread,
-    )
+    return copy_fields(KeyView, key)
 
 
 KEY_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/host/moot/keys", call=create_key, scope="keys:manage",
-        body=CreateKey, status=201, summary="Make a key; its secret is shown once",
-        tag="Keys", operation_id="createKey", answer=NewKey,
-        description="Creates a key. Only this answer contains the secret. Refuses a scope or a "
-        "name that the caller does not have with 403.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/keys", call=list_keys, scope="keys:manage",
-        summary="List keys",
-        tag="Keys", operation_id="listKeys", answer=KeyList,
-        description="Lists the keys of the tenant without their secrets; an administrator sees "
-        "those of all tenants.",
-    ),
-    Endpoint(
-        method="DELETE", path="/v1/host/moot/keys/{key_id}", call=revoke_key, scope="keys:manage",
-        status=204, summary="Revoke a key", errors=(404,),
-        tag="Keys", operation_id="revokeKey",
-        description="Revokes a key at once and ends its open streams. Refuses the key of an "
-        "administrator with 403 unless the caller is one.",
-    ),
+    Endpoint("POST", "/v1/host/moot/keys", create_key, scope="keys:manage", body=CreateKey,
+             status=201, answer=NewKey),
+    Endpoint("GET", "/v1/host/moot/keys", list_keys, scope="keys:manage", answer=KeyList),
+    Endpoint("DELETE", "/v1/host/moot/keys/{key_id}", revoke_key, scope="keys:manage", status=204),
 )  # fmt: skip

@@ -19,25 +19,12 @@ LenientBody = TypeVar("LenientBody", bound=Struct)
 
 #: Headers that a proxy adds: prefixes of their names, and words in their names without hyphens.
 PROXY_PREFIXES = (
-    b"via",
-    b"x-real-",
-    b"x-client-",
-    b"x-original-",
-    b"x-envoy-",
-    b"x-azure-",
-    b"x-amzn-",
-    b"cf-",
+    b"via", b"x-real-", b"x-client-", b"x-original-", b"x-envoy-", b"x-azure-", b"x-amzn-", b"cf-",
     b"fly-",
-)
+)  # fmt: skip
 FORWARDED_WORDS = (
-    b"forwarded",
-    b"clientip",
-    b"realip",
-    b"userip",
-    b"remoteip",
-    b"remoteaddr",
-    b"connectingip",
-)
+    b"forwarded", b"clientip", b"realip", b"userip", b"remoteip", b"remoteaddr", b"connectingip",
+)  # fmt: skip
 
 LOCAL_KEY = Key(
     id="local",

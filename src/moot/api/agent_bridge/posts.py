@@ -3,7 +3,7 @@
 The key decides who speaks. The host believes a local program that sends no key.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from moot.api.access import trust_local
 from moot.api.access.auth import speaker_from_request
 from moot.api.access.trust_local import is_local
-from moot.api.agent_bridge.thread_log import ThreadLog, event_fields, event_translator
+from moot.api.agent_bridge.thread_log import ThreadLog, event_translator
 from moot.api.http.error_codes import bridge_conflict
 from moot.api.http.request import Reply, Request
 from moot.api.threads.controls import control_command, control_digest, end_uninvited_streams
@@ -44,7 +44,6 @@ from moot.core.threads.decide import (
 )
 from moot.engine.streams.hub import Published
 from moot.wire.agent_bridge import BridgeEvent, BridgePostResult, PostBridgeEvent
-from moot.wire.json import JsonObject
 from moot.wire.request import LONGEST_TEXT
 
 #: One command causes fewer events than this.
@@ -126,7 +125,7 @@ async def _post_new(
     return Reply(BridgePostResult(received=True, event=event, warning=wrong))
 
 
-def _turn_from_post(run: Run, body: PostBridgeEvent, name: str) -> JsonObject:
+def _turn_from_post(run: Run, body: PostBridgeEvent, name: str) -> dict[str, object]:
     content = body.content
     if content is UNSET:
         raise BadRequest(f"A {body.type} has content.", field="content")
@@ -138,7 +137,7 @@ def _turn_from_post(run: Run, body: PostBridgeEvent, name: str) -> JsonObject:
             field="content",
             maxCharacters=LONGEST_TEXT,
         )
-    turn: JsonObject = {"role": "user", "from": name, "content": content}
+    turn: dict[str, object] = {"role": "user", "from": name, "content": content}
     if not is_person(name):
         turn = {"role": "agent", "speakerId": name, "content": content}
     if body.to not in (None, "all"):
@@ -150,7 +149,7 @@ def _turn_from_post(run: Run, body: PostBridgeEvent, name: str) -> JsonObject:
     return turn
 
 
-def _meta_from_post(run: Run, body: PostBridgeEvent) -> JsonObject:
+def _meta_from_post(run: Run, body: PostBridgeEvent) -> dict[str, object]:
     """Return the meta of the turn.
 
     A reply to an event of this thread is stored by sequence, because forks keep sequences.
@@ -200,7 +199,7 @@ async def _answer_repeat(
         same = payload.get("digest") == control_digest(name, _control_content(body))
     if not same or not page.events:
         raise MessageIdConflict("This id belongs to another event.", messageId=body.id)
-    event = BridgeEvent(**event_fields(msgspec.json.decode(page.events[0])))
+    event = msgspec.json.decode(page.events[0], type=BridgeEvent)
     warning = _repeat_warning(conversation, body, name)
     return Reply(BridgePostResult(received=True, event=event, warning=warning))
 
@@ -215,7 +214,9 @@ def _repeat_warning(conversation: Conversation, body: PostBridgeEvent, name: str
     return control_checks.control_warning(_control_content(body), known, refused)
 
 
-def _is_same_turn(conversation: Conversation, recorded: JsonObject, turn: JsonObject) -> bool:
+def _is_same_turn(
+    conversation: Conversation, recorded: Mapping[str, object], turn: Mapping[str, object]
+) -> bool:
     expected = {"from": turn.get("speakerId"), **turn}
     same = ["content", "role", "from", "meta", "speakerId"]
     return all(recorded.get(key) == expected.get(key) for key in same) and _is_same_address(
@@ -223,15 +224,18 @@ def _is_same_turn(conversation: Conversation, recorded: JsonObject, turn: JsonOb
     )
 
 
-def _is_same_address(conversation: Conversation, recorded: JsonObject, turn: JsonObject) -> bool:
+def _is_same_address(
+    conversation: Conversation, recorded: Mapping[str, object], turn: Mapping[str, object]
+) -> bool:
     """Return whether both turns address the same participant.
 
     The sender may use a nickname or a role; the log has the full name.
     """
-    if "to" not in turn or "to" not in recorded:
+    to = turn.get("to")
+    if not isinstance(to, str) or "to" not in recorded:
         return ("to" in turn) == ("to" in recorded)
-    could = addressing.resolve_address(turn["to"], participant_profiles(conversation))
-    return recorded["to"] in (full_name(turn["to"]), *could)
+    could = addressing.resolve_address(to, participant_profiles(conversation))
+    return recorded["to"] in (full_name(to), *could)
 
 
 def _control_content(body: PostBridgeEvent) -> Any:
@@ -313,7 +317,7 @@ def _first_event(
     for event in events:
         for translated in translator.tell(decode(event.body)):
             if translated["type"] in types:
-                return BridgeEvent(**event_fields(translated))
+                return msgspec.convert(translated, BridgeEvent)
     return None
 
 
@@ -326,6 +330,6 @@ async def _newest_event(
     """
     run = (await request.services.host.view(run.tenant, run.run_id)).run
     page = await ThreadLog(request.services.store, run, conversation).after(end - MOST_AT_ONCE)
-    events = map(msgspec.json.decode, page.events)
-    matching = [each for each in events if each["seq"] < end and each["type"] in types]
-    return BridgeEvent(**event_fields(matching[-1])) if matching else None
+    events = [msgspec.json.decode(row, type=BridgeEvent) for row in page.events]
+    matching = [each for each in events if each.seq < end and each.type in types]
+    return matching[-1] if matching else None

@@ -13,7 +13,7 @@ from moot.api.access.trust_local import is_local
 from moot.api.agent_bridge import posts
 from moot.api.agent_bridge.stream import ThreadEventStream
 from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog, ThreadLogPage
-from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream
+from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream, whole_number
 from moot.api.runs.events import parse_cursor
 from moot.api.threads import routes
 from moot.api.threads.inputs import check_title, thread_inputs
@@ -38,7 +38,6 @@ from moot.wire.agent_bridge import (
     CreatedBridgeThread,
     PostBridgeEvent,
 )
-from moot.wire.json import JsonObject
 
 #: A list holds the newest threads.
 MOST_THREADS = 1000
@@ -49,9 +48,7 @@ UNTITLED = "Untitled"
 
 async def list_bridge_threads(request: Request) -> Reply:
     where = RunFilter(workflow_id=THREAD, mark=routes.ARCHIVED, marked=False)
-    rows, _ = await request.services.store.list_runs(
-        request.caller.tenant, where, None, MOST_THREADS
-    )
+    rows, _ = await request.store.list_runs(request.tenant, where, None, MOST_THREADS)
     threads = [
         BridgeThread(
             id=row.run_id,
@@ -72,9 +69,9 @@ async def create_bridge_thread(request: Request) -> Reply:
         raise NotYourName(founder, list(who.names))
     joining.check_participant_name(founder, "from")
     inputs = await _bridge_inputs(request, body, founder)
-    title = inputs["title"]
+    title = str(inputs["title"])
     order = RunOrder(
-        tenant=request.caller.tenant,
+        tenant=request.tenant,
         principal=who.principal,
         workflow_id=THREAD,
         person=founder,
@@ -85,11 +82,13 @@ async def create_bridge_thread(request: Request) -> Reply:
         url = f"/threads/{run.run_id}"
         return Reply(CreatedBridgeThread(id=run.run_id, name=title), 200, {"Location": url})
 
-    await start_run(request.services.host, order, receipt=request.record_reply(created_reply))
+    await start_run(request.host, order, receipt=request.record_reply(created_reply))
     return request.reply
 
 
-async def _bridge_inputs(request: Request, body: CreateBridgeThread, founder: str) -> JsonObject:
+async def _bridge_inputs(
+    request: Request, body: CreateBridgeThread, founder: str
+) -> dict[str, object]:
     if body.name is not UNSET and body.title is not UNSET:
         raise BadRequest("name and title are the same; give one.", field="title")
     field, title_text = ("name", body.name) if body.title is UNSET else ("title", body.title)
@@ -105,7 +104,7 @@ async def _bridge_inputs(request: Request, body: CreateBridgeThread, founder: st
 
 async def read_bridge_state(request: Request) -> Reply:
     run, conversation = await find_thread(request)
-    state = bridge_state(run, conversation, request.services.clock.millis())
+    state = bridge_state(run, conversation, request.now())
     answer = BridgeThreadState(thread=thread_id(run, conversation), state=state)
     return Reply(answer, 200, {"Cache-Control": "no-store"})
 
@@ -115,7 +114,7 @@ async def read_bridge_state(request: Request) -> Reply:
 
 async def read_bridge_events(request: Request) -> Reply:
     run, conversation = await find_thread(request)
-    thread = ThreadLog(request.services.store, run, conversation)
+    thread = ThreadLog(request.store, run, conversation)
     limit = request.integer("limit", MOST_EVENTS, 1, MOST_EVENTS)
     since = request.query.get("since")
     if "after" in request.query:
@@ -140,7 +139,7 @@ async def stream_bridge_events(request: Request) -> Reply | Stream:
     answer is 204, which tells the reader to stay away.
     """
     run, conversation = await find_thread(request)
-    head = await request.services.host.view(run.tenant, run.run_id)
+    head = await request.host.view(run.tenant, run.run_id)
     since = None if "after" in request.query else request.query.get("since") or None
     last_event_id = request.header("last-event-id")
     begin = run.next_sequence - 1 if since or not last_event_id else parse_cursor(last_event_id)
@@ -157,64 +156,20 @@ async def ping(request: Request) -> Reply:
     return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
-SINCE = ({"type": "string", "format": "date-time"}, "the ts of the newest event already seen")
-AFTER = ({"type": "integer", "minimum": -1}, "the seq of the newest event already seen")
+CURSOR = {"since": {"type": "string", "format": "date-time"}, "after": whole_number(-1)}
 BRIDGE_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/threads", call=list_bridge_threads, scope="runs:read", local=True,
-        summary="List the threads, newest first",
-        tag="Agent Bridge", operation_id="listBridgeThreads", answer=BridgeThreadList,
-        description="Lists the newest threads with their names, without archived ones.",
-    ),
-    Endpoint(
-        method="POST", path="/threads", call=create_bridge_thread, scope="runs:create",
-        body=CreateBridgeThread,
-        local=True, summary="Begin a thread",
-        tag="Agent Bridge", operation_id="createBridgeThread", answer=CreatedBridgeThread,
-        description="Begins a thread. `name` is its title; `from` names its founder, who must "
-        "belong to the key.",
-    ),
-    Endpoint(
-        method="GET", path="/threads/{thread_id}/events", call=read_bridge_events,
-        scope="runs:read",
-        local=True, joined=True, errors=(404,),
-        summary="Read the events of a thread, oldest first",
-        query={
-            "since": SINCE, "after": AFTER,
-            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_EVENTS}, "events at most"),
-        },
-        tag="Agent Bridge", operation_id="listBridgeEvents", answer=BridgeEventList,
-        description="Returns the events of a thread, oldest first, after a sequence or a time. "
-        "Without a cursor it returns the newest ones.",
-    ),
-    Endpoint(
-        method="POST", path="/threads/{thread_id}/events", call=posts.post_event,
-        scope="approvals:respond", body=PostBridgeEvent, local=True, joined=True,
-        errors=(404, 409, 422), summary="Say something in a thread, or steer it",
-        tag="Agent Bridge", operation_id="postBridgeEvent", answer=BridgePostResult,
-        description="Posts a message, a control, a task or its result. The key decides who may "
-        "speak as whom. An event with the same `id` is posted once. A control without an effect "
-        "is stored and answered with a warning.",
-    ),
-    Endpoint(
-        method="GET", path="/threads/{thread_id}/events/stream", call=stream_bridge_events,
-        scope="runs:read",
-        media=SSE, local=True, joined=True, errors=(404,), query={"since": SINCE, "after": AFTER},
-        summary="The events of a thread as they happen, from the end on or from a cursor",
-        tag="Agent Bridge", operation_id="streamBridgeEvents",
-        description="Streams the events of a thread as server-sent events, from a cursor or from "
-        "the end. At the end of a closed thread it returns 204.",
-    ),
-    Endpoint(
-        method="GET", path="/threads/{thread_id}/state", call=read_bridge_state, scope="runs:read",
-        local=True, joined=True, errors=(404,),
-        summary="How a thread is steered, and who is invited",
-        tag="Agent Bridge", operation_id="readBridgeState", answer=BridgeThreadState,
-        description="Returns the controls of a thread that have an effect now, by short handles.",
-    ),
-    Endpoint(
-        method="GET", path="/ping", call=ping, public=True, summary="Whether the host is there",
-        tag="Agent Bridge", operation_id="ping", answer=BridgePing,
-        description="Answers without a key, with the version and the time of the host.",
-    ),
+    Endpoint("GET", "/threads", list_bridge_threads, scope="runs:read", local=True,
+             answer=BridgeThreadList),
+    Endpoint("POST", "/threads", create_bridge_thread, scope="runs:create", local=True,
+             body=CreateBridgeThread, answer=CreatedBridgeThread),
+    Endpoint("GET", "/threads/{thread_id}/events", read_bridge_events, scope="runs:read",
+             local=True, joined=True, query={**CURSOR, "limit": whole_number(1, MOST_EVENTS)},
+             answer=BridgeEventList),
+    Endpoint("POST", "/threads/{thread_id}/events", posts.post_event, scope="approvals:respond",
+             local=True, joined=True, body=PostBridgeEvent, answer=BridgePostResult),
+    Endpoint("GET", "/threads/{thread_id}/events/stream", stream_bridge_events, scope="runs:read",
+             local=True, joined=True, query=CURSOR, media=SSE),
+    Endpoint("GET", "/threads/{thread_id}/state", read_bridge_state, scope="runs:read", local=True,
+             joined=True, answer=BridgeThreadState),
+    Endpoint("GET", "/ping", ping, public=True, answer=BridgePing),
 )  # fmt: skip

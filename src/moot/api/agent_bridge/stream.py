@@ -10,7 +10,6 @@ from moot.api.runs.event_stream import KEEPALIVE_FRAME, RunEventStream
 from moot.core.events import decode, micros
 from moot.core.payloads.conversations import ConversationEnded
 from moot.core.state.conversation import Conversation
-from moot.core.threads.agent_bridge import BridgeEvent
 from moot.engine.head import Head
 from moot.engine.streams.hub import EventGroup, Published
 
@@ -109,5 +108,5 @@ class ThreadEventStream(RunEventStream):
         self._since = None
 
 
-def _encode_frames(events: Iterable[BridgeEvent]) -> Iterator[bytes]:
+def _encode_frames(events: Iterable[object]) -> Iterator[bytes]:
     return (b"data: %b\n\n" % encode(event) for event in events)

@@ -1,7 +1,7 @@
 """Read a thread's log as events of Agent Bridge, oldest first."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import msgspec
 from msgspec import Struct
@@ -37,11 +37,6 @@ def event_translator(run: Run, conversation: Conversation) -> BridgeRenderer:
     )
 
 
-def event_fields(event: BridgeEvent) -> BridgeEvent:
-    """Return the fields of an event by their Python names."""
-    return {"sender" if name == "from" else name: value for name, value in event.items()}
-
-
 class ThreadLog:
     """One conversation, frozen at the length of its log."""
 
@@ -52,7 +47,7 @@ class ThreadLog:
     async def after(self, sequence: int, limit: int = MOST_EVENTS) -> ThreadLogPage:
         """Return the events after a sequence."""
         first = max(sequence + 1, self._conversation.opened_seq)
-        return await self._page(first, limit, lambda event: event["seq"] > sequence)
+        return await self._page(first, limit, sequence)
 
     async def since(self, text: str, limit: int = MOST_EVENTS) -> ThreadLogPage:
         """Return the events after a time.
@@ -61,7 +56,7 @@ class ThreadLog:
         """
         moment = parse_since(text)
         first = await self._first_after(moment)
-        return await self._page(first, limit, lambda event: micros(event["ts"]) > moment)
+        return await self._page(first, limit, moment=moment)
 
     async def whole(self, limit: int = MOST_EVENTS) -> ThreadLogPage:
         """Return all events, or the newest ones of a very long thread."""
@@ -104,11 +99,12 @@ class ThreadLog:
         return await self._decision_start(sequence + 1)
 
     async def _page(
-        self, first: int, limit: int, wanted: Callable[[BridgeEvent], bool]
+        self, first: int, limit: int, sequence: int = -1, moment: int = 0
     ) -> ThreadLogPage:
+        """Return the events after a sequence and a time."""
         page, size, last = ThreadLogPage([]), 0, -1
         async for event in self._translate(first):
-            if not wanted(event):
+            if event["seq"] <= sequence or (moment and micros(event["ts"]) <= moment):
                 continue
             full = len(page.events) >= limit or size > MOST_BYTES
             if full and event["seq"] != last:  # keep both parts of one event on one page

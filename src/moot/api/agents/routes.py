@@ -1,4 +1,4 @@
-"""The agent inventory of the protocol, and the host's own agent routes."""
+"""The agent inventory of the protocol, the host's own agents, and their tools."""
 
 from collections.abc import Callable
 
@@ -6,8 +6,11 @@ import msgspec
 from msgspec.structs import asdict
 
 from moot.agents.definitions.manifest import Agent, agent_from_json, agent_from_manifest
+from moot.agents.tools.registry import ToolListing
+from moot.agents.tools.toolbox import is_tool_allowed
 from moot.api.access.auth import is_agent_key
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import FLAG, Endpoint, Reply, Request
+from moot.api.views import copy_fields
 from moot.core.errors import Forbidden, NotFound
 from moot.core.events import iso
 from moot.wire.agents import (
@@ -19,8 +22,9 @@ from moot.wire.agents import (
     AgentVersion,
     AgentView,
     StandingInstance,
+    ToolList,
+    ToolView,
 )
-from moot.wire.json import JsonObject
 
 PACK = "local"
 #: Versions in the history of one agent.
@@ -50,19 +54,17 @@ async def list_inventory(request: Request) -> Reply:
     instances_of = await _instance_finder(request)
     agents = [
         inventory_view(agent, instances_of(agent))
-        for agent in await request.services.agents.all(request.caller.tenant)
+        for agent in await request.services.agents.all(request.tenant)
     ]
     agents.sort(key=lambda entry: entry.agent_id)
     return Reply(AgentInventory(agents=agents, total=len(agents)))
 
 
-async def _instance_finder(
-    request: Request,
-) -> Callable[[Agent], list[StandingInstance] | None]:
+async def _instance_finder(request: Request) -> Callable[[Agent], list[StandingInstance] | None]:
     """Return a function that lists an agent's standing instances, or None without a roster."""
     if not request.services.has_roster:
         return lambda agent: None
-    members = await request.services.roster.all(request.caller.tenant)
+    members = await request.services.roster.all(request.tenant)
 
     def find_instances(agent: Agent) -> list[StandingInstance]:
         names = (agent.manifest_id, agent.agent_id, agent.name)
@@ -79,7 +81,7 @@ async def _instance_finder(
 
 async def read_inventory_agent(request: Request) -> Reply:
     wanted = request.params["agent_id"]
-    for agent in await request.services.agents.all(request.caller.tenant):
+    for agent in await request.services.agents.all(request.tenant):
         if wanted in (agent.manifest_id, agent.agent_id, agent.name):
             instances_of = await _instance_finder(request)
             return Reply(inventory_view(agent, instances_of(agent)))
@@ -87,25 +89,16 @@ async def read_inventory_agent(request: Request) -> Reply:
 
 
 def agent_view(agent: Agent) -> AgentView:
-    return AgentView(
-        name=agent.name,
-        agent_id=agent.agent_id,
-        persona=agent.called,
-        role=agent.role,
-        description=agent.description,
-        model=agent.model,
-        tools=agent.tools,
-        version=agent.version,
-    )
+    return copy_fields(AgentView, agent, persona=agent.called)
 
 
 async def list_agents(request: Request) -> Reply:
-    agents = await request.services.agents.all(request.caller.tenant)
+    agents = await request.services.agents.all(request.tenant)
     return Reply(AgentList(agents=[agent_view(agent) for agent in agents]))
 
 
 async def read_agent(request: Request) -> Reply:
-    agents, tenant = request.services.agents, request.caller.tenant
+    agents, tenant = request.services.agents, request.tenant
     name = request.params["name"].removeprefix("host:")
     agent = await agents.must_find(tenant, name)
     history = [
@@ -128,12 +121,12 @@ async def read_agent(request: Request) -> Reply:
 
 async def put_agent(request: Request) -> Reply:
     """Store an agent, in the host's own form or as a manifest with an ``agentId``."""
-    body = await request.read(JsonObject)
+    body = await request.read(dict)
     agent = agent_from_manifest(body) if "agentId" in body else agent_from_json(body)
     refuse_agent_keys(request)
     await check_name_free(request, agent.agent_id)
     await request.services.agents.put(
-        request.caller.tenant, agent, by=request.caller.id, packed="agentId" in body
+        request.tenant, agent, by=request.caller.id, packed="agentId" in body
     )
     return Reply(agent_view(agent), 201, {"Location": f"/v1/host/moot/agents/{agent.name}"})
 
@@ -152,8 +145,8 @@ async def check_name_free(request: Request, name: str) -> None:
     caller = request.caller
     if caller.admin or name in caller.speaks_as:
         return
-    now = request.services.clock.millis()
-    for key in await request.services.store.keys(caller.tenant):
+    now = request.now()
+    for key in await request.store.keys(caller.tenant):
         living = key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
         if living and name in key.speaks_as:
             raise Forbidden(f"A key speaks as {name}; ask an administrator.", agentId=name)
@@ -162,52 +155,43 @@ async def check_name_free(request: Request, name: str) -> None:
 async def remove_agent(request: Request) -> Reply:
     name = request.params["name"].removeprefix("host:")
     refuse_agent_keys(request)
-    agent = await request.services.agents.must_find(request.caller.tenant, name)
+    agent = await request.services.agents.must_find(request.tenant, name)
     await check_name_free(request, agent.agent_id)
-    await request.services.agents.remove(request.caller.tenant, name, by=request.caller.id)
+    await request.services.agents.remove(request.tenant, name, by=request.caller.id)
     return Reply(None, 204)
 
 
+def tool_view(tool: ToolListing, agents: list[Agent]) -> ToolView:
+    """Return one tool. A tool server that is not connected yet appears as ``name/*``."""
+    users = [agent.name for agent in agents if _can_use(agent, tool.name)]
+    return copy_fields(ToolView, tool, agents=users)
+
+
+def _can_use(agent: Agent, name: str) -> bool:
+    if name.endswith("/*"):
+        return any(reference.startswith(name[:-1]) for reference in agent.tools)
+    return is_tool_allowed(agent.tools, name)
+
+
+async def list_tools(request: Request) -> Reply:
+    """List tools. The host starts and asks tool servers only with ``connect=true``."""
+    connect = request.query.get("connect") == "true"
+    tools = await request.services.tools.listed(connect)
+    agents = await request.services.agents.all(request.tenant)
+    return Reply(ToolList(tools=[tool_view(tool, agents) for tool in tools]))
+
+
 AGENT_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/agents", call=list_inventory, scope="manifest:read",
-        summary="The agents of this host", published="agent-inventory-response",
-        tag="Agents", operation_id="listAgentInventory", answer=AgentInventory,
-        description="Lists the agents of this host in the form of the protocol, without prompts.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/agents/{agent_id}", call=read_inventory_agent,
-        scope="manifest:read",
-        summary="One agent of this host", errors=(404,),
-        tag="Agents", operation_id="readInventoryAgent", answer=AgentInventoryEntry,
-        description="Returns one agent in the form of the protocol.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/agents", call=list_agents, scope="manifest:read",
-        summary="The agents, with their models and tools",
-        tag="Agents", operation_id="listAgents", answer=AgentList,
-        description="Lists the agents with their models and tools.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/agents", call=put_agent, scope="manifest:write",
-        body=Agent, status=201, summary="Take in an agent, or a new version of it", errors=(409,),
-        tag="Agents", operation_id="putAgent", answer=AgentView,
-        description="Stores an agent or a new version of it. The body is the definition of an "
-        "agent, or a manifest with an `agentId`. Refuses the key of an agent with "
-        "403.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/agents/{name}", call=read_agent, scope="manifest:read",
-        summary="One agent, with its prompt and who changed it", errors=(404,),
-        tag="Agents", operation_id="readAgent", answer=AgentDetails,
-        description="Returns an agent with its prompt, its complete definition and its last 100 "
-        "versions.",
-    ),
-    Endpoint(
-        method="DELETE", path="/v1/host/moot/agents/{name}", call=remove_agent,
-        scope="manifest:write",
-        status=204, summary="Let an agent go; what it has said stays", errors=(404,),
-        tag="Agents", operation_id="removeAgent",
-        description="Removes an agent. Its past turns stay. Refuses the key of an agent with 403.",
-    ),
+    Endpoint("GET", "/v1/agents", list_inventory, scope="manifest:read", answer=AgentInventory),
+    Endpoint("GET", "/v1/agents/{agent_id}", read_inventory_agent, scope="manifest:read",
+             answer=AgentInventoryEntry),
+    Endpoint("GET", "/v1/host/moot/agents", list_agents, scope="manifest:read", answer=AgentList),
+    Endpoint("POST", "/v1/host/moot/agents", put_agent, scope="manifest:write", body=Agent,
+             status=201, answer=AgentView),
+    Endpoint("GET", "/v1/host/moot/agents/{name}", read_agent, scope="manifest:read",
+             answer=AgentDetails),
+    Endpoint("DELETE", "/v1/host/moot/agents/{name}", remove_agent, scope="manifest:write",
+             status=204),
+    Endpoint("GET", "/v1/host/moot/tools", list_tools, scope="manifest:read",
+             query={"connect": FLAG}, answer=ToolList),
 )  # fmt: skip

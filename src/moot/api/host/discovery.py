@@ -8,7 +8,7 @@ from msgspec import to_builtins
 from moot import __version__
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.replay import forks
-from moot.api.runs import create_options
+from moot.api.runs.create import configurable_keys
 from moot.api.runs.routes import MOST_CANCELS
 from moot.api.services import Services
 from moot.api.triggers import ingest
@@ -22,42 +22,7 @@ from moot.core.triggers import subscriptions
 from moot.core.workflows import turn_inputs
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.schedules import records
-from moot.wire.discovery import (
-    AgentSupport,
-    BulkCancelSupport,
-    ComplianceSupport,
-    ConversationSupport,
-    CrossHostCausation,
-    DefaultRetries,
-    DeploymentSupport,
-    Discovery,
-    DispatchSupport,
-    ExecutionModel,
-    HostLimits,
-    IdempotencySupport,
-    Implementation,
-    IngestionSupport,
-    InterruptSupport,
-    LiveRuntime,
-    ManifestRuntime,
-    MemoryAttribution,
-    MemoryRetention,
-    MemorySupport,
-    MultiAgentSupport,
-    PauseSupport,
-    ReasoningSupport,
-    ReplayDeterminism,
-    ReplaySupport,
-    RestTransport,
-    RosterSupport,
-    RunSupport,
-    SchedulingSupport,
-    SubWorkflowSupport,
-    Supported,
-    TriggerSupport,
-    WebhookSupport,
-)
-from moot.wire.json import JsonObject
+from moot.wire import discovery
 
 PROTOCOL_VERSION = "1.1"
 #: The level covers loop, handoff, confidence, memory, causes across hosts, determinism and turns.
@@ -70,16 +35,16 @@ async def read_discovery(request: Request) -> Reply:
     )
 
 
-def discovery_document(services: Services) -> JsonObject:
+def discovery_document(services: Services) -> dict[str, object]:
     """Return the claims. A test may have switched some of them."""
     return services.seams.change_claims(to_builtins(_host_claims(services)))
 
 
-def _host_claims(services: Services) -> Discovery:
-    return Discovery(
+def _host_claims(services: Services) -> discovery.Discovery:
+    return discovery.Discovery(
         protocol_version=PROTOCOL_VERSION,
         protocol_versions=[PROTOCOL_VERSION],
-        implementation=Implementation(name="moot", version=__version__, vendor="moot"),
+        implementation=discovery.Implementation(name="moot", version=__version__, vendor="moot"),
         engine_version=ENGINE_VERSION,
         event_log_schema_version=LOG_SCHEMA_VERSION,
         min_client_version="1.0",
@@ -89,23 +54,25 @@ def _host_claims(services: Services) -> Discovery:
         limits=_limit_claims(services),
         conversation_primitive=True,
         multi_party_conversation=CONVERSATIONS,
-        interrupts=InterruptSupport(kinds=INTERRUPT_KINDS),
+        interrupts=discovery.InterruptSupport(kinds=INTERRUPT_KINDS),
         replay=REPLAY,
         agents=_agent_claims(services),
         dispatch=DISPATCH,
-        multi_agent=MultiAgentSupport(execution_model=_execution_model(services)),
+        multi_agent=discovery.MultiAgentSupport(execution_model=_execution_model(services)),
         memory=MEMORY,
-        configurable=create_options.configurable_keys(services),
+        configurable=configurable_keys(services),
         runs=RUNS,
-        rest_transport=RestTransport(conditional_run_get=True),
-        debug_bundle=Supported(supported=True),
-        sub_workflow=SubWorkflowSupport(input_mapping=True),
+        rest_transport=discovery.RestTransport(conditional_run_get=True),
+        debug_bundle=discovery.Supported(supported=True),
+        sub_workflow=discovery.SubWorkflowSupport(input_mapping=True),
         scheduling=SCHEDULING,
-        dead_letter=Supported(supported=True),
-        webhooks=WebhookSupport(supported=True, signature_algorithms=["v1"], durable=True),
+        dead_letter=discovery.Supported(supported=True),
+        webhooks=discovery.WebhookSupport(
+            supported=True, signature_algorithms=["v1"], durable=True
+        ),
         trigger_bridge=_trigger_claims(),
         idempotency=_idempotency_claims(services),
-        compliance=ComplianceSupport(default_mode="mask"),
+        compliance=discovery.ComplianceSupport(default_mode="mask"),
         runtime_capabilities=[],
     )
 
@@ -114,14 +81,16 @@ INTERRUPT_KINDS = [
     "approval", "clarification", "external-event", "custom", "conversation", "conversation.start",
     "conversation.exchange", "conversation.close", "low-confidence",
 ]  # fmt: skip
-CONVERSATIONS = ConversationSupport(supported=True, max_participants=participants.MOST_PARTICIPANTS)
-REPLAY = ReplaySupport(
+CONVERSATIONS = discovery.ConversationSupport(
+    supported=True, max_participants=participants.MOST_PARTICIPANTS
+)
+REPLAY = discovery.ReplaySupport(
     supported=True, modes=list(forks.MODES), side_effect_suppression="recorded-outcome"
 )
-SCHEDULING = SchedulingSupport(
+SCHEDULING = discovery.SchedulingSupport(
     supported=True, cron=True, delayed=True, max_future_horizon=DEFAULT_HORIZON
 )
-DISPATCH = DispatchSupport(
+DISPATCH = discovery.DispatchSupport(
     supported=True,
     models=["child-run"],
     fan_out_supported=True,
@@ -130,36 +99,38 @@ DISPATCH = DispatchSupport(
     on_child_failure_modes=["collect", "fail-fast", "absorb"],
     ask_user_routings=["conversation", "clarification", "auto"],
 )
-MEMORY = MemorySupport(
+MEMORY = discovery.MemorySupport(
     supported=True,
     max_entry_size_bytes=memory.LARGEST_CONTENT,
     ttl_supported=True,
-    attribution=MemoryAttribution(supported=True, emits_write_events=True),
-    retention=MemoryRetention(ttl=True, forget=True),
+    attribution=discovery.MemoryAttribution(supported=True, emits_write_events=True),
+    retention=discovery.MemoryRetention(ttl=True, forget=True),
 )
-RUNS = RunSupport(
-    pause_resume=PauseSupport(supported=True, drain_policies=["immediate", "drain-current-node"]),
-    bulk_cancel=BulkCancelSupport(supported=True, max_run_ids=MOST_CANCELS),
+RUNS = discovery.RunSupport(
+    pause_resume=discovery.PauseSupport(
+        supported=True, drain_policies=["immediate", "drain-current-node"]
+    ),
+    bulk_cancel=discovery.BulkCancelSupport(supported=True, max_run_ids=MOST_CANCELS),
 )
 
 
-def _agent_claims(services: Services) -> AgentSupport:
-    return AgentSupport(
+def _agent_claims(services: Services) -> discovery.AgentSupport:
+    return discovery.AgentSupport(
         supported=True,
         orchestrator=True,
         dispatch=True,
         dispatch_mapping=True,
-        reasoning=ReasoningSupport(
+        reasoning=discovery.ReasoningSupport(
             verbosity=events.DEFAULT_VERBOSITY, token_limit=events.TOKEN_LIMIT, streaming=True
         ),
         sub_run_attestation=True,
-        manifest_runtime=ManifestRuntime(supported=True, install_scope="tenant"),
-        live_runtime=LiveRuntime(
+        manifest_runtime=discovery.ManifestRuntime(supported=True, install_scope="tenant"),
+        live_runtime=discovery.LiveRuntime(
             supported=True,
             confidence_escalation=True,
             sources=["workflow-node", "run-api", "chat-mention"],
         ),
-        deployment=DeploymentSupport(
+        deployment=discovery.DeploymentSupport(
             supported=True,
             channels=list(deployments.CHANNELS),
             canary=True,
@@ -171,26 +142,24 @@ def _agent_claims(services: Services) -> AgentSupport:
     )
 
 
-def _roster_claims(services: Services) -> RosterSupport:
-    return RosterSupport(
+def _roster_claims(services: Services) -> discovery.RosterSupport:
+    return discovery.RosterSupport(
         supported=True,
         install_scope="tenant",
         portfolio_trigger_sources=sorted(services.triggers.sources),
     )
 
 
-def _execution_model(services: Services) -> ExecutionModel:
+def _execution_model(services: Services) -> discovery.ExecutionModel:
     host_id = services.host.peers.host_id
-    causation = CrossHostCausation(
+    causation = discovery.CrossHostCausation(
         supported=True, host_id=host_id, ancestry_endpoint_supported=True
     )
-    return ExecutionModel(
+    return discovery.ExecutionModel(
         supported=True,
         version=EXECUTION_MODEL,
-        replay_determinism=ReplayDeterminism(
-            supported=True,
-            llm_cache_key_recipe="spec-rfc-0041",
-            refusal_divergence_emission=True,
+        replay_determinism=discovery.ReplayDeterminism(
+            supported=True, llm_cache_key_recipe="spec-rfc-0041", refusal_divergence_emission=True
         ),
         confidence_escalation_floor=escalations.FLOOR,
         confidence_escalation_interrupt_kind=escalations.ESCALATION_KIND,
@@ -202,15 +171,17 @@ def _execution_model(services: Services) -> ExecutionModel:
     )
 
 
-def _trigger_claims() -> TriggerSupport:
+def _trigger_claims() -> discovery.TriggerSupport:
     usual = subscriptions.RetryPolicy()
-    return TriggerSupport(
+    return discovery.TriggerSupport(
         supported=True,
         subscription_states=list(subscriptions.STATES),
         dedup=True,
-        retry_policy=DefaultRetries(max_attempts=usual.max_attempts, backoff=usual.backoff),
+        retry_policy=discovery.DefaultRetries(
+            max_attempts=usual.max_attempts, backoff=usual.backoff
+        ),
         sources=[*INBOUND_SOURCES, records.SCHEDULE_SOURCE],
-        ingestion=IngestionSupport(
+        ingestion=discovery.IngestionSupport(
             external_sources=["webhook"],
             max_body_bytes=ingest.LARGEST_BODY,
             verification=["webhook-signature"],
@@ -219,17 +190,17 @@ def _trigger_claims() -> TriggerSupport:
     )
 
 
-def _idempotency_claims(services: Services) -> IdempotencySupport:
-    return IdempotencySupport(
+def _idempotency_claims(services: Services) -> discovery.IdempotencySupport:
+    return discovery.IdempotencySupport(
         supported=True,
         retention_seconds=services.settings.receipt_hours * 3600,
         cross_region="single-region",
     )
 
 
-def _limit_claims(services: Services) -> HostLimits:
+def _limit_claims(services: Services) -> discovery.HostLimits:
     limits = services.host.limits
-    return HostLimits(
+    return discovery.HostLimits(
         clarification_rounds=3,
         schema_rounds=2,
         envelopes_per_turn=5,
@@ -241,11 +212,6 @@ def _limit_claims(services: Services) -> HostLimits:
 
 
 DISCOVERY_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/.well-known/openwop", call=read_discovery, public=True,
-        summary="What this host can do", published="capabilities",
-        tag="Host", operation_id="readDiscovery", answer=Discovery,
-        description="Returns the capabilities of this host in the form of the protocol: versions, "
-        "limits, and each optional part that it supports.",
-    ),
+    Endpoint("GET", "/.well-known/openwop", read_discovery, public=True,
+             answer=discovery.Discovery),
 )  # fmt: skip

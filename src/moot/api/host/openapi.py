@@ -1,48 +1,72 @@
-"""Build the OpenAPI document from the table of routes."""
+"""Build the OpenAPI document from the table of routes and ``reference.json``."""
 
 import functools
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from moot import __version__
-from moot.api.host.openapi_tags import PATH_PARAMETERS, TAGS, tag_from_path
 from moot.api.http.request import BODILESS, Endpoint, encode
 from moot.wire.errors import BridgeError, Error
-from moot.wire.json import JsonObject
-
-#: Errors that every route with a key may return.
-COMMON_ERRORS = {
-    400: "The request does not fit.",
-    401: "No key, or none that is known here.",
-    403: "The key may not do this.",
-    413: "The body is too large.",
-    429: "Too many requests; see Retry-After.",
-    503: "Not now; see Retry-After.",
-}
-
-STATUS_TEXTS = {
-    204: "There is nothing, or not yet.",
-    304: "Nothing has changed since the given ETag.",
-    404: "There is no such thing, or it is not yours.",
-    409: "The state does not allow it now.",
-    410: "It was there, and is over.",
-    422: "Understood, but it cannot be done.",
-    501: "This host does not offer that.",
-}
 
 JSON = "application/json"
 BEARER = {"type": "http", "scheme": "bearer", "description": "A key: `moot key create`."}
-IDEMPOTENCY_KEY: JsonObject = {
+IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": "A repeated request with the same key gets the first answer.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
 
-Schemas = dict[int, JsonObject]
+#: id of a type -> its JSON schema.
+Schemas = Mapping[int, Mapping[str, object]]
+
+
+class TagReference(Struct, frozen=True):
+    """A group of operations: its description and its guide in docs/."""
+
+    description: str
+    guide: str
+
+
+class OperationReference(Struct, frozen=True, rename="camel"):
+    """The texts about one operation."""
+
+    #: A readable name for generated clients, such as ``createRun``.
+    operation_id: str
+    tag: str
+    summary: str
+    #: The effect of the operation and its refusals.
+    description: str
+    #: Query parameter -> description.
+    query: dict[str, str] = {}
+    #: Other statuses that the operation returns.
+    errors: list[int] = []
+    #: The name of the protocol's schema that the answer fits, where there is one.
+    published: str | None = None
+    #: Examples of the body and of the answer.
+    example: tuple[Any, Any] = (None, None)
+
+
+class ApiReference(Struct, frozen=True, rename="camel"):
+    """The texts of the reference, by tag, path parameter, status and operation."""
+
+    tags: dict[str, TagReference]
+    path_parameters: dict[str, str]
+    #: Errors that every route with a key may return.
+    common_errors: dict[str, str]
+    statuses: dict[int, str]
+    operations: dict[str, OperationReference]
+
+
+@functools.cache
+def read_reference() -> ApiReference:
+    stored = files("moot.api.host").joinpath("assets", "reference.json").read_bytes()
+    return msgspec.json.decode(stored, type=ApiReference)
 
 
 @functools.cache
@@ -50,20 +74,18 @@ def encoded_openapi() -> bytes:
     return encode(openapi_document())
 
 
-def openapi_document() -> JsonObject:
+def openapi_document() -> dict[str, object]:
     from moot.api.routes import ENDPOINTS
 
-    endpoints = [endpoint for endpoint in ENDPOINTS if not endpoint.hidden]
-    types = [Error, BridgeError, *(each for row in endpoints for each in _types_of(row))]
+    reference = read_reference()
+    types = [Error, BridgeError, *(each for row in ENDPOINTS for each in _types_of(row))]
     schemas, components = msgspec.json.schema_components(
         types, ref_template="#/components/schemas/{name}"
     )
     by_type = dict(zip(map(id, types), schemas, strict=True))
-    examples = read_examples()
-    paths: dict[str, JsonObject] = {}
-    for endpoint in endpoints:
-        example = endpoint.example or examples.get(endpoint.operation, (None, None))
-        operation = _operation(endpoint, by_type, example)
+    paths: dict[str, dict[str, object]] = {}
+    for endpoint in ENDPOINTS:
+        operation = _operation(endpoint, reference.operations[endpoint.operation], by_type)
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     return {
         "openapi": "3.1.0",
@@ -73,14 +95,15 @@ def openapi_document() -> JsonObject:
             "description": "A host of the OpenWOP v1 protocol, and what the protocol leaves to it.",
         },
         "tags": [
-            {"name": name, "description": text, "externalDocs": {"url": f"/docs/{guide}"}}
-            for name, (text, guide) in TAGS.items()
+            {
+                "name": name,
+                "description": tag.description,
+                "externalDocs": {"url": f"/docs/{tag.guide}"},
+            }
+            for name, tag in reference.tags.items()
         ],
         "paths": paths,
-        "components": {
-            "securitySchemes": {"key": BEARER},
-            "schemas": _readable(components),
-        },
+        "components": {"securitySchemes": {"key": BEARER}, "schemas": _readable(components)},
     }
 
 
@@ -95,12 +118,6 @@ def _readable(schema: Any) -> Any:
     return [_readable(each) for each in schema] if isinstance(schema, list) else schema
 
 
-def read_examples() -> dict[str, tuple[Any, Any]]:
-    """Return operation -> example of the body and of the answer."""
-    stored = files("moot.api.host").joinpath("assets", "examples.json").read_bytes()
-    return msgspec.json.decode(stored, type=dict[str, tuple[Any, Any]])
-
-
 def _types_of(endpoint: Endpoint) -> list[Any]:
     return [each for each in (endpoint.body, *_answers_of(endpoint)) if each is not None]
 
@@ -109,15 +126,16 @@ def _answers_of(endpoint: Endpoint) -> tuple[Any, ...]:
     return endpoint.answer if isinstance(endpoint.answer, tuple) else (endpoint.answer,)
 
 
-def _operation(endpoint: Endpoint, schemas: Schemas, example: tuple[Any, Any]) -> JsonObject:
-    sent, answered = example
-    operation: JsonObject = {
-        "operationId": operation_id(endpoint),
-        "tags": [endpoint.tag or tag_from_path(endpoint.path)],
-        "summary": endpoint.summary,
-        "description": endpoint.description or f"{endpoint.summary}.",
-        "parameters": _parameters(endpoint),
-        "responses": _responses(endpoint, schemas, answered),
+def _operation(
+    endpoint: Endpoint, texts: OperationReference, schemas: Schemas
+) -> dict[str, object]:
+    operation: dict[str, object] = {
+        "operationId": texts.operation_id,
+        "tags": [texts.tag],
+        "summary": texts.summary,
+        "description": texts.description,
+        "parameters": _parameters(endpoint, texts),
+        "responses": _responses(endpoint, texts, schemas),
         "security": [] if endpoint.public else [{"key": []}],
     }
     if endpoint.scope is not None:
@@ -125,16 +143,9 @@ def _operation(endpoint: Endpoint, schemas: Schemas, example: tuple[Any, Any]) -
     if endpoint.beside is not None:
         operation["x-scope-beside"] = endpoint.beside
     if endpoint.body is not None:
-        content = _content(JSON, schemas[id(endpoint.body)], sent)
+        content = _content(schemas[id(endpoint.body)], texts.example[0])
         operation["requestBody"] = {"required": _needs_body(endpoint), "content": content}
     return operation
-
-
-def operation_id(endpoint: Endpoint) -> str:
-    if endpoint.operation_id is not None:
-        return endpoint.operation_id
-    words: list[str] = re.findall(r"[A-Za-z0-9]+", f"{endpoint.method.lower()} {endpoint.path}")
-    return words[0] + "".join(word[0].upper() + word[1:] for word in words[1:])
 
 
 def _needs_body(endpoint: Endpoint) -> bool:
@@ -145,60 +156,58 @@ def _needs_body(endpoint: Endpoint) -> bool:
     return any(field.required for field in msgspec.structs.fields(body))
 
 
-def _parameters(endpoint: Endpoint) -> list[JsonObject]:
-    parameters: list[JsonObject] = [
+def _parameters(endpoint: Endpoint, texts: OperationReference) -> list[Mapping[str, object]]:
+    parameters: list[Mapping[str, object]] = [
         {
             "name": name,
             "in": "path",
             "required": True,
-            "description": PATH_PARAMETERS[name],
+            "description": read_reference().path_parameters[name],
             "schema": {"type": "string"},
         }
         for name in re.findall(r"\{(\w+)\}", endpoint.path)
     ]
     parameters += [
-        {"name": name, "in": "query", "schema": schema, "description": description}
-        for name, (schema, description) in endpoint.query.items()
+        {"name": name, "in": "query", "schema": schema, "description": texts.query[name]}
+        for name, schema in endpoint.query.items()
     ]
     return [*parameters, IDEMPOTENCY_KEY] if endpoint.keyed else parameters
 
 
-def _responses(endpoint: Endpoint, schemas: Schemas, example: Any) -> JsonObject:
-    error = _content(JSON, schemas[id(Error)], None)
-    good: JsonObject = {"description": endpoint.summary}
+def _responses(
+    endpoint: Endpoint, texts: OperationReference, schemas: Schemas
+) -> dict[str, dict[str, object]]:
+    error = _content(schemas[id(Error)])
+    good: dict[str, object] = {"description": texts.summary}
     if endpoint.status != 204:
-        good["content"] = _answer_content(endpoint, schemas, example)
-    responses: JsonObject = {str(endpoint.status): good}
-    for status in endpoint.errors:
-        responses[str(status)] = {"description": STATUS_TEXTS[status]}
+        good["content"] = _answer_content(endpoint, texts, schemas)
+    responses = {str(endpoint.status): good}
+    for status in texts.errors:
+        refused = responses[str(status)] = {"description": read_reference().statuses[status]}
         if status == 409 and endpoint.local:
-            responses["409"]["content"] = _content(JSON, schemas[id(BridgeError)], None)
+            refused["content"] = _content(schemas[id(BridgeError)])
         elif status not in BODILESS:
-            responses[str(status)]["content"] = error
+            refused["content"] = error
     if not endpoint.public:
-        for status, description in COMMON_ERRORS.items():
-            responses[str(status)] = {"description": description, "content": error}
+        for code, description in read_reference().common_errors.items():
+            responses[code] = {"description": description, "content": error}
     return responses
 
 
-def _answer_content(endpoint: Endpoint, schemas: Schemas, example: Any) -> JsonObject:
-    content: JsonObject = {}
+def _answer_content(
+    endpoint: Endpoint, texts: OperationReference, schemas: Schemas
+) -> dict[str, object]:
+    content: dict[str, object] = {}
     if endpoint.media != JSON:
         content[endpoint.media] = {"schema": {"type": "string"}}
     if endpoint.answer is not None:
-        content |= _content(JSON, _answer_schema(endpoint, schemas), example)
+        options = [schemas[id(each)] for each in _answers_of(endpoint)]
+        schema: dict[str, object] = {"oneOf": options} if options[1:] else dict(options[0])
+        if texts.published is not None:
+            schema["description"] = f"As the protocol's {texts.published} schema has it."
+        content |= _content(schema, texts.example[1])
     return content
 
 
-def _answer_schema(endpoint: Endpoint, schemas: Schemas) -> JsonObject:
-    options = [schemas[id(each)] for each in _answers_of(endpoint)]
-    schema: JsonObject = {"oneOf": options} if len(options) > 1 else dict(options[0])
-    if endpoint.published is not None:
-        schema["description"] = f"As the protocol's {endpoint.published} schema has it."
-    return schema
-
-
-def _content(media: str, schema: JsonObject, example: Any) -> JsonObject:
-    return {
-        media: {"schema": schema} if example is None else {"schema": schema, "example": example}
-    }
+def _content(schema: Mapping[str, object], example: Any = None) -> dict[str, object]:
+    return {JSON: {"schema": schema} if example is None else {"schema": schema, "example": example}}

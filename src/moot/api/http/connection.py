@@ -17,7 +17,7 @@ from uvicorn.server import ServerState
 
 from moot.api.app import ESCAPED_SLASH
 from moot.api.http.exchange import Exchange
-from moot.api.http.request import Receive, Reply, Scope, Send, encode
+from moot.api.http.request import HttpScope, Receive, Reply, Send, encode
 from moot.core.errors import BadRoot
 
 log = logging.getLogger("moot.server")
@@ -51,7 +51,7 @@ class HttpConnection(asyncio.Protocol):
         self,
         config: uvicorn.Config,
         server_state: ServerState,
-        app_state: dict[str, Any],
+        app_state: dict[str, object],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self.app: Any = config.loaded_app
@@ -150,7 +150,7 @@ class HttpConnection(asyncio.Protocol):
         version = parser.get_http_version()
         url = httptools.parse_url(self._url)
         path = url.path.decode("ascii")
-        scope = {
+        scope: HttpScope = {
             "type": "http",
             "asgi": ASGI,
             "http_version": version,
@@ -290,5 +290,5 @@ class HttpFault:
     def __init__(self, status: int, message: str) -> None:
         self.status, self.body = status, encode({"error": BadRoot.code, "message": message})
 
-    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         await Reply(self.body, self.status).send(send, scope["method"] == "HEAD")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from moot.api.http.request import BODILESS, Scope
+from moot.api.http.request import BODILESS, HttpScope, ReceivedMessage
 
 if TYPE_CHECKING:
     from moot.api.http.connection import HttpConnection
@@ -47,7 +47,7 @@ class Exchange:
     )  # fmt: skip
 
     def __init__(
-        self, http: "HttpConnection", scope: Scope, keep_alive: bool, expects: bool
+        self, http: "HttpConnection", scope: HttpScope, keep_alive: bool, expects: bool
     ) -> None:
         self._http, self._scope, self.app = http, scope, http.app
         self.keep_alive = keep_alive
@@ -95,7 +95,7 @@ class Exchange:
         """Return whether the application waits for the caller's bytes."""
         return self.incoming and self._waiter is not None and not self._waiter.done()
 
-    async def receive(self) -> dict[str, Any]:
+    async def receive(self) -> ReceivedMessage:
         http = self._http
         if self._expects and not http.transport.is_closing():
             http.transport.write(CONTINUE)

@@ -1,8 +1,8 @@
 """Requests, replies, and the table row that describes a route."""
 
 import re
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -15,13 +15,38 @@ from moot.store.protocol import Key, Receipt
 
 if TYPE_CHECKING:
     from moot.api.services import Services
+    from moot.core.commands import Command
     from moot.core.state.run import Run
+    from moot.engine.host import Host
     from moot.engine.streams.hub import Published
     from moot.engine.transaction import ReceiptFor
+    from moot.store.protocol import Store
+    from moot.triggers.service import Triggers
 
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+class HttpScope(TypedDict, total=False):
+    """The head of a request, as ASGI describes it."""
+
+    type: Required[str]
+    asgi: Mapping[str, str]
+    http_version: str
+    method: Required[str]
+    path: Required[str]
+    query_string: bytes
+    headers: Required[list[tuple[bytes, bytes]]]
+    client: tuple[str, int] | None
+
+
+class ReceivedMessage(TypedDict, total=False):
+    """A piece of a request's body, or the end of its connection."""
+
+    type: Required[str]
+    body: bytes
+    more_body: bool
+
+
+Receive = Callable[[], Awaitable[ReceivedMessage]]
+Send = Callable[[dict[str, object]], Awaitable[None]]
 Body = TypeVar("Body")
 
 encode = msgspec.json.Encoder().encode
@@ -105,7 +130,7 @@ class Request:
         "services",
     )  # fmt: skip
 
-    def __init__(self, scope: Scope, receive: Receive, services: "Services") -> None:
+    def __init__(self, scope: HttpScope, receive: Receive, services: "Services") -> None:
         self.scope, self._receive, self.services = scope, receive, services
         self.method: str = scope["method"]
         self.path: str = scope["path"]
@@ -118,6 +143,26 @@ class Request:
         self._body: bytes | None = None
         self._query: dict[str, str] | None = None
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
+
+    @property
+    def tenant(self) -> str:
+        return self.caller.tenant
+
+    @property
+    def host(self) -> "Host":
+        return self.services.host
+
+    @property
+    def store(self) -> "Store":
+        return self.services.store
+
+    @property
+    def triggers(self) -> "Triggers":
+        return self.services.triggers
+
+    def now(self) -> int:
+        """Return the time in ms."""
+        return self.services.clock.millis()
 
     def header(self, name: str) -> str | None:
         value = self._headers.get(name.encode())
@@ -169,6 +214,13 @@ class Request:
             )
         return int(text)
 
+    async def handle(
+        self, run_id: str, command: "Command", answer: Callable[["Run"], Reply]
+    ) -> Reply:
+        """Send a command to a run. The reply shows the state right after it."""
+        await self.host.handle(self.tenant, run_id, command, self.record_reply(answer))
+        return self.reply
+
     def record_reply(self, answer: Callable[["Run"], Reply]) -> "ReceiptFor":
         """Return a callback for the host that makes the reply when the command is decided.
 
@@ -210,16 +262,31 @@ NO_CALLER = Key(
 Handler = Callable[[Request], Awaitable[Reply | Stream]]
 
 
-class Endpoint(Struct, frozen=True, kw_only=True):
+#: The JSON schema of a query parameter.
+QuerySchema = Mapping[str, object]
+TEXT: QuerySchema = {"type": "string"}
+FLAG: QuerySchema = {"type": "boolean"}
+
+
+def whole_number(least: int, most: int | None = None) -> QuerySchema:
+    schema = {"type": "integer", "minimum": least}
+    return schema if most is None else {**schema, "maximum": most}
+
+
+#: The usual parameters of a list.
+PAGE_QUERY: Mapping[str, QuerySchema] = {"limit": whole_number(1, 200), "cursor": TEXT}
+
+
+class Endpoint(Struct, frozen=True):
     """One route.
 
     The router, the OpenAPI document, the idempotency records and the tests of all routes read it.
+    Its texts for the reference are in ``api/host/assets/reference.json``.
     """
 
     method: str
     path: str
     call: Handler
-    summary: str
     scope: str | None = None
     #: A second scope, for a route that arranges later runs.
     beside: str | None = None
@@ -227,23 +294,11 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     body: Any = None
     #: The route refuses an empty body, though each field of it has a default.
     needs_body: bool = False
-    #: Query parameter -> (JSON schema, description).
-    query: dict[str, tuple[dict[str, Any], str]] = {}
+    #: Query parameter -> JSON schema.
+    query: Mapping[str, QuerySchema] = {}
     status: int = 200
     #: The type of a JSON answer, or a tuple of types.
     answer: Any = None
-    #: The name of the protocol's schema that the answer fits, where there is one.
-    published: str | None = None
-    #: The group of the operation in the reference. The default is the first noun of its path.
-    tag: str | None = None
-    #: Sentences for the reference: the effect of the operation and its refusals.
-    description: str = ""
-    #: A readable name for generated clients, such as ``createRun``.
-    operation_id: str | None = None
-    #: Examples of the body and of the answer. The default is in ``examples.json``.
-    example: tuple[Any, Any] | None = None
-    #: Other statuses that this route returns.
-    errors: tuple[int, ...] = ()
     media: str = "application/json"
     #: Largest body in bytes, when it differs from the settings.
     largest: int | None = None
@@ -255,7 +310,6 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     local: bool = False
     #: The route finds repeats by their signed content and ignores an Idempotency-Key.
     knows_again: bool = False
-    hidden: bool = False
 
     @property
     def operation(self) -> str:

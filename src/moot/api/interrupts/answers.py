@@ -11,6 +11,7 @@ from moot.api.access import signed_links
 from moot.api.access.auth import check_may_close, is_agent_key, speaker_from_request
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.services import Services
+from moot.api.views import copy_fields
 from moot.core.conversations.turns import recorded_turn
 from moot.core.errors import (
     BadRequest,
@@ -38,7 +39,6 @@ from moot.wire.interrupts import (
     OpenQuestion,
     RunAnswerBody,
 )
-from moot.wire.json import JsonObject
 
 
 async def answer_node(request: Request) -> Reply:
@@ -119,12 +119,12 @@ def _position(conversation: Conversation) -> ConversationPosition:
     )
 
 
-def _turn_in(value: Any) -> JsonObject:
+def _turn_in(value: Any) -> dict[str, object]:
     turn = value.get("turn", value) if isinstance(value, dict) else None
     return turn if isinstance(turn, dict) else {}
 
 
-def _message_id(turn: JsonObject) -> str | None:
+def _message_id(turn: dict[str, object]) -> str | None:
     name = turn.get("messageId")
     return name if isinstance(name, str) else None
 
@@ -185,10 +185,7 @@ async def _repeat_answer(
     )
     return Reply(
         AnswerResult(
-            run_id=run_id,
-            node_id=command.node_id,
-            status=run.status.value,
-            conversation=position,
+            run_id=run_id, node_id=command.node_id, status=run.status.value, conversation=position
         )
     )
 
@@ -220,16 +217,7 @@ async def read_by_link(request: Request) -> Reply:
 
 
 def asked_question(run_id: str, node_id: str, interrupt: Interrupt) -> AskedQuestion:
-    return AskedQuestion(
-        kind=interrupt.kind,
-        key=interrupt.key,
-        data=interrupt.data,
-        run_id=run_id,
-        node_id=node_id,
-        interrupt_id=interrupt.interrupt_id,
-        requested_at=iso(interrupt.requested_at * 1000),
-        resume_schema=interrupt.resume_schema,
-    )
+    return copy_fields(AskedQuestion, interrupt, run_id=run_id, node_id=node_id)
 
 
 async def answer_by_link(request: Request) -> Reply:
@@ -263,15 +251,14 @@ def open_question_view(services: Services, run: Run, caller: Key) -> OpenQuestio
     for node_id, interrupt in run.interrupts.items():
         intent = _link_intent(caller)
         token = _link_token(services, run, (node_id, interrupt), (intent, caller.hash))
-        return OpenQuestion(
+        url = f"/v1/interrupts/{token}"
+        return copy_fields(
+            OpenQuestion,
+            interrupt,
             node_id=node_id,
-            interrupt_id=interrupt.interrupt_id,
-            kind=interrupt.kind,
-            data=interrupt.data,
-            requested_at=iso(interrupt.requested_at * 1000),
             intent=intent,
             interrupt_token=token,
-            callback_url=f"/v1/interrupts/{token}",
+            callback_url=url,
         )
     return None
 
@@ -307,38 +294,11 @@ def _link_token(
 
 
 INTERRUPT_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/runs/{run_id}/interrupts/{node_id}", call=answer_node,
-        scope="approvals:respond", body=AnswerBody, summary="Answer what a node waits for",
-        errors=(404, 409, 410, 422),
-        tag="Inbox", operation_id="answerNode", answer=AnswerResult,
-        description="Answers the question that a node waits for, or speaks in its conversation. "
-        "Refuses a second answer with 409, a late one with 410, and a value that the "
-        "question does not allow with 400 or 422.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/runs/{run_id}:resolveInterrupt", call=answer_run,
-        scope="approvals:respond", summary="Answer the one question of a run",
-        errors=(404, 409, 410, 422),
-        tag="Inbox", operation_id="answerRun", answer=AnswerResult, body=RunAnswerBody,
-        description="Answers a question of the run: the one of `nodeId`, or its only one. The "
-        "body may also be the answer itself. Refuses a run with several open "
-        "questions with 400 unless `nodeId` names one.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/interrupts/{token}", call=read_by_link, public=True,
-        summary="Read a question by its link", errors=(404, 409, 410),
-        tag="Inbox", operation_id="readQuestionByLink", answer=LinkedQuestion,
-        description="Returns the question of a signed link. The link is the only credential. "
-        "Refuses an unknown link with 404, an answered question with 409, and an "
-        "expired link with 410.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/interrupts/{token}", call=answer_by_link, public=True,
-        body=AnswerBody,
-        summary="Answer a question by its link", errors=(404, 409, 410, 422),
-        tag="Inbox", operation_id="answerQuestionByLink", answer=AnswerResult,
-        description="Answers the question of a signed link. The link is the only credential. "
-        "Refuses a link that only shows the question with 403.",
-    ),
+    Endpoint("POST", "/v1/runs/{run_id}/interrupts/{node_id}", answer_node,
+             scope="approvals:respond", body=AnswerBody, answer=AnswerResult),
+    Endpoint("POST", "/v1/runs/{run_id}:resolveInterrupt", answer_run, scope="approvals:respond",
+             body=RunAnswerBody, answer=AnswerResult),
+    Endpoint("GET", "/v1/interrupts/{token}", read_by_link, public=True, answer=LinkedQuestion),
+    Endpoint("POST", "/v1/interrupts/{token}", answer_by_link, public=True, body=AnswerBody,
+             answer=AnswerResult),
 )  # fmt: skip

@@ -3,10 +3,11 @@
 from msgspec.structs import asdict, replace
 
 from moot.agents.prompts.fencing import content_text
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import Endpoint, Reply, Request, whole_number
 from moot.api.interrupts import notices
 from moot.api.interrupts.answers import asked_question
 from moot.api.runs.event_stream import seconds_until_expiry
+from moot.api.views import copy_fields, iso_or_none
 from moot.core.errors import RunNotFound
 from moot.core.events import iso
 from moot.core.interrupts.inbox import question_item
@@ -42,7 +43,8 @@ async def _add_asker(request: Request, row: InboxRow) -> InboxItem:
     Other items get the member whose run asks. The words are only in the log. Nothing is added when
     the question was just answered.
     """
-    services, item = request.services, _inbox_item(row)
+    services = request.services
+    item = copy_fields(InboxItem, row, id=row.item_id, deadline=iso_or_none(row.deadline))
     if row.kind != CONVERSATION:
         return replace(item, member=await _asking_member(request, row))
     try:
@@ -66,21 +68,19 @@ async def _add_asker(request: Request, row: InboxRow) -> InboxItem:
 
 async def _asking_member(request: Request, row: InboxRow) -> AskingMember | None:
     """Return the standing agent of the run, under the name it had when the run began."""
-    run_row = await request.services.store.find_run(row.tenant, row.run_id)
+    run_row = await request.store.find_run(row.tenant, row.run_id)
     if run_row is None or run_row.member is None:
         return None
     try:
-        member = (await request.services.host.view(row.tenant, row.run_id)).run.member
+        member = (await request.host.view(row.tenant, row.run_id)).run.member
     except RunNotFound:
         return None
-    if member is None:
-        return None
-    return AskingMember(roster_id=member.roster_id, persona=member.persona)
+    return None if member is None else copy_fields(AskingMember, member)
 
 
 async def list_run_interrupts(request: Request) -> Reply:
     """List the open questions of a run and who answered the others."""
-    run = (await request.services.host.view(request.caller.tenant, request.params["run_id"])).run
+    run = (await request.host.view(request.tenant, request.params["run_id"])).run
     open_interrupts = [
         _open_interrupt_view(run, node_id, interrupt)
         for node_id, interrupt in run.interrupts.items()
@@ -104,7 +104,7 @@ def _open_interrupt_view(run: Run, node_id: str, interrupt: Interrupt) -> Questi
         actions=item.actions,
         asked_by=item.asked_by,
         votes=interrupt.votes,
-        deadline=None if interrupt.due is None else iso(interrupt.due * 1000),
+        deadline=iso_or_none(interrupt.due),
     )
 
 
@@ -116,7 +116,7 @@ async def read_inbox(request: Request) -> Reply:
     limit = request.integer("limit", 100, 1, 1000)
     known_revision = request.integer("revision", -1, -1, 2**53)
     wait = request.integer("wait", 0, 0, LONGEST_WAIT)
-    tenant, store, hub = request.caller.tenant, request.services.store, request.services.host.hub
+    tenant, store, hub = request.tenant, request.store, request.host.hub
     # subscribe before reading, so that no change is missed
     reader = hub.subscribe(inbox_channel(tenant), holder=request.caller.id)
     try:
@@ -134,39 +134,13 @@ async def read_inbox(request: Request) -> Reply:
     return Reply(inbox)
 
 
-def _inbox_item(row: InboxRow) -> InboxItem:
-    return InboxItem(
-        id=row.item_id,
-        run_id=row.run_id,
-        node_id=row.node_id,
-        kind=row.kind,
-        question=row.question,
-        actions=row.actions,
-        asked_by=row.asked_by,
-        since=iso(row.since * 1000),
-        deadline=None if row.deadline is None else iso(row.deadline * 1000),
-    )
-
-
+WAIT = {
+    "limit": whole_number(1, 1000), "revision": whole_number(-1),
+    "wait": whole_number(0, LONGEST_WAIT),
+}  # fmt: skip
 INBOX_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/host/moot/inbox", call=read_inbox, scope="runs:read",
-        summary="Everything that waits for a person, longest first",
-        query={
-            "limit": ({"type": "integer", "minimum": 1, "maximum": 1000}, "rows at most"),
-            "revision": ({"type": "integer", "minimum": -1}, "the revision already known"),
-            "wait": ({"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT},
-                     "seconds to wait for another revision"),
-        },
-        tag="Inbox", operation_id="readInbox", answer=Inbox,
-        description="Lists the questions that wait for a person, the oldest first, and notices "
-        "about failures. With `wait` and the known `revision` it answers when the "
-        "inbox changes.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/runs/{run_id}/interrupts", call=list_run_interrupts,
-        scope="runs:read", summary="What a run waits for, and who has answered", errors=(404,),
-        tag="Inbox", operation_id="listRunQuestions", answer=QuestionList,
-        description="Lists the open questions of a run, and who answered the others.",
-    ),
+    Endpoint("GET", "/v1/host/moot/inbox", read_inbox, scope="runs:read",
+             query=WAIT, answer=Inbox),
+    Endpoint("GET", "/v1/host/moot/runs/{run_id}/interrupts", list_run_interrupts,
+             scope="runs:read", answer=QuestionList),
 )  # fmt: skip

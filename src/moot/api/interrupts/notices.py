@@ -5,8 +5,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from moot.api.http.request import Request
-from moot.api.interrupts import trigger_notices, webhook_notices
 from moot.core.events import iso
+from moot.core.triggers.webhooks import Circuit, WebhookRegistration
 from moot.engine.effects.budgets import (
     BUDGET,
     STOPPED,
@@ -18,6 +18,9 @@ from moot.engine.effects.budgets import (
 from moot.engine.streams.hub import inbox_channel
 from moot.store.protocol import Batch
 from moot.store.records import Delivery, DeliveryFilter
+from moot.triggers.inbound.deliveries import OPEN_STATES
+from moot.triggers.inbound.items import INBOUND_SOURCES
+from moot.triggers.inbound.versions import SUBSCRIPTION_KIND, SubscriptionVersion
 from moot.triggers.schedules.fire_rows import fire_from_row, schedule_id_from_key
 from moot.wire.interrupts import InboxNotice
 
@@ -31,21 +34,21 @@ async def list_notices(request: Request) -> list[InboxNotice]:
     The inbox gets a new revision when one comes or goes.
     """
     rows = [row for state in NOTICES for row in await _deliveries_in(request, state)]
-    subscriptions = await request.services.triggers.subscriptions.inbound(request.caller.tenant)
-    rows = trigger_notices.without_removed_sources(rows, subscriptions)
+    subscriptions = await request.triggers.subscriptions.inbound(request.tenant)
+    rows = without_removed_sources(rows, subscriptions)
     rows += await _current_limits(request, await _deliveries_in(request, "notice"))
     rows.sort(key=lambda row: row.updated_at, reverse=True)
     notices = [await _add_queue_name(request, _notice_view(row)) for row in rows]
-    notices += await trigger_notices.list_stopped_notices(request, subscriptions)
-    notices += await webhook_notices.list_webhook_notices(request)
+    notices += await list_stopped_notices(request, subscriptions)
+    notices += await list_webhook_notices(request)
     return notices
 
 
 async def announce_inbox_change(request: Request) -> None:
     """Give the inbox a new revision and wake its readers, because notices may have changed."""
-    tenant = request.caller.tenant
-    await request.services.store.commit(Batch(inboxes=[tenant]))
-    request.services.host.hub.ring(inbox_channel(tenant))
+    tenant = request.tenant
+    await request.store.commit(Batch(inboxes=[tenant]))
+    request.host.hub.ring(inbox_channel(tenant))
 
 
 async def _deliveries_in(request: Request, state: str) -> list[Delivery]:
@@ -54,9 +57,7 @@ async def _deliveries_in(request: Request, state: str) -> list[Delivery]:
     Others could crowd them out.
     """
     where = DeliveryFilter(states=(state,), sources=tuple(NOTICES.get(state, ())))
-    rows, _ = await request.services.store.deliveries(
-        request.caller.tenant, where, None, MOST_NOTICES
-    )
+    rows, _ = await request.store.deliveries(request.tenant, where, None, MOST_NOTICES)
     return rows
 
 
@@ -66,7 +67,7 @@ async def _current_limits(request: Request, rows: list[Delivery]) -> list[Delive
     Such a notice is from this day or month, its limit was not raised since, and no later notice
     replaces it.
     """
-    services, tenant = request.services, request.caller.tenant
+    services, tenant = request.services, request.tenant
     allowances = AgentBudgets(services.store, services.clock, services.roster)
     current: list[Delivery] = []
     for roster_id in dict.fromkeys(row.subscription for row in rows):
@@ -100,8 +101,8 @@ def _budget_notice(row: Delivery) -> InboxNotice:
 async def _add_queue_name(request: Request, notice: InboxNotice) -> InboxNotice:
     if notice.source != "queue" or notice.subscription_id is None:
         return notice
-    subscriptions = request.services.triggers.subscriptions
-    subscription = await subscriptions.find(request.caller.tenant, notice.subscription_id)
+    subscriptions = request.triggers.subscriptions
+    subscription = await subscriptions.find(request.tenant, notice.subscription_id)
     queue = subscription.it.queue if subscription is not None else None
     return replace(notice, queue=queue or None)
 
@@ -159,3 +160,93 @@ NOTICES: dict[str, dict[str, Callable[[Delivery], InboxNotice]]] = {
         **dict.fromkeys(("queue", "webhook"), _dead_letter_notice),
     },
 }
+
+
+#: States of a subscription that only a person can end.
+STOPPED_STATES = ("failed", "dead-lettered")
+
+
+def without_removed_sources(
+    rows: list[Delivery], subscriptions: list[SubscriptionVersion]
+) -> list[Delivery]:
+    """Return the rows without those of removed subscriptions, because no person can act on them."""
+    names = {subscription.it.subscription_id for subscription in subscriptions}
+    return [row for row in rows if row.source not in INBOUND_SOURCES or row.subscription in names]
+
+
+async def list_stopped_notices(
+    request: Request, subscriptions: list[SubscriptionVersion]
+) -> list[InboxNotice]:
+    return [
+        await _stopped_notice(request, subscription)
+        for subscription in subscriptions
+        if subscription.it.state in STOPPED_STATES
+    ]
+
+
+async def _stopped_notice(request: Request, subscription: SubscriptionVersion) -> InboxNotice:
+    it, store = subscription.it, request.store
+    record = await store.record(subscription.tenant, SUBSCRIPTION_KIND, it.subscription_id)
+    counts = await store.delivery_counts(subscription.tenant, it.subscription_id)
+    waiting = sum(counts.get(state, 0) for state in OPEN_STATES)
+    source = f"The queue {it.queue}" if it.queue else f"The webhook {it.subscription_id}"
+    text = f"{source} stands still: it is {it.state}, as no run could be begun"
+    return InboxNotice(
+        id=it.subscription_id,
+        kind="stopped",
+        text=f"{text}; {waiting} wait" if waiting else text,
+        source=it.source,
+        subscription_id=it.subscription_id,
+        count=waiting,
+        actions=["resume"],
+        since=iso((it.created_at if record is None else record.created_at) * 1000),
+        queue=it.queue,
+        workflow_id=it.workflow_id,
+        roster_id=it.roster_id,
+    )
+
+
+async def list_webhook_notices(request: Request) -> list[InboxNotice]:
+    triggers, tenant = request.triggers, request.tenant
+    notices = []
+    for hook in triggers.webhooks.all(tenant):
+        circuit = await triggers.webhook_deliveries.known(tenant, hook.webhook_id)
+        counts = await request.store.delivery_counts(tenant, hook.webhook_id)
+        waiting, dead = counts.get("waiting", 0) + counts.get("retrying", 0), counts.get("dead", 0)
+        if hook.state == "failed" or circuit.failing or dead:
+            notices.append(_webhook_notice(hook, circuit, waiting, dead))
+    return notices
+
+
+def _webhook_notice(
+    hook: WebhookRegistration, circuit: Circuit, waiting: int, dead: int
+) -> InboxNotice:
+    failing = circuit.failing and hook.state != "failed"
+    parts = [
+        *(["was given up; register it again"] if hook.state == "failed" else []),
+        *([f"fails: {circuit.error}"] if failing else []),
+        *([f"{waiting} wait" if waiting > 1 else "1 waits"] if failing and waiting else []),
+        *([f"{dead} dead letters" if dead > 1 else "1 dead letter"] if dead else []),
+    ]
+    since = circuit.failures[-1] if circuit.failures else hook.created_at
+    active = hook.state == "active"
+    return InboxNotice(
+        id=hook.webhook_id,
+        kind="webhook",
+        text=f"The webhook {hook.webhook_id} to {_public_url(hook.url)} {'; '.join(parts)}",
+        source="outbound",
+        subscription_id=hook.webhook_id,
+        reason=circuit.error,
+        count=waiting + dead,
+        actions=[
+            *(["resume"] if failing else []),
+            *(["redeliver"] if dead and active else []),
+            *(["drop"] if dead else []),
+        ],
+        since=iso(since * 1000),
+    )
+
+
+def _public_url(url: str) -> str:
+    """Return the address without its query and fragment, which may hold a secret."""
+    return url.partition("?")[0].partition("#")[0]

@@ -7,7 +7,7 @@ from msgspec import UNSET
 from moot.api.access.auth import speaker_from_request
 from moot.api.http.idempotency import reply_from_refusal
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.runs import create_options
+from moot.api.runs.create import check_models, check_run_options
 from moot.core.errors import BadRequest, Forbidden, ReplayDivergedAtRefusal
 from moot.core.errors.triggers import MemberOffDuty
 from moot.core.events import decode
@@ -27,7 +27,7 @@ ANSWER_SCOPE = "approvals:respond"
 
 
 async def create_fork(request: Request) -> Reply:
-    host, tenant = request.services.host, request.caller.tenant
+    host, tenant = request.host, request.tenant
     source = await host.view(tenant, request.params["run_id"])
     body = await request.read(ForkRun)
     _check_fork(request, body)
@@ -48,7 +48,7 @@ async def create_fork(request: Request) -> Reply:
 
 async def create_edited_fork(request: Request) -> Reply:
     """Branch off with an edited event. The protocol's own route takes no edits."""
-    host, tenant = request.services.host, request.caller.tenant
+    host, tenant = request.host, request.tenant
     source = await host.view(tenant, request.params["run_id"])
     body = await request.read(ForkRunEdited)
     _check_position(request, source.run, body.from_seq)
@@ -108,7 +108,7 @@ async def _branch_options(
         configurable=overlay.configurable, tags=tags or [], metadata=overlay.metadata
     )
     before = source.run.configurable
-    create_options.check_run_options(request.services, request, options, source.flow, before)
+    check_run_options(request.services, request, options, source.flow, before)
     return ForkRequest(
         from_seq=from_seq,
         by=speaker,
@@ -133,7 +133,7 @@ async def _check_on_duty(request: Request, source: Head) -> list[Guard]:
         member = await request.services.roster.find(run.tenant, name)
         if member is None:
             continue
-        if reason := member.hired.off_duty(request.services.clock.millis()):
+        if reason := member.hired.off_duty(request.now()):
             raise MemberOffDuty(name, reason)
         guards.append(member.guard)
     return guards
@@ -205,7 +205,7 @@ async def _check_may_edit(
     An agent's key edits only its own turns and no limits. Models must be known to this host.
     """
     if edit.models:
-        create_options.check_models(request.services, edit.models, "edit.models")
+        check_models(request.services, edit.models, "edit.models")
     caller, kinds = speaker_from_request(request), set(edit.kinds)
     if caller.speaks_for_people or kinds <= {"models"}:
         return
@@ -221,32 +221,15 @@ async def _check_may_edit(
 async def _speaker_at(request: Request, source: Head, sequence: int) -> str | None:
     """Return the speaker of the turn at this sequence."""
     run = source.run
-    rows = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
+    rows = await request.store.read(run.tenant, run.run_id, sequence - 1, 1)
     event = decode(rows[0]) if rows else None
     turn = edited_turn(event.payload) if event is not None else None
     return turn.speaker_id if turn is not None else None
 
 
 FORK_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/runs/{run_id}:fork", call=create_fork, scope="runs:create",
-        body=ForkRun,
-        status=201, summary="Say a run again from its record, or take it up at an event",
-        errors=(404, 409, 422),
-        tag="Replay", operation_id="forkRun", answer=ForkedRun,
-        description="Replays a run from its log, or branches off before an event with other "
-        "options. A replay calls no model, tool or peer. Refuses a position after the "
-        "end of the log with 422, and a replay that diverges at a refusal of a model "
-        "with 409.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/runs/{run_id}:fork", call=create_edited_fork,
-        scope="runs:create", body=ForkRunEdited, status=201,
-        summary="Take a run up at an event and say that event otherwise", errors=(404, 409, 422),
-        tag="Replay", operation_id="forkRunEdited", answer=ForkedRun,
-        description="Branches off before an event and replaces that event: the inputs, a turn, a "
-        "decision or an answer; or changes variables and models from there on. An "
-        "edit that answers needs the scope approvals:respond. Refuses an edit that "
-        "does not fit the event with 422.",
-    ),
+    Endpoint("POST", "/v1/runs/{run_id}:fork", create_fork, scope="runs:create", body=ForkRun,
+             status=201, answer=ForkedRun),
+    Endpoint("POST", "/v1/host/moot/runs/{run_id}:fork", create_edited_fork, scope="runs:create",
+             body=ForkRunEdited, status=201, answer=ForkedRun),
 )  # fmt: skip

@@ -10,10 +10,11 @@ from moot.agents.roster.members import MemberRecord, member_from_record
 from moot.api.http.request import Reply, Request
 from moot.api.roster.views import check_roster_offered, member_model, member_view, roster_entry
 from moot.api.schedules.views import schedule_view
+from moot.api.views import copy_fields
 from moot.core.errors import NotFound
 from moot.core.events import iso
 from moot.store.counts import DAY_MS, Tally
-from moot.store.protocol import InboxRow, RunIndexRow
+from moot.store.protocol import RunIndexRow
 from moot.triggers.inbound.overview import Trigger
 from moot.wire.roster import (
     MemberDismissal,
@@ -45,19 +46,22 @@ async def read_member_work(request: Request) -> Reply:
     check_roster_offered(request)
     profile = await _find_profile(request)
     record, view = profile.record, profile.view
-    tenant, name = request.caller.tenant, record.entry.roster_id
-    triggers = await request.services.triggers.listening.of_member(tenant, name)
-    waiting = await request.services.store.asked_by(tenant, name, MOST_ASKED)
+    tenant, name = request.tenant, record.entry.roster_id
+    triggers = await request.triggers.listening.of_member(tenant, name)
+    waiting = await request.store.asked_by(tenant, name, MOST_ASKED)
     return Reply(
         MemberWork(
-            **asdict(roster_entry(record.seen(request.services.clock.millis()))),
+            **asdict(roster_entry(record.seen(request.now()))),
             status=view.status,
             hired_at=view.hired_at,
             since=view.since,
             you=request.caller.id,
             portfolio=await _portfolio(request, record, triggers[:MOST_TRIGGERS]),
             triggers=len(triggers),
-            waiting=[_question_view(number, item) for number, item in waiting],
+            waiting=[
+                copy_fields(MemberQuestion, item, number=number, id=item.item_id)
+                for number, item in waiting
+            ],
             hired_by=record.hired_by or None,
             paused=view.paused,
             dismissed=profile.dismissed,
@@ -69,8 +73,8 @@ async def read_member_work(request: Request) -> Reply:
 async def _portfolio(
     request: Request, record: MemberRecord, triggers: list[Trigger]
 ) -> list[MemberWorkflow]:
-    tenant, name = request.caller.tenant, record.entry.roster_id
-    store, now = request.services.store, request.services.clock.millis()
+    tenant, name = request.tenant, record.entry.roster_id
+    store, now = request.store, request.now()
     first = now // DAY_MS - DAYS + 1
     views = [(each.it.workflow_id or "", await _trigger_view(request, each)) for each in triggers]
     newest = {row.workflow_id: row for row in await store.newest_runs(tenant, name, MOST_RUNS)}
@@ -85,27 +89,15 @@ async def _portfolio(
                 days=days,
                 runs=sum(days),
                 failed=failed,
-                last=_last_run(newest.get(flow)),
+                last=_recent_run(newest.get(flow)),
             )
         )
     return portfolio
 
 
-def _question_view(number: int, item: InboxRow) -> MemberQuestion:
-    return MemberQuestion(
-        number=number,
-        id=item.item_id,
-        run_id=item.run_id,
-        kind=item.kind,
-        question=item.question,
-        actions=item.actions,
-        asked_by=item.asked_by,
-    )
-
-
 async def _find_profile(request: Request) -> MemberProfile:
     """Return the member's profile. Raise NotFound for an id that never was a member."""
-    tenant, services = request.caller.tenant, request.services
+    tenant, services = request.tenant, request.services
     roster_id = request.params["roster_id"].replace("%3A", ":").replace("%3a", ":")
     member = await services.roster.find(tenant, roster_id)
     if member is not None:
@@ -120,14 +112,7 @@ async def _find_profile(request: Request) -> MemberProfile:
 
 async def _trigger_view(request: Request, trigger: Trigger) -> MemberTrigger:
     subscription = trigger.it
-    view = MemberTrigger(
-        source=subscription.source,
-        subscription_id=subscription.subscription_id,
-        state=subscription.state,
-        queue=subscription.queue,
-        schedule_id=subscription.schedule_id,
-        inert=trigger.inert,
-    )
+    view = copy_fields(MemberTrigger, subscription, inert=trigger.inert)
     if subscription.schedule_id is None:
         return view
     return await _add_schedule_times(request, view, subscription.schedule_id)
@@ -136,34 +121,20 @@ async def _trigger_view(request: Request, trigger: Trigger) -> MemberTrigger:
 async def _add_schedule_times(
     request: Request, view: MemberTrigger, schedule_id: str
 ) -> MemberTrigger:
-    schedules = request.services.triggers.schedules
+    schedules = request.triggers.schedules
     try:
-        schedule = schedule_view(await schedules.find(request.caller.tenant, schedule_id))
+        schedule = schedule_view(await schedules.find(request.tenant, schedule_id))
     except NotFound:
         return view  # removed meanwhile
-    return replace(
-        view,
-        kind=schedule.kind,
-        words=schedule.words,
-        cron_expr=schedule.cron_expr,
-        interval_seconds=schedule.interval_seconds,
-        at=schedule.at,
-        timezone=schedule.timezone,
-        next_fire_at=schedule.next_fire_at or None,
-        problem=schedule.problem,
-        state=schedule.state,
-    )
+    next_fire_at = schedule.next_fire_at or None
+    given = {name: getattr(view, name) for name in ("source", "subscription_id", "queue", "inert")}
+    return copy_fields(MemberTrigger, schedule, **given, next_fire_at=next_fire_at)
 
 
-def _last_run(row: RunIndexRow | None) -> RecentRun | None:
+def _recent_run(row: RunIndexRow | None) -> RecentRun | None:
     if row is None:
         return None
-    return RecentRun(
-        run_id=row.run_id,
-        status=row.status,
-        started_at=iso(row.created_at * 1000),
-        ended_at=None if row.ended_at is None else iso(row.ended_at * 1000),
-    )
+    return copy_fields(RecentRun, row, started_at=iso(row.created_at * 1000))
 
 
 def _daily_counts(counts: list[Tally], first: int) -> tuple[list[int], int]:

@@ -1,5 +1,6 @@
 """Hire, change and dismiss standing agents; the protocol's roster."""
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
@@ -9,12 +10,13 @@ from moot.agents.roster.members import (
     MemberOwner,
     MemberRecord,
     MemberVersion,
+    PausePeriod,
     new_member_guard,
 )
 from moot.api.agents.routes import check_name_free, refuse_agent_keys
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.interrupts import notices
-from moot.api.roster import actions, overview, views
+from moot.api.roster import overview, views
 from moot.api.roster.views import (
     changed_fields,
     check_roster_offered,
@@ -24,10 +26,17 @@ from moot.api.roster.views import (
     roster_entry,
     view_with_budget,
 )
+from moot.api.schedules import pauses
+from moot.api.schedules.pauses import parse_pause_end
 from moot.core.agents.deployments import CHANNELS
-from moot.core.errors import BadRequest, Conflict, NotFound
+from moot.core.commands import CancelRun
+from moot.core.errors import BadRequest, Conflict, MootError, NotFound
 from moot.core.errors.triggers import Overtaken, WorkspaceMembershipRequired
-from moot.core.text.nearest import nearest_word
+from moot.core.runs.standing_agents import BY_HAND
+from moot.core.state.status import GOING
+from moot.core.text.nearest import describe_nearest, nearest_word
+from moot.engine.start import RunOrder
+from moot.store.protocol import RunFilter
 from moot.wire.roster import (
     ChangedMember,
     ChangeMember,
@@ -52,14 +61,14 @@ from moot.wire.roster import (
 
 async def list_roster(request: Request) -> Reply:
     check_roster_offered(request)
-    members = await request.services.roster.all(request.caller.tenant)
-    now = request.services.clock.millis()
+    members = await request.services.roster.all(request.tenant)
+    now = request.now()
     entries = [roster_entry(member.hired.seen(now)) for member in members]
     return Reply(RosterEntryList(roster=entries, total=len(entries)))
 
 
 async def read_roster_entry(request: Request) -> Reply:
-    member, now = await find_member(request), request.services.clock.millis()
+    member, now = await find_member(request), request.now()
     return Reply(roster_entry(member.hired.seen(now)))
 
 
@@ -71,7 +80,7 @@ async def hire_member(request: Request) -> Reply:
     refuse_agent_keys(request)
     body = await request.read(HireMember)
     _check_texts(body)
-    tenant, clock = request.caller.tenant, request.services.clock
+    tenant, clock = request.tenant, request.services.clock
     agent = await _check_agent(request, body.agent_ref)
     if body.roster_id is not None:
         await _check_name(request, body.roster_id, agent)
@@ -121,9 +130,7 @@ def _check_texts(body: HireMember | ChangeMember) -> None:
 async def _check_name(request: Request, roster_id: str, agent: Agent) -> None:
     """Raise when the id belongs to another agent or to another key."""
     await check_name_free(request, roster_id)
-    named = await request.services.agents.find(
-        request.caller.tenant, roster_id.removeprefix("host:")
-    )
+    named = await request.services.agents.find(request.tenant, roster_id.removeprefix("host:"))
     if named is not None and named.name != agent.name:
         raise Conflict(
             f"{roster_id} is the agent {named.name}; hire an instance of that one, or choose"
@@ -137,7 +144,7 @@ async def _check_agent(request: Request, ref: MemberAgentRef, own: str | None = 
 
     Raise BadRequest for an unknown agent, version or channel.
     """
-    tenant, services = request.caller.tenant, request.services
+    tenant, services = request.tenant, request.services
     if ref.version is not None and ref.channel is not None:
         raise BadRequest(
             "An agent is meant by a version or by a channel: leave one out.", field="agentRef"
@@ -158,11 +165,9 @@ async def _check_agent(request: Request, ref: MemberAgentRef, own: str | None = 
         )
     versions = [record.version for record in await services.agents.history(tenant, agent.name)]
     if ref.version is not None and ref.version not in versions:
-        suggestion = nearest_word(ref.version, versions)
-        hint = f" Did you mean '{suggestion}'?" if suggestion else ""
+        hint = describe_nearest(ref.version, versions)
         raise BadRequest(
-            f"There is no version '{ref.version}' of {agent.name}.{hint}",
-            field="agentRef.version",
+            f"There is no version '{ref.version}' of {agent.name}.{hint}", field="agentRef.version"
         )
     return agent
 
@@ -172,16 +177,16 @@ async def _check_workflows(request: Request, names: list[str]) -> None:
 
     The refusal does not say whose it is.
     """
-    workflow_ids = [each.workflow_id for each in await request.services.store.definitions(
-        request.caller.tenant)]  # fmt: skip
+    workflow_ids = [each.workflow_id for each in await request.store.definitions(
+        request.tenant)]  # fmt: skip
     for name in names:
         try:
-            await request.services.host.flows.newest(request.caller.tenant, name)
+            await request.host.flows.newest(request.tenant, name)
         except NotFound:
-            if await request.services.store.is_defined_elsewhere(request.caller.tenant, name):
+            if await request.store.is_defined_elsewhere(request.tenant, name):
                 raise WorkspaceMembershipRequired(name) from None
             suggestion = nearest_word(name, workflow_ids)
-            hint = f" Did you mean '{suggestion}'?" if suggestion else ""
+            hint = describe_nearest(name, workflow_ids)
             more = {"suggestion": suggestion} if suggestion else {}
             raise BadRequest(
                 f"There is no workflow '{name}'.{hint}", field="workflows", workflowId=name, **more
@@ -207,8 +212,8 @@ async def change_member(request: Request) -> Reply:
     entry = replace(member.entry, **fields)
     fresh = replace(member.hired, entry=entry, did="changed", budget=budget)
     if entry.enabled != member.entry.enabled:
-        fresh = replace(fresh, back_at=request.services.clock.millis())
-    await actions.save_member(request, member, fresh)
+        fresh = replace(fresh, back_at=request.now())
+    await save_member(request, member, fresh)
     if body.budget is not UNSET:
         await notices.announce_inbox_change(request)
     view = await view_with_budget(request, MemberVersion(fresh, member.guard))
@@ -219,102 +224,134 @@ async def dismiss_member(request: Request) -> Reply:
     """Dismiss a member. Its triggers pause in the same commit."""
     refuse_agent_keys(request)
     member = await find_member(request)
-    await actions.save_member(request, member, replace(member.hired, did="dismissed"), gone=True)
+    await save_member(request, member, replace(member.hired, did="dismissed"), gone=True)
     return Reply(None, 204)
+
+
+#: Runs that one pause cancels at most.
+MOST_STOPPED = 500
+MOST_TRIES = 4
+
+
+async def pause_member(request: Request) -> Reply:
+    member = await find_member(request)
+    body = await request.read(PauseMember)
+    now = request.now()
+    until = parse_pause_end(body.until, now)
+    paused = PausePeriod(since=now, by=request.caller.id, reason=body.reason, until=until)
+    record = replace(member.hired, pause=paused, did="paused")
+    costs = await pauses.member_pause_cost(request, member.entry.roster_id, until)
+    await save_member(request, member, record)
+    triggers = request.triggers.listening.of_member
+    inert = len(await triggers(request.tenant, member.entry.roster_id))
+    running = await _active_runs(request, member)
+    view = PausedMember(**asdict(member_view(request, record)), inert=inert, costs=costs)
+    if body.stop:
+        stopped = [run_id for run_id in running if await _cancel_run(request, run_id, body.reason)]
+        return Reply(replace(view, stopped=stopped))
+    return Reply(replace(view, running=running))
+
+
+async def _active_runs(request: Request, member: MemberVersion) -> list[str]:
+    """Return the member's runs that have not ended, without child runs."""
+    where = RunFilter(statuses=tuple(sorted(GOING)), member=member.entry.roster_id)
+    rows, _ = await request.store.list_runs(request.tenant, where, None, MOST_STOPPED)
+    return [row.run_id for row in rows if row.parent_run is None]
+
+
+async def _cancel_run(request: Request, run_id: str, reason: str) -> bool:
+    now = request.now()
+    command = CancelRun(now, reason or "its standing agent was paused", request.caller.id)
+    try:
+        await request.host.handle(request.tenant, run_id, command)
+    except MootError:
+        return False  # the run has ended meanwhile
+    return True
+
+
+async def resume_member(request: Request) -> Reply:
+    member = await find_member(request)
+    back = replace(member.hired, pause=None, did="resumed", back_at=request.now())
+    answer = await save_member(request, member, back)
+    request.triggers.look()
+    return answer
+
+
+async def run_member_workflow(request: Request) -> Reply:
+    """Start one of the member's workflows. When the member changes meanwhile, look it up again."""
+    await find_member(request)  # 404 comes before the checks of the body
+    body = await request.read(RunMemberWorkflow)
+    for _ in range(MOST_TRIES - 1):
+        try:
+            return await _start_run(request, body)
+        except Overtaken:
+            continue
+    return await _start_run(request, body)
+
+
+async def _start_run(request: Request, body: RunMemberWorkflow) -> Reply:
+    member = await find_member(request)
+    order = RunOrder(
+        tenant=request.tenant,
+        workflow_id=body.workflow_id,
+        source=BY_HAND,
+        principal=request.caller.id,
+        roster_id=member.entry.roster_id,
+        inputs=body.inputs,
+    )
+    if body.item is not None:
+        order = await _add_item(request, order, body.item)
+    firing = request.triggers.run_starter
+    if body.dry_run:
+        planned = await firing.rehearsed(order)
+        would = {
+            "workflowId": body.workflow_id,
+            "rosterId": planned.roster_id,
+            **msgspec.to_builtins(planned.recorded()),
+        }
+        budget = (await view_with_budget(request, member)).budget
+        return Reply(MemberRun(dry_run=True, would=would, budget=budget))
+    started = await firing.start(order)
+    answer = MemberRun(run_id=started.run_id, roster_id=member.entry.roster_id)
+    return Reply(answer, 202, {"Location": f"/v1/runs/{started.run_id}"})
+
+
+async def _add_item(request: Request, order: RunOrder, name: str) -> RunOrder:
+    """Add an item as its own trigger would. Inputs in the body win."""
+    item = await request.triggers.items.given(order.tenant, name, order.workflow_id)
+    return replace(order, inputs={**item.inputs, **order.inputs}, trigger=item.trigger)
+
+
+async def save_member(
+    request: Request, member: MemberVersion, record: MemberRecord, gone: bool = False
+) -> Reply:
+    try:
+        await request.services.roster.put(
+            request.tenant, record, request.caller.id, member.guard, gone
+        )
+    except Overtaken:
+        raise Overtaken(member.entry.roster_id) from None
+    return Reply(member_view(request, record))
 
 
 HOST = "/v1/host/moot/roster"
 ONE = f"{HOST}/{{roster_id}}"
 READ, WRITE = "manifest:read", "manifest:write"
 ROSTER_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/agents/roster", call=list_roster, scope=READ,
-        summary="The standing agents", published="agent-roster-response", errors=(501,),
-        tag="Roster", operation_id="listRoster", answer=RosterEntryList,
-        description="Lists the standing agents in the form of the protocol. A paused one is not "
-        "enabled.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/agents/roster/{roster_id}", call=read_roster_entry, scope=READ,
-        summary="One standing agent", published="agent-roster-entry", errors=(404, 501),
-        tag="Roster", operation_id="readRosterEntry", answer=RosterEntry,
-        description="Returns one standing agent in the form of the protocol.",
-    ),
-    Endpoint(
-        method="GET", path=HOST, call=views.list_members, scope=READ,
-        summary="The standing agents, and who is on duty", errors=(501,),
-        tag="Roster", operation_id="listMembers", answer=MemberList,
-        description="Lists the standing agents with their duty, their model and the use of their "
-        "budgets.",
-    ),
-    Endpoint(
-        method="POST", path=HOST, call=hire_member, body=HireMember, scope=WRITE, status=201,
-        summary="Take somebody on", errors=(409, 501),
-        tag="Roster", operation_id="hireMember", answer=HiredMember,
-        description="Hires a standing agent: an instance of an agent with a persona and "
-        "workflows. The answer lists the paused triggers of a former agent with this id. "
-        "Refuses an unknown agent, version or workflow, a name in use, and keys of agents.",
-    ),
-    Endpoint(
-        method="GET", path=ONE, call=views.read_member, scope=READ,
-        summary="A standing agent, and who did what with it", errors=(404, 501),
-        tag="Roster", operation_id="readMember", answer=MemberDetail,
-        description="Returns a standing agent with its budget and the history of its changes.",
-    ),
-    Endpoint(
-        method="GET", path=f"{ONE}/work", call=overview.read_member_work, scope="runs:read",
-        summary="What wakes a standing agent, how it went lately, what it asks; also of one that"
-        " was let go",
-        errors=(404, 501),
-        tag="Roster", operation_id="readMemberWork", answer=MemberWork,
-        description="Returns the workflows of a standing agent with their triggers and recent "
-        "runs, and its open questions. It works for a dismissed agent, too.",
-    ),
-    Endpoint(
-        method="PATCH", path=ONE, call=change_member, body=ChangeMember, scope=WRITE,
-        summary="Change a standing agent", errors=(404, 409, 501),
-        tag="Roster", operation_id="changeMember", answer=ChangedMember,
-        description="Changes the named fields of a standing agent and returns each with both "
-        "values. Null removes a label, a description or the budget. Refuses a change that "
-        "another one has overtaken with 409.",
-    ),
-    Endpoint(
-        method="DELETE", path=ONE, call=dismiss_member, scope=WRITE, status=204,
-        summary="Let a standing agent go; what it did stays its own", errors=(404, 409, 501),
-        tag="Roster", operation_id="dismissMember",
-        description="Dismisses a standing agent and pauses its triggers in the same step. Its "
-        "runs and history stay.",
-    ),
-    Endpoint(
-        method="GET", path=f"{ONE}/history", call=views.read_member_history, scope=READ,
-        summary="Who did what with a standing agent; also with one that was let go",
-        errors=(404, 501),
-        tag="Roster", operation_id="readMemberHistory", answer=MemberHistory,
-        description="Returns the changes of a standing agent, newest first, also of a dismissed "
-        "one.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/pause", call=actions.pause_member, scope=WRITE,
-        body=PauseMember,
-        summary="Nothing is started for it any more", errors=(404, 409, 501),
-        tag="Roster", operation_id="pauseMember", answer=PausedMember,
-        description="Pauses a standing agent: no run starts for it until it is resumed or `until` "
-        "has passed. With `stop` its active runs are cancelled. The answer lists the scheduled "
-        "times that a pause with an end skips.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/resume", call=actions.resume_member, scope=WRITE,
-        summary="It is on duty again", errors=(404, 409, 501),
-        tag="Roster", operation_id="resumeMember", answer=MemberView,
-        description="Ends the pause of a standing agent, so that its triggers start runs again.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/run", call=actions.run_member_workflow, scope="runs:create",
-        body=RunMemberWorkflow,
-        status=202, summary="Start one of its workflows now", errors=(404, 409, 422, 501),
-        tag="Roster", operation_id="runMemberWorkflow", answer=MemberRun,
-        description="Starts one of the agent's workflows now, with an item of a queue if you name "
-        "one. With `dryRun` it only returns what would start. Refuses a workflow outside its "
-        "portfolio, and an agent that is off duty or has used up its budget.",
-    ),
+    Endpoint("GET", "/v1/agents/roster", list_roster, scope=READ, answer=RosterEntryList),
+    Endpoint("GET", "/v1/agents/roster/{roster_id}", read_roster_entry, scope=READ,
+             answer=RosterEntry),
+    Endpoint("GET", HOST, views.list_members, scope=READ, answer=MemberList),
+    Endpoint("POST", HOST, hire_member, scope=WRITE, body=HireMember, status=201,
+             answer=HiredMember),
+    Endpoint("GET", ONE, views.read_member, scope=READ, answer=MemberDetail),
+    Endpoint("GET", f"{ONE}/work", overview.read_member_work, scope="runs:read", answer=MemberWork),
+    Endpoint("PATCH", ONE, change_member, scope=WRITE, body=ChangeMember, answer=ChangedMember),
+    Endpoint("DELETE", ONE, dismiss_member, scope=WRITE, status=204),
+    Endpoint("GET", f"{ONE}/history", views.read_member_history, scope=READ, answer=MemberHistory),
+    Endpoint("POST", f"{ONE}/pause", pause_member, scope=WRITE, body=PauseMember,
+             answer=PausedMember),
+    Endpoint("POST", f"{ONE}/resume", resume_member, scope=WRITE, answer=MemberView),
+    Endpoint("POST", f"{ONE}/run", run_member_workflow, scope="runs:create",
+             body=RunMemberWorkflow, status=202, answer=MemberRun),
 )  # fmt: skip

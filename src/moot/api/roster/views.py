@@ -11,11 +11,11 @@ from moot.agents.roster.members import (
     member_from_record,
 )
 from moot.api.http.request import Reply, Request
+from moot.api.views import copy_fields
 from moot.core.errors import NotFound, NotProvided
 from moot.core.events import iso
 from moot.engine.effects.budgets import WARN_AT, AgentBudgets
 from moot.store.records import Record
-from moot.wire.json import JsonObject
 from moot.wire.roster import (
     AgentRef,
     BudgetUse,
@@ -42,7 +42,7 @@ def check_roster_offered(request: Request) -> None:
 
 async def find_member(request: Request) -> MemberVersion:
     check_roster_offered(request)
-    return await request.services.roster.must_find(request.caller.tenant, _roster_id(request))
+    return await request.services.roster.must_find(request.tenant, _roster_id(request))
 
 
 def _roster_id(request: Request) -> str:
@@ -51,11 +51,10 @@ def _roster_id(request: Request) -> str:
 
 async def list_members(request: Request) -> Reply:
     check_roster_offered(request)
-    members = await request.services.roster.all(request.caller.tenant)
+    members = await request.services.roster.all(request.tenant)
     rows = [
         replace(
-            await view_with_budget(request, member),
-            model=await member_model(request, member.hired),
+            await view_with_budget(request, member), model=await member_model(request, member.hired)
         )
         for member in members
     ]
@@ -74,33 +73,21 @@ async def read_member_history(request: Request) -> Reply:
     name = _roster_id(request)
     rows = await _history_rows(request, name)
     if not rows:
-        await request.services.roster.must_find(request.caller.tenant, name)
+        await request.services.roster.must_find(request.tenant, name)
     answer = MemberHistory(roster_id=name, history=rows)
-    if await request.services.roster.find(request.caller.tenant, name) is None:
+    if await request.services.roster.find(request.tenant, name) is None:
         answer = replace(answer, left=await left_triggers(request, name))
     return Reply(answer)
 
 
 async def left_triggers(request: Request, roster_id: str) -> list[LeftTrigger]:
     """Return the paused triggers of a former member with this id."""
-    subscriptions = await request.services.triggers.leaving.left(request.caller.tenant, roster_id)
-    return [
-        LeftTrigger(
-            source=subscription.source,
-            subscription_id=subscription.subscription_id,
-            state=subscription.state,
-            schedule_id=subscription.schedule_id,
-            queue=subscription.queue,
-            workflow_id=subscription.workflow_id,
-        )
-        for subscription in subscriptions
-    ]
+    subscriptions = await request.triggers.leaving.left(request.tenant, roster_id)
+    return [copy_fields(LeftTrigger, each) for each in subscriptions]
 
 
 async def _history_rows(request: Request, name: str) -> list[MemberChange]:
-    records = (await request.services.roster.history(request.caller.tenant, name))[
-        : MOST_HISTORY + 1
-    ]
+    records = (await request.services.roster.history(request.tenant, name))[: MOST_HISTORY + 1]
     versions = [member_from_record(record) for record in records]
     rows = [
         _change_view(record, version, before)
@@ -122,12 +109,7 @@ def _change_view(
 
 
 def _pause_view(pause: PausePeriod) -> MemberPause:
-    return MemberPause(
-        since=iso(pause.since * 1000),
-        by=pause.by,
-        reason=pause.reason or None,
-        until=None if pause.until is None else iso(pause.until * 1000),
-    )
+    return copy_fields(MemberPause, pause, reason=pause.reason or None)
 
 
 async def view_with_budget(request: Request, member: MemberVersion) -> MemberView:
@@ -142,10 +124,10 @@ async def view_with_budget(request: Request, member: MemberVersion) -> MemberVie
             limit=bound.name,
             most=bound.most,
             used=bound.used,
-            state="used up" if bound.share >= 1 else _budget_state(bound.share),
+            state=_budget_state(bound.share),
             unpriced=await _unpriced_model(request, member, bound.name),
         )
-        for bound in await allowances.bounds(request.caller.tenant, member)
+        for bound in await allowances.bounds(request.tenant, member)
     ]
     return replace(view, budget=uses)
 
@@ -163,21 +145,23 @@ async def member_model(request: Request, record: MemberRecord) -> str | None:
     """Return the model of the version the member is bound to, or of the newest."""
     agents, ref = request.services.agents, record.entry.agent_ref
     try:
-        agent = await agents.must_find_by_id(request.caller.tenant, ref.agent_id)
+        agent = await agents.must_find_by_id(request.tenant, ref.agent_id)
     except NotFound:
         return None
     bound = None
     if ref.version is not None:
-        bound = await agents.at(request.caller.tenant, agent.name, ref.version)
+        bound = await agents.at(request.tenant, agent.name, ref.version)
     return (bound or agent).model
 
 
 def _budget_state(share: float) -> str:
+    if share >= 1:
+        return "used up"
     return "nearly used up" if share >= WARN_AT else "ok"
 
 
 def member_view(request: Request, record: MemberRecord) -> MemberView:
-    now = request.services.clock.millis()
+    now = request.now()
     off, is_paused = record.off_duty(now), record.off_duty(now) == "paused"
     return MemberView(
         **asdict(roster_entry(record.seen(now))),
@@ -190,16 +174,12 @@ def member_view(request: Request, record: MemberRecord) -> MemberView:
 
 def roster_entry(entry: MemberEntry) -> RosterEntry:
     """Return a member in the form of the protocol."""
-    ref, owner = entry.agent_ref, entry.owner
-    return RosterEntry(
-        roster_id=entry.roster_id,
-        persona=entry.persona,
-        agent_ref=AgentRef(agent_id=ref.agent_id, version=ref.version, channel=ref.channel),
-        owner=Owner(tenant_id=owner.tenant_id, workspace_id=owner.workspace_id),
+    return copy_fields(
+        RosterEntry,
+        entry,
+        agent_ref=copy_fields(AgentRef, entry.agent_ref),
+        owner=copy_fields(Owner, entry.owner),
         workflows=list(entry.workflows),
-        enabled=entry.enabled,
-        label=entry.label,
-        description=entry.description,
     )
 
 
@@ -216,8 +196,6 @@ def changed_fields(was: MemberRecord, now: MemberRecord) -> list[FieldChange]:
     ]
 
 
-def _record_fields(record: MemberRecord) -> JsonObject:
-    entry: JsonObject = msgspec.to_builtins(record.entry)
-    entry = {"workflows": [], "enabled": True, **entry}
-    limits: JsonObject = msgspec.to_builtins(record.budget) if record.budget is not None else {}
-    return {**entry, **limits}
+def _record_fields(record: MemberRecord) -> dict[str, object]:
+    limits = {} if record.budget is None else msgspec.to_builtins(record.budget)
+    return {"workflows": [], "enabled": True, **msgspec.to_builtins(record.entry), **limits}

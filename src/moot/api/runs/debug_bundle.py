@@ -3,13 +3,13 @@
 from msgspec import to_builtins
 
 from moot import __version__
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import Endpoint, Reply, Request, whole_number
 from moot.api.runs import snapshot
 from moot.core.events import Event, decode, decode_head, iso
 from moot.core.payloads.nodes import NodeDispatched, NodeStarted
 from moot.core.workflows.flow import Flow
 from moot.engine.head import Head
-from moot.wire.json import JsonObject, stored_object
+from moot.wire.json import stored_object
 from moot.wire.runs import BundleHost, BundleMetrics, DebugBundle, NodeSpan
 
 SIZE_CAP = 8 * 1024 * 1024
@@ -26,8 +26,8 @@ BUNDLE_STATUSES = {
 
 async def read_debug_bundle(request: Request) -> Reply:
     most = request.integer("maxEvents", 1_000_000, 0, 1_000_000)
-    tenant, run_id = request.caller.tenant, request.params["run_id"]
-    head = await request.services.host.whole(tenant, run_id)
+    tenant, run_id = request.tenant, request.params["run_id"]
+    head = await request.host.whole(tenant, run_id)
     run, length = _run_view(head), head.run.next_sequence
     rows, reason = await _read_events(request, head, length, most)
     bundle = DebugBundle(
@@ -73,7 +73,7 @@ async def _read_events(
         left = min(PAGE, length - len(rows), most - len(rows))
         if left <= 0:
             return rows, "events_truncated_to_max_events"
-        page = await request.services.store.read(tenant, run_id, len(rows) - 1, left)
+        page = await request.store.read(tenant, run_id, len(rows) - 1, left)
         if not page:
             break
         for row in page:
@@ -84,14 +84,13 @@ async def _read_events(
     return rows, None
 
 
-def _run_view(head: Head) -> JsonObject:
-    view: JsonObject = to_builtins(snapshot.run_snapshot(head))
+def _run_view(head: Head) -> dict[str, object]:
+    view = to_builtins(snapshot.run_snapshot(head))
     status = view["status"]
     view["status"] = BUNDLE_STATUSES.get(status, status)
     if view["status"] != status:
         view["exactStatus"] = status
-    view["endedAt"] = view.get("completedAt")
-    return view
+    return {**view, "endedAt": view.get("completedAt")}
 
 
 def _spans(rows: list[bytes]) -> list[NodeSpan]:
@@ -114,7 +113,7 @@ def _spans(rows: list[bytes]) -> list[NodeSpan]:
 
 def _span(event: Event, started: NodeStarted) -> NodeSpan:
     type_id = started.type_id
-    attributes = {
+    attributes: dict[str, str | int] = {
         "openwop.run_id": event.run_id,
         "openwop.node_id": started.node_id,
         "openwop.node_type": type_id,
@@ -129,17 +128,6 @@ def _span(event: Event, started: NodeStarted) -> NodeSpan:
 
 
 DEBUG_BUNDLE_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/runs/{run_id}/debug-bundle", call=read_debug_bundle,
-        scope="runs:read",
-        summary="One run as one document for diagnosis", published="debug-bundle", errors=(404,),
-        query={
-            "maxEvents": ({"type": "integer", "minimum": 0, "maximum": 1_000_000},
-                          "at most so many events"),
-        },
-        tag="Runs", operation_id="readDebugBundle", answer=DebugBundle,
-        description="Returns the run, its events and the time of each node in one document. "
-        "Sensitive values are masked. Cuts the events at `maxEvents` or 8 MiB and "
-        "says so.",
-    ),
+    Endpoint("GET", "/v1/runs/{run_id}/debug-bundle", read_debug_bundle, scope="runs:read",
+             query={"maxEvents": whole_number(0, 1_000_000)}, answer=DebugBundle),
 )  # fmt: skip

@@ -27,7 +27,6 @@ from moot.engine.streams.hub import (
     event_in_mode,
     sse_frame,
 )
-from moot.wire.json import JsonObject
 
 #: Events read at once. Their size decides how many.
 PAGE = 1000
@@ -281,7 +280,7 @@ def _join_frames(frames: Iterable[bytes]) -> Iterator[bytes]:
 def seconds_until_expiry(request: Request) -> float:
     """Return the seconds until the caller's key expires."""
     at = request.caller.expires_at
-    return math.inf if at is None else (at - request.services.clock.millis()) / 1000
+    return math.inf if at is None else (at - request.now()) / 1000
 
 
 def _now() -> float:
@@ -315,7 +314,7 @@ async def _end_on_disconnect(receive: Receive, reader: StreamSubscription) -> No
 def _state_event(head: Head) -> bytes:
     """Return the run's state right after its newest event as an event."""
     sequence = head.run.next_sequence - 1
-    document: JsonObject = {
+    document = {
         "eventId": f"{head.run.run_id}.{sequence}.snapshot",
         "runId": head.run.run_id,
         "type": "state.snapshot",

@@ -2,7 +2,7 @@
 
 import re
 
-from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream
+from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream, whole_number
 from moot.api.runs.event_stream import RunEventStream, fit_rows, seconds_until_expiry
 from moot.core.errors import BadRequest, UnsupportedStreamMode
 from moot.engine.head import Head
@@ -19,8 +19,8 @@ async def read_events(request: Request) -> Reply | Stream:
     """Stream events, or return them as JSON to a caller that does not accept a stream."""
     modes = _parse_modes(request.query.get("streamMode"))
     buffer_ms = request.integer("bufferMs", 0, 0, MOST_BUFFER_MS)
-    tenant, run_id = request.caller.tenant, request.params["run_id"]
-    head = await request.services.host.view(tenant, run_id)
+    tenant, run_id = request.tenant, request.params["run_id"]
+    head = await request.host.view(tenant, run_id)
     accept = request.header("accept") or "*/*"
     if "application/json" in accept and SSE not in accept:
         return await _json_page(request, head, -1)
@@ -33,8 +33,8 @@ async def poll_events(request: Request) -> Reply:
     since = request.query.get("lastSequence", request.query.get("since"))
     after = _parse_sequence(since) if since is not None else -1
     timeout = request.integer("timeout", 30, 0, 60)
-    tenant, run_id = request.caller.tenant, request.params["run_id"]
-    host = request.services.host
+    tenant, run_id = request.tenant, request.params["run_id"]
+    host = request.host
     reader = host.hub.subscribe(run_id, holder=request.caller.id)
     try:
         head = await host.view(tenant, run_id)
@@ -55,7 +55,7 @@ async def _json_page(request: Request, head: Head, after: int) -> Reply:
     run = head.run
     status, ended, newest = run.status.value, run.terminal, run.next_sequence - 1
     page = min(PAGE, max(0, newest - after))
-    rows = await request.services.store.read(run.tenant, run.run_id, after, page) if page else []
+    rows = await request.store.read(run.tenant, run.run_id, after, page) if page else []
     rows = fit_rows(rows, PAGE_BYTES)
     last = min(after, newest) + len(rows)
     answer = RunEventPage(
@@ -97,29 +97,10 @@ def _parse_sequence(text: str) -> int:
 
 MODE = {"type": "string", "default": "updates"}
 EVENT_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/runs/{run_id}/events", call=read_events, scope="runs:read",
-        media=SSE,
-        summary="Stream a run's events (or read them as JSON)", errors=(404,),
-        query={
-            "streamMode": (MODE, "values, updates, messages, debug, or a comma list"),
-            "bufferMs": ({"type": "integer", "minimum": 0, "maximum": MOST_BUFFER_MS},
-                         "gather events for so long into one batch frame"),
-        },
-        tag="Runs", operation_id="streamRunEvents", answer=RunEventPage,
-        description="Streams the events of a run as server-sent events, from the beginning or "
-        "after `Last-Event-ID`, until the run ends. With `Accept: application/json` "
-        "the answer is a page of events.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/runs/{run_id}/events/poll", call=poll_events, scope="runs:read",
-        summary="Read a run's events, waiting for news", errors=(404,),
-        query={
-            "lastSequence": ({"type": "integer", "minimum": -1}, "highest sequence already seen"),
-            "timeout": ({"type": "integer", "minimum": 0, "maximum": 60}, "seconds to wait"),
-        },
-        tag="Runs", operation_id="pollRunEvents", answer=RunEventPage,
-        description="Returns the events after `lastSequence`. Without new events it waits up to "
-        "`timeout` seconds for the next one or for the end of the run.",
-    ),
+    Endpoint("GET", "/v1/runs/{run_id}/events", read_events, scope="runs:read",
+             query={"streamMode": MODE, "bufferMs": whole_number(0, MOST_BUFFER_MS)}, media=SSE,
+             answer=RunEventPage),
+    Endpoint("GET", "/v1/runs/{run_id}/events/poll", poll_events, scope="runs:read",
+             query={"lastSequence": whole_number(-1), "timeout": whole_number(0, 60)},
+             answer=RunEventPage),
 )  # fmt: skip

@@ -1,72 +1,29 @@
-"""The origin of a run: its parent, its trace and its trigger.
-
-The host stores what a caller says about a trace and a parent. It decides neither who owns the run
-nor who may see it. A parent's depth and tree size can only lower the run's limits.
-"""
-
-from typing import Any
+"""Describe the origin of a run: its parent and its trigger."""
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.schedules.views import checked_schedule
-from moot.core import trace
+from moot.api.views import copy_fields
 from moot.core.errors import MootError, NotFound, Unavailable
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.events import decode
 from moot.core.payloads.runs import PeerOrigin, RunInitiated, RunStarted
 from moot.core.state.run import Run
-from moot.core.workflows import peer_ids
 from moot.engine.host import Host
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.schedules import records
-from moot.wire.json import JsonObject
-from moot.wire.runs import ParentRun, RunAncestry, RunStart
-
-TRACEPARENT, TRACESTATE = b"traceparent", b"tracestate"
+from moot.wire.runs import ParentRun, RunAncestry, RunStart, RunTimes
 
 #: Events that describe the start: start, initiation, delivery.
 FIRST_EVENTS = 3
-#: Fields of a schedule that describe its times.
-SCHEDULE_TIMES = ("kind", "words", "cronExpr", "intervalSeconds", "at", "timezone")
-
-
-def origin_from_headers(request: Request) -> dict[str, Any]:
-    """Return the origin in the request's headers, as fields of the start command."""
-    fields: dict[str, Any] = {"trace": _trace_from_headers(request)}
-    origin = peer_ids.parse_origin(request.header(peer_ids.HEADER))
-    if origin is None:
-        return fields
-    is_remote = origin.host_id != request.services.host.peers.host_id
-    named = origin.event_id is not None
-    return fields | {
-        "origin": origin,
-        "cause": origin.event_id,
-        "cause_host": origin.host_id if is_remote and named else None,
-        "depth": origin.depth,
-        "tree": origin.tree,
-    }
-
-
-def _trace_from_headers(request: Request) -> trace.Trace | None:
-    """Return the trace.
-
-    Two ``traceparent`` headers count as none; ``tracestate`` may come in parts.
-    """
-    if request.header("traceparent") is None:
-        return None
-    headers = request.scope["headers"]
-    places = [value for name, value in headers if name == TRACEPARENT]
-    states = [value for name, value in headers if name == TRACESTATE]
-    if len(places) != 1:
-        return None
-    return trace.parse_trace(places[0].decode("latin-1"), b",".join(states).decode("latin-1"))
 
 
 async def read_ancestry(request: Request) -> Reply:
-    host = request.services.host
-    run = (await host.view(request.caller.tenant, request.params["run_id"])).run
+    host = request.host
+    run = (await host.view(request.tenant, request.params["run_id"])).run
     origin = run.origin
     parent = await _local_parent(host, run) if origin is None else _remote_parent(host, origin)
     return Reply(RunAncestry(run_id=run.run_id, host_id=host.peers.host_id, parent=parent))
@@ -104,16 +61,16 @@ async def describe_start(request: Request, run_id: str) -> RunStart | None:
     The log keeps names as they were. The result is None for a run that a person started without a
     standing agent.
     """
-    rows = await request.services.store.read(request.caller.tenant, run_id, -1, FIRST_EVENTS)
+    rows = await request.store.read(request.tenant, run_id, -1, FIRST_EVENTS)
     events = [decode(row) for row in rows]
     if not events:
         return None
     first = events[0].payload
-    trigger: JsonObject = (first.trigger or {}) if isinstance(first, RunStarted) else {}
+    trigger = first.trigger if isinstance(first, RunStarted) else None
     initiations = [event.payload for event in events[1:] if isinstance(event.payload, RunInitiated)]
     if not initiations and not trigger:
         return None
-    start = await _triggered_start(request, trigger)
+    start = await _triggered_start(request, msgspec.convert(trigger or {}, TriggerFacts))
     for initiation in initiations:
         start = replace(
             start,
@@ -124,32 +81,42 @@ async def describe_start(request: Request, run_id: str) -> RunStart | None:
     return start
 
 
-async def _triggered_start(request: Request, trigger: JsonObject) -> RunStart:
+class TriggerSlot(Struct, frozen=True, rename="camel"):
+    """The schedule and the slot that started a run."""
+
+    schedule_id: str
+    slot: str
+
+
+class TriggerFacts(Struct, frozen=True, rename="camel"):
+    """The item or the slot that started a run."""
+
+    source: str | None = None
+    subscription_id: str = ""
+    delivery_id: str | None = None
+    schedule: TriggerSlot | None = None
+
+
+async def _triggered_start(request: Request, trigger: TriggerFacts) -> RunStart:
     """Return the item or the slot that started the run, and its queue or schedule."""
-    triggers, tenant = request.services.triggers, request.caller.tenant
-    source = trigger.get("source")
-    if source in INBOUND_SOURCES:
-        subscription = await triggers.subscriptions.find(tenant, str(trigger["subscriptionId"]))
+    triggers, tenant, slot = request.triggers, request.tenant, trigger.schedule
+    if trigger.source in INBOUND_SOURCES:
+        subscription = await triggers.subscriptions.find(tenant, trigger.subscription_id)
         queue = subscription.it.queue if subscription is not None else None
-        return RunStart(source=source, item_id=trigger["deliveryId"], queue=queue or None)
-    if source != records.SCHEDULE_SOURCE:
-        return RunStart(source=source)
-    name = str(trigger["schedule"]["scheduleId"])
-    start = RunStart(source=source, schedule_id=name, slot=trigger["schedule"]["slot"])
+        return RunStart(source=trigger.source, item_id=trigger.delivery_id, queue=queue or None)
+    if trigger.source != records.SCHEDULE_SOURCE or slot is None:
+        return RunStart(source=trigger.source)
+    name = slot.schedule_id
+    start = RunStart(source=trigger.source, schedule_id=name, slot=slot.slot)
     try:
         spec = (await triggers.schedules.find(tenant, name)).plan.spec
-        view = msgspec.to_builtins(checked_schedule(spec, []))
+        times = copy_fields(RunTimes, checked_schedule(spec, []))
     except (NotFound, ScheduleRefused):
         return start  # removed since, or in an unknown zone
-    return replace(start, times={key: view[key] for key in SCHEDULE_TIMES if key in view})
+    return replace(start, times=times)
 
 
 ANCESTRY_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/runs/{run_id}/ancestry", call=read_ancestry, scope="runs:read",
-        summary="Read which run has started this one", published="run-ancestry-response",
-        errors=(404,),
-        tag="Runs", operation_id="readRunAncestry", answer=RunAncestry,
-        description="Returns the run that started this one, on this or another host, or null.",
-    ),
+    Endpoint("GET", "/v1/runs/{run_id}/ancestry", read_ancestry, scope="runs:read",
+             answer=RunAncestry),
 )  # fmt: skip

@@ -3,11 +3,12 @@
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from moot.api.http.request import Endpoint, Reply, Request, encode
+from moot.api.http.request import FLAG, TEXT, Endpoint, Reply, Request, encode, whole_number
 from moot.api.interrupts import answers
 from moot.api.runs import snapshot
 from moot.api.runs.create import create_run
 from moot.api.runs.origin import describe_start
+from moot.api.views import copy_fields, iso_or_none
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.errors import ArtifactNotFound, BadRequest, MootError, NotFound
 from moot.core.events import iso
@@ -47,7 +48,7 @@ MOST_DIGITS = 9
 
 async def read_run(request: Request) -> Reply:
     services = request.services
-    head = await services.host.whole(request.caller.tenant, request.params["run_id"])
+    head = await services.host.whole(request.tenant, request.params["run_id"])
     question = answers.open_question_view(services, head.run, request.caller)
     tag = snapshot.run_etag(head.run, question.intent if question is not None else "")
     has_children = bool(head.run.children or head.run.abroad)
@@ -78,7 +79,7 @@ async def list_child_runs(request: Request, head: Head) -> list[ChildRun]:
     children = []
     for child_run, status in list(head.run.children.items()):
         if status is None:
-            row = await request.services.store.find_run(head.run.tenant, child_run)
+            row = await request.store.find_run(head.run.tenant, child_run)
             status = row.status if row else Status.PENDING.value
         children.append(ChildRun(run_id=child_run, status=status))
     for remote in head.run.abroad.values():
@@ -90,12 +91,8 @@ async def list_child_runs(request: Request, head: Head) -> list[ChildRun]:
 
 async def cancel_run(request: Request) -> Reply:
     body = await request.read(CancelRunBody)
-    command = CancelRun(request.services.clock.millis(), body.reason, request.caller.id)
-    run_id = request.params["run_id"]
-    await request.services.host.handle(
-        request.caller.tenant, run_id, command, request.record_reply(_cancelled_reply)
-    )
-    return request.reply
+    command = CancelRun(request.now(), body.reason, request.caller.id)
+    return await request.handle(request.params["run_id"], command, _cancelled_reply)
 
 
 def _cancelled_reply(run: Run) -> Reply:
@@ -117,12 +114,12 @@ async def cancel_runs(request: Request) -> Reply:
 
 async def _cancel_one(request: Request, run_id: str, reason: str | None) -> BulkCancelResult:
     """Cancel one run. A failure is returned, so that it never stops the others."""
-    tenant, host = request.caller.tenant, request.services.host
+    tenant, host = request.tenant, request.host
     try:
         before = (await host.view(tenant, run_id)).run.status
         if before in (Status.COMPLETED, Status.FAILED):
             return _cancel_failure(run_id, "run_terminal", f"The run has already ended ({before}).")
-        command = CancelRun(request.services.clock.millis(), reason, request.caller.id)
+        command = CancelRun(request.now(), reason, request.caller.id)
         run = await host.handle(tenant, run_id, command)
     except NotFound as refusal:
         return _cancel_failure(run_id, "not_found", refusal.message)
@@ -140,11 +137,8 @@ def _cancel_failure(run_id: str, code: str, message: str) -> BulkCancelResult:
 async def pause_run(request: Request) -> Reply:
     body = await request.read(PauseRunBody)
     policy = "drain-current-node" if body.drain_policy is UNSET else body.drain_policy
-    command = PauseRun(request.services.clock.millis(), policy, body.reason, request.caller.id)
-    await request.services.host.handle(
-        request.caller.tenant, request.params["run_id"], command, request.record_reply(_pause_reply)
-    )
-    return request.reply
+    command = PauseRun(request.now(), policy, body.reason, request.caller.id)
+    return await request.handle(request.params["run_id"], command, _pause_reply)
 
 
 def _pause_reply(run: Run) -> Reply:
@@ -161,21 +155,13 @@ def _pause_reply(run: Run) -> Reply:
 
 async def resume_run(request: Request) -> Reply:
     body = await request.read(ResumeRunBody)
-    command = ResumeRun(request.services.clock.millis(), body.reason, request.caller.id)
-    await request.services.host.handle(
-        request.caller.tenant,
-        request.params["run_id"],
-        command,
-        request.record_reply(_resume_reply),
-    )
-    return request.reply
+    command = ResumeRun(request.now(), body.reason, request.caller.id)
+    return await request.handle(request.params["run_id"], command, _resume_reply)
 
 
 def _resume_reply(run: Run) -> Reply:
     resumed = ResumedRun(
-        run_id=run.run_id,
-        status=Status.RUNNING.value,
-        resumed_at=iso(run.active_since * 1000),
+        run_id=run.run_id, status=Status.RUNNING.value, resumed_at=iso(run.active_since * 1000)
     )
     return Reply(resumed, 202)
 
@@ -204,9 +190,7 @@ async def list_runs(request: Request) -> Reply:
         dead=query.get("deadLettered") == "true",
     )
     limit = request.integer("limit", 50, 1, 500)
-    rows, cursor = await request.services.store.list_runs(
-        request.caller.tenant, where, query.get("cursor"), limit
-    )
+    rows, cursor = await request.store.list_runs(request.tenant, where, query.get("cursor"), limit)
     runs = [_run_row(row) for row in rows]
     if query.get("begun") == "true":
         runs = [replace(run, begun=await describe_start(request, run.run_id)) for run in runs]
@@ -214,33 +198,27 @@ async def list_runs(request: Request) -> Reply:
 
 
 def _run_row(row: RunIndexRow) -> RunRow:
-    return RunRow(
-        run_id=row.run_id,
-        workflow_id=row.workflow_id,
-        status=row.status,
+    fork = ForkOrigin(
+        source_run_id=row.fork_of or "",
+        from_seq=row.fork_seq,
+        mode=row.fork_mode,
+        note=row.fork_note,
+    )
+    return copy_fields(
+        RunRow,
+        row,
         started_at=iso(row.created_at * 1000),
-        updated_at=iso(row.updated_at * 1000),
         event_count=row.next_sequence,
-        completed_at=iso(row.ended_at * 1000) if row.ended_at else None,
+        completed_at=iso_or_none(row.ended_at or None),
         parent_run_id=row.parent_run,
-        scope_id=row.scope_id,
-        error_code=row.error_code,
-        forked_from=_fork_origin(row),
+        forked_from=None if row.fork_of is None else fork,
         roster_id=row.member,
         dead_lettered_after=row.dead_after,
     )
 
 
-def _fork_origin(row: RunIndexRow) -> ForkOrigin | None:
-    if row.fork_of is None:
-        return None
-    return ForkOrigin(
-        source_run_id=row.fork_of, from_seq=row.fork_seq, mode=row.fork_mode, note=row.fork_note
-    )
-
-
 async def read_artifact(request: Request) -> Reply:
-    store, tenant = request.services.store, request.caller.tenant
+    store, tenant = request.store, request.tenant
     place = request.params["run_id"], request.params["artifact_id"]
     body = await store.artifact(tenant, *place) or await read_inherited_artifact(
         store, tenant, *place
@@ -252,96 +230,34 @@ async def read_artifact(request: Request) -> Reply:
 
 async def read_supervisor_turn(request: Request) -> Reply:
     run_id, number = request.params["run_id"], request.params["iteration"]
-    host, tenant = request.services.host, request.caller.tenant
+    host, tenant = request.host, request.tenant
     await host.view(tenant, run_id)  # 404 for other tenants comes first
     if not (number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS):
         raise NotFound("A turn is named by its number, from 1.", runId=run_id)
     return Reply(await read_turn_inputs(host, tenant, run_id, int(number)))
 
 
-TEXT = {"type": "string"}
+LISTED = {
+    "status": TEXT, "workflow": TEXT, "agent": TEXT, "parent": TEXT, "forkOf": TEXT,
+    "member": TEXT, "deadLettered": FLAG, "prefix": TEXT, "begun": FLAG, "cursor": TEXT,
+    "limit": whole_number(1, 500),
+}  # fmt: skip
 RUN_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/runs", call=create_run, scope="runs:create", body=CreateRun,
-        status=201, summary="Start a run of a workflow", errors=(404, 409, 422, 501),
-        tag="Runs", operation_id="createRun", answer=StartedRun, needs_body=True,
-        description="Starts a run of a workflow, or of one agent, and answers at once. Refuses an "
-        "unknown workflow or agent with 404, inputs that do not fit with 400, and "
-        "with `X-Dedup: enforce` a second active run of a scope with 409.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/runs/{run_id}", call=read_run, scope="runs:read",
-        summary="Read a run", published="run-snapshot", errors=(304, 404),
-        tag="Runs", operation_id="readRun", answer=Snapshot,
-        description="Returns the run as it is now: status, inputs, outputs, nodes, and the "
-        "question it waits for. Send the ETag as `If-None-Match` to get 304 while "
-        "nothing has changed.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/runs/{run_id}/cancel", call=cancel_run, scope="runs:cancel",
-        body=CancelRunBody, summary="Cancel a run and its children", errors=(404,),
-        tag="Runs", operation_id="cancelRun", answer=CancelledRun,
-        description="Cancels a run and its children. A run that has ended stays as it is; the "
-        "answer says so.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/runs:bulk-cancel", call=cancel_runs, scope="runs:cancel",
-        body=BulkCancel, summary="Cancel up to 100 runs",
-        tag="Runs", operation_id="cancelRuns", answer=BulkCancelResults,
-        description="Cancels up to 100 runs, each on its own. The answer has one result for each "
-        "run, and a run that cannot be cancelled does not stop the others. Refuses "
-        "more than 100 with 400.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/runs/{run_id}:pause", call=pause_run, scope="runs:cancel",
-        body=PauseRunBody, status=202, summary="Pause a run", errors=(404, 409),
-        tag="Runs", operation_id="pauseRun", answer=PausedRun,
-        description="Pauses a run at once, or after its current node. Refuses a run that has "
-        "ended with 409.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/runs/{run_id}:resume", call=resume_run, scope="runs:cancel",
-        body=ResumeRunBody, status=202, summary="Resume a paused run", errors=(404, 409),
-        tag="Runs", operation_id="resumeRun", answer=ResumedRun,
-        description="Resumes a paused run. Refuses a run that is not paused with 409.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/runs/{run_id}/artifacts/{artifact_id}", call=read_artifact,
-        scope="artifacts:read", summary="Read an artifact of a run", errors=(404,),
-        tag="Runs", operation_id="readArtifact", answer=Artifact,
-        description="Returns the content of an artifact of the run, or of the run it was forked "
-        "from.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/runs", call=list_runs, scope="runs:read",
-        summary="List runs, newest first",
-        query={
-            "status": (TEXT, "one or more statuses, comma separated; 'waiting' means any wait"),
-            "workflow": (TEXT, "only runs of this workflow"),
-            "agent": (TEXT, "only runs of this agent"),
-            "parent": (TEXT, "only children of this run"),
-            "forkOf": (TEXT, "only forks of this run"),
-            "member": (TEXT, "only work of this standing agent"),
-            "deadLettered": ({"type": "boolean"}, "only those given up after all attempts"),
-            "prefix": (TEXT, "only run ids that begin so"),
-            "begun": ({"type": "boolean"}, "say of each whose it is and what began it"),
-            "cursor": (TEXT, "the nextCursor of the page before"),
-            "limit": ({"type": "integer", "minimum": 1, "maximum": 500}, "rows per page"),
-        },
-        tag="Runs", operation_id="listRuns", answer=RunList,
-        description="Lists the runs of the tenant, the newest first, one page at a time. All "
-        "filters hold together. Refuses an unknown status with 400.",
-    ),
-)  # fmt: skip
-SUPERVISOR_TURN_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/host/moot/runs/{run_id}/turns/{iteration}",
-        call=read_supervisor_turn,
-        scope="runs:read", errors=(404,),
-        summary="What a supervisor knew when it decided in a turn",
-        tag="Runs", operation_id="readSupervisorTurn", answer=TurnInputs,
-        description="Returns the transcript, the workers and the answer that a supervisor had "
-        "when it decided in this turn. Refuses a turn that the run has not come to "
-        "with 404.",
-    ),
+    Endpoint("POST", "/v1/runs", create_run, scope="runs:create", body=CreateRun, needs_body=True,
+             status=201, answer=StartedRun),
+    Endpoint("GET", "/v1/runs/{run_id}", read_run, scope="runs:read", answer=Snapshot),
+    Endpoint("POST", "/v1/runs/{run_id}/cancel", cancel_run, scope="runs:cancel",
+             body=CancelRunBody, answer=CancelledRun),
+    Endpoint("POST", "/v1/runs:bulk-cancel", cancel_runs, scope="runs:cancel", body=BulkCancel,
+             answer=BulkCancelResults),
+    Endpoint("POST", "/v1/runs/{run_id}:pause", pause_run, scope="runs:cancel", body=PauseRunBody,
+             status=202, answer=PausedRun),
+    Endpoint("POST", "/v1/runs/{run_id}:resume", resume_run, scope="runs:cancel",
+             body=ResumeRunBody, status=202, answer=ResumedRun),
+    Endpoint("GET", "/v1/runs/{run_id}/artifacts/{artifact_id}", read_artifact,
+             scope="artifacts:read", answer=Artifact),
+    Endpoint("GET", "/v1/host/moot/runs", list_runs, scope="runs:read", query=LISTED,
+             answer=RunList),
+    Endpoint("GET", "/v1/host/moot/runs/{run_id}/turns/{iteration}", read_supervisor_turn,
+             scope="runs:read", answer=TurnInputs),
 )  # fmt: skip

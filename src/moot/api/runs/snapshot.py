@@ -8,7 +8,6 @@ from moot.core.runs import standing_agents
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.engine.head import Head
-from moot.wire.json import JsonObject
 from moot.wire.runs import (
     ChildRun,
     ModelCost,
@@ -125,7 +124,7 @@ def _error_view(run: Run) -> RunFailure | None:
     )
 
 
-def _orchestrator_view(head: Head) -> JsonObject | None:
+def _orchestrator_view(head: Head) -> dict[str, object] | None:
     orchestrator = head.run.orchestrator
     if orchestrator is None:
         return None
@@ -137,7 +136,7 @@ def _orchestrator_view(head: Head) -> JsonObject | None:
     )
 
 
-def _current_agent(head: Head) -> JsonObject | None:
+def _current_agent(head: Head) -> dict[str, object] | None:
     """Return the agent that does the work.
 
     Older logs do not name it; then take the agent of the active node, or of the first node with

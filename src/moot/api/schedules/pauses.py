@@ -34,7 +34,7 @@ async def member_pause_cost(
     """Return the fires of all the member's schedules that the pause skips."""
     if until is None:
         return None
-    tenant, triggers = request.caller.tenant, request.services.triggers
+    tenant, triggers = request.tenant, request.triggers
     triggers_of_member = await triggers.listening.of_member(tenant, roster_id)
     times: list[SkippedFire] = []
     for subscription in [

@@ -4,25 +4,30 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from moot.api.http.request import Endpoint, Reply, Request, check_depth
-from moot.api.schedules import fires, pauses
-from moot.api.schedules.fires import find_schedule, parse_schedule_time
+from moot.api.http.request import PAGE_QUERY, TEXT, Endpoint, Reply, Request, check_depth
+from moot.api.schedules import pauses
 from moot.api.schedules.views import (
     change_view,
     checked_schedule,
+    fire_view,
     mask_inputs,
     next_fires,
     schedule_view,
 )
 from moot.api.triggers.subscriptions import member_whereabouts
+from moot.api.triggers.views import read_delivery_page
 from moot.core.errors import BadRequest, MootError
+from moot.core.events import iso
+from moot.core.schedules.calendar import parse_instant, require_zone
 from moot.core.schedules.decide import new_ledger
 from moot.core.schedules.model import Schedule, ScheduleDraft, ScheduleFacts
+from moot.core.schedules.slots import timing_from_spec
 from moot.store import cursor
 from moot.store.records import DeliveryFilter
 from moot.triggers.inbound.overview import MemberAvailability
 from moot.triggers.schedules.fire_rows import fire_from_row
 from moot.triggers.schedules.records import SCHEDULE_SOURCE
+from moot.triggers.schedules.scheduler import FireResult
 from moot.triggers.schedules.snapshot import ScheduleSnapshot
 from moot.wire.json import JsonObject
 from moot.wire.schedules import (
@@ -39,6 +44,7 @@ from moot.wire.schedules import (
     ScheduleView,
     SkipResult,
     SkipSlot,
+    SlotResult,
 )
 
 #: Deliveries of each state that lists count, the newest.
@@ -48,17 +54,17 @@ MOST_ASKING = 1000
 
 
 async def create_schedule(request: Request) -> Reply:
-    schedules = request.services.triggers.schedules
-    case = await schedules.make(request.caller.tenant, await _read_body(request), request.caller.id)
+    schedules = request.triggers.schedules
+    case = await schedules.make(request.tenant, await _read_body(request), request.caller.id)
     place = f"/v1/host/moot/schedules/{case.plan.spec.schedule_id}"
     return Reply(await _view_with_inert(request, case), 201, {"Location": place})
 
 
 async def check_schedule(request: Request) -> Reply:
     """Return what a schedule would do, without creating it."""
-    services, now = request.services, request.services.clock.millis()
+    services, now = request.services, request.now()
     spec = await services.triggers.schedules.read(
-        request.caller.tenant, await _read_body(request), "sch_check"
+        request.tenant, await _read_body(request), "sch_check"
     )
     dues = next_fires(spec, new_ledger(spec, now), ScheduleFacts(now=now))
     inputs = await _visible_inputs(request, spec)
@@ -66,7 +72,7 @@ async def check_schedule(request: Request) -> Reply:
 
 
 async def list_schedules(request: Request) -> Reply:
-    tenant, schedules = request.caller.tenant, request.services.triggers.schedules
+    tenant, schedules = request.tenant, request.triggers.schedules
     limit = request.integer("limit", 100, 1, 200)
     member, workflow = request.query.get("rosterId"), request.query.get("workflowId")
     name = tenant, "schedules", member, workflow
@@ -94,9 +100,7 @@ async def _count_missed(request: Request) -> dict[str, int]:
     counts: dict[str, int] = {}
     for state in ("missed", "dead"):
         where = DeliveryFilter(sources=(SCHEDULE_SOURCE,), states=(state,))
-        rows, _ = await request.services.store.deliveries(
-            request.caller.tenant, where, None, MOST_ASKING
-        )
+        rows, _ = await request.store.deliveries(request.tenant, where, None, MOST_ASKING)
         for row in rows:
             counts[row.subscription] = counts.get(row.subscription, 0) + fire_from_row(row).count
     return counts
@@ -104,7 +108,7 @@ async def _count_missed(request: Request) -> dict[str, int]:
 
 async def read_schedule(request: Request) -> Reply:
     case = await find_schedule(request)
-    counts = await request.services.store.delivery_counts(case.tenant, case.plan.subscription)
+    counts = await request.store.delivery_counts(case.tenant, case.plan.subscription)
     view = await _view_with_inert(request, case)
     return Reply(ScheduleDetail(**asdict(view), fires=counts))
 
@@ -112,8 +116,8 @@ async def read_schedule(request: Request) -> Reply:
 async def change_schedule(request: Request) -> Reply:
     body = await _read_body(request)
     await _refuse_masks(request, body)
-    case = await request.services.triggers.schedules.change(
-        request.caller.tenant, request.params["schedule_id"], body, request.caller.id
+    case = await request.triggers.schedules.change(
+        request.tenant, request.params["schedule_id"], body, request.caller.id
     )
     return Reply(await _view_with_inert(request, case))
 
@@ -140,8 +144,8 @@ class _ScheduleInputs(Struct):
 
 
 async def remove_schedule(request: Request) -> Reply:
-    await request.services.triggers.schedules.remove(
-        request.caller.tenant, request.params["schedule_id"], request.caller.id
+    await request.triggers.schedules.remove(
+        request.tenant, request.params["schedule_id"], request.caller.id
     )
     return Reply(None, 204)
 
@@ -150,7 +154,7 @@ async def pause_schedule(request: Request) -> Reply:
     case = await find_schedule(request)
     body = await request.read(PauseSchedule)
     until = None if body.until is None else parse_schedule_time(case, body.until, "until")
-    paused = await request.services.triggers.schedules.pause(
+    paused = await request.triggers.schedules.pause(
         case.tenant, case.plan.spec.schedule_id, request.caller.id, body.reason, until
     )
     costs = pauses.schedule_pause_cost(case, until)
@@ -158,8 +162,8 @@ async def pause_schedule(request: Request) -> Reply:
 
 
 async def resume_schedule(request: Request) -> Reply:
-    case = await request.services.triggers.schedules.resume(
-        request.caller.tenant, request.params["schedule_id"], request.caller.id
+    case = await request.triggers.schedules.resume(
+        request.tenant, request.params["schedule_id"], request.caller.id
     )
     return Reply(await _view_with_inert(request, case))
 
@@ -173,7 +177,7 @@ async def _view_with_inert(
     return replace(schedule_view(case), inert=why, inputs=await _visible_inputs(request, spec))
 
 
-async def _visible_inputs(request: Request, spec: Schedule) -> JsonObject | None:
+async def _visible_inputs(request: Request, spec: Schedule) -> dict[str, object] | None:
     """Return the inputs and mask those that the workflow hides in its runs.
 
     All are masked when the workflow cannot be read.
@@ -181,7 +185,7 @@ async def _visible_inputs(request: Request, spec: Schedule) -> JsonObject | None
     if not spec.inputs:
         return spec.inputs
     try:
-        flow = await request.services.host.flows.newest(request.caller.tenant, spec.workflow_id)
+        flow = await request.host.flows.newest(request.tenant, spec.workflow_id)
     except MootError:
         flow = None
     return mask_inputs(spec.inputs, flow)
@@ -195,125 +199,108 @@ async def _read_body(request: Request) -> bytes:
 
 
 async def read_schedule_history(request: Request) -> Reply:
-    records = await request.services.triggers.schedules.history(
-        request.caller.tenant, request.params["schedule_id"]
+    records = await request.triggers.schedules.history(
+        request.tenant, request.params["schedule_id"]
     )
     return Reply(ScheduleChangeList(changes=[change_view(record) for record in records]))
+
+
+async def find_schedule(request: Request) -> ScheduleSnapshot:
+    return await request.triggers.schedules.find(request.tenant, request.params["schedule_id"])
+
+
+def parse_schedule_time(case: ScheduleSnapshot, text: str, field: str) -> int:
+    """Return a time in ms. Without an offset it is local time in the schedule's zone."""
+    return parse_instant(text, require_zone(timing_from_spec(case.plan.spec).zone), field)
+
+
+async def run_schedule(request: Request) -> Reply:
+    case, body = await find_schedule(request), await request.read(RunSchedule)
+    schedules, name = request.triggers.schedules, case.plan.spec.schedule_id
+    if body.fire is not None:
+        done = await schedules.run_missed(case.tenant, name, body.fire, body.dry_run)
+    else:
+        done = await schedules.run(case.tenant, name, body.overlap, body.dry_run)
+    return _fires_reply(case, done, body.dry_run)
+
+
+async def skip_slot(request: Request) -> Reply:
+    case, body = await find_schedule(request), await request.read(SkipSlot)
+    schedules, name = request.triggers.schedules, case.plan.spec.schedule_id
+    answer = SkipResult(schedule_id=name, dry_run=body.dry_run)
+    if body.fire is not None and body.undo:
+        raise BadRequest("Leave out fire or undo.", field="undo")
+    if body.fire is None:
+        by, dry = request.caller.id, body.dry_run
+        slot = iso(await schedules.skip(case.tenant, name, by, dry, body.undo) * 1000)
+        if body.undo:
+            return Reply(replace(answer, restored=slot))
+        return Reply(replace(answer, skipped=slot))
+    if not body.dry_run:
+        await schedules.dismiss(case.tenant, name, body.fire)
+    return Reply(replace(answer, dismissed=body.fire))
+
+
+async def backfill_schedule(request: Request) -> Reply:
+    case, body = await find_schedule(request), await request.read(BackfillSchedule)
+    first = parse_schedule_time(case, body.since, "from")
+    last = parse_schedule_time(case, body.to, "to")
+    done = await request.triggers.schedules.backfill(
+        case.tenant, case.plan.spec.schedule_id, (first, last), body.overlap, body.dry_run
+    )
+    return _fires_reply(case, done, body.dry_run)
+
+
+def _fires_reply(case: ScheduleSnapshot, done: list[FireResult], dry: bool) -> Reply:
+    began = [each.run_id for each in done if each.run_id is not None]
+    results = FireResultList(
+        schedule_id=case.plan.spec.schedule_id,
+        dry_run=dry,
+        fires=[_slot_result(each) for each in done],
+        run_id=began[-1] if began else None,
+    )
+    return Reply(results, 200 if dry else 202)
+
+
+def _slot_result(done: FireResult) -> SlotResult:
+    fire, slot = done.fire, iso(done.fire.slot * 1000)
+    return SlotResult(
+        act=fire.act, slot=slot, cause=fire.cause, reason=fire.reason, run_id=done.run_id
+    )
+
+
+async def list_fires(request: Request) -> Reply:
+    case = await find_schedule(request)
+    states = tuple(filter(None, request.query.get("state", "").split(",")))
+    where = DeliveryFilter(subscription=case.plan.subscription, states=states)
+    rows, following = await read_delivery_page(request, case.tenant, where)
+    return Reply(FireList(fires=[fire_view(row) for row in rows], next_cursor=following))
 
 
 HOST = "/v1/host/moot/schedules"
 ONE = f"{HOST}/{{schedule_id}}"
 READ, WRITE, START = "runs:read", "manifest:write", "runs:create"
-LIMIT: dict[str, tuple[JsonObject, str]] = {
-    "limit": ({"type": "integer", "minimum": 1, "maximum": 200}, "at most so many"),
-    "cursor": ({"type": "string"}, "where the page before ended"),
-}
-OF = {
-    "rosterId": ({"type": "string"}, "only those of this member"),
-    "workflowId": ({"type": "string"}, "only those of this workflow"),
-}
-STATE = {
-    "state": (
-        {"type": "string"},
-        "only delivered, waiting, skipped, missed or dead ones; several with commas",
-    )
-}
 SCHEDULE_ENDPOINTS = (
-    Endpoint(
-        method="POST", path=HOST, call=create_schedule, body=ScheduleDraft, scope=WRITE,
-        beside=START,
-        status=201,
-        summary="Have a workflow run at times to come",
-        tag="Schedules", operation_id="createSchedule", answer=ScheduleView,
-        description="Creates a schedule that starts a workflow at the times of words, a cron "
-        "expression, an interval or a single instant. Refuses words and expressions it cannot "
-        "read, and an unknown workflow.",
-    ),
-    Endpoint(
-        method="POST", path=f"{HOST}:check", call=check_schedule, body=ScheduleDraft, scope=READ,
-        summary="What a schedule would do, without making it",
-        tag="Schedules", operation_id="checkSchedule", answer=CheckedSchedule,
-        description="Returns the next times of a schedule without creating it. Refuses the same "
-        "mistakes as creating it.",
-    ),
-    Endpoint(
-        method="GET", path=HOST, call=list_schedules, scope=READ, query={**LIMIT, **OF},
-        summary="Schedules and their next times",
-        tag="Schedules", operation_id="listSchedules", answer=ScheduleList,
-        description="Lists the schedules in pages with their next times, of one standing agent or "
-        "workflow if you name it.",
-    ),
-    Endpoint(
-        method="GET", path=ONE, call=read_schedule, scope=READ, errors=(404,),
-        summary="A schedule, its next times, and how its fires went",
-        tag="Schedules", operation_id="readSchedule", answer=ScheduleDetail,
-        description="Returns a schedule with its next times and the number of its fires in each "
-        "state. Secret inputs are masked.",
-    ),
-    Endpoint(
-        method="PATCH", path=ONE, call=change_schedule, body=ChangeSchedule, scope=WRITE,
-        beside=START,
-        errors=(404, 409),
-        summary="Change a schedule; null takes a field back to its default",
-        tag="Schedules", operation_id="changeSchedule", answer=ScheduleView,
-        description="Changes the named fields of a schedule; null resets a field to its default. "
-        "Refuses a masked input that is sent back.",
-    ),
-    Endpoint(
-        method="DELETE", path=ONE, call=remove_schedule, scope=WRITE, status=204, errors=(404, 409),
-        summary="End a schedule; runs that it has started go on",
-        tag="Schedules", operation_id="removeSchedule",
-        description="Ends a schedule. Runs that it has started continue.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/pause", call=pause_schedule, body=PauseSchedule,
-        scope=WRITE,
-        errors=(404, 409), summary="Start nothing for now; nothing of it is caught up",
-        tag="Schedules", operation_id="pauseSchedule", answer=ScheduleView,
-        description="Pauses a schedule until it is resumed or `until` has passed. Times within "
-        "the pause are skipped; the answer lists them when the pause has an end.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/resume", call=resume_schedule, scope=WRITE, beside=START,
-        errors=(404, 409),
-        summary="End a pause",
-        tag="Schedules", operation_id="resumeSchedule", answer=ScheduleView,
-        description="Ends the pause of a schedule.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/run", call=fires.run_schedule, body=RunSchedule, scope=START,
-        status=202,
-        errors=(404, 409), summary="Run now, or run what was missed",
-        tag="Schedules", operation_id="runSchedule", answer=FireResultList,
-        description="Starts a run of the schedule now, or for the newest slot of a missed fire. "
-        "With `dryRun` it only returns what would start.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/skip", call=fires.skip_slot, body=SkipSlot, scope=START,
-        errors=(404, 409), summary="Leave the next time out, or let go what was missed",
-        tag="Schedules", operation_id="skipSlot", answer=SkipResult,
-        description="Skips the next time of a schedule, restores it with `undo`, or dismisses a "
-        "missed fire.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/backfill", call=fires.backfill_schedule, body=BackfillSchedule,
-        scope=START,
-        status=202, errors=(404, 409), summary="Run times of the past that have had no run",
-        tag="Schedules", operation_id="backfillSchedule", answer=FireResultList,
-        description="Starts runs for times of the past that had none, both ends included. Refuses "
-        "a period with too many times.",
-    ),
-    Endpoint(
-        method="GET", path=f"{ONE}/fires", call=fires.list_fires, scope=READ,
-        query={**LIMIT, **STATE}, errors=(404,), summary="What became of its times, newest first",
-        tag="Schedules", operation_id="listFires", answer=FireList,
-        description="Lists what became of the times of a schedule, newest first. Skipped times in "
-        "a row are one entry.",
-    ),
-    Endpoint(
-        method="GET", path=f"{ONE}/history", call=read_schedule_history, scope=READ, errors=(404,),
-        summary="Who did what to it, newest first",
-        tag="Schedules", operation_id="readScheduleHistory", answer=ScheduleChangeList,
-        description="Returns who changed a schedule, newest first.",
-    ),
+    Endpoint("POST", HOST, create_schedule, scope=WRITE, beside=START, body=ScheduleDraft,
+             status=201, answer=ScheduleView),
+    Endpoint("POST", f"{HOST}:check", check_schedule, scope=READ, body=ScheduleDraft,
+             answer=CheckedSchedule),
+    Endpoint("GET", HOST, list_schedules, scope=READ,
+             query={**PAGE_QUERY, "rosterId": TEXT, "workflowId": TEXT}, answer=ScheduleList),
+    Endpoint("GET", ONE, read_schedule, scope=READ, answer=ScheduleDetail),
+    Endpoint("PATCH", ONE, change_schedule, scope=WRITE, beside=START, body=ChangeSchedule,
+             answer=ScheduleView),
+    Endpoint("DELETE", ONE, remove_schedule, scope=WRITE, status=204),
+    Endpoint("POST", f"{ONE}/pause", pause_schedule, scope=WRITE, body=PauseSchedule,
+             answer=ScheduleView),
+    Endpoint("POST", f"{ONE}/resume", resume_schedule, scope=WRITE, beside=START,
+             answer=ScheduleView),
+    Endpoint("POST", f"{ONE}/run", run_schedule, scope=START, body=RunSchedule, status=202,
+             answer=FireResultList),
+    Endpoint("POST", f"{ONE}/skip", skip_slot, scope=START, body=SkipSlot, answer=SkipResult),
+    Endpoint("POST", f"{ONE}/backfill", backfill_schedule, scope=START, body=BackfillSchedule,
+             status=202, answer=FireResultList),
+    Endpoint("GET", f"{ONE}/fires", list_fires, scope=READ,
+             query={**PAGE_QUERY, "state": TEXT}, answer=FireList),
+    Endpoint("GET", f"{ONE}/history", read_schedule_history, scope=READ, answer=ScheduleChangeList),
 )  # fmt: skip

@@ -3,10 +3,11 @@
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from moot.api.views import copy_fields, iso_or_none
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.events import iso
 from moot.core.schedules.manual import upcoming_slots
-from moot.core.schedules.model import Schedule, ScheduleDraft, ScheduleFacts, SlotLedger
+from moot.core.schedules.model import Schedule, ScheduleFacts, SlotLedger
 from moot.core.schedules.pauses import blocked_period_at
 from moot.core.schedules.slots import timing_from_spec
 from moot.core.secrets import mask_value
@@ -15,7 +16,6 @@ from moot.store.records import Delivery, Record
 from moot.triggers.schedules.fire_rows import fire_from_row
 from moot.triggers.schedules.records import schedule_from_record
 from moot.triggers.schedules.snapshot import ScheduleSnapshot
-from moot.wire.json import JsonObject
 from moot.wire.schedules import (
     CheckedSchedule,
     FireView,
@@ -51,7 +51,7 @@ def fire_view(row: Delivery) -> FireView:
         cause=fire.cause,
         count=fire.count,
         decided_at=iso(row.updated_at * 1000),
-        until=None if fire.until is None else iso(fire.until * 1000),
+        until=iso_or_none(fire.until),
         reason=row.reason or None,
         run_id=row.run_id,
     )
@@ -71,15 +71,14 @@ def schedule_view(case: ScheduleSnapshot) -> ScheduleView:
 def _stored_view(case: ScheduleSnapshot) -> ScheduleView:
     plan, book, spec = case.plan, case.book, case.plan.spec
     has_fired = book.last_run is not None and book.last_fire is not None
-    return ScheduleView(
-        **_spec_fields(spec),
-        schedule_id=spec.schedule_id,
+    return copy_fields(
+        ScheduleView,
+        spec,
         subscription_id=plan.subscription,
         owner=Owner(tenant_id=case.tenant),
         state="failed",
         going=list(case.seen.going),
         waiting=len(book.decided.buffered),
-        created_at=spec.created_at,
         updated_at=iso(case.record.created_at * 1000),
         left_out=[iso(slot * 1000) for slot in book.decided.skips],
         pause=_pause_view(case),
@@ -92,12 +91,7 @@ def _pause_view(case: ScheduleSnapshot) -> SchedulePause | None:
     pause = case.plan.pause
     if pause is None or not pause.holds(case.seen.now):
         return None
-    return SchedulePause(
-        since=iso(pause.since * 1000),
-        by=pause.by,
-        reason=pause.reason,
-        until=None if pause.until is None else iso(pause.until * 1000),
-    )
+    return copy_fields(SchedulePause, pause)
 
 
 def _schedule_state(case: ScheduleSnapshot) -> str:
@@ -116,12 +110,12 @@ def _schedule_state(case: ScheduleSnapshot) -> str:
 
 def checked_schedule(spec: Schedule, dues: list[int]) -> CheckedSchedule:
     """Return every field of the spec and the next times at which it will start a run."""
-    return CheckedSchedule(**{**_spec_fields(spec), **_time_fields(spec, dues)}, ok=True)
+    return copy_fields(CheckedSchedule, spec, **_time_fields(spec, dues), ok=True)
 
 
-def _time_fields(spec: Schedule, dues: list[int]) -> JsonObject:
+def _time_fields(spec: Schedule, dues: list[int]) -> dict[str, object]:
     timing, times = timing_from_spec(spec), [iso(due * 1000) for due in dues]
-    fields = {
+    fields: dict[str, object] = {
         "timezone": timing.zone,
         "next_fire_at": times[0] if times else None,
         "next_fires": times,
@@ -131,11 +125,7 @@ def _time_fields(spec: Schedule, dues: list[int]) -> JsonObject:
     return fields
 
 
-def _spec_fields(spec: Schedule) -> JsonObject:
-    return {name: getattr(spec, name) for name in ScheduleDraft.__struct_fields__}
-
-
-def mask_inputs(inputs: JsonObject, flow: Flow | None) -> JsonObject:
+def mask_inputs(inputs: dict[str, object], flow: Flow | None) -> dict[str, object]:
     """Mask the secret inputs of a schedule. Without a workflow, all inputs count as secret."""
     mode, secret = ("mask", None) if flow is None else (flow.masking, flow.sensitive)
     masked = {

@@ -7,15 +7,17 @@ records and bills its model call like any other.
 import asyncio
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.agents.invocation.context import TranscriptTurn
 from moot.agents.prompts.fencing import content_text
 from moot.api.access.auth import is_agent_key
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import TEXT, Endpoint, Reply, Request, whole_number
 from moot.api.runs.event_stream import seconds_until_expiry
 from moot.api.search import read_marks
 from moot.api.threads.lookup import find_thread
+from moot.api.views import copy_fields
 from moot.core.errors import BadRequest, Forbidden, NotFound, RunNotFound
 from moot.core.events import iso
 from moot.core.state.conversation import Conversation, current_title, thread_id
@@ -28,7 +30,6 @@ from moot.engine.start import RunOrder, start_run
 from moot.engine.threads.transcript import StoredConversation, read_turns
 from moot.engine.workflows.built_in import CATCH_UP
 from moot.store.protocol import RunFilter
-from moot.wire.json import JsonObject
 from moot.wire.search import CatchUpList, CatchUpTurn, CatchUpView, RequestCatchUp
 
 #: Limits of one catch-up: turns, characters of all turns, characters of each.
@@ -37,6 +38,17 @@ MOST_LISTED = 200
 LONGEST_WAIT = 60
 USUAL_WAIT = 30
 NODE = "sum-up"
+
+
+class CatchUpRange(Struct, rename="camel"):
+    """The turns that a catch-up sums up, its author and its reader."""
+
+    thread_id: str
+    first: int
+    last: int
+    hidden: int
+    author: str
+    reader: str
 
 
 async def request_catch_up(request: Request) -> Reply:
@@ -61,9 +73,7 @@ async def _find_running(request: Request, material: CatchUpInput) -> str | None:
     for row in rows:
         if row.scope_id == material.thread_id:
             inputs = (await services.host.view(owner, row.run_id)).run.inputs[CATCH_UP_INPUT]
-            if (inputs["first"], inputs["last"], inputs["author"]) == (
-                material.first, material.last, material.author
-            ):  # fmt: skip
+            if msgspec.convert(inputs, CatchUpRange) == copy_fields(CatchUpRange, material):
                 return row.run_id
     return None
 
@@ -89,7 +99,7 @@ async def _catch_up_material(
     name = thread_id(run, conversation)
     author = await _choose_author(request, conversation, body.author)
     first, last = await _turn_range(request, name, conversation, body)
-    transcript = StoredConversation(request.services.store, run, conversation)
+    transcript = StoredConversation(request.store, run, conversation)
     turns = _fit_turns(await read_turns(transcript, first, last, MOST_TURNS))
     hidden = last - first + 1 - len(turns)
     if first > 0:  # always include the question
@@ -109,7 +119,7 @@ async def _catch_up_material(
 
 
 async def _choose_author(request: Request, conversation: Conversation, named: str | None) -> str:
-    agents, tenant = request.services.agents, request.caller.tenant
+    agents, tenant = request.services.agents, request.tenant
     if named is not None:
         return (await agents.must_find_by_id(tenant, named)).agent_id
     policy = conversation.floor.policy if conversation.floor is not None else None
@@ -124,7 +134,7 @@ async def _choose_author(request: Request, conversation: Conversation, named: st
     )
 
 
-def _member_profiles(conversation: Conversation) -> dict[str, JsonObject]:
+def _member_profiles(conversation: Conversation) -> dict[str, dict[str, object]]:
     is_led = conversation.floor is not None
     members = conversation.participants.items()
     return {
@@ -167,12 +177,12 @@ def _fit_turns(turns: list[TranscriptTurn]) -> list[TranscriptTurn]:
 
 
 def _reader_room(request: Request) -> str:
-    return private_tenant(request.caller.tenant, read_marks.reader_name(request))
+    return private_tenant(request.tenant, read_marks.reader_name(request))
 
 
 async def _wait_for_end(request: Request, run_id: str, wait: int) -> Run:
     """Return the catch-up when it has ended or the wait is over."""
-    host, owner, now = request.services.host, _reader_room(request), asyncio.get_running_loop().time
+    host, owner, now = request.host, _reader_room(request), asyncio.get_running_loop().time
     until = now() + min(wait, seconds_until_expiry(request))
     reader = host.hub.subscribe(run_id, holder=request.caller.id)
     try:
@@ -195,34 +205,25 @@ def _created_reply(run: Run) -> Reply:
 
 def catch_up_view(run: Run) -> CatchUpView:
     """Return a catch-up with its summary, which is private to its reader."""
-    inputs = run.inputs[CATCH_UP_INPUT]
+    asked = msgspec.convert(run.inputs[CATCH_UP_INPUT], CatchUpRange)
     done = run.nodes[NODE].outputs if NODE in run.nodes else None
-    return CatchUpView(
+    return copy_fields(
+        CatchUpView,
+        asked,
         catch_up_id=run.run_id,
-        thread_id=inputs["threadId"],
-        first=inputs["first"],
-        to=inputs["last"],
-        hidden=inputs["hidden"],
-        author=inputs["author"],
-        reader=inputs["reader"],
+        to=asked.last,
         private=True,
         status=run.status.value,
         asked_at=iso(run.started_at * 1000),
-        turn=None if done is None else _summary_turn(inputs, done),
+        turn=None if done is None else _summary_turn(asked, done),
         usage=None if done is None else done["usage"],
         error=run.error,
     )
 
 
-def _summary_turn(inputs: JsonObject, done: JsonObject) -> CatchUpTurn:
-    return CatchUpTurn(
-        role="system",
-        sender=inputs["author"],
-        to=inputs["reader"],
-        content=done["text"],
-        agent=done["agent"],
-        meta=done["meta"],
-    )
+def _summary_turn(asked: CatchUpRange, done: dict[str, object]) -> CatchUpTurn:
+    facts = {"role": "system", "from": asked.author, "to": asked.reader, "content": done["text"]}
+    return msgspec.convert({**facts, "agent": done["agent"], "meta": done["meta"]}, CatchUpTurn)
 
 
 async def read_catch_up(request: Request) -> Reply:
@@ -250,39 +251,14 @@ async def list_catch_ups(request: Request) -> Reply:
     return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
-WAIT = {
-    "wait": (
-        {"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT},
-        "seconds to wait for its end",
-    )
-}
+WAIT = {"wait": whole_number(0, LONGEST_WAIT)}
 CATCH_UP_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}:catch-up", call=request_catch_up,
-        scope="runs:create", body=RequestCatchUp, status=201, query=WAIT, errors=(404,),
-        personal=True,
-        summary="Have a part of a thread summed up, for yourself alone",
-        tag="Threads", operation_id="requestCatchUp", answer=CatchUpView,
-        description="Lets an agent of this host sum up turns of a thread for you alone. Nothing "
-        "of it reaches the thread. Waits for the summary up to `wait` seconds. Refuses agents' "
-        "keys with 403.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/catch-ups", call=list_catch_ups,
-        scope="runs:read", summary="Your own catch-ups of a thread, newest first", errors=(404,),
-        query={
-            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "rows at most"),
-            "cursor": ({"type": "string"}, "nextCursor of the page before"),
-        },
-        tag="Threads", operation_id="listCatchUps", answer=CatchUpList,
-        description="Lists your own catch-ups of a thread, newest first.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/catch-ups/{catch_up_id}",
-        call=read_catch_up,
-        scope="runs:read", query=WAIT, summary="One of your own catch-ups", errors=(404,),
-        tag="Threads", operation_id="readCatchUp", answer=CatchUpView,
-        description="Returns one of your own catch-ups, after a wait for its end if you ask for "
-        "one.",
-    ),
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}:catch-up", request_catch_up,
+             scope="runs:create", personal=True, query=WAIT, body=RequestCatchUp, status=201,
+             answer=CatchUpView),
+    Endpoint("GET", "/v1/host/moot/threads/{thread_id}/catch-ups", list_catch_ups,
+             scope="runs:read", query={"limit": whole_number(1, MOST_LISTED), "cursor": TEXT},
+             answer=CatchUpList),
+    Endpoint("GET", "/v1/host/moot/threads/{thread_id}/catch-ups/{catch_up_id}", read_catch_up,
+             scope="runs:read", query=WAIT, answer=CatchUpView),
 )  # fmt: skip

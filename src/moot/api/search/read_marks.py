@@ -64,15 +64,13 @@ def reader_name(request: Request) -> str:
 
 
 async def find_marks(request: Request, threads: list[str]) -> dict[str, ReadMark]:
-    marks = await request.services.store.read_marks(
-        request.caller.tenant, reader_name(request), threads
-    )
+    marks = await request.store.read_marks(request.tenant, reader_name(request), threads)
     return {mark.thread_id: mark for mark in marks}
 
 
 async def count_unread(request: Request, threads: dict[str, ConversationExtent]) -> dict[str, int]:
     """Return the number of unread turns of others, for each thread."""
-    store, who = request.services.store, reader_name(request)
+    store, who = request.store, reader_name(request)
     marks = await find_marks(request, list(threads))
     return {
         name: await transcript.count_unread(store, where, marks.get(name), who)
@@ -81,22 +79,8 @@ async def count_unread(request: Request, threads: dict[str, ConversationExtent])
 
 
 READ_MARK_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/read", call=mark_read,
-        scope="runs:read",
-        body=MarkRead, summary="Say how far you have read a thread", errors=(404,), joined=True,
-        personal=True,
-        tag="Threads", operation_id="markRead", answer=ReadStatus,
-        description="Moves your read mark forward, to an event, a turn or the end. It never moves "
-        "back.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/read", call=read_own_mark,
-        scope="runs:read",
-        summary="How far you have read a thread, and how much is unread", errors=(404,),
-        joined=True,
-        tag="Threads", operation_id="readReadMark", answer=ReadStatus,
-        description="Returns how far you have read a thread, and the number of unread turns of "
-        "others.",
-    ),
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}/read", mark_read, scope="runs:read",
+             joined=True, personal=True, body=MarkRead, answer=ReadStatus),
+    Endpoint("GET", "/v1/host/moot/threads/{thread_id}/read", read_own_mark, scope="runs:read",
+             joined=True, answer=ReadStatus),
 )  # fmt: skip

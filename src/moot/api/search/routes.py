@@ -4,7 +4,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.http.request import Endpoint, QuerySchema, Reply, Request, whole_number
+from moot.api.views import copy_fields
 from moot.core.errors import BadRequest
 from moot.core.search.indexed_text import KINDS
 from moot.core.search.query import (
@@ -16,7 +17,7 @@ from moot.core.search.query import (
     parse_query,
 )
 from moot.engine.replay.import_log import IMPORT_RECORD
-from moot.engine.search import ORDERS, WINDOW, SearchHit, thread_titles
+from moot.engine.search import ORDERS, SearchHit, thread_titles
 from moot.wire.search import SearchResult, SearchResultList, SearchSnippet
 
 LONGEST_TITLE = 200
@@ -24,7 +25,7 @@ Word = TypeVar("Word")
 
 
 async def search_tenant(request: Request) -> Reply:
-    store, tenant = request.services.store, request.caller.tenant
+    store, tenant = request.store, request.tenant
     query, find = _parse_query(request), ORDERS.get(request.query.get("order", "newest"))
     if find is None:
         raise BadRequest(f"order must be one of {', '.join(ORDERS)}.", field="order")
@@ -90,7 +91,7 @@ def _result_view(finding: SearchHit, title: str, imported: bool) -> SearchResult
         event_id=event.event_id,
         at=event.timestamp,
         title=title[:LONGEST_TITLE],
-        snippet=SearchSnippet(text=part.text, start=part.start, matches=part.matches),
+        snippet=copy_fields(SearchSnippet, part),
         thread_id=finding.thread_id,
         sender=text.by or None,
         to=text.to,
@@ -99,24 +100,13 @@ def _result_view(finding: SearchHit, title: str, imported: bool) -> SearchResult
     )
 
 
-TEXT = {"type": "string", "maxLength": LONGEST_QUERY}
+WORDS: QuerySchema = {"type": "string", "maxLength": LONGEST_QUERY}
+SEARCH = {
+    "q": WORDS, "kind": WORDS, "from": WORDS, "thread": WORDS,
+    "order": {"type": "string", "enum": list(ORDERS)}, "limit": whole_number(1, 100),
+    "cursor": WORDS,
+}  # fmt: skip
 SEARCH_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/host/moot/search", call=search_tenant, scope="runs:read",
-        summary="Find threads, turns, decisions and runs by their words",
-        query={
-            "q": (TEXT, 'words, "phrases", beginnings*, from:ada, kind:decision, thread:ID'),
-            "kind": (TEXT, f"any of {', '.join(KINDS)}; several with commas"),
-            "from": (TEXT, "who said it; several with commas"),
-            "thread": (TEXT, "only in this thread or run; several with commas"),
-            "order": ({"type": "string", "enum": list(ORDERS)},
-                      f"newest unless told otherwise; best looks at the newest {WINDOW}"),
-            "limit": ({"type": "integer", "minimum": 1, "maximum": 100}, "results per page"),
-            "cursor": (TEXT, "the nextCursor of the page before"),
-        },
-        tag="Search", operation_id="search", answer=SearchResultList,
-        description="Finds titles, turns, decisions and runs of the tenant by their words. "
-        "Filters may stand in the words, such as `from:ada`, or in parameters. Refuses an "
-        "unknown kind or order.",
-    ),
+    Endpoint("GET", "/v1/host/moot/search", search_tenant, scope="runs:read", query=SEARCH,
+             answer=SearchResultList),
 )  # fmt: skip

@@ -26,11 +26,7 @@ from moot.core.state.conversation import Conversation, current_title, thread_id
 from moot.core.state.run import Run
 from moot.core.text.names import full_name, is_participant_name
 from moot.core.threads.decide import Control, control_warnings
-from moot.wire.json import JsonObject
-from moot.wire.threads import (
-    ControlThread,
-    ThreadView,
-)
+from moot.wire.threads import ControlThread, ThreadView
 
 
 async def post_control(request: Request) -> Reply:
@@ -63,7 +59,7 @@ async def control_command(
         content=resolved,
         known=profile,
         who=speaker_from_request(request) if who is None else who,
-        at=request.services.clock.millis(),
+        at=request.now(),
         sender=sender,
         lenient=lenient,
         message_id=message_id,
@@ -78,7 +74,7 @@ def control_digest(sender: str | None, content: Any) -> str:
     return hashlib.sha256(encoded).hexdigest()
 
 
-async def _resolve_names(request: Request, content: Any) -> tuple[Any, JsonObject]:
+async def _resolve_names(request: Request, content: Any) -> tuple[Any, dict[str, object]]:
     """Complete the names in a control.
 
     Add the profile of an invited agent of this host. Check that a linked thread belongs to this
@@ -144,27 +140,16 @@ async def send_command(
         view = thread_view(after, after.conversations[conversation.node_id])
         return Reply(replace(view, warnings=list(warnings)))
 
-    host = request.services.host
     try:
-        await host.handle(
-            run.tenant, run.run_id, command, request.record_reply(answer or thread_reply)
-        )
+        return await request.handle(run.run_id, command, answer or thread_reply)
     except InterruptAlreadyResolved as late:
         raise ConversationClosed(
             "The conversation is closed.",
             **{**late.details, "threadId": thread_id(run, conversation)},
         ) from None
-    return request.reply
 
 
 CONTROL_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/controls", call=post_control,
-        scope="approvals:respond", body=ControlThread,
-        summary="Steer a thread: mute, pause, prod, invite", errors=(404, 409), joined=True,
-        tag="Threads", operation_id="controlThread", answer=ThreadView,
-        description="Mutes, pauses, prods or invites, and more: each field of `content` is one "
-        "control. The answer lists controls without an effect as warnings. Refuses unknown "
-        "controls and closed threads.",
-    ),
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}/controls", post_control,
+             scope="approvals:respond", joined=True, body=ControlThread, answer=ThreadView),
 )  # fmt: skip

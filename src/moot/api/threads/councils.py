@@ -28,21 +28,16 @@ from moot.engine.replay.import_log import IMPORT_RECORD
 from moot.engine.start import RunOrder, start_run
 from moot.engine.workflows.built_in import TALK
 from moot.wire.councils import ConveneCouncil, ConvenedCouncil, CouncilBudget
-from moot.wire.json import JsonObject
-from moot.wire.threads import (
-    CloseThread,
-    ImportMark,
-    ThreadView,
-)
+from moot.wire.threads import CloseThread, ImportMark, ThreadView
 
 
 async def convene_council(request: Request) -> Reply:
     body = await request.read(ConveneCouncil)
     members = _council_participants(body)
-    if len(members) == 1 and _has_policy(body) and isinstance(members[0].get("agentId"), str):
-        # report a wrong name before a roster of one
-        await check_members_known(request, [members[0]["agentId"]])
-    inputs: JsonObject = {"question": body.question}
+    if len(members) == 1 and _has_policy(body):  # report a wrong name before a roster of one
+        only = members[0].get("agentId")
+        await check_members_known(request, [only] if isinstance(only, str) else [])
+    inputs: dict[str, object] = {"question": body.question}
     if body.title is not None:
         inputs["title"] = check_title(body.title)
     if body.open:
@@ -63,7 +58,7 @@ async def convene_council(request: Request) -> Reply:
     return request.reply
 
 
-def _council_participants(body: ConveneCouncil) -> list[JsonObject]:
+def _council_participants(body: ConveneCouncil) -> list[dict[str, object]]:
     """Return the participants, with the moderator once."""
     members = [participant_from_item(each) for each in body.participants]
     moderator = body.moderator or (body.policy.moderator if body.policy else None)
@@ -72,10 +67,10 @@ def _council_participants(body: ConveneCouncil) -> list[JsonObject]:
     return [*members, participant_from_item(moderator)]
 
 
-async def _policy_in_body(request: Request) -> JsonObject:
+async def _policy_in_body(request: Request) -> dict[str, object]:
     """Return the policy fields that the body really has, without defaults."""
     body = msgspec.json.decode(await request.body() or b"{}")
-    policy: JsonObject = body.get("policy") or {}
+    policy: dict[str, object] = body.get("policy") or {}
     moderator = body.get("moderator")
     return policy if moderator is None else {**policy, "moderator": moderator}
 
@@ -87,9 +82,9 @@ def _has_policy(body: ConveneCouncil) -> bool:
 async def _policy_inputs(
     request: Request,
     body: ConveneCouncil,
-    members: list[JsonObject],
-    sent_policy: JsonObject,
-) -> JsonObject:
+    members: list[dict[str, object]],
+    sent_policy: dict[str, object],
+) -> dict[str, object]:
     """Return the policy and the members' profiles, or nothing when the host does not lead the
     council."""
     if not _has_policy(body):
@@ -114,10 +109,11 @@ async def _policy_inputs(
     return {"participation": msgspec.to_builtins(complete), "profiles": profiles}
 
 
-def _turn_limit(policy: Policy, sent_policy: JsonObject, members: int) -> int:
+def _turn_limit(policy: Policy, sent_policy: dict[str, object], members: int) -> int:
     """Return enough turns for all rounds, unless the body sets a limit."""
     limit = policy.limits.consecutive
-    if "consecutive" in (sent_policy.get("limits") or {}):
+    limits = sent_policy.get("limits")
+    if isinstance(limits, dict) and "consecutive" in limits:
         return limit
     return max(limit, min(policy.rounds * members + members, 1000))
 
@@ -140,9 +136,9 @@ def _convened_reply(run: Run) -> Reply:
 
 async def read_thread(request: Request) -> Reply:
     run, conversation = await find_thread(request)
-    view = thread_view(run, conversation, request.services.clock.millis())
+    view = thread_view(run, conversation, request.now())
     view = replace(view, you=speaker_from_request(request).person)
-    mark = await request.services.store.record(run.tenant, IMPORT_RECORD, run.run_id)
+    mark = await request.store.record(run.tenant, IMPORT_RECORD, run.run_id)
     if mark is not None:  # the turns were written on another host
         view = replace(view, imported=ImportMark(at=iso(mark.created_at * 1000), by=mark.by))
     return Reply(await add_forks(request, run, view))
@@ -155,7 +151,7 @@ async def close_thread(request: Request) -> Reply:
         return await send_command(
             request, run, conversation, _vote_command(request, conversation, body)
         )
-    value: JsonObject = {"operation": "close", "outcome": body.outcome}
+    value: dict[str, object] = {"operation": "close", "outcome": body.outcome}
     if body.decision is not None:
         value["decision"] = body.decision
     if body.turn is not None:
@@ -165,7 +161,7 @@ async def close_thread(request: Request) -> Reply:
         node_id=conversation.node_id,
         value=value,
         who=speaker_from_request(request),
-        at=request.services.clock.millis(),
+        at=request.now(),
     )
     return await send_command(request, run, conversation, command)
 
@@ -173,43 +169,22 @@ async def close_thread(request: Request) -> Reply:
 def _vote_command(request: Request, conversation: Conversation, body: CloseThread) -> Control:
     if isinstance(body.decision, dict) or body.outcome is not None or body.turn is not None:
         raise BadRequest("With vote a close has a decision of text and nothing else.", field="vote")
-    vote: JsonObject = {"close": True}
+    vote: dict[str, object] = {"close": True}
     if body.decision is not None:
         vote["decision"] = body.decision
     return Control(
         node_id=conversation.node_id,
         content={"vote": vote},
         who=speaker_from_request(request),
-        at=request.services.clock.millis(),
+        at=request.now(),
     )
 
 
 COUNCIL_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/host/moot/councils", call=convene_council, scope="runs:create",
-        body=ConveneCouncil, status=201, summary="Convene a council on a question", errors=(422,),
-        tag="Councils", operation_id="conveneCouncil", answer=ConvenedCouncil,
-        description="Asks a question of a closed roster of at least two participants, or with "
-        "`open` of invited ones. With a moderator, a policy or a budget the host leads the "
-        "council and gives members the floor in turn. Refuses an unknown agent of this host "
-        "with 422.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}", call=read_thread, scope="runs:read",
-        summary="Read a thread: who takes part, and how it is steered", errors=(404,),
-        joined=True,
-        tag="Threads", operation_id="readThread", answer=ThreadView,
-        description="Returns the participants, the controls and the floor of a thread, its "
-        "decision when it is closed, and the threads that continue it.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}:close", call=close_thread,
-        scope="approvals:respond", body=CloseThread,
-        summary="Close a thread, with a decision or without",
-        errors=(404, 409),
-        tag="Threads", operation_id="closeThread", answer=ThreadView,
-        description="Closes a thread, with a decision, another outcome, or neither. With `vote` "
-        "the members vote on the decision first. Refuses a thread that is closed already with "
-        "409.",
-    ),
+    Endpoint("POST", "/v1/host/moot/councils", convene_council, scope="runs:create",
+             body=ConveneCouncil, status=201, answer=ConvenedCouncil),
+    Endpoint("GET", "/v1/host/moot/threads/{thread_id}", read_thread, scope="runs:read",
+             joined=True, answer=ThreadView),
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}:close", close_thread,
+             scope="approvals:respond", body=CloseThread, answer=ThreadView),
 )  # fmt: skip

@@ -100,7 +100,7 @@ def _guard_stream(write: Write) -> Write:
 
 
 def _with_timeout(send: Send, gone: asyncio.Event) -> Send:
-    async def send_in_time(message: JsonObject) -> None:
+    async def send_in_time(message: dict[str, object]) -> None:
         if gone.is_set():
             raise ConnectionResetError("The reader has gone.")
         async with asyncio.timeout(PATIENCE_S):
@@ -128,7 +128,7 @@ async def _read_rows(request: Request, run: Run, until: int) -> AsyncIterator[li
         if not is_local(request.caller):
             await request.services.keyring.caller(request.header("authorization"))
         limit = min(page, until - after - 1)
-        rows = await request.services.store.read(run.tenant, run.run_id, after, limit)
+        rows = await request.store.read(run.tenant, run.run_id, after, limit)
         if not rows:
             return
         fitting = fit_rows(rows, MOST_HELD)
@@ -242,7 +242,7 @@ async def import_thread(request: Request) -> Reply:
     brought = replace(brought, by=request.caller.id)
     if not request.caller.admin:
         brought = replace(brought, rights=frozenset(request.caller.scopes))
-    run = await import_run(request.services.host, request.caller.tenant, brought)
+    run = await import_run(request.host, request.tenant, brought)
     url = f"/v1/host/moot/threads/{quote(brought.thread_id)}"
     imported = ImportedThread(
         run_id=run.run_id, thread_id=brought.thread_id, status=run.status, url=url
@@ -270,23 +270,9 @@ def _parse_bundle(body: bytes) -> ImportedLog:
 
 
 EXPORT_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/export", call=export_thread,
-        scope="runs:read", summary="The minutes of a thread, or all of it as one file",
-        query={"format": ({"type": "string", "enum": list(FORMATS)}, "md unless told otherwise")},
-        errors=(404,), media="text/markdown", joined=True,
-        tag="Threads", operation_id="exportThread", answer=MinutesView,
-        description="Returns the minutes of a thread as Markdown, HTML or JSON, or with `bundle` "
-        "the whole run as one file that another host can import. A key for one thread gets no "
-        "bundle.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads:import", call=import_thread, scope="runs:import",
-        status=201, summary="Take in a thread that was exported elsewhere",
-        errors=(409, 422), largest=LARGEST_BUNDLE,
-        tag="Threads", operation_id="importThread", answer=ImportedThread,
-        description="Imports a thread from a bundle, after a check of every line. The body is the "
-        "bundle as exported. Refuses a bundle that was changed or cut off, and a thread that "
-        "exists already.",
-    ),
+    Endpoint("GET", "/v1/host/moot/threads/{thread_id}/export", export_thread, scope="runs:read",
+             joined=True, query={"format": {"type": "string", "enum": list(FORMATS)}},
+             media="text/markdown", answer=MinutesView),
+    Endpoint("POST", "/v1/host/moot/threads:import", import_thread, scope="runs:import",
+             largest=LARGEST_BUNDLE, status=201, answer=ImportedThread),
 )  # fmt: skip

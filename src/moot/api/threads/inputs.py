@@ -5,9 +5,8 @@ from moot.core.conversations.participants import check_invited
 from moot.core.errors import BadRequest, Unprocessable
 from moot.core.state.council_policy import THREAD_POLICY
 from moot.core.text.names import full_name
-from moot.core.text.nearest import nearest_word
+from moot.core.text.nearest import describe_nearest
 from moot.core.text.titles import TITLE_RULE, parse_title
-from moot.wire.json import JsonObject
 
 HOST = "host:"
 
@@ -18,7 +17,7 @@ async def check_members_known(request: Request, names: list[str]) -> None:
     A member is an agent of this host, a standing agent, a person, or a name of a key. Ids of other
     namespaces are not checked.
     """
-    services, tenant = request.services, request.caller.tenant
+    services, tenant = request.services, request.tenant
     missing = [
         name
         for name in names
@@ -39,8 +38,7 @@ async def check_members_known(request: Request, names: list[str]) -> None:
 
 
 def _unknown_member(name: str, names: list[str]) -> Unprocessable:
-    suggestion = nearest_word(name, names)
-    hint = f" Did you mean '{suggestion}'?" if suggestion else ""
+    hint = describe_nearest(name, names)
     return Unprocessable(
         f"'{name}' is no agent of this host, and no key speaks for it.{hint} One that lives"
         f" elsewhere needs its key first: moot key create --name NAME --as {HOST}{name}",
@@ -58,33 +56,33 @@ def check_title(text: str, field: str = "title") -> str:
     return title
 
 
-def participant_from_item(item: str | JsonObject) -> JsonObject:
+def participant_from_item(item: str | dict[str, object]) -> dict[str, object]:
     """Return a participant. A bare name is an agent of this host."""
     if isinstance(item, dict):
         return item
     return {"agentId": full_name(item)}
 
 
-async def agent_profiles(request: Request, names: list[str]) -> dict[str, JsonObject]:
-    profiles = {}
+async def agent_profiles(request: Request, names: list[str]) -> dict[str, dict[str, object]]:
+    profiles: dict[str, dict[str, object]] = {}
     for name in names:
         if not name.startswith("host:"):
             continue
-        agent = await request.services.agents.find(request.caller.tenant, name[5:])
+        agent = await request.services.agents.find(request.tenant, name[5:])
         if agent is not None:
             profiles[name] = {"name": agent.called, "role": agent.role, "model": agent.model}
     return profiles
 
 
 async def thread_inputs(
-    request: Request, title: str, opening: str | None, invited: list[str | JsonObject]
-) -> JsonObject:
+    request: Request, title: str, opening: str | None, invited: list[str | dict[str, object]]
+) -> dict[str, object]:
     """Return the inputs of a new thread, with the profiles of agents of this host."""
     members = [participant_from_item(item) for item in invited]
     check_invited(members)
     names = [str(each["agentId"]) for each in members]
     profiles = await agent_profiles(request, names)
-    inputs: JsonObject = {
+    inputs: dict[str, object] = {
         "title": check_title(title),
         "invited": members,
         "participation": THREAD_POLICY,

@@ -28,7 +28,7 @@ async def find_thread_by_id(
     request: Request, name: str, settled: bool = True
 ) -> tuple[Run, Conversation]:
     run_id, *rest = re.split("[~:]", name)
-    host, tenant = request.services.host, request.caller.tenant
+    host, tenant = request.host, request.tenant
     try:
         run = (await (host.view if settled else host.runs.head)(tenant, run_id)).run
     except RunNotFound:

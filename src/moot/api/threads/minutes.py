@@ -14,25 +14,15 @@ from msgspec import Struct
 from moot.core.conversations.closing_decision import CouncilDecision, read_decision
 from moot.core.conversations.turns import recorded_turn
 from moot.core.events import Event
+from moot.core.payloads import conversations, councils
 from moot.core.payloads.agents import ToolCalled
 from moot.core.payloads.base import OpaquePayload, Payload
 from moot.core.payloads.conversations import (
-    ConversationEnded,
-    ConversationExchanged,
-    ConversationOpened,
     ParticipantJoined,
-    ParticipantLeft,
-    ThreadControlled,
-    ThreadLinked,
-    ThreadRenamed,
     Turn,
 )
 from moot.core.payloads.councils import (
-    CouncilContinued,
     PolicySet,
-    ToolAnswered,
-    ToolAsked,
-    VoteCalled,
 )
 from moot.core.state.conversation import Conversation
 from moot.core.state.tasks import turn_kind
@@ -50,14 +40,12 @@ PROFILE_FIELDS = ("name", "role", "model")
 UNKNOWN = "unknown"
 #: Events that become sentences in the minutes.
 NOTED_EVENTS = (
-    VoteCalled, CouncilContinued, ParticipantJoined, ParticipantLeft, ThreadControlled,
-    ThreadRenamed, ThreadLinked,
+    councils.VoteCalled, councils.CouncilContinued, conversations.ParticipantJoined,
+    conversations.ParticipantLeft, conversations.ThreadControlled, conversations.ThreadRenamed,
+    conversations.ThreadLinked,
 )  # fmt: skip
-#: Event type -> the field that holds its turn.
 #: Characters of a tool's inputs.
 LONGEST_INPUTS = 200
-
-
 #: Participant's id -> profile fields.
 People = dict[str, dict[str, str]]
 #: A function from display names to a sentence.
@@ -73,7 +61,7 @@ class MinutesHead(Struct, kw_only=True, rename="camel", omit_defaults=True):
     question: Any = None
     opened_at: str = ""
     closed_at: str | None = None
-    participants: list[dict[str, Any]] = []
+    participants: list[dict[str, object]] = []
     decision: CouncilDecision | None = None
     #: An outcome that is not a decision.
     outcome: Any = None
@@ -98,7 +86,7 @@ class MinutesFacts:
         named = [member["agentId"] for member in minutes.participants]
         minutes.participants += [{"agentId": name} for name in people if name not in named]
         for member in minutes.participants:
-            member |= people.get(member["agentId"], {})
+            member |= people.get(str(member["agentId"]), {})
         return minutes
 
 
@@ -138,7 +126,7 @@ def _conversation_of(event: Event) -> str | None:
 def _profile_change(event: Event) -> tuple[Any, Any] | None:
     """Return whose profile was changed by whom. Repeated changes appear once in the minutes."""
     match event.payload:
-        case ParticipantJoined(changed=True, participant_id=name, by=by):
+        case conversations.ParticipantJoined(changed=True, participant_id=name, by=by):
             return name, by
         case _:
             return None
@@ -151,7 +139,7 @@ def display_names(minutes: MinutesHead) -> dict[str, str]:
     """
     short = {"system": COORDINATOR}
     for member in minutes.participants:
-        name = member["agentId"]
+        name = str(member["agentId"])
         short[name] = str(member.get("name") or handle_from_name(name).removeprefix("user:"))
     counts = Counter(text.casefold() for text in short.values())
     return {
@@ -174,7 +162,9 @@ def _sentence(translator: BridgeRenderer, event: Event) -> Sentence | None:
         return lambda called: f"{called(actor)} {action}"
     if not isinstance(payload, NOTED_EVENTS):
         return None
-    if isinstance(payload, ThreadLinked) and payload.closed:  # the closing turn reports it
+    if (
+        isinstance(payload, conversations.ThreadLinked) and payload.closed
+    ):  # the closing turn reports it
         return None
     translated = translator.tell(event)
     return (lambda called: event_sentence(translated[0], called)) if translated else None
@@ -182,16 +172,16 @@ def _sentence(translator: BridgeRenderer, event: Event) -> Sentence | None:
 
 def _apply_event(minutes: MinutesHead, event: Event, people: People) -> None:
     match event.payload:
-        case ConversationOpened(initial_turn=turn, participants=participants):
+        case conversations.ConversationOpened(initial_turn=turn, participants=participants):
             minutes.opened_at = event.timestamp
             minutes.question = turn.body
             minutes.participants = [
                 {**member, "agentId": str(member.get("agentId"))} for member in participants or []
             ]
             _add_speaker(people, turn)
-        case ConversationExchanged(turn=turn):
+        case conversations.ConversationExchanged(turn=turn):
             _add_speaker(people, turn)
-        case ConversationEnded(final_turn=turn, outcome=outcome):
+        case conversations.ConversationEnded(final_turn=turn, outcome=outcome):
             minutes.closed_at = event.timestamp
             minutes.decision = read_decision(outcome)
             minutes.outcome = None if minutes.decision else outcome
@@ -251,7 +241,7 @@ def _optional_text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def tool_call_text(call: ToolCalled | ToolAsked) -> str:
+def tool_call_text(call: ToolCalled | councils.ToolAsked) -> str:
     """Return ``price_history({"sku":"lamp"})``."""
     inputs = content_text(call.inputs or {})
     shortened = inputs if len(inputs) <= LONGEST_INPUTS else inputs[:LONGEST_INPUTS] + "…"
@@ -262,14 +252,13 @@ def content_text(content: Any) -> str:
     return content if isinstance(content, str) else msgspec.json.encode(content).decode()
 
 
-#: Event type -> sentence about a tool call.
 def _tool_sentence(payload: Payload | OpaquePayload) -> str | None:
     match payload:
         case ToolCalled():
             return f"used {tool_call_text(payload)}"
-        case ToolAsked():
+        case councils.ToolAsked():
             return f"asked to use {tool_call_text(payload)}"
-        case ToolAnswered(allowed=allowed):
+        case councils.ToolAnswered(allowed=allowed):
             return "allowed it" if allowed else "did not allow it"
         case _:
             return None

@@ -6,18 +6,13 @@ text in all of them.
 
 import html
 import re
+from collections.abc import Mapping
 
 import msgspec
 
-from moot.api.threads.minutes import (
-    PROFILE_FIELDS,
-    MinutesHead,
-    content_text,
-    display_names,
-)
+from moot.api.threads.minutes import PROFILE_FIELDS, MinutesHead, content_text, display_names
 from moot.core.conversations.closing_decision import CouncilDecision
 from moot.core.threads.agent_bridge import handle_from_name
-from moot.wire.json import JsonObject
 from moot.wire.minutes import Line
 
 #: Participant's id -> display name.
@@ -79,9 +74,9 @@ def _decision_heading(decision: CouncilDecision) -> tuple[str, str]:
     return "Proposal, not adopted", decision.text.removeprefix("Not adopted: ")
 
 
-def _participant_text(member: JsonObject, names: DisplayNames) -> str:
+def _participant_text(member: Mapping[str, object], names: DisplayNames) -> str:
     """Return ``Bob (bo, builder, demo)``. A handle that equals the name appears once."""
-    name = member["agentId"]
+    name = str(member["agentId"])
     short = handle_from_name(name).removeprefix("user:")
     about = [str(member[key]) for key in PROFILE_FIELDS[1:] if member.get(key)]
     about = about if names[name].casefold() == short else [short, *about]

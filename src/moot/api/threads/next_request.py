@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 
 from moot.api.agent_bridge import posts
-from moot.api.agent_bridge.thread_log import PAGE, ThreadLog, event_fields
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.agent_bridge.thread_log import PAGE, ThreadLog
+from moot.api.http.request import TEXT, Endpoint, Reply, Request, whole_number
 from moot.api.runs.event_stream import seconds_until_expiry
 from moot.api.threads import presence
 from moot.api.threads.inputs import agent_profiles
@@ -38,7 +38,7 @@ async def wait_for_request(request: Request) -> Reply:
     presence.check_takes_part(request, conversation, who, name)
     profiles = await agent_profiles(request, [name])
     pending = _NextRequest(request, name, bool(profiles))
-    hub = request.services.host.hub
+    hub = request.host.hub
     reader = hub.subscribe(run.run_id, holder=request.caller.id)
     try:
         return await pending.wait(reader, min(wait, seconds_until_expiry(request)))
@@ -75,15 +75,12 @@ class _NextRequest:
 
     def _mark_listening(self, run: Run, conversation: Conversation) -> None:
         """Set the participant's presence to listening."""
-        presence, place = (
-            self._request.services.host.presence,
-            (run.run_id, conversation.conversation_id),
-        )
+        presence, place = (self._request.host.presence, (run.run_id, conversation.conversation_id))
         presence.set(place, self._name, "listening")
 
     def _may_speak(self, conversation: Conversation) -> bool:
         """Return whether an answer would be accepted now. Otherwise the request waits."""
-        now = self._request.services.clock.millis()
+        now = self._request.now()
         is_held = conversation.state.paused or is_muted(conversation.state, self._name, now)
         return is_person(self._name) or not is_held
 
@@ -98,7 +95,7 @@ class _NextRequest:
         cursor = newest - NEWEST if self._after is None else self._after
         after = max(conversation.opened_seq - 1, cursor - BEFORE)
         while after < newest:
-            rows = await self._request.services.store.read(
+            rows = await self._request.store.read(
                 run.tenant, run.run_id, after, min(PAGE, newest - after)
             )
             if not rows:
@@ -114,38 +111,22 @@ class _NextRequest:
         return owed.first_open() if owed is not None else None
 
     async def _reply(self, run: Run, conversation: Conversation, due: PendingRequest) -> Reply:
-        page = await ThreadLog(self._request.services.store, run, conversation).after(
-            due.turn - 1, 1
-        )
-        events = [msgspec.json.decode(row) for row in page.events]
-        turns = [
-            event for event in events if event["seq"] == due.turn and event["type"] in TURN_TYPES
-        ]
+        page = await ThreadLog(self._request.store, run, conversation).after(due.turn - 1, 1)
+        events = [msgspec.json.decode(row, type=BridgeEvent) for row in page.events]
+        turns = [each for each in events if each.seq == due.turn and each.type in TURN_TYPES]
         answer = DueRequest(
             thread_id=thread_id(run, conversation),
             speaks_as=self._name,
             seq=due.seq,
             reason=due.reason,
             task=due.task,
-            event=BridgeEvent(**event_fields(turns[-1])) if turns else None,
+            event=turns[-1] if turns else None,
         )
         return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
+WAIT = {"wait": whole_number(0, LONGEST_WAIT), "after": whole_number(-1), "as": TEXT}
 NEXT_REQUEST_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/next", call=wait_for_request,
-        scope="runs:read", joined=True, errors=(204, 404, 409, 422),
-        summary="The next thing a participant is asked, waiting for it",
-        query={
-            "wait": ({"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT}, "seconds"),
-            "after": ({"type": "integer", "minimum": -1},
-                      "seq of the last answer of this route; without it, what is not answered yet"),
-            "as": ({"type": "string"}, "which participant, where the key has several"),
-        },
-        tag="Threads", operation_id="waitForRequest", answer=DueRequest,
-        description="Waits for the next request to a participant outside the host, and returns it "
-        "with the turn to answer. Returns 204 when no request comes in time, and refuses a "
-        "closed thread with 409.",
-    ),
+    Endpoint("GET", "/v1/host/moot/threads/{thread_id}/next", wait_for_request, scope="runs:read",
+             joined=True, query=WAIT, answer=DueRequest),
 )  # fmt: skip

@@ -32,7 +32,7 @@ MOST_DETAILS = 8192
 
 async def read_presence(request: Request) -> Reply:
     run, conversation = await find_thread(request)
-    presence = request.services.host.presence
+    presence = request.host.presence
     now = presence.now()
     views = {
         handle_from_name(name): presence_view(here, now, presence.ttl_ms)
@@ -72,9 +72,9 @@ async def _set_presence(request: Request, run_id: str, conversation: Conversatio
         raise BodyTooLarge(f"A sign of life has at most {MOST_DETAILS} bytes.", field="details")
     who, name = posts.speaker_and_name(request, body.sender)
     check_takes_part(request, conversation, who, name)
-    presence = request.services.host.presence
+    presence = request.host.presence
     # the details of a muted participant are dropped
-    muted = is_muted(conversation.state, name, request.services.clock.millis())
+    muted = is_muted(conversation.state, name, request.now())
     details = None if muted else body.details
     here = presence.set((run_id, conversation.conversation_id), name, body.state, details)
     view = presence_view(here, presence.now(), presence.ttl_ms)
@@ -98,19 +98,8 @@ def check_takes_part(request: Request, conversation: Conversation, who: Speaker,
 
 
 PRESENCE_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/threads/{thread_id}/presence", call=read_presence, scope="runs:read",
-        local=True, joined=True, errors=(404,), summary="Who is here in a thread just now",
-        tag="Agent Bridge", operation_id="readPresence", answer=BridgePresenceList,
-        description="Returns who is present in a thread. Presence is never stored; a participant "
-        "without a report for a while is stale.",
-    ),
-    Endpoint(
-        method="POST", path="/threads/{thread_id}/presence", call=post_presence,
-        scope="approvals:respond", body=ReportPresence, local=True, joined=True,
-        errors=(404, 409, 422), summary="Say that you are here, and what you are doing",
-        tag="Agent Bridge", operation_id="reportPresence", answer=BridgePresenceResult,
-        description="Reports that a participant is present, and its state. Refuses a participant "
-        "without an invitation and a closed thread.",
-    ),
+    Endpoint("GET", "/threads/{thread_id}/presence", read_presence, scope="runs:read", local=True,
+             joined=True, answer=BridgePresenceList),
+    Endpoint("POST", "/threads/{thread_id}/presence", post_presence, scope="approvals:respond",
+             local=True, joined=True, body=ReportPresence, answer=BridgePresenceResult),
 )  # fmt: skip

@@ -1,38 +1,48 @@
 """Begin, list, rename, link, archive and reopen threads."""
 
-from typing import Any
-
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from moot.agents.prompts.fencing import content_text
 from moot.api.access.auth import speaker_from_request
-from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog, event_fields
-from moot.api.http.request import Endpoint, Reply, Request
+from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog
+from moot.api.http.request import FLAG, TEXT, Endpoint, Reply, Request, whole_number
 from moot.api.search import read_marks
 from moot.api.threads import controls
 from moot.api.threads.controls import send_command
 from moot.api.threads.inputs import check_title, thread_inputs
-from moot.api.threads.list import thread_rows
 from moot.api.threads.lookup import check_open, find_thread, find_thread_by_id
-from moot.api.threads.view import thread_view
+from moot.api.threads.view import closing_decision, thread_view
 from moot.core.errors import BadRequest, Conflict
-from moot.core.events import Event, decode
+from moot.core.events import Event, decode, iso
 from moot.core.payloads.conversations import ConversationEnded
 from moot.core.runs.start import LinkedStart
-from moot.core.state.conversation import THREAD, Conversation, current_title, thread_id
+from moot.core.state.conversation import (
+    THREAD,
+    Conversation,
+    count_turns,
+    current_title,
+    is_opened_by_title,
+    thread_id,
+)
 from moot.core.state.council_policy import describe_unused_settings
 from moot.core.state.run import Run
-from moot.core.threads.agent_bridge import BridgeEvent
+from moot.core.threads.agent_bridge import handle_from_name
 from moot.core.threads.control_text import event_sentence
 from moot.core.threads.undo import undo_control
 from moot.engine.replay.fork import ForkRequest, fork_run
+from moot.engine.replay.import_log import IMPORT_RECORD
 from moot.engine.start import RunOrder, prepare_run, start_command, start_run
+from moot.engine.threads import transcript
+from moot.engine.threads.transcript import ConversationExtent
+from moot.engine.workflows.built_in import TALK
 from moot.store.cursor import bind_cursor, unbind_cursor
-from moot.store.protocol import RunFilter
+from moot.store.protocol import RunFilter, RunIndexRow
 from moot.store.records import Record
 from moot.wire.threads import (
     BeginThread,
+    LastTurn,
     LinkedThread,
     LinkThread,
     RenameThread,
@@ -40,13 +50,15 @@ from moot.wire.threads import (
     ThreadEvent,
     ThreadEventList,
     ThreadList,
+    ThreadSummary,
     ThreadView,
 )
 
 #: The kind of records that mark archived threads.
 ARCHIVED = "archived-thread"
 MOST_LISTED = 500
-ORDERS = ("newest", "active")
+NEWEST = "newest"
+ORDERS = (NEWEST, "active")
 
 # -- beginning -----------------------------------------------------------------------------------
 
@@ -59,14 +71,14 @@ async def begin_thread(request: Request) -> Reply:
         if problem := describe_unused_settings(policy):
             raise BadRequest(problem, field="policy")
     order = _thread_order(request, inputs)
-    await start_run(request.services.host, order, receipt=request.record_reply(begun_reply))
+    await start_run(request.host, order, receipt=request.record_reply(begun_reply))
     return request.reply
 
 
-def _thread_order(request: Request, inputs: dict[str, Any]) -> RunOrder:
+def _thread_order(request: Request, inputs: dict[str, object]) -> RunOrder:
     who = speaker_from_request(request)
     return RunOrder(
-        tenant=request.caller.tenant,
+        tenant=request.tenant,
         principal=who.principal,
         workflow_id=THREAD,
         person=who.person,
@@ -85,34 +97,25 @@ def begun_reply(run: Run) -> Reply:
 
 async def list_threads(request: Request) -> Reply:
     """List threads, newest or last used first. Archived ones appear only on request."""
-    tenant, store = request.caller.tenant, request.services.store
-    limit, order = request.integer("limit", 50, 1, MOST_LISTED), _parse_order(request)
+    tenant, store = request.tenant, request.store
+    limit, order = request.integer("limit", 50, 1, MOST_LISTED), request.query.get("order", NEWEST)
+    if order not in ORDERS:
+        raise BadRequest(f"order is {' or '.join(ORDERS)}.", field="order")
     archived = request.query.get("archived") == "true"
     where = RunFilter(
         workflow_id=THREAD, prefix=request.query.get("prefix") or None, mark=ARCHIVED,
         marked=archived,
-        used=order is not None,
+        used=order != NEWEST,
     )  # fmt: skip
-    cursor = _store_cursor(request.query.get("cursor"), order)
+    cursor = request.query.get("cursor")
+    if order != NEWEST:  # a cursor is valid only for its own order
+        cursor = unbind_cursor(cursor, order)
     rows, cursor = await store.list_runs(tenant, where, cursor, limit)
     views = await thread_rows(request, rows, archived)
-    if cursor is not None and order is not None:
+    if cursor is not None and order != NEWEST:
         cursor = bind_cursor(cursor, order)
     page = ThreadList(threads=views, you=read_marks.reader_name(request), next_cursor=cursor)
     return Reply(page, 200, {"Cache-Control": "no-store"})
-
-
-def _parse_order(request: Request) -> str | None:
-    """Return the order, or None for the newest first."""
-    order = request.query.get("order", ORDERS[0])
-    if order not in ORDERS:
-        raise BadRequest(f"order is {' or '.join(ORDERS)}.", field="order")
-    return None if order == ORDERS[0] else order
-
-
-def _store_cursor(cursor: str | None, order: str | None) -> str | None:
-    """Return the store's cursor. A cursor is valid only for its own order."""
-    return cursor if order is None else unbind_cursor(cursor, order)
 
 
 async def archive_thread(request: Request) -> Reply:
@@ -128,13 +131,13 @@ async def _set_archived(request: Request, gone: bool) -> Reply:
     run, conversation = await find_thread(request)
     if run.workflow_id != THREAD:
         raise BadRequest("It is a part of its run, and in no list of threads.", runId=run.run_id)
-    now = request.services.clock.millis()
+    now = request.now()
     record = Record(
         tenant=run.tenant, kind=ARCHIVED, name=thread_id(run, conversation), version=str(now),
         body=b"{}",
         created_at=now, by=request.caller.id, gone=gone,
     )  # fmt: skip
-    await request.services.store.put_record(record)
+    await request.store.put_record(record)
     return Reply(replace(thread_view(run, conversation), archived=not gone))
 
 
@@ -177,7 +180,7 @@ async def _side_thread(request: Request, body: LinkThread, own: str) -> LinkedSt
     if body.title is None:
         raise BadRequest("Name a thread, or give the title of a new one.", field="title")
     inputs = await thread_inputs(request, body.title, body.opening, body.participants)
-    order, host = _thread_order(request, {**inputs, "sideOf": own}), request.services.host
+    order, host = _thread_order(request, {**inputs, "sideOf": own}), request.host
     flow, pinned = await prepare_run(host, order)
     host.refuse_when_stopping()
     command = start_command(host, order, flow, pinned)
@@ -208,14 +211,14 @@ async def reopen_thread(request: Request) -> Reply:
         view = replace(thread_view(fork, again), reopened_from=source, url=url)
         return Reply(view, 201, {"Location": url})
 
-    host = request.services.host
+    host = request.host
     await fork_run(host, run.tenant, run.run_id, wanted, request.record_reply(answer))
     return request.reply
 
 
 async def _closing_sequence(request: Request, run: Run, conversation: Conversation) -> int:
     """Return the start of the decision that closed the conversation or ended its run."""
-    thread = ThreadLog(request.services.store, run, conversation)
+    thread = ThreadLog(request.store, run, conversation)
     closing = await _read_event(request, run, conversation.last_seq)
     if closing.type == ConversationEnded.event_type:
         return await thread.decision_after(conversation.last_seq - 1)
@@ -223,7 +226,7 @@ async def _closing_sequence(request: Request, run: Run, conversation: Conversati
 
 
 async def _read_event(request: Request, run: Run, sequence: int) -> Event:
-    [row] = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
+    [row] = await request.store.read(run.tenant, run.run_id, sequence - 1, 1)
     return decode(row)
 
 
@@ -233,106 +236,128 @@ async def _read_event(request: Request, run: Run, sequence: int) -> Event:
 async def read_thread_events(request: Request) -> Reply:
     """Return the thread's events with sentences, and how to undo controls that still hold."""
     run, conversation = await find_thread(request)
-    thread = ThreadLog(request.services.store, run, conversation)
+    thread = ThreadLog(request.store, run, conversation)
     limit = request.integer("limit", 1000, 1, MOST_EVENTS)
     if "before" in request.query:
         page = await thread.before(request.integer("before", 0, 0, 2**53), limit)
     else:
         page = await thread.after(request.integer("after", -1, -1, 2**53), limit)
-    now = request.services.clock.millis()
-    events = [_thread_event(msgspec.json.decode(row), conversation, now) for row in page.events]
+    now = request.now()
+    events = [_thread_event(row, conversation, now) for row in page.events]
     answer = ThreadEventList(events=events, count=len(events), more=page.more)
     return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
-def _thread_event(event: BridgeEvent, conversation: Conversation, at: int) -> ThreadEvent:
+def _thread_event(row: bytes, conversation: Conversation, at: int) -> ThreadEvent:
     """Return the event with a sentence about it and the control that undoes it."""
-    return ThreadEvent(
-        **event_fields(event),
-        says=event_sentence(event),
-        undo=undo_control(event, conversation, at),
+    event, undo = msgspec.json.decode(row), undo_control
+    view = msgspec.convert(event, ThreadEvent)
+    return replace(view, says=event_sentence(event), undo=undo(event, conversation, at))
+
+
+#: Characters of the last turn and of the decision.
+LONGEST_QUOTE = 160
+
+
+async def thread_rows(
+    request: Request, rows: list[RunIndexRow], archived: bool
+) -> list[ThreadSummary]:
+    """Return one view for each row, in the same order."""
+    extents = {row.run_id: _row_extent(row) for row in rows}
+    unread = await read_marks.count_unread(request, extents)
+    views = [_row_view(row, archived, unread[row.run_id]) for row in rows]
+    if request.query.get("about") == "true":
+        views = [await _add_details(request, view, extents[view.run_id]) for view in views]
+    return views
+
+
+def _row_extent(row: RunIndexRow) -> ConversationExtent:
+    return ConversationExtent(
+        tenant=row.tenant,
+        run_id=row.run_id,
+        node_id=TALK,
+        turns=-1 if row.turns is None else row.turns,
+        length=row.next_sequence,
+        first=row.fork_seq or 0,
     )
 
 
+def _row_view(row: RunIndexRow, archived: bool, unread: int) -> ThreadSummary:
+    return ThreadSummary(
+        thread_id=row.run_id,
+        run_id=row.run_id,
+        title=row.title or "",
+        open=row.ended_at is None,
+        archived=archived,
+        turns=row.turns or 0,
+        last_sequence=row.next_sequence - 1,
+        created_at=iso(row.created_at * 1000),
+        updated_at=iso(row.updated_at * 1000),
+        unread=unread,
+        forked_from=row.fork_of,
+        fork_note=UNSET if row.fork_of is None else row.fork_note,
+    )
+
+
+async def _add_details(
+    request: Request, view: ThreadSummary, where: ConversationExtent
+) -> ThreadSummary:
+    services = request.services
+    run = (await services.host.view(where.tenant, where.run_id)).run
+    conversation = run.conversations.get(TALK)
+    if conversation is None:
+        return view
+    everyone = conversation.participants.items()
+    members = [name for name, each in everyone if each.listed or each.joined]
+    mark = await services.store.record(where.tenant, IMPORT_RECORD, where.run_id)
+    decision = closing_decision(run, conversation)
+    return replace(
+        view,
+        paused=conversation.state.paused,
+        created_by=run.person,
+        turn_count=count_turns(run, conversation),
+        participants=[handle_from_name(name) for name in members],
+        imported=mark is not None,
+        decision=None if decision is None else _shorten(decision.text),
+        adopted=None if decision is None or decision.adopted else False,
+        last=await _last_turn(request, run, where),
+    )
+
+
+async def _last_turn(request: Request, run: Run, where: ConversationExtent) -> LastTurn | None:
+    last = await transcript.newest_turn(request.store, where)
+    if last is None or (last.index == 0 and is_opened_by_title(run)):
+        return None
+    text = _shorten(content_text(last.content))
+    return LastTurn(speaker=handle_from_name(last.speaker), content=text)
+
+
+def _shorten(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
+
+
 THREADS = "/v1/host/moot/threads"
-TEXT = {"type": "string"}
+LISTED = {
+    "limit": whole_number(1, MOST_LISTED), "cursor": TEXT, "prefix": TEXT, "archived": FLAG,
+    "about": FLAG, "order": {"type": "string", "enum": list(ORDERS)},
+}  # fmt: skip
+READ = {"after": whole_number(-1), "before": whole_number(0), "limit": whole_number(1, MOST_EVENTS)}
 THREAD_ENDPOINTS = (
-    Endpoint(
-        method="GET", path=THREADS, call=list_threads, scope="runs:read",
-        summary="List the threads, newest first",
-        query={
-            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "rows at most"),
-            "cursor": (TEXT, "nextCursor of the page before"),
-            "prefix": (TEXT, "how the id begins"),
-            "archived": ({"type": "boolean"}, "those that were put away, instead of the others"),
-            "about": ({"type": "boolean"}, "also who takes part, and what was said last"),
-            "order": ({"type": "string", "enum": list(ORDERS)},
-                      "newest unless told otherwise; active has what was used last first"),
-        },
-        tag="Threads", operation_id="listThreads", answer=ThreadList,
-        description="Lists the threads of the tenant in pages, each with the number of unread "
-        "turns. Archived threads appear only with `archived`.",
-    ),
-    Endpoint(
-        method="POST", path=THREADS, call=begin_thread, scope="runs:create", body=BeginThread,
-        status=201,
-        summary="Begin a thread",
-        tag="Threads", operation_id="beginThread", answer=ThreadView,
-        description="Begins a thread with a title, an opening turn if there is one, and invited "
-        "participants. Agents of this host answer when they are addressed. Refuses a title "
-        "without readable characters and settings that the policy's mode does not use.",
-    ),
-    Endpoint(
-        method="GET", path=f"{THREADS}/{{thread_id}}/events", call=read_thread_events,
-        scope="runs:read",
-        joined=True, errors=(404,),
-        summary="Read the events of a thread, controls in sentences and how to take them back",
-        query={
-            "after": ({"type": "integer", "minimum": -1}, "highest sequence already seen"),
-            "before": ({"type": "integer", "minimum": 0},
-                       "instead of after: the newest that are lower than this"),
-            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_EVENTS}, "events at most"),
-        },
-        tag="Threads", operation_id="listThreadEvents", answer=ThreadEventList,
-        description="Returns the events of a thread, oldest first. Controls come with a sentence "
-        "about them and, while they have an effect, with the control that undoes them.",
-    ),
-    Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}:rename", call=rename_thread,
-        scope="approvals:respond", body=RenameThread, summary="Give a thread another name",
-        errors=(404, 409),
-        tag="Threads", operation_id="renameThread", answer=ThreadView,
-        description="Changes the title of a thread. Refuses a closed thread with 409.",
-    ),
-    Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}/links", call=link_thread, scope="runs:create",
-        body=LinkThread, status=201, summary="Begin a side thread, or link one that is there",
-        errors=(404, 409),
-        tag="Threads", operation_id="linkThread", answer=LinkedThread,
-        description="Links an existing thread, or begins a side thread and links it in one step. "
-        "The side thread's decision is posted here when it closes. Refuses a closed thread with "
-        "409.",
-    ),
-    Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}:archive", call=archive_thread,
-        scope="approvals:respond", summary="Put a thread away: lists leave it out", errors=(404,),
-        tag="Threads", operation_id="archiveThread", answer=ThreadView,
-        description="Takes a thread out of the list. The thread itself does not change. Refuses a "
-        "conversation that is a part of another run.",
-    ),
-    Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}:unarchive", call=unarchive_thread,
-        scope="approvals:respond", summary="Take a thread out again", errors=(404,),
-        tag="Threads", operation_id="unarchiveThread", answer=ThreadView,
-        description="Puts an archived thread back into the list.",
-    ),
-    Endpoint(
-        method="POST", path=f"{THREADS}/{{thread_id}}:reopen", call=reopen_thread,
-        scope="runs:create",
-        body=ReopenThread, status=201, errors=(404, 409, 422),
-        summary="Go on with a closed thread in a new one that has its history",
-        tag="Threads", operation_id="reopenThread", answer=ThreadView,
-        description="Continues a closed thread in a new one that begins with its history. The "
-        "closed one stays closed. Refuses an open thread with 409.",
-    ),
+    Endpoint("GET", THREADS, list_threads, scope="runs:read",
+             query=LISTED, answer=ThreadList),
+    Endpoint("POST", THREADS, begin_thread, scope="runs:create", body=BeginThread, status=201,
+             answer=ThreadView),
+    Endpoint("GET", f"{THREADS}/{{thread_id}}/events", read_thread_events, scope="runs:read",
+             joined=True, query=READ, answer=ThreadEventList),
+    Endpoint("POST", f"{THREADS}/{{thread_id}}:rename", rename_thread, scope="approvals:respond",
+             body=RenameThread, answer=ThreadView),
+    Endpoint("POST", f"{THREADS}/{{thread_id}}/links", link_thread, scope="runs:create",
+             body=LinkThread, status=201, answer=LinkedThread),
+    Endpoint("POST", f"{THREADS}/{{thread_id}}:archive", archive_thread, scope="approvals:respond",
+             answer=ThreadView),
+    Endpoint("POST", f"{THREADS}/{{thread_id}}:unarchive", unarchive_thread,
+             scope="approvals:respond", answer=ThreadView),
+    Endpoint("POST", f"{THREADS}/{{thread_id}}:reopen", reopen_thread, scope="runs:create",
+             body=ReopenThread, status=201, answer=ThreadView),
 )  # fmt: skip

@@ -30,7 +30,7 @@ async def begin_speech(request: Request) -> Reply:
         fields["speakerId"] = speaker
     if body.to not in (None, "all"):
         fields["to"] = full_name(body.to)
-    speeches = request.services.host.speeches
+    speeches = request.host.speeches
     speech = speeches.begin(run.run_id, conversation.conversation_id, request.caller.id, fields)
     started = StartedSpeech(
         speech_id=speech.speech_id,
@@ -49,7 +49,7 @@ def _check_may_speak(
     if not conversation.open:
         name = request.params["thread_id"]
         raise ConversationClosed("The conversation is closed.", threadId=name)
-    at = request.services.clock.millis()
+    at = request.now()
     return turns.check_speaker(conversation, turn, speaker_from_request(request), at)
 
 
@@ -57,7 +57,7 @@ async def _own_speech(request: Request) -> tuple[OpenSpeech, Conversation]:
     """Return the caller's own speech in this conversation."""
     run, conversation = await find_thread(request)
     name = request.params["speech_id"]
-    speech = request.services.host.speeches.mine(run.run_id, name, request.caller.id)
+    speech = request.host.speeches.mine(run.run_id, name, request.caller.id)
     if speech.conversation_id != conversation.conversation_id:
         raise NotFound("No such speech is under way; begin one.", speechId=name)
     return speech, conversation
@@ -70,7 +70,7 @@ async def add_words(request: Request) -> Reply:
     """
     speech, conversation = await _own_speech(request)
     body = await request.read(SpeechDelta)
-    speeches = request.services.host.speeches
+    speeches = request.host.speeches
     try:
         _check_may_speak(request, conversation, speech.who)
     except MootError:
@@ -82,52 +82,26 @@ async def add_words(request: Request) -> Reply:
 
 async def stop_speech(request: Request) -> Reply:
     speech, _ = await _own_speech(request)
-    request.services.host.speeches.end(speech.run_id, speech.speech_id, speech.principal)
+    request.host.speeches.end(speech.run_id, speech.speech_id, speech.principal)
     return Reply(None, 204)
 
 
 async def stream_thread(request: Request) -> Stream:
     """Stream logged events with ids and spoken words without."""
     run, _ = await find_thread(request)
-    head = await request.services.host.view(run.tenant, run.run_id)
+    head = await request.host.view(run.tenant, run.run_id)
     after = parse_cursor(request.header("last-event-id"))
     return Stream(RunEventStream(request, head, UPDATES, 0, after, spoken=True).write)
 
 
 SPEECH_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/speech", call=begin_speech,
-        scope="approvals:respond", body=BeginSpeech, status=201,
-        summary="Begin to speak: listeners see who", errors=(404, 409, 422), joined=True,
-        tag="Threads", operation_id="beginSpeech", answer=StartedSpeech,
-        description="Announces that a participant begins to speak. Listeners of the stream see "
-        "the words as they come. The turn itself is posted afterwards. Refuses a participant "
-        "that may not speak now.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/speech/{speech_id}", call=add_words,
-        scope="approvals:respond", body=SpeechDelta, status=204,
-        summary="Words of a turn under way; they are not kept", errors=(404, 409),
-        joined=True,
-        tag="Threads", operation_id="addWords",
-        description="Passes words of a speech on to listeners. They are not stored. Refuses a "
-        "speech of another key with 404.",
-    ),
-    Endpoint(
-        method="DELETE", path="/v1/host/moot/threads/{thread_id}/speech/{speech_id}",
-        call=stop_speech,
-        scope="approvals:respond", status=204, summary="Stop speaking without taking a turn",
-        errors=(404,), joined=True,
-        tag="Threads", operation_id="stopSpeech",
-        description="Ends a speech without a turn. Listeners drop its words.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/threads/{thread_id}/stream", call=stream_thread,
-        scope="runs:read", media=SSE, errors=(404,), joined=True,
-        summary="The thread as it happens, with the words being spoken",
-        tag="Threads", operation_id="streamThread",
-        description="Streams the events of a thread as server-sent events, with the words that "
-        "are being spoken. Logged events have ids; a reader that reconnects sends the last one "
-        "as Last-Event-ID.",
-    ),
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}/speech", begin_speech,
+             scope="approvals:respond", joined=True, body=BeginSpeech, status=201,
+             answer=StartedSpeech),
+    Endpoint("POST", "/v1/host/moot/threads/{thread_id}/speech/{speech_id}", add_words,
+             scope="approvals:respond", joined=True, body=SpeechDelta, status=204),
+    Endpoint("DELETE", "/v1/host/moot/threads/{thread_id}/speech/{speech_id}", stop_speech,
+             scope="approvals:respond", joined=True, status=204),
+    Endpoint("GET", "/v1/host/moot/threads/{thread_id}/stream", stream_thread, scope="runs:read",
+             joined=True, media=SSE),
 )  # fmt: skip

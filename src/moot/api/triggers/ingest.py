@@ -12,10 +12,7 @@ from moot.core.triggers.hops import HEADER, MOST_HOPS, parse_hops
 from moot.core.triggers.signatures import SignatureVerdict, verify_signature
 from moot.core.triggers.subscriptions import Arrival, dedup_key, visible_headers
 from moot.triggers.inbound.versions import SubscriptionVersion
-from moot.wire.triggers import (
-    InboundContent,
-    IngestResult,
-)
+from moot.wire.triggers import InboundContent, IngestResult
 
 #: Largest body of a caller without a key.
 LARGEST_BODY = 262_144
@@ -82,15 +79,7 @@ def parse_content(body: bytes) -> Any:
 
 
 INGEST_ENDPOINTS = (
-    Endpoint(
-        method="POST", path=f"{INGEST_PATH}/{{subscription_id}}", call=ingest_webhook, public=True,
-        status=202,
-        largest=LARGEST_BODY, errors=(404, 409), body=InboundContent, knows_again=True,
-        summary="What starts a run, signed with the subscription's secret",
-        tag="Subscriptions", operation_id="ingestWebhook", answer=IngestResult,
-        description="Takes a webhook from an outside caller and starts the subscription's "
-        "workflow. The caller signs the body with the subscription's secret instead of a key. A "
-        "repeated event is answered with `duplicate`. Refuses a wrong signature and a "
-        "subscription that is not active.",
-    ),
+    Endpoint("POST", f"{INGEST_PATH}/{{subscription_id}}", ingest_webhook, public=True,
+             knows_again=True, largest=LARGEST_BODY, body=InboundContent, status=202,
+             answer=IngestResult),
 )  # fmt: skip

@@ -3,16 +3,18 @@
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from moot.api.http.request import Endpoint, Reply, Request, encode
+from moot.api.http.request import PAGE_QUERY, TEXT, Endpoint, Reply, Request, encode, whole_number
 from moot.api.interrupts import notices
 from moot.api.schedules.pauses import parse_pause_end
 from moot.api.triggers.views import (
     binding_view,
     delivery_view,
+    read_delivery_page,
     subscription_dead_letter,
     summary_view,
 )
-from moot.api.triggers.webhooks import MANAGE, PAGE
+from moot.api.triggers.webhooks import MANAGE
+from moot.api.views import copy_fields
 from moot.core.errors import BadRequest, NotProvided
 from moot.core.events import iso
 from moot.core.triggers.subscriptions import TriggerSubscription
@@ -47,16 +49,9 @@ async def register_subscription(request: Request) -> Reply:
             f"This host takes nothing in by {body.source}; a webhook it does.",
             capability="triggerBridge.ingestion",
         )
-    subscription = await request.services.triggers.subscriptions.register(
-        request.caller.tenant,
-        SubscriptionRequest(
-            workflow_id=body.workflow_id,
-            dedup_enabled=body.dedup_enabled,
-            retry_policy=body.retry_policy,
-            verification=body.verification.mode,
-            input_mapping=body.input_mapping,
-            roster_id=body.roster_id,
-        ),
+    subscription = await request.triggers.subscriptions.register(
+        request.tenant,
+        copy_fields(SubscriptionRequest, body, verification=body.verification.mode),
         request.caller.id,
     )
     return _secret_reply(request, subscription, 201)
@@ -64,7 +59,7 @@ async def register_subscription(request: Request) -> Reply:
 
 async def rotate_subscription_secret(request: Request) -> Reply:
     record = await _find_subscription(request)
-    fresh = await request.services.triggers.subscriptions.rotate(record, request.caller.id)
+    fresh = await request.triggers.subscriptions.rotate(record, request.caller.id)
     return _secret_reply(request, fresh, 200)
 
 
@@ -85,7 +80,7 @@ def _secret_reply(request: Request, subscription: TriggerSubscription, status: i
 
 
 def ingest_url(request: Request, name: str) -> str:
-    return f"{request.services.host.peers.address}{INGEST_PATH}/{name}"
+    return f"{request.host.peers.address}{INGEST_PATH}/{name}"
 
 
 async def list_subscriptions(request: Request) -> Reply:
@@ -115,7 +110,7 @@ async def list_subscriptions(request: Request) -> Reply:
 
 
 async def _subscription_page(request: Request, limit: int) -> SubscriptionPage:
-    triggers, tenant = request.services.triggers, request.caller.tenant
+    triggers, tenant = request.triggers, request.tenant
     after, source = request.query.get("cursor", ""), request.query.get("source")
     if source is None:
         return await triggers.listening.page(tenant, after, limit)
@@ -133,7 +128,7 @@ async def _subscription_page(request: Request, limit: int) -> SubscriptionPage:
 
 
 def member_whereabouts(request: Request) -> MemberAvailability:
-    return MemberAvailability(request.services.roster, request.caller.tenant)
+    return MemberAvailability(request.services.roster, request.tenant)
 
 
 async def binding_with_inert(request: Request, subscription: TriggerSubscription) -> TriggerBinding:
@@ -146,7 +141,7 @@ async def read_subscription(request: Request) -> Reply:
     """Return a subscription with its newest deliveries and state changes."""
     record = await _find_subscription(request)
     name, tenant = record.it.subscription_id, record.tenant
-    store = request.services.store
+    store = request.store
     rows, _ = await store.deliveries(tenant, DeliveryFilter(subscription=name), None, MOST_SHOWN)
     return Reply(
         SubscriptionView(
@@ -154,7 +149,7 @@ async def read_subscription(request: Request) -> Reply:
             bound=await binding_with_inert(request, record.it),
             counts=await store.delivery_counts(tenant, name),
             deliveries=[delivery_view(each) for each in rows],
-            state_changes=await request.services.triggers.listening.changes(record),
+            state_changes=await request.triggers.listening.changes(record),
             ingest_url=None if record.it.secret is None else ingest_url(request, name),
         )
     )
@@ -162,13 +157,13 @@ async def read_subscription(request: Request) -> Reply:
 
 async def change_subscription(request: Request) -> Reply:
     body = await request.read(ChangeSubscription)
-    triggers, by = request.services.triggers, request.caller.id
+    triggers, by = request.triggers, request.caller.id
     record = await _find_subscription(request)
     if body == ChangeSubscription(note=body.note, until=body.until):
         raise BadRequest("Send state, rosterId or inputMapping.")
     if body.until is not None and body.state != "paused":
         raise BadRequest("until is the end of a pause: send it with state paused.", field="until")
-    until = parse_pause_end(body.until, request.services.clock.millis())
+    until = parse_pause_end(body.until, request.now())
     if body.input_mapping is not UNSET:
         record = await triggers.subscriptions.map_inputs(record, body.input_mapping, by)
     if body.roster_id is not UNSET:
@@ -187,7 +182,7 @@ async def change_subscription(request: Request) -> Reply:
 
 async def remove_subscription(request: Request) -> Reply:
     """Remove a subscription and its undelivered items. Runs that it started continue."""
-    record, triggers = await _find_subscription(request), request.services.triggers
+    record, triggers = await _find_subscription(request), request.triggers
     await triggers.subscriptions.remove(record, request.caller.id)
     await triggers.deliveries.drop_all(record)
     return Reply(None, 204)
@@ -195,86 +190,32 @@ async def remove_subscription(request: Request) -> Reply:
 
 async def list_subscription_dead_letters(request: Request) -> Reply:
     record = await _find_subscription(request)
-    rows, cursor = await request.services.store.deliveries(
-        record.tenant,
-        DeliveryFilter(subscription=record.it.subscription_id, states=("dead", "unverified")),
-        request.query.get("cursor"),
-        request.integer("limit", 50, 1, 200),
-    )
+    where = DeliveryFilter(subscription=record.it.subscription_id, states=("dead", "unverified"))
+    rows, cursor = await read_delivery_page(request, record.tenant, where)
     letters = [subscription_dead_letter(record.it, each) for each in rows]
     return Reply(SubscriptionDeadLetterList(dead_letters=letters, next_cursor=cursor))
 
 
 async def _find_subscription(request: Request) -> SubscriptionVersion:
-    return await request.services.triggers.listening.must_find(
-        request.caller.tenant, request.params["subscription_id"]
+    return await request.triggers.listening.must_find(
+        request.tenant, request.params["subscription_id"]
     )
 
 
 ROOT = "/v1/trigger-subscriptions"
 ONE = f"{ROOT}/{{subscription_id}}"
 SUBSCRIPTION_ENDPOINTS = (
-    Endpoint(
-        method="GET", path=ROOT, call=list_subscriptions, scope=MANAGE,
-        summary="What is listened to",
-        query={
-            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "at most so many"),
-            "cursor": ({"type": "string"}, "where the page before ended"),
-            "source": ({"type": "string"}, "only those of queues, or of webhooks"),
-        },
-        tag="Subscriptions", operation_id="listSubscriptions", answer=SubscriptionList,
-        description="Lists the subscriptions in pages. With `source` the answer also has the "
-        "target of each.",
-    ),
-    Endpoint(
-        method="POST", path=ROOT, call=register_subscription, body=RegisterSubscription,
-        scope=MANAGE, beside="runs:create",
-        status=201,
-        summary="Let a webhook start runs; the answer has the secret, this once",
-        errors=(404, 501),
-        tag="Subscriptions", operation_id="registerSubscription", answer=NewSubscription,
-        description="Lets an outside webhook start a workflow. Only this answer contains the "
-        "secret that signs the calls. Refuses sources other than webhooks with 501.",
-    ),
-    Endpoint(
-        method="GET", path=ONE, call=read_subscription, scope=MANAGE, errors=(404,),
-        summary="A subscription, its newest deliveries, the history of its state",
-        tag="Subscriptions", operation_id="readSubscription", answer=SubscriptionView,
-        description="Returns a subscription with its target, its newest deliveries and its "
-        "changes of state.",
-    ),
-    Endpoint(
-        method="PATCH", path=ONE, call=change_subscription, body=ChangeSubscription,
-        scope=MANAGE, beside="runs:create",
-        errors=(404, 409),
-        summary="Pause or resume it, hand it to a standing agent, map its inputs",
-        tag="Subscriptions", operation_id="changeSubscription", answer=ChangedSubscription,
-        description="Pauses or resumes a subscription, hands it to a standing agent, or maps its "
-        "inputs. Refuses a body without a change.",
-    ),
-    Endpoint(
-        method="DELETE", path=ONE, call=remove_subscription, scope=MANAGE, status=204,
-        errors=(404, 409),
-        summary="Listen no longer",
-        tag="Subscriptions", operation_id="removeSubscription",
-        description="Removes a subscription and its undelivered items. Runs that it started "
-        "continue.",
-    ),
-    Endpoint(
-        method="POST", path=f"{ONE}/rotate-secret", call=rotate_subscription_secret, scope=MANAGE,
-        beside="runs:create", errors=(404, 409),
-        summary="Another secret; the one before stays good for a day",
-        tag="Subscriptions", operation_id="rotateSubscriptionSecret", answer=NewSubscription,
-        description="Creates a new secret. The earlier one stays valid for a day. Only this "
-        "answer contains the secret.",
-    ),
-    Endpoint(
-        method="GET", path=f"{ONE}/dead-letters", call=list_subscription_dead_letters, scope=MANAGE,
-        query=PAGE,
-        summary="What could not be delivered, newest first", errors=(404,),
-        tag="Subscriptions", operation_id="listSubscriptionDeadLetters",
-        answer=SubscriptionDeadLetterList,
-        description="Lists the deliveries that failed for good or had a wrong signature, newest "
-        "first.",
-    ),
+    Endpoint("GET", ROOT, list_subscriptions, scope=MANAGE,
+             query={"limit": whole_number(1, MOST_LISTED), "cursor": TEXT, "source": TEXT},
+             answer=SubscriptionList),
+    Endpoint("POST", ROOT, register_subscription, scope=MANAGE, beside="runs:create",
+             body=RegisterSubscription, status=201, answer=NewSubscription),
+    Endpoint("GET", ONE, read_subscription, scope=MANAGE, answer=SubscriptionView),
+    Endpoint("PATCH", ONE, change_subscription, scope=MANAGE, beside="runs:create",
+             body=ChangeSubscription, answer=ChangedSubscription),
+    Endpoint("DELETE", ONE, remove_subscription, scope=MANAGE, status=204),
+    Endpoint("POST", f"{ONE}/rotate-secret", rotate_subscription_secret, scope=MANAGE,
+             beside="runs:create", answer=NewSubscription),
+    Endpoint("GET", f"{ONE}/dead-letters", list_subscription_dead_letters, scope=MANAGE,
+             query=PAGE_QUERY, answer=SubscriptionDeadLetterList),
 )  # fmt: skip

@@ -1,46 +1,26 @@
 """Show items, deliveries, attempts and dead letters on the wire."""
 
+from collections.abc import Iterable
+
 from msgspec.structs import asdict, replace
 
+from moot.api.http.request import Request
 from moot.api.runs.snapshot import run_metrics
 from moot.api.services import Services
-from moot.core.errors import RunNotFound
+from moot.api.views import copy_fields, iso_or_none
+from moot.core.errors import BadRequest, RunNotFound
 from moot.core.events import decode, decode_head, iso
 from moot.core.payloads.agents import InvocationCompleted
 from moot.core.payloads.conversations import ConversationExchanged
 from moot.core.payloads.runs import DeliveryAttempted
-from moot.core.state.run import Run
-from moot.core.triggers.subscriptions import RetryPolicy, TriggerSubscription
+from moot.core.triggers.subscriptions import TriggerSubscription
 from moot.engine.host import Host
-from moot.store.records import Delivery, DeliveryAttempt
+from moot.store.records import Delivery, DeliveryAttempt, DeliveryFilter
 from moot.triggers.inbound.items import REDELIVERED
 from moot.triggers.schedules.fire_rows import fire_from_row
-from moot.wire.triggers import (
-    AttemptPayload,
-    AttemptView,
-    DeliveryProgress,
-    DeliveryView,
-    ItemMember,
-    ItemRun,
-    ItemTurn,
-    QueueItemView,
-    RetryRule,
-    StateChange,
-    SubscriptionDeadLetter,
-    SubscriptionSummary,
-    TriggerBinding,
-    VerificationView,
-)
+from moot.wire import triggers
 
 ITEM_STATES = frozenset({"waiting", "retrying", "delivered", "dead", "dropped"})
-#: State of an item -> status in the answer to a push.
-ITEM_STATUSES = {
-    "delivered": "accepted",
-    "waiting": "waiting",
-    "retrying": "retrying",
-    "dead": "dead",
-    "dropped": "dropped",
-}
 #: Events that count as turns.
 TURN_EVENTS = frozenset({ConversationExchanged.event_type, InvocationCompleted.event_type})
 MOST_TURNS = 200
@@ -49,12 +29,31 @@ PAGE = 1000
 RETENTION_MS = 30 * 24 * 3_600_000
 
 
-def item_row(row: Delivery) -> QueueItemView:
+async def read_delivery_page(
+    request: Request, tenant: str, where: DeliveryFilter
+) -> tuple[list[Delivery], str | None]:
+    """Return the page of deliveries that the query asks for, and the cursor after it."""
+    limit = request.integer("limit", 50, 1, 200)
+    return await request.store.deliveries(tenant, where, request.query.get("cursor"), limit)
+
+
+def parse_words(request: Request, name: str, allowed: Iterable[str]) -> tuple[str, ...]:
+    """Return the words of a query parameter. Raise BadRequest for one that is not allowed."""
+    words = tuple(filter(None, request.query.get(name, "").split(",")))
+    if unknown := set(words).difference(allowed):
+        raise BadRequest(
+            f"There is no {name} '{min(unknown)[:32]}'; there are {', '.join(sorted(allowed))}.",
+            field=name,
+        )
+    return words
+
+
+def item_row(row: Delivery) -> triggers.QueueItemView:
     progress = delivery_progress(row)
-    return QueueItemView(**asdict(progress), item_id=row.delivery_id, subject=row.subject)
+    return triggers.QueueItemView(**asdict(progress), item_id=row.delivery_id, subject=row.subject)
 
 
-async def item_details(services: Services, row: Delivery) -> QueueItemView:
+async def item_details(services: Services, row: Delivery) -> triggers.QueueItemView:
     """Return an item with its content, run, member and turns.
 
     The content is left out when it was dropped or is secret.
@@ -68,29 +67,14 @@ async def item_details(services: Services, row: Delivery) -> QueueItemView:
     except RunNotFound:
         return view
     turns = await _list_turns(host, row.tenant, run.run_id)
-    return replace(view, run=_item_run(run), member=_item_member(run), turns=turns)
+    ran = copy_fields(triggers.ItemRun, run, metrics=run_metrics(run))
+    member = None if run.member is None else copy_fields(triggers.ItemMember, run.member)
+    return replace(view, run=ran, member=member, turns=turns)
 
 
-def _item_run(run: Run) -> ItemRun:
-    return ItemRun(
-        run_id=run.run_id,
-        workflow_id=run.workflow_id,
-        status=run.status.value,
-        started_at=iso(run.started_at * 1000),
-        metrics=run_metrics(run),
-    )
-
-
-def _item_member(run: Run) -> ItemMember | None:
-    member = run.member
-    if member is None:
-        return None
-    return ItemMember(roster_id=member.roster_id, persona=member.persona, agent_id=member.agent_id)
-
-
-async def _list_turns(host: Host, tenant: str, run_id: str) -> list[ItemTurn]:
+async def _list_turns(host: Host, tenant: str, run_id: str) -> list[triggers.ItemTurn]:
     """Return the first turns in order, by id and name, without their text."""
-    turns: list[ItemTurn] = []
+    turns: list[triggers.ItemTurn] = []
     after = -1
     while len(turns) < MOST_TURNS and (rows := await host.store.read(tenant, run_id, after, PAGE)):
         after += len(rows)
@@ -98,14 +82,14 @@ async def _list_turns(host: Host, tenant: str, run_id: str) -> list[ItemTurn]:
     return turns[:MOST_TURNS]
 
 
-def _turn_row(raw: bytes) -> ItemTurn:
+def _turn_row(raw: bytes) -> triggers.ItemTurn:
     event = decode(raw)
     match event.payload:
         case ConversationExchanged(turn=turn):
             by = turn.speaker_id
         case payload:
             by = getattr(payload, "agent_id", None)
-    return ItemTurn(
+    return triggers.ItemTurn(
         sequence=event.sequence,
         type=event.type,
         at=event.timestamp,
@@ -113,78 +97,70 @@ def _turn_row(raw: bytes) -> ItemTurn:
     )
 
 
-def summary_view(subscription: TriggerSubscription) -> SubscriptionSummary:
+def summary_view(subscription: TriggerSubscription) -> triggers.SubscriptionSummary:
     """Return the fields of the protocol."""
-    return SubscriptionSummary(
-        subscription_id=subscription.subscription_id,
-        source=subscription.source,
-        state=subscription.state,
-        dedup_enabled=subscription.dedup_enabled,
-        retry_policy=retry_view(subscription.retry_policy),
-        secret_fingerprint=subscription.fingerprint,
+    policy, secret_fingerprint = subscription.retry_policy, subscription.fingerprint
+    return copy_fields(
+        triggers.SubscriptionSummary,
+        subscription,
+        retry_policy=copy_fields(triggers.RetryRule, policy),
+        secret_fingerprint=secret_fingerprint,
     )
 
 
-def retry_view(policy: RetryPolicy) -> RetryRule:
-    return RetryRule(max_attempts=policy.max_attempts, backoff=policy.backoff)
-
-
-def binding_view(subscription: TriggerSubscription) -> TriggerBinding:
+def binding_view(subscription: TriggerSubscription) -> triggers.TriggerBinding:
     """Return the target of a subscription, in the host's own form."""
     is_webhook = subscription.source == "webhook"
-    return TriggerBinding(
+    return copy_fields(
+        triggers.TriggerBinding,
+        subscription,
         workflow_id=subscription.workflow_id or None,
         roster_id=subscription.roster_id or None,
         queue=subscription.queue or None,
         schedule_id=subscription.schedule_id or None,
-        input_mapping=subscription.input_mapping,
-        note=subscription.note,
-        until=None if subscription.until is None else iso(subscription.until * 1000),
-        verification=VerificationView(mode=subscription.verification) if is_webhook else None,
+        verification=triggers.VerificationView(mode=subscription.verification)
+        if is_webhook
+        else None,
     )
 
 
-def delivery_view(row: Delivery) -> DeliveryView:
+def delivery_view(row: Delivery) -> triggers.DeliveryView:
     """Return a delivery without its content."""
-    return DeliveryView(**asdict(delivery_progress(row)), delivery_id=row.delivery_id)
+    return triggers.DeliveryView(**asdict(delivery_progress(row)), delivery_id=row.delivery_id)
 
 
-def delivery_progress(row: Delivery) -> DeliveryProgress:
-    is_due = row.due_at is not None and row.state in ("retrying", "waiting")
-    return DeliveryProgress(
-        state=row.state,
-        received_at=iso(row.received_at * 1000),
-        updated_at=iso(row.updated_at * 1000),
+def delivery_progress(row: Delivery) -> triggers.DeliveryProgress:
+    is_due = row.state in ("retrying", "waiting")
+    return copy_fields(
+        triggers.DeliveryProgress,
+        row,
         attempts=[attempt_view(row, number) for number in range(len(row.attempts))],
         run_id=row.run_id or None,
         roster_id=row.member or None,
         reason=row.reason or "",
-        next_try_at=iso((row.due_at or 0) * 1000) if is_due else None,
+        next_try_at=iso_or_none(row.due_at) if is_due else None,
     )
 
 
-def attempt_view(row: Delivery, number: int) -> AttemptView:
+def attempt_view(row: Delivery, number: int) -> triggers.AttemptView:
     """Return one attempt with its ``trigger.delivery.attempted`` event.
 
     A redelivery by hand has no event.
     """
     attempt = row.attempts[number]
-    view = AttemptView(
-        event_id=attempt.event_id,
-        at=iso(attempt.at * 1000),
-        outcome=attempt.outcome,
-        reason=attempt.reason or None,
-    )
+    view = copy_fields(triggers.AttemptView, attempt, reason=attempt.reason or None)
     if attempt.outcome == REDELIVERED:
         return view
     payload = attempt_payload(row, attempt, number)
     return replace(view, type=DeliveryAttempted.event_type, payload=payload)
 
 
-def attempt_payload(row: Delivery, attempt: DeliveryAttempt, number: int) -> AttemptPayload:
+def attempt_payload(
+    row: Delivery, attempt: DeliveryAttempt, number: int
+) -> triggers.AttemptPayload:
     before = [each.outcome for each in row.attempts[:number]]
     since = before[::-1].index(REDELIVERED) if REDELIVERED in before else number
-    return AttemptPayload(
+    return triggers.AttemptPayload(
         subscription_id=row.subscription,
         dedup_key=row.key,
         attempt=since + 1,
@@ -195,7 +171,7 @@ def attempt_payload(row: Delivery, attempt: DeliveryAttempt, number: int) -> Att
 
 def subscription_dead_letter(
     subscription: TriggerSubscription, row: Delivery
-) -> SubscriptionDeadLetter:
+) -> triggers.SubscriptionDeadLetter:
     """Return a dead letter in the protocol's form."""
     last = len(row.attempts) - 1
     unverified = row.state == "unverified"
@@ -204,7 +180,14 @@ def subscription_dead_letter(
         "backfill",
     )
     stops = not (unverified or by_hand or row.attempts[last].unfit)
-    return SubscriptionDeadLetter(
+    change = triggers.StateChange(
+        subscription_id=row.subscription,
+        source=subscription.source,
+        from_state="active",
+        to_state="dead-lettered",
+        reason="retry-exhausted",
+    )
+    return triggers.SubscriptionDeadLetter(
         subscription_id=row.subscription,
         attempt_event_id=row.attempts[last].event_id,
         attempt=attempt_payload(row, row.attempts[last], last),
@@ -212,15 +195,5 @@ def subscription_dead_letter(
         dead_lettered_at=iso(row.updated_at * 1000),
         expires_at=iso((row.updated_at + RETENTION_MS) * 1000),
         delivery_id=row.delivery_id,
-        state_change=_dead_letter_change(subscription, row) if stops else None,
-    )
-
-
-def _dead_letter_change(subscription: TriggerSubscription, row: Delivery) -> StateChange:
-    return StateChange(
-        subscription_id=row.subscription,
-        source=subscription.source,
-        from_state="active",
-        to_state="dead-lettered",
-        reason="retry-exhausted",
+        state_change=change if stops else None,
     )

@@ -2,14 +2,15 @@
 
 from msgspec.structs import asdict, replace
 
-from moot.api.http.request import Endpoint, Reply, Request, encode
+from moot.api.http.request import PAGE_QUERY, TEXT, Endpoint, Reply, Request, encode
+from moot.api.triggers.views import read_delivery_page
+from moot.api.views import copy_fields, iso_or_none
 from moot.core.catalogue import check_event_types
 from moot.core.errors import BadRequest
 from moot.core.errors.triggers import TenantMembershipRequired
 from moot.core.events import iso
 from moot.core.triggers.webhooks import WebhookRegistration
 from moot.store.records import Delivery, DeliveryFilter
-from moot.wire.json import JsonObject
 from moot.wire.webhooks import (
     RegisterWebhook,
     WebhookAttempt,
@@ -26,8 +27,8 @@ async def register_webhook(request: Request) -> Reply:
     body = await request.read(RegisterWebhook)
     check_event_types(body.events)
     check_own_tenant(request, body.tenant_id)
-    hook = await request.services.triggers.webhooks.register(
-        request.caller.tenant,
+    hook = await request.triggers.webhooks.register(
+        request.tenant,
         body.url,
         tuple(dict.fromkeys(body.events)),
         tuple(dict.fromkeys(body.tags)),
@@ -39,8 +40,8 @@ async def register_webhook(request: Request) -> Reply:
 
 
 async def rotate_webhook_secret(request: Request) -> Reply:
-    hook = await request.services.triggers.webhooks.rotate(
-        request.caller.tenant, request.params["webhook_id"], request.caller.id
+    hook = await request.triggers.webhooks.rotate(
+        request.tenant, request.params["webhook_id"], request.caller.id
     )
     reply = Reply(replace(_secret_view(hook), earlier_until=iso(hook.earlier_until * 1000)))
     reply.remembered = encode(webhook_view(hook))  # the secret is never written down
@@ -49,41 +50,41 @@ async def rotate_webhook_secret(request: Request) -> Reply:
 
 async def remove_webhook(request: Request) -> Reply:
     check_own_tenant(request, request.query.get("tenantId"))
-    await request.services.triggers.webhooks.remove(
-        request.caller.tenant, request.params["webhook_id"], request.caller.id
+    await request.triggers.webhooks.remove(
+        request.tenant, request.params["webhook_id"], request.caller.id
     )
     return Reply(None, 204)
 
 
 async def list_webhooks(request: Request) -> Reply:
-    hooks = request.services.triggers.webhooks.all(request.caller.tenant)
+    hooks = request.triggers.webhooks.all(request.tenant)
     views = [await _webhook_status(request, hook) for hook in hooks]
     return Reply(WebhookList(webhooks=views, total=len(hooks)))
 
 
 async def read_webhook(request: Request) -> Reply:
-    triggers = request.services.triggers
-    hook = triggers.webhooks.must_find(request.caller.tenant, request.params["webhook_id"])
+    triggers = request.triggers
+    hook = triggers.webhooks.must_find(request.tenant, request.params["webhook_id"])
     return Reply(await _webhook_status(request, hook))
 
 
 async def pause_webhook(request: Request) -> Reply:
-    hook = await request.services.triggers.webhook_deliveries.pause(
-        request.caller.tenant, request.params["webhook_id"], request.caller.id
+    hook = await request.triggers.webhook_deliveries.pause(
+        request.tenant, request.params["webhook_id"], request.caller.id
     )
     return Reply(await _webhook_status(request, hook))
 
 
 async def resume_webhook(request: Request) -> Reply:
-    hook = await request.services.triggers.webhook_deliveries.resume(
-        request.caller.tenant, request.params["webhook_id"], request.caller.id
+    hook = await request.triggers.webhook_deliveries.resume(
+        request.tenant, request.params["webhook_id"], request.caller.id
     )
     return Reply(await _webhook_status(request, hook))
 
 
 async def _webhook_status(request: Request, hook: WebhookRegistration) -> WebhookView:
     """Return a webhook with its receiver's failures and the number of waiting deliveries."""
-    tenant, services = request.caller.tenant, request.services
+    tenant, services = request.tenant, request.services
     circuit = await services.triggers.webhook_deliveries.circuit(tenant, hook.webhook_id)
     counts = await services.store.delivery_counts(tenant, hook.webhook_id)
     until = circuit.waits(services.clock.millis())
@@ -92,7 +93,7 @@ async def _webhook_status(request: Request, hook: WebhookRegistration) -> Webhoo
         failures_in_a_row=circuit.row,
         last_error=circuit.error or None,
         last_error_at=iso(circuit.failures[-1] * 1000) if circuit.error else None,
-        left_alone_until=None if until is None else iso(until * 1000),
+        left_alone_until=iso_or_none(until),
         deliveries=counts,
         waiting=counts.get("waiting", 0) + counts.get("retrying", 0),
         dead_letters=counts.get("dead", 0),
@@ -100,22 +101,17 @@ async def _webhook_status(request: Request, hook: WebhookRegistration) -> Webhoo
 
 
 async def list_webhook_dead_letters(request: Request) -> Reply:
-    tenant, webhook_id = request.caller.tenant, request.params["webhook_id"]
-    request.services.triggers.webhooks.must_find(tenant, webhook_id)
-    limit = request.integer("limit", 50, 1, 200)
-    rows, cursor = await request.services.store.deliveries(
-        tenant,
-        DeliveryFilter(subscription=webhook_id, states=("dead",)),
-        request.query.get("cursor"),
-        limit,
-    )
+    tenant, webhook_id = request.tenant, request.params["webhook_id"]
+    request.triggers.webhooks.must_find(tenant, webhook_id)
+    where = DeliveryFilter(subscription=webhook_id, states=("dead",))
+    rows, cursor = await read_delivery_page(request, tenant, where)
     letters = [dead_letter_view(each) for each in rows]
     return Reply(WebhookDeadLetterList(dead_letters=letters, next_cursor=cursor))
 
 
 async def redeliver_dead_letter(request: Request) -> Reply:
-    tenant, webhook_id = request.caller.tenant, request.params["webhook_id"]
-    triggers = request.services.triggers
+    tenant, webhook_id = request.tenant, request.params["webhook_id"]
+    triggers = request.triggers
     triggers.webhooks.must_find(tenant, webhook_id)
     delivery = await triggers.webhook_deliveries.again(
         tenant, webhook_id, request.params["delivery_id"]
@@ -124,8 +120,8 @@ async def redeliver_dead_letter(request: Request) -> Reply:
 
 
 async def drop_dead_letter(request: Request) -> Reply:
-    tenant, webhook_id = request.caller.tenant, request.params["webhook_id"]
-    triggers = request.services.triggers
+    tenant, webhook_id = request.tenant, request.params["webhook_id"]
+    triggers = request.triggers
     triggers.webhooks.must_find(tenant, webhook_id)
     name = request.params["delivery_id"]
     return Reply(
@@ -136,24 +132,20 @@ async def drop_dead_letter(request: Request) -> Reply:
 
 
 def webhook_view(hook: WebhookRegistration) -> WebhookSummary:
-    return WebhookSummary(
-        webhook_id=hook.webhook_id,
-        url=hook.url,
+    return copy_fields(
+        WebhookSummary,
+        hook,
         events=list(hook.events),
         tags=list(hook.tags),
-        state=hook.state,
         secret_fingerprint=hook.fingerprint,
-        created_at=iso(hook.created_at * 1000),
     )
 
 
 def _secret_view(hook: WebhookRegistration) -> WebhookSecret:
     """Return the secret, this one time."""
+    fingerprint, name = hook.fingerprint, hook.webhook_id
     return WebhookSecret(
-        webhook_id=hook.webhook_id,
-        subscription_id=hook.webhook_id,
-        secret=hook.secret,
-        secret_fingerprint=hook.fingerprint,
+        webhook_id=name, subscription_id=name, secret=hook.secret, secret_fingerprint=fingerprint
     )
 
 
@@ -167,17 +159,14 @@ def dead_letter_view(delivery: Delivery) -> WebhookDeadLetter:
         event_type=delivery.subject,
         state=delivery.state,
         reason=delivery.reason,
-        attempts=[
-            WebhookAttempt(at=iso(each.at * 1000), outcome=each.outcome, reason=each.reason)
-            for each in delivery.attempts
-        ],
+        attempts=[copy_fields(WebhookAttempt, each) for each in delivery.attempts],
         since=iso(delivery.received_at * 1000),
     )
 
 
 def check_own_tenant(request: Request, tenant: str | None) -> None:
     """Raise unless the named tenant is the caller's own."""
-    if tenant is None or tenant == request.caller.tenant:
+    if tenant is None or tenant == request.tenant:
         return
     if not tenant:
         raise BadRequest("tenantId is empty; leave it out.", field="tenantId")
@@ -186,79 +175,23 @@ def check_own_tenant(request: Request, tenant: str | None) -> None:
 
 MANAGE = "webhooks:manage"
 HOST = "/v1/host/moot/webhooks"
-PAGE: dict[str, tuple[JsonObject, str]] = {
-    "limit": ({"type": "integer", "minimum": 1, "maximum": 200}, "at most so many"),
-    "cursor": ({"type": "string"}, "where the page before ended"),
-}
 WEBHOOK_ENDPOINTS = (
-    Endpoint(
-        method="POST", path="/v1/webhooks", call=register_webhook, body=RegisterWebhook,
-        scope=MANAGE,
-        status=201, summary="Be told of events; the answer has the secret, this once",
-        tag="Webhooks", operation_id="registerWebhook", answer=(WebhookSecret, WebhookSummary),
-        description="Registers an address that the host calls with signed events. Only this "
-        "answer contains the secret. Refuses unknown types of events and addresses that the "
-        "host may not call.",
-    ),
-    Endpoint(
-        method="DELETE", path="/v1/webhooks/{webhook_id}", call=remove_webhook, scope=MANAGE,
-        status=204,
-        query={"tenantId": ({"type": "string"}, "the caller's own, where it is named")},
-        summary="Be told nothing more", errors=(404,),
-        tag="Webhooks", operation_id="removeWebhook",
-        description="Removes a webhook, so that its address is not called any more.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/webhooks/{webhook_id}/rotate-secret", call=rotate_webhook_secret,
-        scope=MANAGE,
-        summary="Another secret; the one before stays good for a day", errors=(404,),
-        tag="Webhooks", operation_id="rotateWebhookSecret", answer=(WebhookSecret, WebhookSummary),
-        description="Creates a new secret. The earlier one stays valid for a day. Only this "
-        "answer contains the secret.",
-    ),
-    Endpoint(
-        method="GET", path=HOST, call=list_webhooks, scope=MANAGE, summary="Who is told what",
-        tag="Webhooks", operation_id="listWebhooks", answer=WebhookList,
-        description="Lists all webhooks with the state of their receivers.",
-    ),
-    Endpoint(
-        method="GET", path=f"{HOST}/{{webhook_id}}", call=read_webhook, scope=MANAGE,
-        summary="A webhook, and how its receiver does", errors=(404,),
-        tag="Webhooks", operation_id="readWebhook", answer=WebhookView,
-        description="Returns a webhook with the failures of its receiver and the number of events "
-        "that wait.",
-    ),
-    Endpoint(
-        method="POST", path=f"{HOST}/{{webhook_id}}/pause", call=pause_webhook, scope=MANAGE,
-        summary="Call it no more, and keep what happens for it", errors=(404, 409),
-        tag="Webhooks", operation_id="pauseWebhook", answer=WebhookView,
-        description="Stops the calls of a webhook. Events wait until it is resumed.",
-    ),
-    Endpoint(
-        method="POST", path=f"{HOST}/{{webhook_id}}/resume", call=resume_webhook, scope=MANAGE,
-        summary="Call it again at once, also after failures", errors=(404, 409),
-        tag="Webhooks", operation_id="resumeWebhook", answer=WebhookView,
-        description="Calls a webhook again at once, also after failures.",
-    ),
-    Endpoint(
-        method="GET", path=f"{HOST}/{{webhook_id}}/dead-letters", call=list_webhook_dead_letters,
-        scope=MANAGE,
-        query=PAGE, summary="What could not be delivered, newest first", errors=(404,),
-        tag="Webhooks", operation_id="listWebhookDeadLetters", answer=WebhookDeadLetterList,
-        description="Lists the events that could not be delivered, newest first.",
-    ),
-    Endpoint(
-        method="POST", path=f"{HOST}/{{webhook_id}}/dead-letters/{{delivery_id}}:redeliver",
-        call=redeliver_dead_letter, scope=MANAGE, status=202, summary="Try a dead letter once more",
-        errors=(404, 409),
-        tag="Webhooks", operation_id="redeliverDeadLetter", answer=WebhookDeadLetter,
-        description="Delivers a dead letter again. Refuses one that is not dead with 409.",
-    ),
-    Endpoint(
-        method="POST", path=f"{HOST}/{{webhook_id}}/dead-letters/{{delivery_id}}:drop",
-        call=drop_dead_letter, scope=MANAGE, summary="Take a dead letter off the list",
-        errors=(404, 409),
-        tag="Webhooks", operation_id="dropDeadLetter", answer=WebhookDeadLetter,
-        description="Takes a dead letter off the list. Refuses one that is not dead with 409.",
-    ),
+    Endpoint("POST", "/v1/webhooks", register_webhook, scope=MANAGE, body=RegisterWebhook,
+             status=201, answer=(WebhookSecret, WebhookSummary)),
+    Endpoint("DELETE", "/v1/webhooks/{webhook_id}", remove_webhook, scope=MANAGE,
+             query={"tenantId": TEXT}, status=204),
+    Endpoint("POST", "/v1/webhooks/{webhook_id}/rotate-secret", rotate_webhook_secret, scope=MANAGE,
+             answer=(WebhookSecret, WebhookSummary)),
+    Endpoint("GET", HOST, list_webhooks, scope=MANAGE, answer=WebhookList),
+    Endpoint("GET", f"{HOST}/{{webhook_id}}", read_webhook, scope=MANAGE, answer=WebhookView),
+    Endpoint("POST", f"{HOST}/{{webhook_id}}/pause", pause_webhook, scope=MANAGE,
+             answer=WebhookView),
+    Endpoint("POST", f"{HOST}/{{webhook_id}}/resume", resume_webhook, scope=MANAGE,
+             answer=WebhookView),
+    Endpoint("GET", f"{HOST}/{{webhook_id}}/dead-letters", list_webhook_dead_letters, scope=MANAGE,
+             query=PAGE_QUERY, answer=WebhookDeadLetterList),
+    Endpoint("POST", f"{HOST}/{{webhook_id}}/dead-letters/{{delivery_id}}:redeliver",
+             redeliver_dead_letter, scope=MANAGE, status=202, answer=WebhookDeadLetter),
+    Endpoint("POST", f"{HOST}/{{webhook_id}}/dead-letters/{{delivery_id}}:drop", drop_dead_letter,
+             scope=MANAGE, answer=WebhookDeadLetter),
 )  # fmt: skip

@@ -5,17 +5,13 @@ from msgspec import Struct
 
 from moot.api.access.auth import require_scope
 from moot.api.http.request import Endpoint, Reply, Request, check_depth
+from moot.api.views import copy_fields
 from moot.core.events import iso
 from moot.core.workflows.schema import WorkflowDef
 from moot.core.workflows.warnings import definition_warnings
 from moot.engine.workflows.built_in import BUILT_IN
 from moot.store.protocol import Definition
-from moot.wire.workflows import (
-    WorkflowCheck,
-    WorkflowList,
-    WorkflowRegistration,
-    WorkflowSummary,
-)
+from moot.wire.workflows import WorkflowCheck, WorkflowList, WorkflowRegistration, WorkflowSummary
 
 
 class WorkflowOutline(Struct):
@@ -30,12 +26,12 @@ class WorkflowOutline(Struct):
 
 
 async def read_workflow(request: Request) -> Reply:
-    name, tenant = request.params["workflow_id"], request.caller.tenant
+    name, tenant = request.params["workflow_id"], request.tenant
     if name in BUILT_IN:
-        await request.services.host.flows.own(tenant, name)
-    definition = await request.services.store.definition(tenant, name)
+        await request.host.flows.own(tenant, name)
+    definition = await request.store.definition(tenant, name)
     if definition is None:
-        raise request.services.host.flows.unknown(tenant, name)
+        raise request.host.flows.unknown(tenant, name)
     return Reply(definition.body, 200, {"ETag": f'"{definition.digest}"'})
 
 
@@ -47,7 +43,7 @@ async def register_workflow(request: Request) -> Reply:
     services.seams.check_flow(compiled)
     if any(each.type == "schedule" and each.enabled for each in compiled.definition.triggers):
         require_scope(request.caller, "runs:create")  # a schedule starts runs
-    flow = await services.triggers.declared.register(request.caller.tenant, body, request.caller.id)
+    flow = await services.triggers.declared.register(request.tenant, body, request.caller.id)
     answer = WorkflowRegistration(
         workflow_id=flow.definition.id,
         version=flow.definition.version,
@@ -60,7 +56,7 @@ async def register_workflow(request: Request) -> Reply:
 async def check_workflow(request: Request) -> Reply:
     body = await request.body()
     check_depth(body)
-    flow = request.services.host.flows.compile(body)
+    flow = request.host.flows.compile(body)
     answer = WorkflowCheck(
         workflow_id=flow.definition.id,
         ok=True,
@@ -71,53 +67,29 @@ async def check_workflow(request: Request) -> Reply:
 
 
 async def list_workflows(request: Request) -> Reply:
-    definitions = await request.services.store.definitions(request.caller.tenant)
+    definitions = await request.store.definitions(request.tenant)
     return Reply(WorkflowList(workflows=[_workflow_summary(entry) for entry in definitions]))
 
 
 def _workflow_summary(entry: Definition) -> WorkflowSummary:
     outline = msgspec.json.decode(entry.body, type=WorkflowOutline)
-    return WorkflowSummary(
-        workflow_id=entry.workflow_id,
-        version=entry.version,
+    return copy_fields(
+        WorkflowSummary,
+        entry,
         name=outline.name,
         description=outline.description,
         nodes=len(outline.nodes),
-        digest=entry.digest,
-        source=entry.source,
         registered_at=iso(entry.created_at * 1000),
     )
 
 
 WORKFLOW_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/workflows/{workflow_id}", call=read_workflow, scope="manifest:read",
-        summary="Read a workflow's definition", published="workflow-definition", errors=(404,),
-        tag="Workflows", operation_id="readWorkflow", answer=WorkflowDef,
-        description="Returns the newest definition of a workflow, byte for byte as it was "
-        "registered.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/workflows", call=register_workflow,
-        scope="manifest:write",
-        body=WorkflowDef, status=201, summary="Register a workflow",
-        tag="Workflows", operation_id="registerWorkflow", answer=WorkflowRegistration,
-        description="Registers a workflow or a new version of it. Running runs keep the version "
-        "they began with. Refuses a definition that cannot run with 400, and one with "
-        "an enabled schedule from a key without the scope runs:create with 403.",
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/workflows:check", call=check_workflow,
-        scope="manifest:read",
-        body=WorkflowDef, summary="Check a workflow without registering it",
-        tag="Workflows", operation_id="checkWorkflow", answer=WorkflowCheck,
-        description="Checks a definition and stores nothing. Refuses a definition that cannot run "
-        "with 400.",
-    ),
-    Endpoint(
-        method="GET", path="/v1/host/moot/workflows", call=list_workflows, scope="manifest:read",
-        summary="List the registered workflows",
-        tag="Workflows", operation_id="listWorkflows", answer=WorkflowList,
-        description="Lists the registered workflows of the tenant.",
-    ),
+    Endpoint("GET", "/v1/workflows/{workflow_id}", read_workflow, scope="manifest:read",
+             answer=WorkflowDef),
+    Endpoint("POST", "/v1/host/moot/workflows", register_workflow, scope="manifest:write",
+             body=WorkflowDef, status=201, answer=WorkflowRegistration),
+    Endpoint("POST", "/v1/host/moot/workflows:check", check_workflow, scope="manifest:read",
+             body=WorkflowDef, answer=WorkflowCheck),
+    Endpoint("GET", "/v1/host/moot/workflows", list_workflows, scope="manifest:read",
+             answer=WorkflowList),
 )  # fmt: skip

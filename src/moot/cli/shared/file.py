@@ -19,6 +19,7 @@ from moot.config.server_location import ServerLocation
 
 if TYPE_CHECKING:
     from moot.api.app import App
+    from moot.api.http.request import HttpScope, ReceivedMessage
     from moot.store.protocol import Store
 
 
@@ -140,7 +141,7 @@ async def _call_app(app: "App", request: HttpRequest) -> FileAnswer:
     path, _, query = request.target.partition("?")
     status, headers, pieces, received = 0, {}, [], False
 
-    async def receive() -> dict[str, Any]:
+    async def receive() -> "ReceivedMessage":
         nonlocal received
         if received:
             await asyncio.Event().wait()  # the reader never disconnects
@@ -155,7 +156,7 @@ async def _call_app(app: "App", request: HttpRequest) -> FileAnswer:
         else:
             pieces.append(message.get("body", b""))
 
-    scope = {
+    scope: HttpScope = {
         "type": "http",
         "method": request.method,
         "path": unquote(path),

@@ -77,18 +77,16 @@ async def read_cache_key(request: Request) -> Reply:
 
 
 AGENT_SEAMS = (
-    seam("agents/live-invoke", live_invoke, "Ask an agent", LiveInvoke),
+    seam("agents/live-invoke", live_invoke, LiveInvoke),
     seam(
         "agents/deployment-transition",
         transition_deployment,
-        "Promote an agent",
         DeploymentTransition,
     ),
     seam(
         "test/mock-ai/program",
         program_mock_ai,
-        "Tell the mock model what to say",
         MockAiProgram,
     ),
-    seam("test/llm-cache-key", read_cache_key, "The key of a model call", dict[str, object]),
+    seam("test/llm-cache-key", read_cache_key, dict[str, object]),
 )

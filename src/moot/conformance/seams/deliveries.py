@@ -337,6 +337,6 @@ async def _exhaust_schedule(request: Request, workflow_id: str) -> Delivery:
 
 
 DELIVERY_SEAMS = (
-    seam("trigger-bridge/deliver", deliver_trigger, "Deliver something", DeliverTrigger),
-    seam("trigger-bridge/ingest", ingest_trigger, "Take something in", IngestTrigger),
+    seam("trigger-bridge/deliver", deliver_trigger, DeliverTrigger),
+    seam("trigger-bridge/ingest", ingest_trigger, IngestTrigger),
 )

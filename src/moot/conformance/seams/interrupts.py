@@ -113,7 +113,7 @@ async def try_approval_gate(request: Request) -> Reply:
 
 
 INTERRUPT_SEAMS = (
-    seam("conversation/multi-party/open", open_council, "Open a council", OpenCouncil),
-    seam("conversation/multi-party/exchange", exchange_turn, "Speak in it", ExchangeTurn),
-    seam("governance/approval-gate", try_approval_gate, "Try a gate", GateTrial),
+    seam("conversation/multi-party/open", open_council, OpenCouncil),
+    seam("conversation/multi-party/exchange", exchange_turn, ExchangeTurn),
+    seam("governance/approval-gate", try_approval_gate, GateTrial),
 )

@@ -28,7 +28,7 @@ from moot.wire.roster import MemberAgentRef
 NAME, AGENT, FLOW = "host:conformance-sally", "conformance-clerk", "conformance-noop"
 
 ROSTER_ALIASES = tuple(
-    replace(row, path=row.path.replace("/moot/", "/sample/"), hidden=True)
+    replace(row, path=row.path.replace("/moot/", "/sample/"))
     for row in routes.ROSTER_ENDPOINTS
     if row.path.startswith(routes.HOST)
 )
@@ -95,6 +95,6 @@ async def _find_or_hire(request: Request, name: str | None) -> MemberVersion:
 
 
 ROSTER_SEAMS = (
-    seam("roster/fire", fire_member, "Fire a portfolio", RosterFire),
+    seam("roster/fire", fire_member, RosterFire),
     *ROSTER_ALIASES,
 )

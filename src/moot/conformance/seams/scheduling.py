@@ -82,6 +82,6 @@ async def _create_schedule(request: Request, name: str, **more: object) -> Sched
 
 
 SCHEDULING_SEAMS = (
-    seam("scheduling/tick", tick_schedule, "Let a time come", SchedulingTick),
-    seam("heartbeat/tick", tick_heartbeat, "Look for a change", HeartbeatTick),
+    seam("scheduling/tick", tick_schedule, SchedulingTick),
+    seam("heartbeat/tick", tick_heartbeat, HeartbeatTick),
 )

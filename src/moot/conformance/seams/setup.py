@@ -16,18 +16,10 @@ PATIENCE_S = 100.0
 
 
 def seam(
-    path: str,
-    call: Handler,
-    summary: str,
-    body: Any = None,
-    *,
-    method: str = "POST",
-    status: int = 200,
+    path: str, call: Handler, body: Any = None, *, method: str = "POST", status: int = 200
 ) -> Endpoint:
-    return Endpoint(
-        method=method, path=f"/v1/host/sample/{path}", call=call, summary=summary, body=body,
-        status=status, scope="runs:create", hidden=True,
-    )  # fmt: skip
+    place = f"/v1/host/sample/{path}"
+    return Endpoint(method, place, call, scope="runs:create", body=body, status=status)
 
 
 def node(

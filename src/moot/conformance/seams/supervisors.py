@@ -266,8 +266,8 @@ def _harvest_payload(log: list[Event]) -> dict[str, object] | None:
 
 
 SUPERVISOR_SEAMS = (
-    seam("dispatch/fanout", fan_out_workers, "Send out a wave of workers", FanOut),
-    seam("dispatch/per-item", dispatch_per_item, "What each worker is given", PerItem),
-    seam("agentloop/run", run_agent_loop, "Run a loop", AgentLoop),
-    seam("subrun/attest", attest_child, "Attest a child", ChildAttestation),
+    seam("dispatch/fanout", fan_out_workers, FanOut),
+    seam("dispatch/per-item", dispatch_per_item, PerItem),
+    seam("agentloop/run", run_agent_loop, AgentLoop),
+    seam("subrun/attest", attest_child, ChildAttestation),
 )

@@ -13,3 +13,9 @@ def nearest_word(word: str, known: Iterable[str]) -> str | None:
         return None
     matches = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return matches[0] if matches else None
+
+
+def describe_nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Return a question after the nearest word, for the end of a refusal, or ``otherwise``."""
+    suggestion = nearest_word(word, known)
+    return otherwise if suggestion is None else f" Did you mean '{suggestion}'?"

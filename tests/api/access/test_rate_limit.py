@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from moot.api.access import auth
+from moot.api.access.auth import RateLimit
 from moot.api.app import App
-from moot.api.http import rate_limit
-from moot.api.http.rate_limit import RateLimit
 from moot.api.services import Services
 from moot.clock import SystemClock
 from moot.core.errors import RateLimited
@@ -59,7 +59,7 @@ async def test_a_key_that_is_known_is_not_stopped_by_others_at_its_address(
 
 
 def test_a_bucket_in_use_is_not_the_one_that_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limit, "MOST_BUCKETS", 2)
+    monkeypatch.setattr(auth, "MOST_BUCKETS", 2)
     rate = RateLimit(1, Stopped())
     rate.spend("busy", "key")
     for number in range(10):

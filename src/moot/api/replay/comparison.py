@@ -1,15 +1,24 @@
-"""Compare two runs, event by event."""
+"""Compare two runs, event by event, or a run with what its log must lead to."""
 
 from collections.abc import AsyncIterator
 from itertools import zip_longest
 
-from moot.api.http.request import Endpoint, Reply, Request
+from msgspec.structs import asdict
+
+from moot.api.http.request import TEXT, Endpoint, Reply, Request
 from moot.core import events
 from moot.core.errors import BadRequest
 from moot.core.replay.compare import diff_states, is_same_event
 from moot.engine.head import Head
+from moot.engine.replay.replay import verify_run
 from moot.wire.json import stored_object
-from moot.wire.replay import EventDiff, RunDiff
+from moot.wire.replay import (
+    EventDiff,
+    RunDiff,
+    RunVerification,
+    VerificationDifference,
+    VerifyRunBody,
+)
 
 #: Limits of the answer: differences, and bytes of both logs.
 MOST_LISTED = 1000
@@ -20,7 +29,7 @@ Pair = tuple[bytes | None, bytes | None]
 
 
 async def diff_runs(request: Request) -> Reply:
-    host, tenant = request.services.host, request.caller.tenant
+    host, tenant = request.host, request.tenant
     a = await host.whole(tenant, request.params["run_id"])
     against = request.query.get("against")
     if not against:
@@ -74,7 +83,7 @@ async def _event_pairs(request: Request, a: Head, b: Head) -> AsyncIterator[Pair
     last = long.run.next_sequence if short.run.terminal else short.run.next_sequence
     for first in range(0, last, PAGE):
         ours, theirs = [
-            await request.services.store.read(
+            await request.store.read(
                 head.run.tenant, head.run.run_id, first - 1, _rows_left(head, first, last)
             )
             if _rows_left(head, first, last)
@@ -89,14 +98,24 @@ def _rows_left(head: Head, first: int, last: int) -> int:
     return max(0, min(PAGE, head.run.next_sequence - first, last - first))
 
 
-DIFF_ENDPOINTS = (
-    Endpoint(
-        method="GET", path="/v1/runs/{run_id}:diff", call=diff_runs, scope="runs:read",
-        summary="Where two runs part ways, event by event", published="run-diff-response",
-        query={"against": ({"type": "string"}, "the run to compare with")}, errors=(404,),
-        tag="Replay", operation_id="diffRuns", answer=RunDiff,
-        description="Compares the logs of two runs event by event, and their states. Events that "
-        "a living run has not reached are no difference. Refuses a request without "
-        "`against` with 400.",
-    ),
+async def verify_log(request: Request) -> Reply:
+    run_id = request.params["run_id"]
+    await request.read(VerifyRunBody)
+    checked = await verify_run(request.host, request.tenant, run_id)
+    first = checked.first
+    verification = RunVerification(
+        run_id=run_id,
+        events=checked.events,
+        model_calls=checked.calls,
+        identical=first is None,
+        first=None if first is None else VerificationDifference(**asdict(first)),
+    )
+    return Reply(verification)
+
+
+COMPARISON_ENDPOINTS = (
+    Endpoint("GET", "/v1/runs/{run_id}:diff", diff_runs, scope="runs:read", query={"against": TEXT},
+             answer=RunDiff),
+    Endpoint("POST", "/v1/host/moot/runs/{run_id}:verify", verify_log, scope="runs:read",
+             body=VerifyRunBody, answer=RunVerification),
 )  # fmt: skip
