@@ -2,7 +2,7 @@
 
 import time
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import to_builtins
 
@@ -10,8 +10,11 @@ from moot.cli.joining.briefing import MAX_TURNS, participant_ids, read_newest_tu
 from moot.cli.shared.client import Api
 from moot.cli.shared.errors import CommandError
 from moot.client.operations import agent_bridge, threads
-from moot.wire.agent_bridge import BridgeEvent
+from moot.wire.agent_bridge import BridgeEvent, PostedType
 from moot.wire.threads import DueRequest, ThreadView
+
+if TYPE_CHECKING:
+    from moot.core.threads.presence import PresenceState
 
 #: seconds of one poll, and seconds after which a lasting state is sent again
 POLL, REPEAT = 20, 45.0
@@ -47,7 +50,7 @@ class Participant:
         self,
         content: Any,
         *,
-        kind: str = "message",
+        kind: PostedType = "message",
         to: str | None = None,
         reply_to: str | None = None,
         own_id: str | None = None,
@@ -81,7 +84,7 @@ class Participant:
         """Return the newest turns of the thread."""
         return read_newest_turns(self.api, self.thread_id, most)
 
-    def sign(self, state: str, **details: Any) -> None:
+    def sign(self, state: "PresenceState", **details: Any) -> None:
         """Send a presence state when it is new or the last one is old. Ignore errors."""
         now = time.monotonic()
         if state == self._state and now - self._signed_at < REPEAT:

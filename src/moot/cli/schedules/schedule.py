@@ -1,6 +1,6 @@
 """``moot schedule``: run workflows at set times, and review past ones."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import to_builtins
@@ -25,6 +25,9 @@ from moot.cli.shared.options import CommandOptions, parse_span_option, server_op
 from moot.cli.shared.times import END_OF_DAY, MIDNIGHT, parse_time_option
 from moot.client.operations import schedules
 from moot.wire.schedules import ScheduleView
+
+if TYPE_CHECKING:
+    from moot.core.schedules.model import OverlapPolicy
 
 #: letters of a full id
 FULL_ID_LENGTH = len("sch_") + 20
@@ -250,7 +253,11 @@ def resume(options: CommandOptions, name: str, member: str | None) -> None:
 @dry_run_option
 @server_options
 def run(
-    options: CommandOptions, name: str, overlap: str | None, missed: bool, dry_run: bool
+    options: CommandOptions,
+    name: str,
+    overlap: "OverlapPolicy | None",
+    missed: bool,
+    dry_run: bool,
 ) -> None:
     """Run it now, whatever its times and its condition say."""
     api = api_for_writing(options)
@@ -294,7 +301,12 @@ def skip(options: CommandOptions, name: str, missed: bool, undo: bool, dry_run: 
 @dry_run_option
 @server_options
 def backfill(
-    options: CommandOptions, name: str, since: str, to: str, overlap: str | None, dry_run: bool
+    options: CommandOptions,
+    name: str,
+    since: str,
+    to: str,
+    overlap: "OverlapPolicy | None",
+    dry_run: bool,
 ) -> None:
     """Run its times between FROM and TO that have had no run, one after the other.
 

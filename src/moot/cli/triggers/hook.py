@@ -1,6 +1,6 @@
 """``moot hook``: inbound webhooks that start runs. A secret is printed once."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from msgspec import to_builtins
@@ -14,6 +14,9 @@ from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.triggers.queue import format_counts, member_id
 from moot.client.operations import triggers
 from moot.wire.triggers import NewSubscription, SubscriptionSummary, TriggerBinding
+
+if TYPE_CHECKING:
+    from moot.core.triggers.subscriptions import VerificationMode
 
 
 @click.group()
@@ -33,7 +36,11 @@ def hook() -> None:
               help="Whether it must be signed [required].")  # fmt: skip
 @server_options
 def add(
-    options: CommandOptions, flow: str, member: str | None, mapping: tuple[str, ...], mode: str
+    options: CommandOptions,
+    flow: str,
+    member: str | None,
+    mapping: tuple[str, ...],
+    mode: "VerificationMode",
 ) -> None:
     """Let a webhook start FLOW; print the address and, this once, the secret."""
     call = triggers.create_subscription(

@@ -1,6 +1,6 @@
 """``moot queue``: queues of inbound work, and the workflows that take from them."""
 
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -58,7 +58,7 @@ def bind(
         name,
         flow,
         roster_id=member_id(member),
-        retry_policy={"maxAttempts": tries} if tries else None,
+        max_attempts=tries,
         take_over=take_over,
     )
     answer = api_for_writing(options).send(call)
@@ -119,8 +119,8 @@ def resume(options: CommandOptions, name: str) -> None:
 def _set_queue_state(
     options: CommandOptions,
     name: str,
-    state: str,
-    note: str | None = None,
+    state: Literal["active", "paused"],
+    note: str = "",
     until: str | None = None,
 ) -> None:
     api = api_for_writing(options)

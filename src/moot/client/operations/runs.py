@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from moot.client.http.operation import RequestParts, Retry, operation, without_none
 from moot.wire import interrupts, replay, runs
-from moot.wire.json import JsonObject
 
 SSE = "text/event-stream"
 StreamMode = Literal["debug", "updates", "messages", "values"]
@@ -104,10 +103,9 @@ def _start_request(target: runs.CreateRun, options: Options) -> RequestParts:
         scope_id=UNSET if options.scope_id is None else options.scope_id,
         callback_url=UNSET if options.callback_url is None else options.callback_url,
     )
-    headers = without_none(**{"Idempotency-Key": options.idempotency_key})
-    return RequestParts(
-        body=body, headers={**headers, "X-Dedup": "enforce"} if options.exclusive else headers
-    )
+    dedup = "enforce" if options.exclusive else None
+    headers = {"Idempotency-Key": options.idempotency_key, "X-Dedup": dedup}
+    return RequestParts(body=body, headers=headers)
 
 
 @operation("GET /v1/runs/{run_id}", runs.Snapshot)
@@ -341,10 +339,8 @@ def approve_question(
 
     ``override`` is the reason why an administrator decides in place of the approvers.
     """
-    action = {"action": "accept"}
-    if edited is not None:
-        action = {"action": "edit-accept", "editedArtifactData": edited}
-    return _answer_request(where, node, {**action, **_vote_fields(comment, voter, override)})
+    value = approval_value(comment=comment, edited=edited, voter=voter, override=override)
+    return _answer_request(where, node, value)
 
 
 @operation("POST /v1/runs/{run_id}:resolveInterrupt", interrupts.AnswerResult)
@@ -358,13 +354,30 @@ def reject_question(
     node: str | None = None,
 ) -> RequestParts:
     """Reject, or with ``refine`` send it back with this feedback."""
-    action: JsonObject = {"action": "reject"}
-    if refine is not None:
-        action = {"action": "refine", "refineFeedback": {"scope": "whole", "text": refine}}
-    return _answer_request(where, node, {**action, **_vote_fields(comment, voter, override)})
+    value = rejection_value(comment=comment, refine=refine, voter=voter, override=override)
+    return _answer_request(where, node, value)
 
 
-def _vote_fields(comment: str | None, voter: str | None, override: str | None) -> JsonObject:
+def approval_value(
+    *, comment: str | None, edited: Any, voter: str | None, override: str | None
+) -> dict[str, object]:
+    """Return the answer that approves."""
+    action = "accept" if edited is None else "edit-accept"
+    edit = without_none(editedArtifactData=edited)
+    return {"action": action, **edit, **_vote_fields(comment, voter, override)}
+
+
+def rejection_value(
+    *, comment: str | None, refine: str | None, voter: str | None, override: str | None
+) -> dict[str, object]:
+    """Return the answer that rejects or sends back."""
+    vote = _vote_fields(comment, voter, override)
+    if refine is None:
+        return {"action": "reject", **vote}
+    return {"action": "refine", "refineFeedback": {"scope": "whole", "text": refine}, **vote}
+
+
+def _vote_fields(comment: str | None, voter: str | None, override: str | None) -> dict[str, object]:
     is_override = None if override is None else True
     return without_none(comment=comment, voter=voter, reason=override, override=is_override)
 
