@@ -1,11 +1,12 @@
 """``moot flow``: list the workflows of a server; check and register files."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from moot.cli.project.flow_files import FlowProblem, read_definition
+from moot.cli.project.files import FlowProblem, read_definition
 from moot.cli.shared import output
 from moot.cli.shared.client import api_for_reading, api_for_writing
 from moot.cli.shared.errors import CommandError, ExitCode
@@ -25,13 +26,11 @@ def flow() -> None:
 @server_options
 def list_(options: CommandOptions) -> None:
     """List the registered workflows."""
-    rows = api_for_reading(options).send(host.list_workflows()).workflows
-    if options.json:
-        output.print_json(rows)
-        return
-    output.print_table(
+    output.print_list(
+        options,
+        api_for_reading(options).send(host.list_workflows()).workflows,
         ("ID", "VERSION", "NODES", "SOURCE", "DESCRIPTION"),
-        ([r.workflow_id, r.version, r.nodes, r.source, r.description] for r in rows),
+        lambda row: [row.workflow_id, row.version, row.nodes, row.source, row.description],
         empty="No workflows. Add one with: moot flow add FILE",
     )
 
@@ -59,7 +58,7 @@ def show(options: CommandOptions, flow_id: str) -> None:
     )
 
 
-def _default_text(variable: dict[str, Any]) -> str:
+def _default_text(variable: Mapping[str, object]) -> str:
     if "defaultValue" in variable:
         return f" = {output.shorten(variable['defaultValue'])}"
     return " (required)" if variable.get("required") else ""
@@ -74,7 +73,7 @@ def check(options: CommandOptions, files: tuple[str, ...], nodes: str | None) ->
 
     Needs no server; one that runs is asked only for child workflows that are not among the files.
     """
-    from moot.cli.project import flow_files
+    from moot.cli.project import files as flow_files
     from moot.engine.nodes import registry
 
     types = registry.built_in_types()
@@ -100,7 +99,7 @@ def check(options: CommandOptions, files: tuple[str, ...], nodes: str | None) ->
 
 
 def check_or_error(name: str, types: Any) -> "Flow | CommandError":
-    from moot.cli.project import flow_files
+    from moot.cli.project import files as flow_files
 
     try:
         return flow_files.compile_file(Path(name), types)
@@ -143,7 +142,7 @@ def _missing_child_warning(child: str, where: str) -> str:
 @server_options
 def add(options: CommandOptions, files: tuple[str, ...]) -> None:
     """Register workflow files with the server; the newest of an id is what new runs use."""
-    from moot.cli.project.flow_files import child_workflows, expand_folders, unknown_workflows
+    from moot.cli.project.files import child_workflows, expand_folders, unknown_workflows
 
     api = api_for_writing(options)
     children: dict[str, str] = {}

@@ -1,6 +1,6 @@
 """``moot agent set`` for agents: a change makes a new version."""
 
-from typing import Any
+from collections.abc import Mapping
 
 import click
 
@@ -35,7 +35,9 @@ def change_agent(options: CommandOptions, name: str, changes: tuple[str, ...]) -
                    " too.", err=True)  # fmt: skip
 
 
-def apply_agent_changes(definition: dict[str, Any], changes: tuple[str, ...]) -> dict[str, Any]:
+def apply_agent_changes(
+    definition: Mapping[str, object], changes: tuple[str, ...]
+) -> dict[str, object]:
     """Return the definition with these changes. Raise CommandError for an invalid change."""
     names = {_plain_key(key): key for key in definition}
     new_definition = dict(definition)
@@ -43,9 +45,8 @@ def apply_agent_changes(definition: dict[str, Any], changes: tuple[str, ...]) ->
         key, equals, value = change.partition("=")
         field = names.get(_plain_key(key))
         if not equals or field is None or field in FIXED_KEYS:
-            raise CommandError(
-                _change_error(change, key, field, sorted(names.values())), ExitCode.USAGE
-            )
+            known_keys = sorted(names.values())
+            raise CommandError(_change_error(change, key, field, known_keys), ExitCode.USAGE)
         if value:
             new_definition[field] = _parse_agent_value(field, value)
         else:
@@ -71,7 +72,7 @@ def _plain_key(key: str) -> str:
     return key.replace("_", "").replace("-", "").casefold()
 
 
-def _parse_agent_value(key: str, text: str) -> Any:
+def _parse_agent_value(key: str, text: str) -> object:
     """Split lists at commas and convert numbers; everything else stays text."""
     if key == "tools":
         return [each.strip() for each in text.split(",") if each.strip()]

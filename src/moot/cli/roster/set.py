@@ -1,10 +1,8 @@
 """``moot agent set`` for standing agents: persona, workflows and budgets."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-
-import click
 
 from moot.cli.roster.member import roster_handle
 from moot.cli.shared import output
@@ -49,7 +47,7 @@ def _parse_enabled(text: str) -> bool:
 
 
 #: typed name in plain letters -> field of the server, and its parser
-FIELD_PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
+FIELD_PARSERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "persona": ("persona", str),
     "portfolio": ("workflows", _parse_names),
     "workflows": ("workflows", _parse_names),
@@ -66,14 +64,10 @@ FIELD_PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 def change_member(options: CommandOptions, name: str, changes: tuple[str, ...]) -> None:
     member = patch_member(api_for_writing(options), name, changes)
-    if options.json:
-        output.print_json(member)
-    else:
-        for text in change_lines(member):
-            click.echo(output.safe_line(text))
-        for limit in member.budget:
-            if limit.unpriced is not None:
-                output.print_error(unpriced_warning(limit))
+    output.print_answer(options, member, *change_lines(member))
+    for limit in member.budget:
+        if limit.unpriced is not None and not options.json:
+            output.print_error(unpriced_warning(limit))
 
 
 def change_lines(member: ChangedMember) -> Iterator[str]:
@@ -116,9 +110,11 @@ def patch_member(api: Api, name: str, changes: tuple[str, ...]) -> ChangedMember
     return api.send(roster.change_member(roster_id, body))
 
 
-def parse_member_changes(changes: tuple[str, ...], budget: dict[str, Any]) -> dict[str, Any]:
+def parse_member_changes(
+    changes: tuple[str, ...], budget: Mapping[str, object]
+) -> dict[str, object]:
     """Return the changes as the server takes them; ``budget`` is the current one."""
-    body: dict[str, Any] = {}
+    body: dict[str, object] = {}
     for change in changes:
         key, equals, text = change.partition("=")
         field, parse = FIELD_PARSERS.get(re.sub(r"[^a-z]", "", key.lower()), ("", str))

@@ -1,6 +1,7 @@
 """Print a standing agent: state, triggers, recent runs, budget and questions."""
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import click
 
@@ -12,6 +13,7 @@ from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.quantities import format_count, format_duration
+from moot.client.http.operation import PreparedCall
 from moot.client.operations import roster
 from moot.wire.roster import (
     BudgetUse,
@@ -23,37 +25,33 @@ from moot.wire.roster import (
     RecentRun,
 )
 
+T = TypeVar("T")
 #: bars for days with no run, and with more and more runs
 BARS = "▁▂▃▄▅▆▇█"
 
 
 def find_member(api: Api, name: str) -> MemberDetail | None:
     """Return the member of this name, or None."""
-    try:
-        return api.send(roster.get_member(roster_handle(name)))
-    except CommandError as error:
-        if error.exit_code is ExitCode.NOT_FOUND or "no roster" in str(error):
-            return None
-        raise
+    return _send_or_none(api, roster.get_member(roster_handle(name)))
 
 
 def find_work(api: Api, name: str) -> MemberWork | None:
     """Return a member and its work, also of a dismissed one, or None."""
-    try:
-        return api.send(roster.get_member_work(roster_handle(name)))
-    except CommandError as error:
-        if error.exit_code is ExitCode.NOT_FOUND or "no roster" in str(error):
-            return None
-        raise
+    return _send_or_none(api, roster.get_member_work(roster_handle(name)))
 
 
 def read_members(api: Api) -> list[MemberView]:
     """Return all members; none on a host without a roster."""
+    members = _send_or_none(api, roster.list_members())
+    return members.roster if members else []
+
+
+def _send_or_none(api: Api, call: PreparedCall[T]) -> T | None:
     try:
-        return api.send(roster.list_members()).roster
+        return api.send(call)
     except CommandError as error:
-        if "no roster" in str(error):
-            return []
+        if error.exit_code is ExitCode.NOT_FOUND or "no roster" in str(error):
+            return None
         raise
 
 

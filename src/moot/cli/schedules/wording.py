@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Protocol
+from typing import Protocol
 
 from moot.cli.shared import output
 from moot.cli.shared.command_hint import command_hint
@@ -149,15 +149,14 @@ def describe_pause_cost(costs: PauseCost | None) -> str:
     return f" It costs {format_count(costs.count, 'fire')}: {', '.join(fires)}{rest}."
 
 
-def schedule_rows(rows: list[ScheduleView]) -> Iterator[list[Any]]:
-    for row in rows:
-        due = local_time(row.next_fire_at, row.timezone) if row.next_fire_at else None
-        missed = f" · {row.missed} missed" if row.missed else ""
-        yield [
-            output.short_id(row.schedule_id), row.workflow_id, describe_times(row),
-            f"{describe_state(row.state, row.inert)}{missed}", due, row.roster_id,
-            None if row.last_run_id is None else output.short_id(row.last_run_id),
-        ]  # fmt: skip
+def schedule_row(row: ScheduleView) -> list[object]:
+    due = local_time(row.next_fire_at, row.timezone) if row.next_fire_at else None
+    missed = f" · {row.missed} missed" if row.missed else ""
+    return [
+        output.short_id(row.schedule_id), row.workflow_id, describe_times(row),
+        f"{describe_state(row.state, row.inert)}{missed}", due, row.roster_id,
+        output.short_id(row.last_run_id or ""),
+    ]  # fmt: skip
 
 
 def schedule_facts(schedule: ScheduleView) -> Iterator[str]:
@@ -202,7 +201,7 @@ def missed_fire_hint(schedule_id: str) -> str:
     return f"moot schedule run {schedule_id} --missed / skip {schedule_id} --missed"
 
 
-def fire_rows(zone: str, fires: list[FireView]) -> Iterator[list[Any]]:
+def fire_rows(zone: str, fires: list[FireView]) -> Iterator[list[object]]:
     """Yield a row for each fire; a slot that was skipped and then run by hand appears once."""
     ran = {fire.slot for fire in fires if fire.state == "delivered"}
     for fire in fires:
@@ -213,7 +212,7 @@ def fire_rows(zone: str, fires: list[FireView]) -> Iterator[list[Any]]:
             slot = f"{slot} … {local_time(fire.until, zone)} ({fire.count})"
         yield [
             slot, fire.state, fire.reason or CAUSES.get(fire.cause),
-            None if fire.run_id is None else output.short_id(fire.run_id),
+            output.short_id(fire.run_id or ""),
         ]  # fmt: skip
 
 

@@ -339,8 +339,10 @@ def approve_question(
 
     ``override`` is the reason why an administrator decides in place of the approvers.
     """
-    value = approval_value(comment=comment, edited=edited, voter=voter, override=override)
-    return _answer_request(where, node, value)
+    action = {"action": "accept"}
+    if edited is not None:
+        action = {"action": "edit-accept", "editedArtifactData": edited}
+    return _answer_request(where, node, vote_value(action, comment, voter, override))
 
 
 @operation("POST /v1/runs/{run_id}:resolveInterrupt", interrupts.AnswerResult)
@@ -354,32 +356,26 @@ def reject_question(
     node: str | None = None,
 ) -> RequestParts:
     """Reject, or with ``refine`` send it back with this feedback."""
-    value = rejection_value(comment=comment, refine=refine, voter=voter, override=override)
-    return _answer_request(where, node, value)
-
-
-def approval_value(
-    *, comment: str | None, edited: Any, voter: str | None, override: str | None
-) -> dict[str, object]:
-    """Return the answer that approves."""
-    action = "accept" if edited is None else "edit-accept"
-    edit = without_none(editedArtifactData=edited)
-    return {"action": action, **edit, **_vote_fields(comment, voter, override)}
+    return _answer_request(where, node, rejection_value(refine, comment, voter, override))
 
 
 def rejection_value(
-    *, comment: str | None, refine: str | None, voter: str | None, override: str | None
+    refine: str | None, comment: str | None, voter: str | None, override: str | None
 ) -> dict[str, object]:
-    """Return the answer that rejects or sends back."""
-    vote = _vote_fields(comment, voter, override)
+    """Return the answer that rejects, or sends back with feedback."""
     if refine is None:
-        return {"action": "reject", **vote}
-    return {"action": "refine", "refineFeedback": {"scope": "whole", "text": refine}, **vote}
+        return vote_value({"action": "reject"}, comment, voter, override)
+    feedback = {"scope": "whole", "text": refine}
+    return vote_value({"action": "refine", "refineFeedback": feedback}, comment, voter, override)
 
 
-def _vote_fields(comment: str | None, voter: str | None, override: str | None) -> dict[str, object]:
+def vote_value(
+    action: Mapping[str, object], comment: str | None, voter: str | None, override: str | None
+) -> dict[str, object]:
+    """Return the answer that decides; ``override`` is the reason of an administrator."""
     is_override = None if override is None else True
-    return without_none(comment=comment, voter=voter, reason=override, override=is_override)
+    more = without_none(comment=comment, voter=voter, reason=override, override=is_override)
+    return {**action, **more}
 
 
 @operation("GET /v1/interrupts/{token}", interrupts.LinkedQuestion)
