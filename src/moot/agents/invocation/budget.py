@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from moot.agents.invocation.context import Assignment, InvocationUsage
 from moot.agents.models.protocol import ModelAnswer, ModelMessage, ModelRequest, TokenUsage
 from moot.agents.models.registry import ChosenModel
-from moot.agents.prompts.fencing import content_text
 from moot.core.errors.models import BudgetUsedUp
+from moot.core.text.fencing import content_text
 
 #: used when a provider does not count tokens
 CHARACTERS_PER_TOKEN = 4

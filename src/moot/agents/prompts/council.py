@@ -11,8 +11,8 @@ from msgspec import Struct
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.context import Assignment, TranscriptTurn
 from moot.agents.models.protocol import AnswerFormat, DemoContext, HeardTurn, ModelMessage
-from moot.agents.prompts.fencing import content_text, fence_content, plain_label
 from moot.agents.prompts.names import SpeakerNames
+from moot.core.text.fencing import content_text, fence_content, plain_label
 
 PASS = "PASS"
 

@@ -6,8 +6,8 @@ one plain line, and no name can pass for another one or for the host."""
 import re
 from typing import Any
 
-from moot.agents.prompts.fencing import RESERVED, plain_label
 from moot.core.text.confusables import skeleton, strip_marks
+from moot.core.text.fencing import RESERVED, plain_label
 
 PEOPLE = {"user": "the user", "system": "the host", "all": "everybody"}
 _APART = re.compile(r"[\W_]++")

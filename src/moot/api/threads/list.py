@@ -3,13 +3,13 @@
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from moot.agents.prompts.fencing import content_text
 from moot.api.http.request import Request
 from moot.api.search import read_marks
 from moot.api.threads.view import closing_decision
 from moot.core.events import iso
 from moot.core.state.run import Run
 from moot.core.state.titles import count_turns, is_opened_by_title
+from moot.core.text.fencing import content_text
 from moot.core.threads.agent_bridge import handle_from_name
 from moot.engine.replay.import_log import IMPORT_RECORD
 from moot.engine.threads import transcript

@@ -1,6 +1,7 @@
 """A participant of a thread: speak, wait for questions and show presence."""
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +27,7 @@ class SpokenTurn(NamedTuple):
     event: BridgeEvent
     warning: str | None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         warning = {} if self.warning is None else {"warning": self.warning}
         return {**to_builtins(self.event), **warning}
 
@@ -54,21 +55,17 @@ class Participant:
         to: str | None = None,
         reply_to: str | None = None,
         own_id: str | None = None,
-        **meta: Any,
+        tags: Sequence[str] = (),
     ) -> SpokenTurn:
         """Say something.
 
         With ``own_id`` a turn may be sent again after a lost answer: the host records it once.
         """
-        turn_meta = {**meta, **({"reply_to": reply_to} if reply_to else {})}
+        meta: dict[str, object] = {"tags": list(tags)} if tags else {}
+        if reply_to:
+            meta["reply_to"] = reply_to
         call = agent_bridge.post_bridge_event(
-            self.thread_id,
-            content,
-            kind=kind,
-            sender=self.name,
-            to=to,
-            meta=turn_meta,
-            own_id=own_id,
+            self.thread_id, content, kind=kind, sender=self.name, to=to, meta=meta, own_id=own_id
         )
         result = self.api.send(call)
         if result.event is None:
@@ -99,7 +96,7 @@ class Participant:
     def steer(self, **content: Any) -> None:
         self.api.send(threads.control_thread(self.thread_id, content, sender=self.name))
 
-    def take_seat(self, profile: dict[str, Any]) -> bool:
+    def take_seat(self, profile: dict[str, str]) -> bool:
         """Join the thread if needed; people need no invitation.
 
         Return whether it joined by itself, now or earlier, and was not invited by others.

@@ -129,7 +129,7 @@ def _schedule_body(flow: str, words: str, settings: Mapping[str, Any]) -> dict[s
 
 def _parse_at(text: str, zone: str) -> str:
     """Return the time. The server itself reads ISO times, and refuses unknown zones."""
-    from moot.core.schedules.calendar import find_zone
+    from moot.core.text.zones import find_zone
 
     zone_info = find_zone(zone)
     return text if zone_info is None or "T" in text else parse_time_option("--at", text, zone_info)

@@ -61,7 +61,7 @@ def _day_and_clock(timestamp: str, zone: tzinfo | None) -> str:
 
 
 def zone_or_utc(name: str) -> tzinfo:
-    from moot.core.schedules.calendar import find_zone
+    from moot.core.text.zones import find_zone
 
     return find_zone(name) or UTC
 

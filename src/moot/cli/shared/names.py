@@ -1,4 +1,4 @@
-"""Find one thing by the text that a user types: its id, or a unique beginning of it."""
+"""Find one thing by the text that a user types: its id or a beginning of it."""
 
 from collections.abc import Sequence
 

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from moot.agents.invocation.context import Assignment, InvocationResult, InvocationSource, Invoke
-from moot.agents.prompts.fencing import content_text
 from moot.core.errors import AgentNotFound, NoActiveDeployment
 from moot.core.json import schema
+from moot.core.text.fencing import content_text
 from moot.core.workflows.node_types import Completed, Failed, NodeError, NodeKind, NodeType, Outcome
 from moot.engine.agents.node_agent import NodeAgentContext
 from moot.engine.nodes.context import NodeContext
