@@ -5,18 +5,24 @@ Differences that each run has of its own do not count: its clock, its ids and de
 
 from typing import Any
 
-from moot.core.events import Event, payload_fields
-from moot.core.payloads.comparison import comparable_payload, is_alike
+from moot.core.events import Event, NewEvent, payload_fields
+from moot.core.payloads.comparison import RunPair, comparable_payload, is_alike
 from moot.core.state.run import Run
 
 
 def is_same_event(a: Event, b: Event) -> bool:
     """Return whether type, node and payload are the same."""
-    return (a.type, a.node_id) == (b.type, b.node_id) and is_alike(
-        comparable_payload(a.type, payload_fields(a), a.hints),
-        comparable_payload(b.type, payload_fields(b), b.hints),
-        (a.run_id, b.run_id),
+    return (a.type, a.node_id) == (b.type, b.node_id) and is_same_payload(
+        a, b, (a.run_id, b.run_id)
     )
+
+
+def is_same_payload(a: Event | NewEvent, b: Event | NewEvent, runs: RunPair) -> bool:
+    """Return whether the payloads are the same, apart from the names and times of each run."""
+    left, right = (
+        comparable_payload(each.type, payload_fields(each), each.hints) for each in (a, b)
+    )
+    return is_alike(left, right, runs)
 
 
 def diff_states(a: Run, b: Run) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from moot.core.agents import refusals
 from moot.core.events import Event, NewEvent, payload_bytes, payload_fields, with_fields
-from moot.core.payloads.comparison import PLACE_FIELDS, comparable_payload, is_alike
+from moot.core.payloads.comparison import PLACE_FIELDS
 from moot.core.payloads.councils import CouncilStopped, MembersInvited
 from moot.core.payloads.interrupts import InterruptResolved
 from moot.core.payloads.nodes import (
@@ -38,6 +38,7 @@ from moot.core.payloads.runs import (
     RunStarted,
 )
 from moot.core.payloads.supervisors import SupervisorDecided
+from moot.core.replay.compare import is_same_payload
 from moot.core.state.floor import DAY_BUDGET
 from moot.core.state.memory import memory_of_fork
 from moot.core.state.run import Run
@@ -147,9 +148,7 @@ def has_same_result(event: Event, new: NewEvent, run_id: str) -> bool:
     """Return whether the results are the same, apart from the names and times of each run."""
     if event.type not in RESULT_EVENTS or payload_bytes(event) == payload_bytes(new):
         return True
-    recorded = comparable_payload(event.type, payload_fields(event), event.hints)
-    decided = comparable_payload(new.type, payload_fields(new), new.hints)
-    return is_alike(recorded, decided, (event.run_id, run_id))
+    return is_same_payload(event, new, (event.run_id, run_id))
 
 
 def repeat_event(event: Event, source_run: str, places: dict[int, int]) -> NewEvent:
