@@ -248,11 +248,7 @@ def resume(options: CommandOptions, name: str, member: str | None) -> None:
 @dry_run_option
 @server_options
 def run(
-    options: CommandOptions,
-    name: str,
-    overlap: "OverlapPolicy | None",
-    missed: bool,
-    dry_run: bool,
+    options: CommandOptions, name: str, overlap: "OverlapPolicy | None", missed: bool, dry_run: bool
 ) -> None:
     """Run it now, whatever its times and its condition say."""
     api = api_for_writing(options)

@@ -8,13 +8,7 @@ from typing import Protocol
 from moot.cli.shared import output
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.quantities import format_count, format_duration
-from moot.wire.schedules import (
-    FireResultList,
-    FireView,
-    PauseCost,
-    SchedulePreview,
-    ScheduleView,
-)
+from moot.wire.schedules import FireResultList, FireView, PauseCost, SchedulePreview, ScheduleView
 
 #: action -> text of the action, and of a dry run
 ACTION_TEXTS = {

@@ -27,11 +27,7 @@ def create_bridge_thread(name: str, *, sender: str | None = None) -> RequestPart
 
 @operation("GET /threads/{thread_id}/events", agent_bridge.BridgeEventList)
 def list_bridge_events(
-    thread_id: str,
-    *,
-    after: int | None = None,
-    since: str | None = None,
-    limit: int | None = None,
+    thread_id: str, *, after: int | None = None, since: str | None = None, limit: int | None = None
 ) -> RequestParts:
     """List the events after a sequence or a time, oldest first."""
     return RequestParts(thread_id, query={"after": after, "since": since, "limit": limit})

@@ -169,11 +169,7 @@ def close_thread(
 
 @operation("GET /v1/host/moot/threads/{thread_id}/events", threads.ThreadEventList)
 def list_thread_events(
-    thread_id: str,
-    *,
-    after: int | None = None,
-    before: int | None = None,
-    limit: int | None = None,
+    thread_id: str, *, after: int | None = None, before: int | None = None, limit: int | None = None
 ) -> RequestParts:
     """List events after a sequence, or the newest ones ``before`` a sequence.
 
@@ -322,10 +318,7 @@ def stop_speech(thread_id: str, speech_id: str) -> RequestParts:
 
 
 def exchange_value(
-    content: Any,
-    to: str | None = None,
-    speaker: str | None = None,
-    speech_id: str | None = None,
+    content: Any, to: str | None = None, speaker: str | None = None, speech_id: str | None = None
 ) -> dict[str, object]:
     """Return the value that adds a turn; without a speaker it is the person of the key."""
     author = {"role": "user"} if speaker is None else {"role": "agent", "speakerId": speaker}

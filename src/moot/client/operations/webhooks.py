@@ -77,8 +77,7 @@ def redeliver_dead_letter(webhook_id: str, delivery_id: str) -> RequestParts:
 
 
 @operation(
-    "POST /v1/host/moot/webhooks/{webhook_id}/dead-letters/{delivery_id}:drop",
-    WebhookDeadLetter,
+    "POST /v1/host/moot/webhooks/{webhook_id}/dead-letters/{delivery_id}:drop", WebhookDeadLetter
 )
 def drop_dead_letter(webhook_id: str, delivery_id: str) -> RequestParts:
     """Remove a dead letter from the list."""
