@@ -1,12 +1,12 @@
 """The clients of a server: ``Client`` blocks, ``AsyncClient`` is for asyncio."""
 
-from typing import TYPE_CHECKING, Generic, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from moot.client import host
 from moot.client.http.async_sender import AsyncSender
 from moot.client.http.attempts import CallSettings, ServerAccess
 from moot.client.http.httpx_transport import HttpxTransport
-from moot.client.http.methods import S, client_method
+from moot.client.http.methods import Resource, S, client_method
 from moot.client.http.sender import Sender
 from moot.client.operations.agent_bridge import BridgeResource
 from moot.client.operations.host import (
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     import httpx2
 
 
-class ClientResources(Generic[S]):
+class ClientResources(Resource[S]):
     """The resources and methods that both clients have alike."""
 
     def __init__(self, sender: S) -> None:
-        self.sender = sender
+        super().__init__(sender)
         self.bridge = BridgeResource(sender)
         self.agents = host.AgentsResource(sender)
         self.memory = host.MemoryResource(sender)

@@ -88,18 +88,14 @@ def _print_items(items: list[NumberedItem], heading: bool) -> None:
 
 def _item_row(number: int, item: InboxItem, wide: bool) -> list[object]:
     actions = " ".join(ACTION_NAMES.get(action, action) for action in item.actions)
+    place = item.asked_by.removeprefix("host:")
+    asker = f"{item.member.persona} · {place}" if item.member else place
     return [
         number, item.kind, *_time_columns(item.since, item.deadline),
         output.short_id(item.run_id),
-        *((_asker_name(item), actions) if wide else ()),
+        *((asker, actions) if wide else ()),
         item.question,
     ]  # fmt: skip
-
-
-def _asker_name(item: InboxItem) -> str:
-    """Return ``Sally · lead-triage/ok``."""
-    place = item.asked_by.removeprefix("host:")
-    return f"{item.member.persona} · {place}" if item.member else place
 
 
 def _time_columns(since: str, deadline: str | None) -> list[str | None]:

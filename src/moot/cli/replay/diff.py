@@ -169,8 +169,9 @@ def _pair_lines(pair: Pair) -> Iterator[tuple[str, str]]:
     old_text, new_text = event_text(pair.a), event_text(pair.b)
     before, after = _summary(pair.a), _summary(pair.b)
     if old_text is not None and new_text is not None and old_text != new_text:
-        words = output.one_line(word_diff(old_text, new_text))
-        yield "~", _event_line(pair.a, f"{_speaker_prefix(pair.a)}{words}", pair.b)
+        words, speaker = output.one_line(word_diff(old_text, new_text)), pair.a.turn.get("from")
+        prefix = f"{output.one_line(str(speaker))}  " if speaker else ""
+        yield "~", _event_line(pair.a, f"{prefix}{words}", pair.b)
     elif before != after:
         yield "-", _event_line(pair.a, before)
         yield "+", _event_line(pair.b, after)
@@ -181,11 +182,6 @@ def _pair_lines(pair: Pair) -> Iterator[tuple[str, str]]:
 
 def _summary(event: LogEvent) -> str:
     return summarize_event(to_builtins(event))
-
-
-def _speaker_prefix(event: LogEvent) -> str:
-    speaker = event.turn.get("from")
-    return f"{output.one_line(str(speaker))}  " if speaker else ""
 
 
 def _event_line(event: LogEvent, text: str, other: LogEvent | None = None) -> str:

@@ -165,7 +165,8 @@ def edit_draft(edit: ForkEdit, draft: EditDraft) -> ForkEdit:
     _refuse_without_editor()
     text = original = _draft_text(draft)
     for attempts_left in range(ATTEMPTS, 0, -1):
-        text = _open_editor(text, ".md" if draft.is_text else ".json")
+        # an editor that is left without saving has changed nothing
+        text = click.edit(text, extension=".md" if draft.is_text else ".json") or text
         if text.strip() == original.strip():
             raise CommandError("nothing changed, no fork made.")
         try:
@@ -182,11 +183,6 @@ def _draft_text(draft: EditDraft) -> str:
     if draft.is_text:
         return f"{draft.value}\n"
     return json.dumps(draft.value, indent=2, ensure_ascii=False) + "\n"
-
-
-def _open_editor(text: str, suffix: str) -> str:
-    """Return the edited text; an editor that is left without saving has changed nothing."""
-    return click.edit(text, extension=suffix) or text
 
 
 def _refuse_without_editor() -> None:

@@ -3,11 +3,15 @@
 import click
 from msgspec import to_builtins
 
-from moot.cli.roster.agent_set import change_agent
-from moot.cli.roster.list import member_rows
 from moot.cli.roster.member import COMMANDS, resolve_member
-from moot.cli.roster.set import change_member
-from moot.cli.roster.show import find_member, find_work, print_member, read_members
+from moot.cli.roster.set import change_agent, change_member
+from moot.cli.roster.show import (
+    find_member,
+    find_work,
+    member_rows,
+    print_member,
+    read_members,
+)
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.options import CommandOptions, server_options

@@ -2,24 +2,11 @@
 
 from msgspec import convert
 
-from moot.cli.schedules.wording import describe_times
+from moot.cli.schedules.wording import ScheduleTimes, describe_times
 from moot.cli.shared import output
 from moot.cli.shared.client import Api
 from moot.client.operations import runs
-from moot.wire.json import WireStruct
 from moot.wire.runs import RunStart
-
-
-class RunTimes(WireStruct, frozen=True):
-    """The times of the schedule that started a run."""
-
-    kind: str
-    words: str | None = None
-    cron_expr: str | None = None
-    interval_seconds: int | None = None
-    at: str | None = None
-    timezone: str | None = None
-
 
 #: sources of a run that a request or another run started
 BY_HAND = {"run-api": "by hand", "dispatch": "another run"}
@@ -44,7 +31,7 @@ def describe_trigger(origin: RunStart | None) -> str:
     if origin.queue is not None and source == "queue":
         words = [f"queue {origin.queue}"]
     elif origin.times is not None:
-        words = [f"schedule {describe_times(convert(origin.times, RunTimes))}"]
+        words = [f"schedule {describe_times(convert(origin.times, ScheduleTimes))}"]
     elif origin.schedule_id is not None:
         words = [f"schedule {output.short_id(origin.schedule_id)}"]
     if origin.item_id is not None:

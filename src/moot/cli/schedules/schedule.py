@@ -217,13 +217,10 @@ def pause(options: CommandOptions, name: str, reason: str, until: str | None) ->
     paused = api.send(call)
     running_text = f" {paused.going[0]} goes on." if paused.going else ""
     costs = describe_pause_cost(paused.costs)
-    text = f"{schedule_id} is paused{_until_text(paused)}.{costs}{running_text}"
+    until = paused.pause.until if paused.pause else None
+    until_text = f" until {local_time_with_zone(until, paused.timezone)}" if until else ""
+    text = f"{schedule_id} is paused{until_text}.{costs}{running_text}"
     output.print_answer(options, paused, text)
-
-
-def _until_text(schedule: ScheduleView) -> str:
-    end = schedule.pause.until if schedule.pause else None
-    return "" if end is None else f" until {local_time_with_zone(end, schedule.timezone)}"
 
 
 @schedule.command()

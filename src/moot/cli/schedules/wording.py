@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
-from typing import Protocol
 
 from moot.cli.shared import output
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.quantities import format_count, format_duration
+from moot.wire.json import WireStruct
+from moot.wire.roster import MemberTrigger
 from moot.wire.schedules import FireResultList, FireView, PauseCost, SchedulePreview, ScheduleView
 
 #: action -> text of the action, and of a dry run
@@ -65,29 +66,18 @@ def local_time_with_zone(timestamp: str, zone: str) -> str:
     return f"{local_time(timestamp, zone)} {zone}" if output.on_terminal() else timestamp
 
 
-class ScheduleTimes(Protocol):
-    """The fields of a schedule or trigger that hold its times."""
+class ScheduleTimes(WireStruct, frozen=True):
+    """The times of the schedule that started a run."""
 
-    @property
-    def kind(self) -> str | None: ...
-
-    @property
-    def words(self) -> str | None: ...
-
-    @property
-    def cron_expr(self) -> str | None: ...
-
-    @property
-    def interval_seconds(self) -> int | None: ...
-
-    @property
-    def at(self) -> str | None: ...
-
-    @property
-    def timezone(self) -> str | None: ...
+    kind: str
+    words: str | None = None
+    cron_expr: str | None = None
+    interval_seconds: int | None = None
+    at: str | None = None
+    timezone: str | None = None
 
 
-def describe_times(schedule: ScheduleTimes) -> str:
+def describe_times(schedule: SchedulePreview | MemberTrigger | ScheduleTimes) -> str:
     """Return the times of a schedule in the words that its author used."""
     if schedule.kind == "interval":
         return f"every {format_duration(schedule.interval_seconds or 0)}"
