@@ -16,10 +16,10 @@ def test_the_overview_has_the_first_sentence_of_each_command() -> None:
     from moot.cli import moot
     from moot.cli.command_table import COMMANDS
 
-    for name, entry in COMMANDS.items():
+    for name, (_, summary) in COMMANDS.items():
         command = moot.get_command(None, name)  # type: ignore[arg-type]
         assert command is not None and command.help is not None
-        assert " ".join(command.help.split()).startswith(entry.summary), name
+        assert " ".join(command.help.split()).startswith(summary), name
 
 
 def test_help_is_quick_because_nothing_heavy_is_imported(alone: Cli) -> None:

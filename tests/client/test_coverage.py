@@ -12,19 +12,10 @@ import pytest
 
 from moot import AsyncClient, Client
 from moot.api.routes import ENDPOINTS
-from moot.client import (
-    agent_bridge,
-    clients,
-    host,
-    roster,
-    runs,
-    schedules,
-    threads,
-    triggers,
-    webhooks,
-)
+from moot.client import clients, host, runs, threads
 from moot.client.http.frames import Spoken, read_frame
 from moot.client.http.operation import OPERATIONS, Operation
+from moot.client.operations import agent_bridge, roster, schedules, triggers, webhooks
 from moot.client.operations.runs import Edit, Options
 from moot.wire.sse import SseFrame
 
@@ -83,6 +74,7 @@ def sent_by(operation: Operation[..., Any]) -> set[str]:
     for name, parameter in inspect.signature(operation._make).parameters.items():
         said = str(parameter.annotation)
         value = next((value for word, value in GIVEN if word in said), "x")
+        value = False if parameter.default is True else value  # a default is not sent
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             words.append(value)
         elif parameter.kind is parameter.KEYWORD_ONLY:

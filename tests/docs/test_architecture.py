@@ -1,6 +1,7 @@
 """ARCHITECTURE.md is a true map: every file, folder and name in it exists."""
 
 import re
+import tomllib
 
 from tests.support.servers import ROOT
 
@@ -29,3 +30,16 @@ def test_every_name_in_brackets_is_defined_in_its_file() -> None:
         if f" {name.rpartition('.')[2]}(" not in (SOURCE / file).read_text(encoding="utf-8")
     ]
     assert missing == []
+
+
+def test_commands_may_use_three_parts_of_the_core() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    [commands] = [each for each in contracts["contracts"] if each["name"].startswith("Commands")]
+    forbidden = {
+        name.removeprefix("moot.core.")
+        for name in commands["forbidden_modules"]
+        if name.startswith("moot.core.")
+    }
+    core = SOURCE / "core"
+    parts = {path.stem for path in core.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert parts - {"__init__", "__pycache__"} - {"payloads", "sentences", "text"} == forbidden

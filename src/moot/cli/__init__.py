@@ -31,7 +31,7 @@ class OrderedGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(COMMANDS[cmd_name].module)
+        module = import_module(f"moot.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, cmd_name)
         return command
 
@@ -40,8 +40,8 @@ class OrderedGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
-                    (name, click.Command(name, help=entry.summary).get_short_help_str(limit))
-                    for name, entry in COMMANDS.items()
+                    (name, click.Command(name, help=summary).get_short_help_str(limit))
+                    for name, (_, summary) in COMMANDS.items()
                 ]
             )
 

@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, Unpack
 
 from moot.client import host
-from moot.client.agent_bridge import BridgeResource
 from moot.client.http.async_sender import AsyncSender
 from moot.client.http.attempts import CallSettings, ServerAccess
 from moot.client.http.httpx_transport import HttpxTransport
-from moot.client.http.methods import client_method
+from moot.client.http.methods import Resource, S, client_method
 from moot.client.http.sender import Sender
+from moot.client.operations.agent_bridge import BridgeResource
 from moot.client.operations.host import (
     get_discovery,
     get_health,
@@ -17,21 +17,49 @@ from moot.client.operations.host import (
     get_openapi,
     get_readiness,
 )
+from moot.client.operations.roster import RosterResource
+from moot.client.operations.schedules import SchedulesResource
 from moot.client.operations.search import find_texts
 from moot.client.operations.threads import CouncilOptions
-from moot.client.roster import RosterResource
+from moot.client.operations.triggers import QueuesResource, SubscriptionsResource
+from moot.client.operations.webhooks import WebhooksResource
 from moot.client.runs import AsyncRunsResource, RunsResource
-from moot.client.schedules import SchedulesResource
 from moot.client.threads import AsyncThread, AsyncThreadsResource, Thread, ThreadsResource
-from moot.client.triggers import QueuesResource, SubscriptionsResource
-from moot.client.webhooks import WebhooksResource
 from moot.config.server_location import locate_server
 
 if TYPE_CHECKING:
     import httpx2
 
 
-class Client:
+class ClientResources(Resource[S]):
+    """The resources and methods that both clients have alike."""
+
+    def __init__(self, sender: S) -> None:
+        super().__init__(sender)
+        self.bridge = BridgeResource(sender)
+        self.agents = host.AgentsResource(sender)
+        self.memory = host.MemoryResource(sender)
+        self.keys = host.KeysResource(sender)
+        self.webhooks = WebhooksResource(sender)
+        self.schedules = SchedulesResource(sender)
+        self.roster = RosterResource(sender)
+        self.queues = QueuesResource(sender)
+        self.subscriptions = SubscriptionsResource(sender)
+
+    discovery = client_method(get_discovery)
+    openapi = client_method(get_openapi)
+    health = client_method(get_health)
+    ready = client_method(get_readiness)
+    metrics = client_method(get_metrics)
+    index = client_method(get_index)
+    search = client_method(find_texts)
+
+    @property
+    def url(self) -> str:
+        return self.sender.server.place.url
+
+
+class Client(ClientResources[Sender]):
     """A blocking client of one server. Several threads may use it.
 
     Without an address and a key it looks for them like the command line: in ``MOOT_URL`` and
@@ -50,32 +78,11 @@ class Client:
     ) -> None:
         settings = CallSettings(timeout=timeout, retries=retries)
         server = ServerAccess(locate_server(url, key, database), settings)
-        self.sender = Sender(server, HttpxTransport(server, transport))
+        super().__init__(Sender(server, HttpxTransport(server, transport)))
         self.runs = RunsResource(self.sender)
         self.threads = ThreadsResource(self.sender)
-        self.bridge = BridgeResource(self.sender)
         self.inbox = host.InboxResource(self.sender)
         self.workflows = host.WorkflowsResource(self.sender)
-        self.agents = host.AgentsResource(self.sender)
-        self.memory = host.MemoryResource(self.sender)
-        self.keys = host.KeysResource(self.sender)
-        self.webhooks = WebhooksResource(self.sender)
-        self.schedules = SchedulesResource(self.sender)
-        self.roster = RosterResource(self.sender)
-        self.queues = QueuesResource(self.sender)
-        self.subscriptions = SubscriptionsResource(self.sender)
-
-    discovery = client_method(get_discovery)
-    openapi = client_method(get_openapi)
-    health = client_method(get_health)
-    ready = client_method(get_readiness)
-    metrics = client_method(get_metrics)
-    index = client_method(get_index)
-    search = client_method(find_texts)
-
-    @property
-    def url(self) -> str:
-        return self.sender.server.place.url
 
     def convene(
         self, question: str, *participants: str, **options: Unpack[CouncilOptions]
@@ -93,7 +100,7 @@ class Client:
         self.close()
 
 
-class AsyncClient:
+class AsyncClient(ClientResources[AsyncSender]):
     """A client of one server for asyncio, with the same parameters as ``Client``."""
 
     def __init__(
@@ -107,34 +114,12 @@ class AsyncClient:
         transport: "httpx2.AsyncBaseTransport | None" = None,
     ) -> None:
         settings = CallSettings(timeout=timeout, retries=retries)
-        self.sender = AsyncSender(
-            ServerAccess(locate_server(url, key, database), settings), transport
-        )
+        server = ServerAccess(locate_server(url, key, database), settings)
+        super().__init__(AsyncSender(server, transport))
         self.runs = AsyncRunsResource(self.sender)
         self.threads = AsyncThreadsResource(self.sender)
-        self.bridge = BridgeResource(self.sender)
         self.inbox = host.AsyncInboxResource(self.sender)
         self.workflows = host.AsyncWorkflowsResource(self.sender)
-        self.agents = host.AgentsResource(self.sender)
-        self.memory = host.MemoryResource(self.sender)
-        self.keys = host.KeysResource(self.sender)
-        self.webhooks = WebhooksResource(self.sender)
-        self.schedules = SchedulesResource(self.sender)
-        self.roster = RosterResource(self.sender)
-        self.queues = QueuesResource(self.sender)
-        self.subscriptions = SubscriptionsResource(self.sender)
-
-    discovery = client_method(get_discovery)
-    openapi = client_method(get_openapi)
-    health = client_method(get_health)
-    ready = client_method(get_readiness)
-    metrics = client_method(get_metrics)
-    index = client_method(get_index)
-    search = client_method(find_texts)
-
-    @property
-    def url(self) -> str:
-        return self.sender.server.place.url
 
     async def convene(
         self, question: str, *participants: str, **options: Unpack[CouncilOptions]

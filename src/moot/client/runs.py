@@ -3,18 +3,18 @@
 import math
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, Generic, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from moot.client.errors import TimedOut
 from moot.client.http.async_sender import AsyncSender
 from moot.client.http.frames import Event
-from moot.client.http.methods import Resource, S, client_method, handle_method
+from moot.client.http.methods import Handle, Resource, S, client_method, handle_method
 from moot.client.http.sender import EndCheck, Sender
 from moot.client.operations import runs
 from moot.client.operations.runs import Edit, Options, RunListFilter, StreamMode
 from moot.wire.interrupts import Question
 from moot.wire.replay import ForkedRun
-from moot.wire.runs import RunMetrics, RunOwner, RunRow, Snapshot, StartedRun
+from moot.wire.runs import RunMetrics, RunOwner, RunRow, Snapshot
 
 #: seconds that ``wait`` waits by default
 DEFAULT_WAIT_S = 600.0
@@ -39,11 +39,12 @@ class RunWait:
         return min(LONGEST_POLL_S, math.ceil(left))
 
 
-class RunHandle(Generic[S]):
+class RunHandle(Handle[S]):
     """The last known snapshot of a run; ``refresh`` and ``wait`` update it."""
 
     def __init__(self, sender: S, snapshot: Snapshot) -> None:
-        self.sender, self.snapshot = sender, snapshot
+        super().__init__(sender)
+        self.snapshot = snapshot
 
     cancel = handle_method(runs.cancel_run)
     pause = handle_method(runs.pause_run)
@@ -192,10 +193,6 @@ def _handle_of_fork(kind: type[R], source: Any, forked: ForkedRun) -> R:
     return kind(source.sender, snapshot)
 
 
-def _first_snapshot(started: StartedRun, workflow: str) -> Snapshot:
-    return _unread_snapshot(started.run_id, started.status, workflow)
-
-
 def _unread_snapshot(run_id: str, status: str = "", workflow: str = "") -> Snapshot:
     """Return the snapshot of a run that the client has not read yet."""
     return Snapshot(
@@ -246,7 +243,7 @@ class RunsResource(RunOperations[Sender]):
     ) -> Run:
         """Start a run. Pass inputs as one mapping, by name, or both."""
         started = self.sender.send(runs.start_run(workflow, inputs, options, **named))
-        return Run(self.sender, _first_snapshot(started, workflow))
+        return Run(self.sender, _unread_snapshot(started.run_id, started.status, workflow))
 
     def ask(
         self,
@@ -259,7 +256,7 @@ class RunsResource(RunOperations[Sender]):
     ) -> Run:
         """Start a run that asks an agent; its answer is the variable ``text``."""
         started = self.sender.send(runs.ask_agent(agent, prompt, options, task=task))
-        return Run(self.sender, _first_snapshot(started, ""))
+        return Run(self.sender, _unread_snapshot(started.run_id, started.status))
 
     def get(self, run_id: str) -> Run:
         return Run(self.sender, self.sender.send(runs.get_run(run_id)))
@@ -300,7 +297,7 @@ class AsyncRunsResource(RunOperations[AsyncSender]):
     ) -> AsyncRun:
         """Start a run. Pass inputs as one mapping, by name, or both."""
         started = await self.sender.send(runs.start_run(workflow, inputs, options, **named))
-        return AsyncRun(self.sender, _first_snapshot(started, workflow))
+        return AsyncRun(self.sender, _unread_snapshot(started.run_id, started.status, workflow))
 
     async def ask(
         self,
@@ -313,7 +310,7 @@ class AsyncRunsResource(RunOperations[AsyncSender]):
     ) -> AsyncRun:
         """Start a run that asks an agent; its answer is the variable ``text``."""
         started = await self.sender.send(runs.ask_agent(agent, prompt, options, task=task))
-        return AsyncRun(self.sender, _first_snapshot(started, ""))
+        return AsyncRun(self.sender, _unread_snapshot(started.run_id, started.status))
 
     async def get(self, run_id: str) -> AsyncRun:
         return AsyncRun(self.sender, await self.sender.send(runs.get_run(run_id)))

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, Generic, Unpack
+from typing import Any, Unpack
 
 from moot.client.errors import TimedOut
 from moot.client.http.async_sender import AsyncSender
 from moot.client.http.frames import Event, Spoken
-from moot.client.http.methods import Resource, S, client_method, handle_method
+from moot.client.http.methods import Handle, Resource, S, client_method, handle_method
 from moot.client.http.sender import Sender
 from moot.client.operations import runs, search, threads
 from moot.client.operations.threads import CouncilOptions
@@ -30,11 +30,12 @@ class QuietWait:
         return max(1, min(LONGEST_POLL_S, int(left)))
 
 
-class ThreadHandle(Generic[S]):
+class ThreadHandle(Handle[S]):
     """The last known view of a thread; ``refresh`` updates it."""
 
     def __init__(self, sender: S, view: ThreadView) -> None:
-        self.sender, self.view = sender, view
+        super().__init__(sender)
+        self.view = view
 
     control = handle_method(threads.control_thread)
     mute = handle_method(threads.mute_participants)

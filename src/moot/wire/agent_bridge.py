@@ -10,6 +10,7 @@ from moot.wire.json import JsonObject
 from moot.wire.request import InvitedParticipants, Name, RequestStruct, Text
 
 BridgeTitle = Annotated[str, Meta(max_length=256)]
+PostedType = Literal["message", "control", "presence", "task", "result", "thread.renamed"]
 
 # -- requests ------------------------------------------------------------------------------------
 
@@ -33,7 +34,7 @@ class PostBridgeEvent(RequestStruct, frozen=True):
     answer has the host's id and time, whatever the program sent.
     """
 
-    type: Literal["message", "control", "presence", "task", "result", "thread.renamed"] = "message"
+    type: PostedType = "message"
     sender: Name | UnsetType = field(default=UNSET, name="from")
     to: Name | None = None
     content: Any = UNSET

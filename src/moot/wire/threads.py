@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from moot.core.state.council_policy import Policy
+from moot.core.state.council_policy import THREAD_MODES, Policy
 from moot.wire.agent_bridge import BridgeEvent, InvitedMembers
 from moot.wire.councils import CouncilDecisionView, CouncilFloor
 from moot.wire.json import JsonObject, WireStruct
@@ -227,6 +227,11 @@ class ThreadView(WireStruct, frozen=True):
     warnings: list[str] = []
     #: of a new thread
     url: str | None = None
+
+    @property
+    def plain(self) -> bool:
+        """True if no policy leads it, so that only addressed participants answer."""
+        return self.floor is None or self.floor.mode in THREAD_MODES
 
     @property
     def quiet(self) -> bool:

@@ -25,10 +25,10 @@ from moot.agents.models.redact import RedactedStream, SecretKeys
 from moot.agents.models.retry import CallAttempt
 from moot.agents.models.validation import MOST_CALLS, MOST_CHARACTERS, nesting_depth
 from moot.agents.prompts.council import SpeakerNames, build_council_prompt
-from moot.agents.prompts.fencing import fence_content
 from moot.config.models import Price
 from moot.core.errors.models import ModelAnswerInvalid, ModelError
 from moot.core.secrets import MASK
+from moot.core.text.fencing import fence_content
 from tests.support.agents.models import HELLO, KEY, REAL
 from tests.support.injections import ALL, NAMES, PRETENDING
 from tests.support.model_provider import Reply, StandIn

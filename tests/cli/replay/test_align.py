@@ -8,14 +8,16 @@ from hypothesis import strategies as st
 
 from moot.cli.replay.align import Pair, align, event_identity
 from moot.cli.replay.diff_lines import ForkEditLine, fork_edits
+from moot.cli.shared.logs import LogEvent
 
 TYPES = ("node.started", "node.completed", "variable.changed", "conversation.exchanged")
 
 
 def event(run: str, number: int, kind: str, node: str, cause: int | None, **said: Any) -> Any:
-    found = {"eventId": f"{run}.{number}", "sequence": number, "type": kind, "nodeId": node,
-             "payload": said}  # fmt: skip
-    return found if cause is None else {**found, "causationId": f"{run}.{cause}"}
+    return LogEvent(
+        event_id=f"{run}.{number}", run_id=run, sequence=number, type=kind, timestamp="",
+        payload=said, node_id=node, causation_id=None if cause is None else f"{run}.{cause}",
+    )  # fmt: skip
 
 
 @st.composite
@@ -33,15 +35,14 @@ def logs(draw: st.DrawFn, run: str) -> list[Any]:
 def moved(log: list[Any], run: str) -> list[Any]:
     """The same log as another run's."""
     return [
-        event(run, one["sequence"], one["type"], one["nodeId"],
-              int(one["causationId"].split(".")[1]) if "causationId" in one else None,
-              **one["payload"])
+        event(run, one.sequence, one.type, one.node_id,
+              int(one.causation_id.split(".")[1]) if one.causation_id else None, **one.payload)
         for one in log
     ]  # fmt: skip
 
 
 def sequences(lines: list[Pair], side: str) -> list[int]:
-    return [getattr(line, side)["sequence"] for line in lines if getattr(line, side) is not None]
+    return [getattr(line, side).sequence for line in lines if getattr(line, side) is not None]
 
 
 @given(logs("a"), logs("b"))
@@ -56,8 +57,8 @@ def test_every_event_is_on_exactly_one_line_in_the_order_of_its_log(a: Any, b: A
 def test_pairs_never_cross_and_are_of_one_kind(a: Any, b: Any) -> None:
     pairs = [line for line in align(a, b) if None not in line]
     for above, below in combinations(pairs, 2):
-        assert above.a["sequence"] < below.a["sequence"]
-        assert above.b["sequence"] < below.b["sequence"]
+        assert above.a.sequence < below.a.sequence
+        assert above.b.sequence < below.b.sequence
     for pair in pairs:
         assert event_identity(pair.a) == event_identity(pair.b)
 
@@ -65,7 +66,7 @@ def test_pairs_never_cross_and_are_of_one_kind(a: Any, b: Any) -> None:
 @given(logs("a"))
 def test_a_log_and_its_copy_align_wholly(a: Any) -> None:
     lines = align(a, moved(a, "b"))
-    assert [(line.a["sequence"], line.b["sequence"]) for line in lines] == [
+    assert [(line.a.sequence, line.b.sequence) for line in lines] == [
         (number, number) for number in range(len(a))
     ]
 
@@ -74,13 +75,13 @@ def test_a_log_and_its_copy_align_wholly(a: Any) -> None:
 def test_a_common_beginning_is_found_whatever_follows(head: Any, one: Any, other: Any) -> None:
     def after(rest: list[Any], run: str) -> list[Any]:
         shifted = [
-            event(run, len(head) + number, tail["type"], tail["nodeId"], None, **tail["payload"])
+            event(run, len(head) + number, tail.type, tail.node_id, None, **tail.payload)
             for number, tail in enumerate(rest)
         ]
         return moved(head, run) + shifted
 
     lines = align(after(one, "a"), after(other, "b"))
-    assert [(line.a["sequence"], line.b["sequence"]) for line in lines[: len(head)]] == [
+    assert [(line.a.sequence, line.b.sequence) for line in lines[: len(head)]] == [
         (number, number) for number in range(len(head))
     ]
 
@@ -99,7 +100,7 @@ def test_an_event_more_on_one_side_shifts_the_numbers_and_nothing_else() -> None
          event("b", 2, "node.started", "x", 0),
          event("b", 3, "node.completed", "x", 2)]  # fmt: skip
     lines = align(a, b)
-    assert [(x and x["sequence"], y and y["sequence"]) for x, y in lines] == [
+    assert [(x and x.sequence, y and y.sequence) for x, y in lines] == [
         (0, 0), (None, 1), (1, 2), (2, 3)
     ]  # fmt: skip
 
@@ -118,7 +119,7 @@ def test_two_workers_are_told_apart_by_what_caused_them() -> None:
     pairs = [line for line in align(a, b) if None not in line]
     assert len(pairs) == 4
     for pair in pairs:
-        assert pair.a["payload"] == pair.b["payload"]
+        assert pair.a.payload == pair.b.payload
 
 
 def test_after_another_cause_what_is_alike_still_stands_on_one_line() -> None:
@@ -126,7 +127,7 @@ def test_after_another_cause_what_is_alike_still_stands_on_one_line() -> None:
          event("a", 2, "node.started", "end", 1)]  # fmt: skip
     b = [event("b", 0, "asked", "g", None), event("b", 1, "rejected", "g", 0),
          event("b", 2, "node.started", "end", 1)]  # fmt: skip
-    kinds = [(x and x["type"], y and y["type"]) for x, y in align(a, b)]
+    kinds = [(x and x.type, y and y.type) for x, y in align(a, b)]
     assert kinds == [("asked", "asked"), ("accepted", None), (None, "rejected"),
                      ("node.started", "node.started")]  # fmt: skip
 
@@ -140,7 +141,7 @@ def test_agents_who_are_asked_at_the_same_time_are_told_apart() -> None:
 
     for line in align(asked("a", "host:bo", "host:cy"), asked("b", "host:cy", "host:bo")):
         if line.a is not None and line.b is not None:
-            assert line.a["payload"] == line.b["payload"]
+            assert line.a.payload == line.b.payload
 
 
 def test_a_change_of_model_says_by_which_one_the_agent_spoke_before() -> None:
@@ -148,7 +149,7 @@ def test_a_change_of_model_says_by_which_one_the_agent_spoke_before() -> None:
                   usage={"model": "work/gpt-x"})  # fmt: skip
     began = {"forkedFrom": {"sourceRunId": "a", "fromSeq": 2}}
     for name in ("ada", "host:ada"):
-        source = [{**event("a", 0, "run.started", "", None), "runId": "a"}, spoke]
+        source = [event("a", 0, "run.started", "", None), spoke]
         chosen = {"models": {name: "demo"}}
         fork = [event("b", 0, "run.started", "", None, configurable=chosen, **began), spoke]
         assert list(fork_edits(source, fork)) == [

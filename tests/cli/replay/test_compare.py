@@ -16,6 +16,7 @@ from moot.cli.replay.compare import (
     is_same,
     word_diff,
 )
+from moot.cli.shared.logs import LogEvent
 from moot.core.events import Event
 from moot.core.replay.compare import is_same_event as as_the_host_has_it
 
@@ -31,8 +32,10 @@ values = st.recursive(
 payloads = st.dictionaries(keys, values, max_size=3)
 
 
-def event(**payload: Any) -> dict[str, Any]:
-    return {"type": "node.completed", "nodeId": "n", "payload": payload}
+def event(type_: str = "node.completed", node: str = "n", /, **payload: Any) -> LogEvent:
+    return LogEvent(
+        event_id="", run_id="", sequence=0, type=type_, timestamp="", payload=payload, node_id=node
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,8 +67,8 @@ def test_what_was_said_is_compared_place_by_place(a: Any, b: Any, said: str) -> 
 
 
 def test_where_a_fork_comes_from_is_no_difference() -> None:
-    began = {**event(inputs={}, forkedFrom={"mode": "branch"}), "type": "run.started"}
-    assert is_same(began, {**event(inputs={}), "type": "run.started"})
+    began = event("run.started", inputs={}, forkedFrom={"mode": "branch"})
+    assert is_same(began, event("run.started", inputs={}))
 
 
 @pytest.mark.parametrize("key", ["durationMs", "ts", "via", "limits", "scopeId", "editedBy"])
@@ -90,13 +93,13 @@ def test_the_terminal_agrees_with_the_host(a: dict[str, Any], b: dict[str, Any])
         )
         for run, told in ((RUN, a), (OTHER, b))
     ]  # fmt: skip
-    shown = [msgspec.to_builtins(each) for each in events]
+    shown = [msgspec.convert(msgspec.to_builtins(each), LogEvent) for each in events]
     assert is_same(*shown) == as_the_host_has_it(*events)
 
 
 def test_another_node_or_type_differs_in_all() -> None:
-    assert differing_paths(event(x=1), {**event(x=1), "nodeId": "m"}) == ["type"]
-    assert not is_same(event(x=1), {**event(x=1), "type": "node.failed"})
+    assert differing_paths(event(x=1), event("node.completed", "m", x=1)) == ["type"]
+    assert not is_same(event(x=1), event("node.failed", x=1))
 
 
 def test_the_words_of_an_event_are_a_turn_a_chunk_or_a_message() -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from moot.cli.roster.agent_set import apply_agent_changes
+from moot.cli.roster.set import apply_agent_changes
 from moot.cli.shared.errors import CommandError
 from tests.support.cli.commands import Cli
 from tests.support.cli.runs import ask as call

@@ -13,7 +13,7 @@ from moot.cli.schedules.wording import (
     describe_times,
     fire_action_lines,
     fire_rows,
-    schedule_rows,
+    schedule_row,
 )
 from moot.cli.shared import output
 from moot.wire.schedules import FireResultList, FireView, Owner, PauseCost, ScheduleView
@@ -45,7 +45,7 @@ def test_times_name_the_zone_whose_wall_they_are_on() -> None:
 
 
 def test_a_list_says_whose_it_is_and_what_was_missed() -> None:
-    [row] = schedule_rows([replace(BERLIN, missed=2, roster_id="host:sally")])
+    row = schedule_row(replace(BERLIN, missed=2, roster_id="host:sally"))
     assert row[3] == "active · 2 missed" and "host:sally" in row
     assert describe_state("active", "Sally is paused") == "inert: Sally is paused"
 

@@ -9,10 +9,10 @@ import pytest
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.protocol import ModelToolCall
-from moot.agents.prompts.fencing import fence_content
 from moot.agents.tools.toolbox import Toolbox, ToolInvocation, UsableTool
 from moot.core.errors import MootError
 from moot.core.speaker import Speaker
+from moot.core.text.fencing import fence_content
 from moot.core.threads.decide import Control
 from moot.engine.host import Host
 from tests.support.engine.council_members import Council, at_rest, convened, floor

@@ -24,7 +24,6 @@ from moot.agents.models.registry import ChosenModel, ModelRegistry
 from moot.agents.models.retry import CallAttempt
 from moot.agents.prompts import work
 from moot.agents.prompts.council import PASS, Prompt, build_council_prompt, synthesis_text
-from moot.agents.prompts.fencing import content_text
 from moot.agents.tools.toolbox import Toolbox
 from moot.core.agents.refusals import remove_echo
 from moot.core.errors.models import ModelAnswerInvalid, ModelError
@@ -38,6 +37,7 @@ from moot.core.payloads.agents import (
     PromptResolved,
 )
 from moot.core.state.floor import SPOKEN_TASKS
+from moot.core.text.fencing import content_text
 
 #: the longest text stored in memory for a piece of work
 LONGEST_MEMORY = 4000

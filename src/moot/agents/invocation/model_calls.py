@@ -24,8 +24,8 @@ from moot.agents.models.protocol import (
     TokenUsage,
 )
 from moot.agents.models.registry import ChosenModel, Cost
-from moot.agents.prompts.fencing import content_text
 from moot.core.errors.models import BudgetUsedUp
+from moot.core.text.fencing import content_text
 
 #: used when a provider does not count tokens
 CHARACTERS_PER_TOKEN = 4

@@ -20,8 +20,8 @@ from moot.agents.models.protocol import (
     HeardTurn,
     ModelMessage,
 )
-from moot.agents.prompts.fencing import RESERVED, content_text, fence_content, plain_label
 from moot.core.text.confusables import skeleton, strip_marks
+from moot.core.text.fencing import RESERVED, content_text, fence_content, plain_label
 
 PASS = "PASS"
 

@@ -11,11 +11,11 @@ from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.context import Assignment
 from moot.agents.models.protocol import AnswerFormat, DemoContext, ModelMessage
 from moot.agents.prompts.council import Prompt, closed_object_schema
-from moot.agents.prompts.fencing import content_text, fence_content
 from moot.core.errors.models import ModelAnswerInvalid
 from moot.core.json import schema
 from moot.core.payloads.nodes import NodeFailed, VariableChanged
 from moot.core.payloads.supervisors import SupervisorDecided
+from moot.core.text.fencing import content_text, fence_content
 from moot.core.workflows.turn_inputs import TranscriptEntry, TurnInputs
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][\w.-]*)\}")

@@ -12,11 +12,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from moot.agents.models.redact import SecretKeys
-from moot.agents.prompts.fencing import content_text, fence_content
 from moot.agents.tools.toolbox import ToolError, ToolInvocation, UsableTool
 from moot.config.extras import install_hint
 from moot.config.tools import McpEntry
 from moot.core.json.schema import SchemaError, check_schema
+from moot.core.text.fencing import content_text, fence_content
 
 log = logging.getLogger("moot.agents")
 

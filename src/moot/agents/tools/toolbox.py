@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.context import AgentContext, OpenToolCall
 from moot.agents.models.protocol import ModelMessage, ModelTool, ModelToolCall
-from moot.agents.prompts.fencing import fence_content
 from moot.core.errors import Conflict, MootError, Unavailable
 from moot.core.json import schema
+from moot.core.text.fencing import fence_content
 from moot.core.trace import Trace
 from moot.core.workflows.node_types import copy_json
 

@@ -2,7 +2,6 @@
 
 from msgspec.structs import asdict, replace
 
-from moot.agents.prompts.fencing import content_text
 from moot.api.http.request import Endpoint, Reply, Request, whole_number
 from moot.api.interrupts import notices
 from moot.api.interrupts.answers import asked_question
@@ -15,6 +14,7 @@ from moot.core.state import awaited_people
 from moot.core.state.conversation import current_title
 from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
+from moot.core.text.fencing import content_text
 from moot.core.threads.agent_bridge import handle_from_name
 from moot.engine.streams.hub import inbox_channel
 from moot.engine.threads.transcript import StoredConversation, read_turns

@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.agents.invocation.context import TranscriptTurn
-from moot.agents.prompts.fencing import content_text
 from moot.api.access.auth import is_agent_key
 from moot.api.http.request import TEXT, Endpoint, Reply, Request, whole_number
 from moot.api.runs.event_stream import seconds_until_expiry
@@ -25,6 +24,7 @@ from moot.core.state.participants import roster_names
 from moot.core.state.run import Run
 from moot.core.state.status import LIVE
 from moot.core.tenants import private_tenant
+from moot.core.text.fencing import content_text
 from moot.engine.nodes.agent import CATCH_UP_INPUT, CatchUpInput
 from moot.engine.start import RunOrder, start_run
 from moot.engine.threads.transcript import StoredConversation, read_turns

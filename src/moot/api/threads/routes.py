@@ -4,7 +4,6 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from moot.agents.prompts.fencing import content_text
 from moot.api.access.auth import speaker_from_request
 from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog
 from moot.api.http.request import FLAG, TEXT, Endpoint, Reply, Request, whole_number
@@ -28,6 +27,7 @@ from moot.core.state.conversation import (
 )
 from moot.core.state.council_policy import describe_unused_settings
 from moot.core.state.run import Run
+from moot.core.text.fencing import content_text
 from moot.core.threads.agent_bridge import handle_from_name
 from moot.core.threads.control_text import event_sentence
 from moot.core.threads.undo import undo_control

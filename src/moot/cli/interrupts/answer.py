@@ -1,6 +1,6 @@
 """``moot approve``, ``moot reject`` and ``moot answer``: answer an interrupt."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import click
 from msgspec import to_builtins
@@ -54,11 +54,12 @@ def approve(
 
     Runs are named by id, unique prefix or @last.
     """
-    value: dict[str, Any] = {"action": "accept"}
+    action, verb = {"action": "accept"}, "Approved"
     if edit is not None:
-        value = {"action": "edit-accept", "editedArtifactData": parse_value(read_text(edit))}
-    verb = "Approved" if edit is None else "Approved with the edit"
-    _send_decision(options, (what, node), _vote_value(value, comment, name, why), verb)
+        action = {"action": "edit-accept", "editedArtifactData": parse_value(read_text(edit))}
+        verb = "Approved with the edit"
+    value = runs.vote_value(action, comment, name, why)
+    _send_decision(options, (what, node), value, verb, name)
 
 
 @click.command()
@@ -79,24 +80,17 @@ def reject(
     node: str | None,
 ) -> None:
     """Reject what waits, or send it back with --refine."""
-    value: dict[str, Any] = {"action": "reject"}
-    if refine is not None:
-        feedback = {"scope": "whole", "text": refine}
-        value = {"action": "refine", "refineFeedback": feedback}
+    value = runs.rejection_value(refine, comment, name, why)
     verb = "Rejected" if refine is None else "Sent back"
-    _send_decision(options, (what, node), _vote_value(value, comment, name, why), verb)
-
-
-def _vote_value(
-    value: dict[str, Any], comment: str | None, name: str | None, why: str | None
-) -> dict[str, Any]:
-    optional = {"comment": comment, "voter": name, "reason": why}
-    vote = {**value, **{key: text for key, text in optional.items() if text is not None}}
-    return vote if why is None else {**vote, "override": True}
+    _send_decision(options, (what, node), value, verb, name)
 
 
 def _send_decision(
-    options: CommandOptions, place: tuple[str, str | None], value: dict[str, Any], verb: str
+    options: CommandOptions,
+    place: tuple[str, str | None],
+    value: Mapping[str, object],
+    verb: str,
+    name: str | None,
 ) -> None:
     api = api_for_writing(options)
     question = find_question(api, *place, decision=True)
@@ -106,16 +100,22 @@ def _send_decision(
             ExitCode.USAGE,
         )
     if isinstance(question, InboxItem):
-        _send_control(options, api, question, value, verb)
+        _send_control(options, api, question, value, name)
+        if not options.json:
+            click.echo(f"{verb} {question_title(question)}.")
     else:
         _send_answer(options, api, question, value, verb)
 
 
 def _send_control(
-    options: CommandOptions, api: Api, question: InboxItem, value: dict[str, Any], verb: str
+    options: CommandOptions,
+    api: Api,
+    question: InboxItem,
+    value: Mapping[str, object],
+    voter: str | None,
 ) -> None:
     """Send the decision on a member's request as a control of its conversation."""
-    word = FLOOR_ACTIONS[question.kind].get(value["action"])
+    word = FLOOR_ACTIONS[question.kind].get(str(value["action"]))
     if word is None or set(value) - {"action", "voter"}:
         raise CommandError(
             f"{question_title(question)} takes a yes or a no, nothing else.", ExitCode.USAGE
@@ -123,12 +123,10 @@ def _send_control(
     run_id, place = question.run_id, question.asked_by
     name = place if place.startswith(f"{run_id}:") else run_id
     content = {word: question.id.split(":", 2)[2]}
-    reply = api.send(threads.control_thread(name, content, sender=value.get("voter")))
+    reply = api.send(threads.control_thread(name, content, sender=voter))
     if options.json:
         fields = {"kind": question.kind, "question": question.question}
         output.print_json({**to_builtins(reply), **fields})
-        return
-    click.echo(f"{verb} {question_title(question)}.")
 
 
 @click.command()
@@ -171,7 +169,7 @@ def answer(
 
 def _answer_value(
     question: Question, text: str | None, answers: tuple[str, ...], name: str | None
-) -> Any:
+) -> object:
     if question.kind == "clarification":
         return {"answers": _clarification_answers(question.data["questions"], text, answers)}
     if answers:
@@ -196,10 +194,10 @@ def _turn_speaker(name: str | None) -> dict[str, str]:
 
 
 def _clarification_answers(
-    questions: list[dict[str, Any]], text: str | None, answers: tuple[str, ...]
-) -> dict[str, Any]:
+    questions: Sequence[Mapping[str, object]], text: str | None, answers: tuple[str, ...]
+) -> dict[str, object]:
     """Return the answers by question id. With one question, TEXT alone is enough."""
-    schemas = {question["id"]: question.get("schema") for question in questions}
+    schemas = {str(question["id"]): question.get("schema") for question in questions}
     texts = dict(_parse_pair(word) for word in answers)
     if text is not None:
         if len(schemas) > 1:
@@ -225,13 +223,14 @@ def _parse_pair(word: str) -> tuple[str, str]:
     return name, text
 
 
-def _parse_answer(text: str, schema: dict[str, Any] | None) -> Any:
+def _parse_answer(text: str, schema: object) -> object:
     """Return the JSON value of the text, unless the schema asks for a string."""
-    return text if schema is not None and schema.get("type") == "string" else parse_value(text)
+    is_text = isinstance(schema, dict) and schema.get("type") == "string"
+    return text if is_text else parse_value(text)
 
 
 def _send_answer(
-    options: CommandOptions, api: Api, question: Question, value: Any, verb: str
+    options: CommandOptions, api: Api, question: Question, value: object, verb: str
 ) -> None:
     run_id, node_id = question.run_id, question.node_id
     try:
@@ -240,12 +239,9 @@ def _send_answer(
         details = error.details
         if "resolvedBy" not in details:
             raise
-        answered = AnsweredQuestion(
-            node_id=node_id,
-            by=details["resolvedBy"],
-            at=details["resolvedAt"],
-            action=details.get("action"),
-        )
+        by, at = details["resolvedBy"], details["resolvedAt"]
+        action = details.get("action")
+        answered = AnsweredQuestion(node_id=node_id, by=by, at=at, action=action)
         raise too_late_error(run_id, answered) from error
     if options.json:
         question_fields = {

@@ -3,7 +3,6 @@
 import re
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import click
 from msgspec import to_builtins
@@ -49,7 +48,7 @@ def inbox(options: CommandOptions, watch: bool) -> None:
         click.echo(output.safe_line(_notice_line(notice)))
 
 
-def _item_json(number: int, item: InboxItem) -> dict[str, Any]:
+def _item_json(number: int, item: InboxItem) -> dict[str, object]:
     return {"number": number, **to_builtins(item)}
 
 
@@ -87,20 +86,16 @@ def _print_items(items: list[NumberedItem], heading: bool) -> None:
     output.print_table(columns, rows, empty="Nothing waits for a person.", heading=heading)
 
 
-def _item_row(number: int, item: InboxItem, wide: bool) -> list[Any]:
+def _item_row(number: int, item: InboxItem, wide: bool) -> list[object]:
     actions = " ".join(ACTION_NAMES.get(action, action) for action in item.actions)
+    place = item.asked_by.removeprefix("host:")
+    asker = f"{item.member.persona} · {place}" if item.member else place
     return [
         number, item.kind, *_time_columns(item.since, item.deadline),
         output.short_id(item.run_id),
-        *((_asker_name(item), actions) if wide else ()),
+        *((asker, actions) if wide else ()),
         item.question,
     ]  # fmt: skip
-
-
-def _asker_name(item: InboxItem) -> str:
-    """Return ``Sally · lead-triage/ok``."""
-    place = item.asked_by.removeprefix("host:")
-    return f"{item.member.persona} · {place}" if item.member else place
 
 
 def _time_columns(since: str, deadline: str | None) -> list[str | None]:

@@ -35,16 +35,17 @@ def find_question(api: Api, text: str, node: str | None, decision: bool = False)
     With ``decision``, a request of a member comes before the conversation in which it was made.
     """
     if text.isdecimal() or text.startswith("int_"):
-        item = (
-            _question_by_number(api, int(text)) if text.isdecimal() else _question_by_id(api, text)
-        )
+        item = _find_item(api, text)
         if is_from_floor(item):
             return item
         return _question_of_node(api, item.run_id, node or item.node_id)
     run_id = resolve_run_id(api, text)
     if node is not None:
         return _question_of_node(api, run_id, node)
-    questions: Sequence[WaitingQuestion] = _floor_questions(api, run_id) if decision else []
+    questions: Sequence[WaitingQuestion] = []
+    if decision:
+        items = read_items(api)
+        questions = [item for item in items if item.run_id == run_id and is_from_floor(item)]
     questions = questions or open_questions(api, run_id)
     if not questions:
         raise _nothing_waits_error(api, run_id)
@@ -59,32 +60,24 @@ def find_question(api: Api, text: str, node: str | None, decision: bool = False)
     return questions[0]
 
 
-def _floor_questions(api: Api, run_id: str) -> list[InboxItem]:
-    return [one for one in read_items(api) if one.run_id == run_id and is_from_floor(one)]
-
-
 def read_items(api: Api) -> list[InboxItem]:
     """Return the items of the inbox."""
     return api.send(runs.get_inbox(limit=MAX_ITEMS)).items
 
 
-def _question_by_number(api: Api, number: int) -> InboxItem:
+def _find_item(api: Api, text: str) -> InboxItem:
+    """Return the item of the inbox with this number or id."""
     items = read_items(api)
+    for number, item in enumerate(items, 1):
+        if text == item.id or (text.isdecimal() and int(text) == number):
+            return item
+    if not text.isdecimal():
+        raise NothingWaits(f"{text} is not in the inbox: answered already, or never asked.")
     if not items:
         raise NothingWaits("the inbox is empty: nothing waits for a person.")
-    if not 1 <= number <= len(items):
-        count = "1 question" if len(items) == 1 else f"{len(items)} questions"
-        raise NothingWaits(
-            f"the inbox has {count}, none with number {number}. See: {command_hint('inbox')}"
-        )
-    return items[number - 1]
-
-
-def _question_by_id(api: Api, name: str) -> InboxItem:
-    for item in read_items(api):
-        if item.id == name:
-            return item
-    raise NothingWaits(f"{name} is not in the inbox: answered already, or never asked.")
+    count = "1 question" if len(items) == 1 else f"{len(items)} questions"
+    hint = command_hint("inbox")
+    raise NothingWaits(f"the inbox has {count}, none with number {int(text)}. See: {hint}")
 
 
 def _question_of_node(api: Api, run_id: str, node_id: str) -> Question:

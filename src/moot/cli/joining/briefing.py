@@ -20,7 +20,7 @@ PASS = "PASS"
 
 
 def safe_label(text: Any, longest: int = 60) -> str:
-    from moot.agents.prompts import fencing  # heavy: imported when it is needed
+    from moot.core.text import fencing  # heavy: imported when it is needed
 
     return fencing.plain_label(text, longest)
 
@@ -47,7 +47,7 @@ def render_transcript(thread: ThreadView, events: list[BridgeEvent]) -> list[str
     """Return ``[12] ada to bo:`` and below it, indented, the words."""
     names = [name.removeprefix("host:") for name in participant_ids(thread)]
     speakers = tuple(dict.fromkeys([*names, *(event.sender for event in events)]))
-    from moot.agents.prompts.fencing import fence_content
+    from moot.core.text.fencing import fence_content
 
     lines = []
     for event in events:

@@ -1,7 +1,6 @@
 """A guest in a thread: an exclusive name, and a key for this thread alone."""
 
 from contextlib import suppress
-from typing import Any
 
 from moot.cli.joining.participant import Participant
 from moot.cli.shared import output
@@ -56,7 +55,7 @@ class GuestParticipant(Participant):
         owner: Api,
         thread_id: str,
         name: str,
-        profile: dict[str, Any],
+        profile: dict[str, str],
         replace: bool = False,
         seconds: int = KEY_SECONDS,
     ) -> None:

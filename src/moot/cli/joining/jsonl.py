@@ -2,8 +2,8 @@
 
 import json
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 from moot.cli.joining.subprocesses import (
     MAX_ANSWER,
@@ -19,8 +19,8 @@ from moot.cli.shared import output
 #: the longest line, in bytes
 MAX_LINE_BYTES = 8 * MAX_ANSWER
 
-#: the text of an answer, and options of its turn
-ProgramAnswer = tuple[str, dict[str, Any]]
+#: the text of an answer, and its addressee if it has one
+ProgramAnswer = tuple[str, str | None]
 
 
 class JsonlProgram:
@@ -33,7 +33,7 @@ class JsonlProgram:
         #: lines that no question had asked for
         self.dropped = 0
 
-    def answer(self, question: dict[str, Any], beat: ProgressCallback) -> ProgramAnswer:
+    def answer(self, question: Mapping[str, object], beat: ProgressCallback) -> ProgramAnswer:
         until = time.monotonic() + self._settings.limit
         process = self._ready_process()
         process.write(json.dumps(question).encode() + b"\n", close=False)
@@ -89,7 +89,7 @@ class JsonlProgram:
         return line
 
 
-def parse_answer_line(line: bytes, seq: Any = None) -> ProgramAnswer | None:
+def parse_answer_line(line: bytes, seq: object = None) -> ProgramAnswer | None:
     """Return the answer in ``{"content": "...", "to": "ada"}``; no content means nothing to say.
 
     Return None for a line that names another ``seq``. Raise ProgramFailed for a malformed line.
@@ -106,4 +106,4 @@ def parse_answer_line(line: bytes, seq: Any = None) -> ProgramAnswer | None:
         raise ProgramFailed("content that is no text", output.shorten(text[:1000], 300))
     if to is not None and not isinstance(to, str):
         raise ProgramFailed("an address that is no name", output.shorten(text[:1000], 300))
-    return bounded_text((content or "").encode(errors="replace")), {"to": to} if to else {}
+    return bounded_text((content or "").encode(errors="replace")), to or None

@@ -70,7 +70,7 @@ class StrictTool(Tool):
         return strict
 
     async def run(
-        self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
+        self, arguments: dict[str, object], context: Context[Any, Any], convert_result: bool = False
     ) -> Any:
         parameters = self.parameters["properties"]
         if unknown := [name for name in arguments if name not in parameters]:
@@ -118,12 +118,12 @@ class ThreadTools:
         #: for each call an event that is set when the call is over
         self.calls = threading.local()
 
-    def list_threads(self, limit: Annotated[int, Field(ge=1, le=500)] = 20) -> dict[str, Any]:
+    def list_threads(self, limit: Annotated[int, Field(ge=1, le=500)] = 20) -> dict[str, object]:
         """The threads there are, newest first: id, title, whether open, turns, when last used."""
         rows = self._api.send(threads.list_threads(limit=limit, about=True)).threads
         return {"threads": [_thread_row(row) for row in rows]}
 
-    def read_thread(self, thread: ThreadId) -> dict[str, Any]:
+    def read_thread(self, thread: ThreadId) -> dict[str, object]:
         """The newest turns of a thread as text, and who takes part."""
         participant = self._participant(thread)
         return self._thread_view(participant)
@@ -134,7 +134,7 @@ class ThreadTools:
         text: str,
         to: Annotated[str | None, Field(description="For one participant only")] = None,
         reply_to: Annotated[str | None, Field(description="Id of what it replies to")] = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Say something in a thread. Gives the id of what was said, and a warning if nobody
         is called so."""
         if not text.strip():
@@ -151,7 +151,7 @@ class ThreadTools:
         thread: ThreadId,
         seconds: Seconds = 60,
         after: Annotated[int | None, Field(description="seq of the last one that came")] = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Wait until you are asked something in a thread; then answer with say and its reply_to."""
         participant = self._joined_participant(thread)
         for wait in self._wait_spans(seconds):
@@ -168,7 +168,7 @@ class ThreadTools:
         question: Annotated[str | None, Field(description="What to ask, once")] = None,
         seconds: Seconds = 120,
         after: Annotated[int | None, Field(description="seq of a question asked before")] = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Ask the people of a thread something and wait for an answer. When none comes in time,
         call it again with after, and without a question."""
         participant = self._joined_participant(thread)
@@ -195,8 +195,8 @@ class ThreadTools:
     def start_run(
         self,
         workflow: Annotated[str, Field(description="The id of a workflow")],
-        inputs: dict[str, Any] | None = None,
-    ) -> dict[str, Any]:
+        inputs: dict[str, object] | None = None,
+    ) -> dict[str, object]:
         """Start a run of a workflow. Gives its id and where it stands."""
         run = self._api.send(runs.start_run(workflow, inputs))
         return {"runId": run.run_id, "status": run.status}
@@ -259,7 +259,7 @@ class ThreadTools:
                 return event, event.seq
         return None, max([after, *(event.seq for event in events)])
 
-    def _thread_view(self, participant: Participant) -> dict[str, Any]:
+    def _thread_view(self, participant: Participant) -> dict[str, object]:
         thread, events = participant.thread(), newest_turns(participant.events())
         return {
             "threadId": participant.thread_id,
@@ -270,13 +270,13 @@ class ThreadTools:
         }
 
 
-def _thread_row(row: ThreadSummary) -> dict[str, Any]:
+def _thread_row(row: ThreadSummary) -> dict[str, object]:
     fields = {"threadId": row.thread_id, "title": row.title, "open": row.open}
     more = {"updatedAt": row.updated_at, "turns": row.turn_count}
     return {**fields, **more, **_import_note(row.imported)}
 
 
-def _import_note(is_imported: bool) -> dict[str, Any]:
+def _import_note(is_imported: bool) -> dict[str, object]:
     """Mark an imported thread, because this host cannot vouch for its speakers."""
     return {"imported": True} if is_imported else {}
 

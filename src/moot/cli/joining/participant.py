@@ -1,8 +1,9 @@
 """A participant of a thread: speak, wait for questions and show presence."""
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import to_builtins
 
@@ -10,8 +11,11 @@ from moot.cli.joining.briefing import MAX_TURNS, participant_ids, read_newest_tu
 from moot.cli.shared.client import Api
 from moot.cli.shared.errors import CommandError
 from moot.client.operations import agent_bridge, threads
-from moot.wire.agent_bridge import BridgeEvent
+from moot.wire.agent_bridge import BridgeEvent, PostedType
 from moot.wire.threads import DueRequest, ThreadView
+
+if TYPE_CHECKING:
+    from moot.core.threads.presence import PresenceState
 
 #: seconds of one poll, and seconds after which a lasting state is sent again
 POLL, REPEAT = 20, 45.0
@@ -23,7 +27,7 @@ class SpokenTurn(NamedTuple):
     event: BridgeEvent
     warning: str | None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         warning = {} if self.warning is None else {"warning": self.warning}
         return {**to_builtins(self.event), **warning}
 
@@ -47,25 +51,21 @@ class Participant:
         self,
         content: Any,
         *,
-        kind: str = "message",
+        kind: PostedType = "message",
         to: str | None = None,
         reply_to: str | None = None,
         own_id: str | None = None,
-        **meta: Any,
+        tags: Sequence[str] = (),
     ) -> SpokenTurn:
         """Say something.
 
         With ``own_id`` a turn may be sent again after a lost answer: the host records it once.
         """
-        turn_meta = {**meta, **({"reply_to": reply_to} if reply_to else {})}
+        meta: dict[str, object] = {"tags": list(tags)} if tags else {}
+        if reply_to:
+            meta["reply_to"] = reply_to
         call = agent_bridge.post_bridge_event(
-            self.thread_id,
-            content,
-            kind=kind,
-            sender=self.name,
-            to=to,
-            meta=turn_meta,
-            own_id=own_id,
+            self.thread_id, content, kind=kind, sender=self.name, to=to, meta=meta, own_id=own_id
         )
         result = self.api.send(call)
         if result.event is None:
@@ -81,7 +81,7 @@ class Participant:
         """Return the newest turns of the thread."""
         return read_newest_turns(self.api, self.thread_id, most)
 
-    def sign(self, state: str, **details: Any) -> None:
+    def sign(self, state: "PresenceState", **details: Any) -> None:
         """Send a presence state when it is new or the last one is old. Ignore errors."""
         now = time.monotonic()
         if state == self._state and now - self._signed_at < REPEAT:
@@ -96,7 +96,7 @@ class Participant:
     def steer(self, **content: Any) -> None:
         self.api.send(threads.control_thread(self.thread_id, content, sender=self.name))
 
-    def take_seat(self, profile: dict[str, Any]) -> bool:
+    def take_seat(self, profile: dict[str, str]) -> bool:
         """Join the thread if needed; people need no invitation.
 
         Return whether it joined by itself, now or earlier, and was not invited by others.

@@ -4,19 +4,20 @@ import signal
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import click
 from msgspec import to_builtins
 
 from moot.cli.joining import briefing
 from moot.cli.joining.join_key import GuestParticipant, JoinSeatTaken
-from moot.cli.joining.jsonl import JsonlProgram
+from moot.cli.joining.jsonl import JsonlProgram, ProgramAnswer
 from moot.cli.joining.participant import POLL, SpokenTurn
 from moot.cli.joining.subprocesses import OneShotProgram, ProgramFailed
 from moot.cli.shared import output
 from moot.cli.shared.client import ServerUnreachable
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.wire.agent_bridge import PostedType
 from moot.wire.threads import DueRequest
 
 T = TypeVar("T")
@@ -40,7 +41,11 @@ class ProgramTurn(NamedTuple):
 
     seq: int | None
     text: str
-    more: dict[str, Any]
+    reply_to: str | None = None
+    kind: PostedType = "message"
+    to: str | None = None
+    #: ``failed`` or ``left``, if it reports a failure
+    tag: str | None = None
     #: it is the program's last turn
     last: bool = False
 
@@ -125,7 +130,7 @@ class ProgramLoop:
             self._program.check()
         except ProgramFailed as failure:
             self._idle += 1
-            return self._send(self._failure_turn(failure, None, {}))
+            return self._send(self._failure_turn(failure, None, None))
         return True
 
     def _answer_question(self, due: DueRequest) -> bool:
@@ -139,23 +144,21 @@ class ProgramLoop:
     def _ask_program(self, seq: int, due: DueRequest) -> ProgramTurn:
         """Return the program's answer, or the report of its failure."""
         self._guest.sign("thinking")
-        reply = {"reply_to": due.event.id} if due.event else {}
+        reply_to = due.event.id if due.event else None
         try:
-            text, more = self._program_answer(due)
+            text, to = self._program_answer(due)
         except ProgramFailed as failure:
-            return self._failure_turn(failure, seq, reply)
+            return self._failure_turn(failure, seq, reply_to)
         self._failures = 0
-        kind = "result" if due.task else "message"
-        return ProgramTurn(
-            seq, "" if text == briefing.PASS else text, {"kind": kind, **reply, **more}
-        )
+        text = "" if text == briefing.PASS else text
+        return ProgramTurn(seq, text, reply_to, "result" if due.task else "message", to)
 
-    def _program_answer(self, due: DueRequest) -> tuple[str, dict[str, Any]]:
+    def _program_answer(self, due: DueRequest) -> ProgramAnswer:
         guest, program = self._guest, self._program
         thread, events = self._patiently(guest.thread), self._patiently(guest.events)
         if isinstance(program, OneShotProgram):
             prompt = briefing.build_prompt(thread, str(guest.name), due, events)
-            return program.answer(prompt, self._report_progress), {}
+            return program.answer(prompt, self._report_progress), None
         context = to_builtins(briefing.newest_turns(events))
         question = {"type": "asked", **to_builtins(due), "title": thread.title, "context": context}
         answer = program.answer(question, self._report_progress)
@@ -173,9 +176,7 @@ class ProgramLoop:
         own_id = f"{guest.mark}.{f'idle-{self._idle}' if turn.seq is None else turn.seq}"
         try:
             if turn.text:
-                self._show(
-                    self._patiently(lambda: guest.say(turn.text, own_id=own_id, **turn.more))
-                )
+                self._show(self._patiently(lambda: self._say(turn, own_id)))
         except (ServerUnreachable, JoinSeatTaken):
             raise  # the question stays open for the next program that joins
         except CommandError as error:
@@ -184,9 +185,15 @@ class ProgramLoop:
                 return True
             output.print_error(f"{turn.text}\n{guest.called} was not heard: {error}")
         self._after = self._after if turn.seq is None else turn.seq
-        if not turn.last and "failed" in turn.more.get("tags", ()):
+        if not turn.last and turn.tag == "failed":
             time.sleep(min(LONGEST_PAUSE, 0.5 * 2**self._failures))
         return not turn.last
+
+    def _say(self, turn: ProgramTurn, own_id: str) -> SpokenTurn:
+        tags = [turn.tag] if turn.tag else []
+        return self._guest.say(
+            turn.text, own_id=own_id, reply_to=turn.reply_to, kind=turn.kind, to=turn.to, tags=tags
+        )
 
     def _show(self, turn: SpokenTurn) -> None:
         if self._as_json:
@@ -198,7 +205,7 @@ class ProgramLoop:
         self._guest.sign("typing" if begun else "thinking")
 
     def _failure_turn(
-        self, failure: ProgramFailed, seq: int | None, reply: dict[str, Any]
+        self, failure: ProgramFailed, seq: int | None, reply_to: str | None
     ) -> ProgramTurn:
         """Return a turn that reports the failure to everyone, under the program's name."""
         continues = self._failures < self._restarts
@@ -210,8 +217,8 @@ class ProgramLoop:
             lines.append(f"It had begun: {partial}")
         # a mention in an error message must not wake anyone
         text = "\n".join(lines).replace("@", "\uff20")
-        tags = ["failed" if continues else "left"]
-        return ProgramTurn(seq, text, {**reply, "tags": tags}, last=not continues)
+        tag = "failed" if continues else "left"
+        return ProgramTurn(seq, text, reply_to, tag=tag, last=not continues)
 
 
 def _raise_interrupt(number: int, frame: FrameType | None) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from moot.cli.project.files import SUFFIXES, FlowProblem
 from moot.cli.project.flow import check_or_error, print_checked, print_problem
-from moot.cli.project.flow_files import SUFFIXES, FlowProblem
 from moot.cli.shared import output
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, json_option

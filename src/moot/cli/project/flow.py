@@ -1,11 +1,19 @@
 """``moot flow``: list the workflows of a server; check and register files."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from moot.cli.project.flow_files import FlowProblem, read_definition
+from moot.cli.project.files import (
+    FlowProblem,
+    child_workflows,
+    compile_file,
+    expand_folders,
+    read_definition,
+    unknown_workflows,
+)
 from moot.cli.shared import output
 from moot.cli.shared.client import api_for_reading, api_for_writing
 from moot.cli.shared.errors import CommandError, ExitCode
@@ -25,13 +33,11 @@ def flow() -> None:
 @server_options
 def list_(options: CommandOptions) -> None:
     """List the registered workflows."""
-    rows = api_for_reading(options).send(host.list_workflows()).workflows
-    if options.json:
-        output.print_json(rows)
-        return
-    output.print_table(
+    output.print_list(
+        options,
+        api_for_reading(options).send(host.list_workflows()).workflows,
         ("ID", "VERSION", "NODES", "SOURCE", "DESCRIPTION"),
-        ([r.workflow_id, r.version, r.nodes, r.source, r.description] for r in rows),
+        lambda row: [row.workflow_id, row.version, row.nodes, row.source, row.description],
         empty="No workflows. Add one with: moot flow add FILE",
     )
 
@@ -59,7 +65,7 @@ def show(options: CommandOptions, flow_id: str) -> None:
     )
 
 
-def _default_text(variable: dict[str, Any]) -> str:
+def _default_text(variable: Mapping[str, object]) -> str:
     if "defaultValue" in variable:
         return f" = {output.shorten(variable['defaultValue'])}"
     return " (required)" if variable.get("required") else ""
@@ -74,7 +80,6 @@ def check(options: CommandOptions, files: tuple[str, ...], nodes: str | None) ->
 
     Needs no server; one that runs is asked only for child workflows that are not among the files.
     """
-    from moot.cli.project import flow_files
     from moot.engine.nodes import registry
 
     types = registry.built_in_types()
@@ -84,13 +89,11 @@ def check(options: CommandOptions, files: tuple[str, ...], nodes: str | None) ->
             types.update(registry.types_from_file(nodes))
     except ValueError as error:
         raise CommandError(str(error)) from error
-    results = [(name, check_or_error(name, types)) for name in flow_files.expand_folders(files)]
+    results = [(name, check_or_error(name, types)) for name in expand_folders(files)]
     fine = [result for _, result in results if not isinstance(result, CommandError)]
     children = {child for result in fine for child in result.references}
     elsewhere = children - {result.definition.id for result in fine}
-    missing = (
-        flow_files.unknown_workflows(api_for_writing(options), elsewhere) if elsewhere else set()
-    )
+    missing = unknown_workflows(api_for_writing(options), elsewhere) if elsewhere else set()
     for name, result in results:
         if isinstance(result, CommandError):
             print_problem(options, name, result)
@@ -100,10 +103,8 @@ def check(options: CommandOptions, files: tuple[str, ...], nodes: str | None) ->
 
 
 def check_or_error(name: str, types: Any) -> "Flow | CommandError":
-    from moot.cli.project import flow_files
-
     try:
-        return flow_files.compile_file(Path(name), types)
+        return compile_file(Path(name), types)
     except CommandError as problem:
         return problem
 
@@ -143,8 +144,6 @@ def _missing_child_warning(child: str, where: str) -> str:
 @server_options
 def add(options: CommandOptions, files: tuple[str, ...]) -> None:
     """Register workflow files with the server; the newest of an id is what new runs use."""
-    from moot.cli.project.flow_files import child_workflows, expand_folders, unknown_workflows
-
     api = api_for_writing(options)
     children: dict[str, str] = {}
     for name in expand_folders(files):

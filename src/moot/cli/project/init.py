@@ -57,7 +57,8 @@ def init(options: CommandOptions, name: str | None, here: bool) -> None:
 
 def _write_project(folder: Path, project_name: str) -> tuple[list[str], list[str]]:
     written, skipped = [], []
-    for place, source in sorted(_starter_files()):
+    starter = files("moot.cli.project").joinpath("starter")
+    for place, source in sorted(_files_in(starter, Path())):
         target = folder / place
         text = source.read_text(encoding="utf-8").replace("{{name}}", project_name)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -69,11 +70,6 @@ def _write_project(folder: Path, project_name: str) -> tuple[list[str], list[str
         else:
             written.append(str(place))
     return written, skipped
-
-
-def _starter_files() -> list[tuple[Path, Traversable]]:
-    """Return the path and the source of each file of a new project."""
-    return _files_in(files("moot.cli.project").joinpath("starter"), Path())
 
 
 def _files_in(folder: Traversable, place: Path) -> list[tuple[Path, Traversable]]:

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from moot.agents.models.protocol import (
     AnswerFolder,
@@ -42,15 +44,32 @@ YES = AnswerFormat(
 )
 
 
-async def probe_model(registry: "ModelRegistry", reference: str, full: bool) -> dict[str, Any]:
+class ProbeResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The findings of a test; those about tools and JSON only of a full one."""
+
+    reference: str
+    model: str
+    finish: str
+    said: str
+    first_word_ms: int | None
+    total_ms: int
+    streams: bool
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: str | None
+    tools: str | UnsetType = UNSET
+    json: str | UnsetType = UNSET
+
+
+async def probe_model(registry: "ModelRegistry", reference: str, full: bool) -> ProbeResult:
     """Return the findings. Raise ModelError when the model did not answer at all."""
     # one attempt, because a test should show what is wrong now
     chosen = registry.choose(reference, attempts=1)
     try:
         result = await _probe_answer(chosen)
         if full:
-            result["tools"] = await _probe_tools(chosen)
-            result["json"] = await _probe_json(registry, chosen)
+            tools, json = await _probe_tools(chosen), await _probe_json(registry, chosen)
+            result = replace(result, tools=tools, json=json)
     finally:
         await registry.aclose()
     return result
@@ -66,7 +85,7 @@ def _probe_request(message: ModelMessage, **more: Any) -> ModelRequest:
     )
 
 
-async def _probe_answer(chosen: "ChosenModel") -> dict[str, Any]:
+async def _probe_answer(chosen: "ChosenModel") -> ProbeResult:
     clock = SystemClock()
     began = clock.millis()
     folding, pieces, first_word_ms = AnswerFolder(""), 0, None
@@ -77,18 +96,18 @@ async def _probe_answer(chosen: "ChosenModel") -> dict[str, Any]:
             first_word_ms = first_word_ms or clock.millis() - began
     answer = folding.answer()
     cost = chosen.cost(answer.usage)
-    return {
-        "reference": chosen.reference.text,
-        "model": answer.model,
-        "finish": answer.finish,
-        "said": answer.refusal or answer.text,
-        "firstWordMs": first_word_ms,
-        "totalMs": clock.millis() - began,
-        "streams": pieces > 1,
-        "inputTokens": answer.usage.input_tokens if answer.usage else None,
-        "outputTokens": answer.usage.output_tokens if answer.usage else None,
-        "cost": f"{cost.amount:f} {cost.currency}" if cost else None,
-    }
+    return ProbeResult(
+        reference=chosen.reference.text,
+        model=answer.model,
+        finish=answer.finish,
+        said=answer.refusal or answer.text,
+        first_word_ms=first_word_ms,
+        total_ms=clock.millis() - began,
+        streams=pieces > 1,
+        input_tokens=answer.usage.input_tokens if answer.usage else None,
+        output_tokens=answer.usage.output_tokens if answer.usage else None,
+        cost=f"{cost.amount:f} {cost.currency}" if cost else None,
+    )
 
 
 async def _probe_tools(chosen: "ChosenModel") -> str:
@@ -115,23 +134,19 @@ async def _probe_json(registry: "ModelRegistry", chosen: "ChosenModel") -> str:
     return "emulated" if getattr(model, "json", "native") == "prompt" else "yes"
 
 
-def print_probe(result: dict[str, Any]) -> None:
-    tokens = (
-        f"{result['inputTokens']} + {result['outputTokens']} tokens"
-        if result["inputTokens"] is not None
-        else "tokens not told"
-    )
-    times = output.format_span(result["totalMs"] / 1000)
+def print_probe(result: ProbeResult) -> None:
+    tokens = "tokens not told"
+    if result.input_tokens is not None:
+        tokens = f"{result.input_tokens} + {result.output_tokens} tokens"
+    times = output.format_span(result.total_ms / 1000)
     good, bad = click.style("✓", fg="green"), click.style("✗", fg="red")
-    parts = [f"{good} {result['reference']} answered in {times}", tokens]
-    if result["cost"]:
-        parts.append(result["cost"])
-    click.echo(" · ".join(parts))
-    click.echo(f"{good if result['streams'] else bad} streams")
-    if "tools" in result:
-        mark = good if result["tools"] in ("yes", "only by a script") else bad
-        click.echo(output.safe_line(f"{mark} tools: {result['tools']}"))
+    parts = [f"{good} {result.reference} answered in {times}", tokens]
+    click.echo(" · ".join([*parts, *([result.cost] if result.cost else [])]))
+    click.echo(f"{good if result.streams else bad} streams")
+    if result.tools is not UNSET and result.json is not UNSET:
+        mark = good if result.tools in ("yes", "only by a script") else bad
+        click.echo(output.safe_line(f"{mark} tools: {result.tools}"))
         words = {"emulated": "✗ json mode (will be emulated)", "yes": f"{good} json mode"}
-        click.echo(words.get(result["json"], output.safe_line(f"{bad} json: {result['json']}")))
-    text = output.shorten(result["said"], LONGEST)
-    click.echo(f"  {output.safe_line(result['model'])} says: {text}")
+        click.echo(words.get(result.json, output.safe_line(f"{bad} json: {result.json}")))
+    text = output.shorten(result.said, LONGEST)
+    click.echo(f"  {output.safe_line(result.model)} says: {text}")

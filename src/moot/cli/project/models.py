@@ -1,9 +1,10 @@
 """``moot models``: list, add, test and remove models. Keys are never stored."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from moot.cli.shared import output
 from moot.cli.shared.errors import CommandError, ExitCode
@@ -24,15 +25,12 @@ def models() -> None:
 @json_option
 def list_(options: CommandOptions) -> None:
     """List the models that can be named; demo is always there."""
-    rows = [_model_row(name, entry) for name, entry in _listed_models(_load_project()).items()]
-    if options.json:
-        output.print_json(rows)
-        return
-    output.print_table(
+    output.print_list(
+        options,
+        [_model_row(name, entry) for name, entry in _listed_models(_load_project()).items()],
         ("NAME", "PROVIDER", "MODEL", "ADDRESS", "KEY"),
-        ([row["name"], row["provider"], row["model"], row["url"], _key_state(row)]
-         for row in rows),
-    )  # fmt: skip
+        lambda row: [row.name, row.provider, row.model, row.url, _key_state(row)],
+    )
 
 
 @models.command()
@@ -180,23 +178,28 @@ def _listed_models(project: "ProjectConfig | None") -> "dict[str, ModelEntry]":
     return {DEMO: PRESETS[DEMO], **(project.models if project else {})}
 
 
-def _model_row(name: str, entry: "ModelEntry") -> dict[str, Any]:
+class ModelRow(Struct, frozen=True, rename="camel"):
+    """A model of the project in a list."""
+
+    name: str
+    provider: str
+    model: str | None
+    url: str | None
+    key_env: str | None
+
+
+def _model_row(name: str, entry: "ModelEntry") -> ModelRow:
     from moot.agents.models.registry import URLS
 
-    return {
-        "name": name,
-        "provider": entry.provider,
-        "model": entry.model,
-        "url": entry.url or URLS.get(entry.provider),
-        "keyEnv": entry.key_env,
-    }
+    url = entry.url or URLS.get(entry.provider)
+    return ModelRow(name, entry.provider, entry.model, url, entry.key_env)
 
 
-def _key_state(row: dict[str, Any]) -> str:
+def _key_state(row: ModelRow) -> str:
     from moot.config.settings import read_secret
 
-    if row["provider"] == "demo":
+    if row.provider == "demo":
         return "none needed"
-    if row["keyEnv"] is None:
+    if row.key_env is None:
         return "none"
-    return row["keyEnv"] if read_secret(row["keyEnv"]) else f"{row['keyEnv']} (not set)"
+    return row.key_env if read_secret(row.key_env) else f"{row.key_env} (not set)"

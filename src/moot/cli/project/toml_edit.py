@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 from moot.config.project import split_toml_key
@@ -14,7 +15,7 @@ class NotEditable(ValueError):
     """The file is written in a way that only its author can change."""
 
 
-def add_table(text: str, path: tuple[str, ...], values: dict[str, Any]) -> str:
+def add_table(text: str, path: tuple[str, ...], values: Mapping[str, str]) -> str:
     """Return the file with one more table at its end. Raise NotEditable."""
     lines = [f"[{'.'.join(_toml_key(part) for part in path)}]"]
     lines += [f"{_toml_key(name)} = {_toml_value(value)}" for name, value in values.items()]
@@ -24,7 +25,7 @@ def add_table(text: str, path: tuple[str, ...], values: dict[str, Any]) -> str:
     inner = expected
     for part in path[:-1]:
         inner = inner.setdefault(part, {})
-    inner[path[-1]] = values
+    inner[path[-1]] = dict(values)
     return _verify_edit(edited, expected, path)
 
 
@@ -67,7 +68,7 @@ def _trailing_comments(table_lines: list[str]) -> list[str]:
     return tail
 
 
-def _verify_edit(edited: str, expected: dict[str, Any], path: tuple[str, ...]) -> str:
+def _verify_edit(edited: str, expected: Mapping[str, object], path: tuple[str, ...]) -> str:
     """Return the edited text if it has exactly the expected values. Raise NotEditable otherwise."""
     try:
         parsed = tomllib.loads(edited)
@@ -86,7 +87,7 @@ def _without_empty_tables(value: Any) -> Any:
     return {name: part for name, part in inner.items() if part != {}}
 
 
-def _toml_value(value: Any) -> str:
+def _toml_value(value: str) -> str:
     """Return the value as JSON, which is TOML here except for one character."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 

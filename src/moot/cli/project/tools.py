@@ -18,14 +18,11 @@ def tools() -> None:
 @server_options
 def list_(options: CommandOptions, connect: bool) -> None:
     """List the tools of the running server: where each is from, who may use it."""
-    tool_rows = api_for_writing(options).send(list_tools(connect=connect)).tools
-    if options.json:
-        output.print_json(tool_rows)
-        return
-    output.print_table(
+    output.print_list(
+        options,
+        api_for_writing(options).send(list_tools(connect=connect)).tools,
         ("NAME", "ASKS FIRST", "AGENTS", "SOURCE", "DESCRIPTION"),
-        ([tool.name, "yes" if tool.dangerous else "no", " ".join(tool.agents) or "-",
-          tool.source, tool.problem or tool.description]
-         for tool in tool_rows),
+        lambda tool: [tool.name, "yes" if tool.dangerous else "no", " ".join(tool.agents),
+                      tool.source, tool.problem or tool.description],
         empty="There are no tools. See: docs/tools.md",
     )  # fmt: skip

@@ -8,10 +8,11 @@ by identity alone. No match crosses another, so both logs can be read downwards.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-Event = dict[str, Any]
-Log = Sequence[Event]
+from moot.cli.shared.logs import LogEvent
+
+Log = Sequence[LogEvent]
 Places = list[tuple[int, int]]
 
 #: payload fields that distinguish events of one type and node
@@ -21,8 +22,8 @@ IDENTITY_FIELDS = ("attempt", "phase", "workerId", "name", "channel", "agentId",
 class Pair(NamedTuple):
     """An event of the left log, one of the right, or two that match."""
 
-    a: Event | None
-    b: Event | None
+    a: LogEvent | None
+    b: LogEvent | None
 
 
 def align(a: Log, b: Log) -> list[Pair]:
@@ -41,13 +42,10 @@ def align(a: Log, b: Log) -> list[Pair]:
     return lines
 
 
-def event_identity(event: Event) -> tuple[str, ...]:
+def event_identity(event: LogEvent) -> tuple[str, ...]:
     """Return the fields that an event shares with its counterpart in another run."""
-    payload = event.get("payload") or {}
-    turn = payload.get("turn") or payload.get("initialTurn") or payload.get("finalTurn") or {}
-    speaker = turn.get("from") if isinstance(turn, dict) else None
-    details = (payload.get(name) for name in IDENTITY_FIELDS)
-    return tuple(map(str, (event["type"], event.get("nodeId"), speaker, *details)))
+    details = (event.payload.get(name) for name in IDENTITY_FIELDS)
+    return tuple(map(str, (event.type, event.node_id, event.turn.get("from"), *details)))
 
 
 def _event_addresses(events: Log, numbers: dict[Hashable, int]) -> list[int]:
@@ -55,14 +53,14 @@ def _event_addresses(events: Log, numbers: dict[Hashable, int]) -> list[int]:
 
     A cause outside the log counts as no cause.
     """
-    address_by_id: dict[Any, int] = {}
+    address_by_id: dict[str | None, int] = {}
     counts: Counter[Hashable] = Counter()
     addresses: list[int] = []
     for event in events:
-        kind = (address_by_id.get(event.get("causationId"), -1), event_identity(event))
+        kind = (address_by_id.get(event.causation_id, -1), event_identity(event))
         address = numbers.setdefault((kind, counts[kind]), len(numbers))
         counts[kind] += 1
-        address_by_id[event.get("eventId")] = address
+        address_by_id[event.event_id] = address
         addresses.append(address)
     return addresses
 

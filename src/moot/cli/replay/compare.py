@@ -3,9 +3,9 @@
 import json
 import re
 from difflib import SequenceMatcher
-from typing import Any
 
-from moot.cli.replay.align import Event
+from moot.cli.shared.logs import LogEvent, inner_object
+from moot.core.payloads.comparison import are_own_names, comparable_payload, is_alike
 
 #: the host's id of a turn on a channel: place, number and speaker
 TURN_ID = re.compile(r".+:\d+:\w+")
@@ -16,25 +16,20 @@ CONTEXT_WORDS = 4
 #: paths of a payload that are named
 MAX_PATHS = 3
 
-Leaves = dict[str, Any]
+Leaves = dict[str, object]
 
 
-def is_same(a: Event, b: Event) -> bool:
+def is_same(a: LogEvent, b: LogEvent) -> bool:
     """Whether both events say the same, regardless of time and sequence."""
     return not differing_paths(a, b)
 
 
-def differing_paths(a: Event, b: Event) -> list[str]:
+def differing_paths(a: LogEvent, b: LogEvent) -> list[str]:
     """Return the payload paths that differ; ``type`` for events of different kinds."""
-    from moot.core.replay.compare import is_alike
-
-    if (a["type"], a.get("nodeId")) != (b["type"], b.get("nodeId")):
+    if (a.type, a.node_id) != (b.type, b.node_id):
         return ["type"]
-    left_payload, right_payload, runs = (
-        _comparable_payload(a),
-        _comparable_payload(b),
-        (_run_id(a), _run_id(b)),
-    )
+    left_payload, right_payload = _comparable_payload(a), _comparable_payload(b)
+    runs = (a.run_id or "no run", b.run_id or "no run")
     if is_alike(left_payload, right_payload, runs):
         return []
     left, right = _leaves(left_payload), _leaves(right_payload)
@@ -48,13 +43,11 @@ def differing_paths(a: Event, b: Event) -> list[str]:
 
 def _is_own_name(left: Leaves, right: Leaves, path: str, runs: tuple[str, str]) -> bool:
     """Whether both sides have a name there that their own run made up."""
-    from moot.core.replay.compare import are_own_names
-
     key = re.sub(r"(\[\d+\])+$", "", path).rpartition(".")[2]
     return path in left and path in right and are_own_names(key, left[path], right[path], runs)
 
 
-def describe_changes(a: Event, b: Event) -> str:
+def describe_changes(a: LogEvent, b: LogEvent) -> str:
     """Return ``outputs.price 1 → 2`` for the first few paths."""
     left, right = _leaves(_comparable_payload(a)), _leaves(_comparable_payload(b))
     paths = differing_paths(a, b)
@@ -65,32 +58,23 @@ def describe_changes(a: Event, b: Event) -> str:
     return "; ".join(texts) + rest
 
 
-def _comparable_payload(event: Event) -> dict[str, Any]:
+def _comparable_payload(event: LogEvent) -> dict[str, object]:
     """Return the payload without times, by the host's own rule."""
-    from moot.core.replay.compare import comparable_payload
-
-    payload = event.get("payload") or {}
-    hints = event.get("hints")
-    is_turn = "turn" in hints if hints else _is_turn(payload)
-    return comparable_payload(event["type"], payload, is_turn)
+    is_turn = "turn" in event.hints if event.hints else _is_channel_turn(event)
+    return comparable_payload(event.type, event.payload, is_turn)
 
 
-def _is_turn(payload: dict[str, Any]) -> bool:
+def _is_channel_turn(event: LogEvent) -> bool:
     """Tell by its id whether a message on a channel is a turn, which the wire does not say."""
-    value = payload.get("value")
-    name = value.get("messageId") if isinstance(value, dict) else None
+    name = inner_object(event.payload, "value").get("messageId")
     return isinstance(name, str) and TURN_ID.fullmatch(name) is not None
-
-
-def _run_id(event: Event) -> str:
-    return str(event.get("runId") or "no run")
 
 
 def _leaf_text(leaves: Leaves, path: str) -> str:
     return json.dumps(leaves[path], ensure_ascii=False) if path in leaves else "nothing"
 
 
-def _leaves(value: Any, path: str = "") -> Leaves:
+def _leaves(value: object, path: str = "") -> Leaves:
     """Return every single value by its path."""
     leaves: Leaves = {}
     if isinstance(value, dict) and value:
@@ -104,14 +88,10 @@ def _leaves(value: Any, path: str = "") -> Leaves:
     return {path: value}
 
 
-def event_text(event: Event) -> str | None:
+def event_text(event: LogEvent) -> str | None:
     """Return the words of a turn or message in the event, or None."""
-    payload = event.get("payload") or {}
-    turn = payload.get("turn") or payload.get("initialTurn") or payload.get("finalTurn")
-    if isinstance(turn, dict):
-        text = turn.get("content")
-    else:
-        text = payload.get("chunk", payload.get("message"))
+    payload = event.payload
+    text = event.turn.get("content", payload.get("chunk", payload.get("message")))
     return text if isinstance(text, str) else None
 
 

@@ -1,11 +1,11 @@
 """``moot diff A B``: compare two runs side by side, aligned by cause."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
+from msgspec import Struct, to_builtins
 
-from moot.cli.replay.align import Event, Pair
+from moot.cli.replay.align import Pair
 from moot.cli.replay.compare import describe_changes, event_text, word_diff
 from moot.cli.replay.diff_lines import (
     ForkEditLine,
@@ -23,7 +23,7 @@ from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
 from moot.cli.shared.client import api_for_reading
 from moot.cli.shared.errors import ExitCode
-from moot.cli.shared.logs import read_log
+from moot.cli.shared.logs import LogEvent, inner_object, read_log
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations.runs import get_run
 from moot.core.payloads.memory import EffectFinished
@@ -71,14 +71,14 @@ def _is_identical(stretches: list[Stretch]) -> bool:
     return all(stretch.op == "same" for stretch in stretches)
 
 
-def _fork_edits(logs: list[list[Event]]) -> list[ForkEditLine]:
+def _fork_edits(logs: list[list[LogEvent]]) -> list[ForkEditLine]:
     relation = source_and_fork(*logs)
     return list(fork_edits(*relation)) if relation is not None else []
 
 
 def _diff_json(
-    runs: list[Snapshot], logs: list[list[Event]], stretches: list[Stretch], all_read: bool
-) -> dict[str, Any]:
+    runs: list[Snapshot], logs: list[list[LogEvent]], stretches: list[Stretch], all_read: bool
+) -> dict[str, object]:
     sides = [_run_figures(run, log) for run, log in zip(runs, logs, strict=True)]
     changes = [edit._asdict() for edit in _fork_edits(logs)]
     return {
@@ -88,31 +88,32 @@ def _diff_json(
     }  # fmt: skip
 
 
-def _run_figures(run: Snapshot, log: list[Event]) -> dict[str, Any]:
-    figures = {"runId": run.run_id, "workflowId": run.workflow_id, "status": run.status,
-             "events": len(log), "seconds": _duration(run, log),
-             "tokens": count_tokens(log)}  # fmt: skip
-    return {name: value for name, value in figures.items() if value is not None}
+class RunFigures(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The size of a run; its seconds last until its end, or until its last event."""
+
+    run_id: str
+    workflow_id: str
+    status: str
+    events: int
+    seconds: float
+    tokens: int | None = None
 
 
-#: the event with the result of a model call or another effect
-FINISHED = EffectFinished.event_type
+def _run_figures(run: Snapshot, log: list[LogEvent]) -> RunFigures:
+    seconds = output.seconds_between(run.started_at, run.completed_at or log[-1].timestamp)
+    tokens = count_tokens(log)
+    return RunFigures(run.run_id, run.workflow_id, run.status, len(log), seconds, tokens)
 
 
-def count_tokens(log: list[Event]) -> int | None:
+def count_tokens(log: list[LogEvent]) -> int | None:
     """Return the tokens of all model calls, as far as the models report them."""
-    results = [event["payload"].get("result") for event in log if event["type"] == FINISHED]
-    usages = [each["usage"] for each in results if isinstance(each, dict) and each.get("usage")]
-    counts = (each.get("inputTokens", 0) + each.get("outputTokens", 0) for each in usages)
-    return sum(counts) if usages else None
+    results = [event.payload for event in log if event.type == EffectFinished.event_type]
+    usages = [inner_object(inner_object(each, "result"), "usage") for each in results]
+    counts = [each.get(name, 0) for each in usages for name in ("inputTokens", "outputTokens")]
+    return sum(count for count in counts if isinstance(count, int)) if any(usages) else None
 
 
-def _duration(run: Snapshot, log: list[Event]) -> float:
-    """Return the seconds until its end, or until its last event."""
-    return output.seconds_between(run.started_at, run.completed_at or str(log[-1]["timestamp"]))
-
-
-def _print_diff(runs: list[Snapshot], logs: list[list[Event]], stretches: list[Stretch]) -> None:
+def _print_diff(runs: list[Snapshot], logs: list[list[LogEvent]], stretches: list[Stretch]) -> None:
     has_common = count_common(stretches)
     if has_common:
         _print_labelled("common", _stretch_numbers(stretches[0]))
@@ -129,7 +130,7 @@ def _print_diff(runs: list[Snapshot], logs: list[list[Event]], stretches: list[S
     _print_totals(runs, logs)
 
 
-def _print_origin(side: str, fork: dict[str, Any], related: bool) -> None:
+def _print_origin(side: str, fork: dict[str, object], related: bool) -> None:
     """Print the note of a fork, and its source when that is not the other run."""
     note = f'"{output.shorten(fork["note"])}"' if fork.get("note") else ""
     if related and note:
@@ -163,36 +164,31 @@ def _pair_lines(pair: Pair) -> Iterator[tuple[str, str]]:
     if pair.a is None or pair.b is None:
         event = pair.a or pair.b
         assert event is not None
-        yield ("-" if pair.a else "+"), _event_line(event, summarize_event(event))
+        yield ("-" if pair.a else "+"), _event_line(event, _summary(event))
         return
     old_text, new_text = event_text(pair.a), event_text(pair.b)
-    before, after = summarize_event(pair.a), summarize_event(pair.b)
+    before, after = _summary(pair.a), _summary(pair.b)
     if old_text is not None and new_text is not None and old_text != new_text:
-        words = output.one_line(word_diff(old_text, new_text))
-        yield "~", _event_line(pair.a, f"{_speaker_prefix(pair.a)}{words}", pair.b)
+        words, speaker = output.one_line(word_diff(old_text, new_text)), pair.a.turn.get("from")
+        prefix = f"{output.one_line(str(speaker))}  " if speaker else ""
+        yield "~", _event_line(pair.a, f"{prefix}{words}", pair.b)
     elif before != after:
         yield "-", _event_line(pair.a, before)
         yield "+", _event_line(pair.b, after)
     else:
-        yield (
-            "~",
-            _event_line(
-                pair.a, f"{before}: {output.shorten(describe_changes(pair.a, pair.b), 300)}", pair.b
-            ),
-        )
+        changes = output.shorten(describe_changes(pair.a, pair.b), 300)
+        yield "~", _event_line(pair.a, f"{before}: {changes}", pair.b)
 
 
-def _speaker_prefix(event: Event) -> str:
-    payload = event["payload"]
-    turn = payload.get("turn") or payload.get("initialTurn") or payload.get("finalTurn") or {}
-    return f"{output.one_line(str(turn['from']))}  " if turn.get("from") else ""
+def _summary(event: LogEvent) -> str:
+    return summarize_event(to_builtins(event))
 
 
-def _event_line(event: Event, text: str, other: Event | None = None) -> str:
-    node = output.one_line(event.get("nodeId") or "")
-    number = f"#{event['sequence']}"
-    if other is not None and other["sequence"] != event["sequence"]:
-        number += f"/#{other['sequence']}"
+def _event_line(event: LogEvent, text: str, other: LogEvent | None = None) -> str:
+    node = output.one_line(event.node_id or "")
+    number = f"#{event.sequence}"
+    if other is not None and other.sequence != event.sequence:
+        number += f"/#{other.sequence}"
     return f"{number:<4} {node}{'  ' if node else ''}{text}"
 
 
@@ -204,20 +200,20 @@ def _stretch_numbers(stretch: Stretch) -> str:
     return (left if left == right else f"{left} ↔ {right}") + count
 
 
-def _number_span(events: list[Event | None]) -> str:
-    numbers = [event["sequence"] for event in events if event is not None]
+def _number_span(events: list[LogEvent | None]) -> str:
+    numbers = [event.sequence for event in events if event is not None]
     first, last = numbers[0], numbers[-1]
     return f"#{first}" if first == last else f"#{first}{TO}#{last}"
 
 
-def _print_totals(runs: list[Snapshot], logs: list[list[Event]]) -> None:
+def _print_totals(runs: list[Snapshot], logs: list[list[LogEvent]]) -> None:
     """Print outcome, events, tokens and time of both runs."""
     a, b = (_run_figures(run, log) for run, log in zip(runs, logs, strict=True))
     _print_labelled("outcome", f"{_outcome_text(runs[0])} → {_outcome_text(runs[1])}")
-    figures = [f"events {a['events']} → {b['events']}"]
-    if "tokens" in a or "tokens" in b:
-        figures.append(f"tokens {a.get('tokens', 0)} → {b.get('tokens', 0)}")
-    figures.append(f"time {output.format_span(a['seconds'])} → {output.format_span(b['seconds'])}")
+    figures = [f"events {a.events} → {b.events}"]
+    if a.tokens is not None or b.tokens is not None:
+        figures.append(f"tokens {a.tokens or 0} → {b.tokens or 0}")
+    figures.append(f"time {output.format_span(a.seconds)} → {output.format_span(b.seconds)}")
     _print_labelled("", "    ".join(figures))
 
 

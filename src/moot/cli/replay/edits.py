@@ -5,11 +5,13 @@ import sys
 from typing import Any, NamedTuple
 
 import click
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from moot.cli.shared import output
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import parse_value
-from moot.cli.shared.logs import Event
+from moot.cli.shared.logs import LogEvent, inner_object
 from moot.core.payloads.conversations import ConversationEnded, ConversationExchanged
 from moot.core.payloads.interrupts import (
     ApprovalGranted,
@@ -20,6 +22,7 @@ from moot.core.payloads.interrupts import (
 from moot.core.payloads.nodes import VariableChanged
 from moot.core.payloads.runs import RunStarted
 from moot.core.payloads.supervisors import SupervisorDecided
+from moot.wire.replay import ForkEdit, TurnEdit
 
 #: word before the dot -> the part of the edit
 PARTS = {"var": "variables", "input": "inputs", "model": "models"}
@@ -44,8 +47,6 @@ ACTIONS = {"approve": "accept", "edit": "edit-accept"}
 #: how often an editor is opened for a text that cannot be parsed
 ATTEMPTS = 3
 
-EditBody = dict[str, Any]
-
 
 class EditDraft(NamedTuple):
     """The text in the editor, and the part of an edit that it changes."""
@@ -59,25 +60,34 @@ class EditDraft(NamedTuple):
     def is_text(self) -> bool:
         return self.part == "turn" and isinstance(self.value, str)
 
-    def edit(self, value: Any) -> EditBody:
+    def apply(self, edit: ForkEdit, value: Any) -> ForkEdit:
         if self.part == "turn":
-            return {"turn": {"content": value}}
-        return {self.part: value if self.name is None else {self.name: value}}
+            return replace(edit, turn=TurnEdit(content=value))
+        return replace(edit, **{self.part: value if self.name is None else {self.name: value}})
 
 
-def parse_edits(settings: tuple[str, ...], at: Event) -> EditBody:
+def has_part(edit: ForkEdit, part: str) -> bool:
+    return getattr(edit, part) not in (UNSET, {})
+
+
+def replaced_parts(edit: ForkEdit) -> list[str]:
+    return [part for part in REPLACING if has_part(edit, part)]
+
+
+def parse_edits(settings: tuple[str, ...], at: LogEvent) -> ForkEdit:
     """Return the edit of all ``--set`` options; ``at`` is the named event."""
-    edit: EditBody = {}
+    edit = ForkEdit()
     for word in settings:
         name, equals, text = word.partition("=")
         if not equals or not name:
             raise click.UsageError(f"--set {word}: write K=V.")
         if name in REPLACING:
-            edit[name] = _replacement(name, text, at)
+            edit = replace(edit, **{name: _replacement(name, text, at)})
             continue
         part, key = _parse_part(name)
         value = text if part == "models" else parse_value(text)
-        edit.setdefault(part, {})[key] = value
+        values = getattr(edit, part) if has_part(edit, part) else {}
+        edit = replace(edit, **{part: {**values, key: value}})
     return edit
 
 
@@ -97,9 +107,9 @@ def _parse_part(name: str) -> tuple[str, str]:
     )
 
 
-def _replacement(name: str, text: str, at: Event) -> Any:
+def _replacement(name: str, text: str, at: LogEvent) -> object:
     if name == "turn":
-        return {"content": text}
+        return TurnEdit(content=text)
     if name == "answer":
         return parse_answer(text, at)
     value = parse_value(text)
@@ -108,34 +118,32 @@ def _replacement(name: str, text: str, at: Event) -> Any:
     return value
 
 
-def parse_answer(text: str, at: Event) -> Any:
+def parse_answer(text: str, at: LogEvent) -> object:
     """Return JSON as it is; a bare word is a decision, or the answer to the only question."""
     value = parse_value(text)
     if isinstance(value, dict):
         return value
     if _is_decision(at):
         return {"action": ACTIONS.get(text, text)}
-    old_value = at["payload"].get("resumeValue")
-    question_ids = list(old_value.get("answers", {})) if isinstance(old_value, dict) else []
-    if at["payload"].get("kind") == "clarification" and len(question_ids) != 1:
+    question_ids = list(inner_object(inner_object(at.payload, "resumeValue"), "answers"))
+    if at.payload.get("kind") == "clarification" and len(question_ids) != 1:
         shape = json.dumps({"answers": dict.fromkeys(question_ids, "…")}, ensure_ascii=False)
         raise click.UsageError(f"--set answer={text}: there were several questions; write {shape}.")
     return {"answers": {question_ids[0]: text}} if question_ids else value
 
 
-def _is_decision(at: Event) -> bool:
-    return at["type"] != InterruptResolved.event_type or at["payload"].get("kind") in (
-        "approval", "low-confidence",
-    )  # fmt: skip
+def _is_decision(at: LogEvent) -> bool:
+    is_answer = at.type == InterruptResolved.event_type
+    return not is_answer or at.payload.get("kind") in ("approval", "low-confidence")
 
 
-def draft_from_event(at: Event) -> EditDraft | None:
+def draft_from_event(at: LogEvent) -> EditDraft | None:
     """Return the part of the event that can be edited, or None."""
-    payload = at["payload"]
-    if at["type"] in TURNS:
-        turn = payload.get(TURNS[at["type"]])
-        return EditDraft("turn", turn.get("content")) if isinstance(turn, dict) else None
-    match str(at["type"]):
+    payload = at.payload
+    if at.type in TURNS:
+        turn = inner_object(payload, TURNS[at.type])
+        return EditDraft("turn", turn.get("content")) if turn else None
+    match at.type:
         case RunStarted.event_type:
             return EditDraft("inputs", payload.get("inputs", {}))
         case SupervisorDecided.event_type:
@@ -152,16 +160,18 @@ def draft_from_event(at: Event) -> EditDraft | None:
             return None
 
 
-def edit_draft(draft: EditDraft) -> EditBody:
-    """Open the draft in an editor and return the edit. Raise CommandError when nothing changed."""
+def edit_draft(edit: ForkEdit, draft: EditDraft) -> ForkEdit:
+    """Add the draft as the user edits it to the edit. Raise CommandError when nothing changed."""
     _refuse_without_editor()
     text = original = _draft_text(draft)
     for attempts_left in range(ATTEMPTS, 0, -1):
-        text = _open_editor(text, ".md" if draft.is_text else ".json")
+        # an editor that is left without saving has changed nothing
+        text = click.edit(text, extension=".md" if draft.is_text else ".json") or text
         if text.strip() == original.strip():
             raise CommandError("nothing changed, no fork made.")
         try:
-            return draft.edit(text.removesuffix("\n") if draft.is_text else json.loads(text))
+            value = text.removesuffix("\n") if draft.is_text else json.loads(text)
+            return draft.apply(edit, value)
         except ValueError as error:
             if attempts_left == 1 or not sys.stdin.isatty():
                 raise CommandError(f"that is not JSON: {error}; no fork made.") from None
@@ -173,11 +183,6 @@ def _draft_text(draft: EditDraft) -> str:
     if draft.is_text:
         return f"{draft.value}\n"
     return json.dumps(draft.value, indent=2, ensure_ascii=False) + "\n"
-
-
-def _open_editor(text: str, suffix: str) -> str:
-    """Return the edited text; an editor that is left without saving has changed nothing."""
-    return click.edit(text, extension=suffix) or text
 
 
 def _refuse_without_editor() -> None:

@@ -5,19 +5,18 @@ import click
 from moot.cli.replay.edits import (
     ANSWERS,
     EDITABLE,
-    REPLACING,
-    EditBody,
-    EditDraft,
     draft_from_event,
     edit_draft,
+    has_part,
     parse_edits,
+    replaced_parts,
 )
 from moot.cli.replay.lineage import describe_place
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
-from moot.cli.shared.logs import Event, LogReader, read_page
+from moot.cli.shared.logs import LogEvent, LogReader, read_events
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.run_refs import parse_run_place
 from moot.client.operations import runs
@@ -74,8 +73,9 @@ def fork(
     run_id, sequence = parse_run_place(api, place, "fork")
     at = _event_to_fork(LogReader(api), run_id, sequence, given, by_hand)
     edit = _build_edit(api, at, given, by_hand)
-    first = _first_new_sequence(edit, at)
-    forked = api.send(runs.fork_run(run_id, first, ForkEdit(**edit), note=note))
+    # N itself is not history when an edit replaces event N
+    first = at.sequence if replaced_parts(edit) else at.sequence + 1
+    forked = api.send(runs.fork_run(run_id, first, edit, note=note))
     if not (watch and options.json):  # one object for each event then
         _print_fork(options, forked, edit)
     if not watch:
@@ -87,13 +87,13 @@ def fork(
 
 def _event_to_fork(
     log_reader: LogReader, run_id: str, sequence: int, settings: tuple[str, ...], by_hand: bool
-) -> Event:
+) -> LogEvent:
     """Return the named event, or the first event of the answer that it belongs to."""
     at = log_reader.expect(run_id, sequence)
     if by_hand or _sets_answer(settings):
         for _ in ANSWER_EFFECTS:
-            cause_run, _, sequence_text = str(at.get("causationId")).rpartition(".")
-            if at["type"] in ANSWER_EFFECTS and cause_run == run_id and sequence_text.isdecimal():
+            cause_run, _, sequence_text = str(at.causation_id).rpartition(".")
+            if at.type in ANSWER_EFFECTS and cause_run == run_id and sequence_text.isdecimal():
                 at = log_reader.expect(run_id, int(sequence_text))
     return at
 
@@ -102,53 +102,41 @@ def _sets_answer(settings: tuple[str, ...]) -> bool:
     return any(word.startswith("answer=") for word in settings)
 
 
-def _build_edit(api: Api, at: Event, settings: tuple[str, ...], by_hand: bool) -> EditBody:
-    if _sets_answer(settings) and at["type"] not in ANSWERS:
+def _build_edit(api: Api, at: LogEvent, settings: tuple[str, ...], by_hand: bool) -> ForkEdit:
+    if _sets_answer(settings) and at.type not in ANSWERS:
         raise _misfit_error(api, at, "is no answer", ANSWERS)
     edit = parse_edits(settings, at)
-    if "inputs" in edit and at["sequence"] != 0:
-        name = next(iter(edit["inputs"]))
-        hint = command_hint(f"fork {at['runId']}@0 --set input.{name}=…")
+    if edit.inputs and at.sequence != 0:
+        name = next(iter(edit.inputs))
+        hint = command_hint(f"fork {at.run_id}@0 --set input.{name}=…")
         raise click.UsageError(f"inputs belong to the beginning: {hint}")
     if not by_hand:
         return edit
     draft = draft_from_event(at)
     if draft is None:
         raise _misfit_error(api, at, "is nothing that somebody said", EDITABLE)
-    _refuse_double_edit(edit, draft)
-    draft_edit = edit_draft(draft)
-    return {**edit, **draft_edit}
-
-
-def _refuse_double_edit(edit: EditBody, draft: EditDraft) -> None:
-    if draft.part in edit:
+    if has_part(edit, draft.part):
         raise click.UsageError(f"--edit changes the {draft.part}, and so does --set; use one.")
+    return edit_draft(edit, draft)
 
 
-def _misfit_error(api: Api, at: Event, problem: str, kinds: tuple[str, ...]) -> CommandError:
+def _misfit_error(api: Api, at: LogEvent, problem: str, kinds: tuple[str, ...]) -> CommandError:
     """Return an error that suggests events of these kinds, nearest last."""
-    before = read_page(api, at["runId"], max(-1, at["sequence"] - SEARCHED_EVENTS)).events
-    candidates = [event for event in before if event["type"] in kinds][-SUGGESTED_EVENTS:]
-    suggestions = ", ".join(f"#{event['sequence']} {event['type']}" for event in candidates)
+    before = read_events(api, at.run_id, max(-1, at.sequence - SEARCHED_EVENTS))
+    candidates = [event for event in before if event.type in kinds][-SUGGESTED_EVENTS:]
+    suggestions = ", ".join(f"#{event.sequence} {event.type}" for event in candidates)
     hint = (
         f" These would do: {suggestions}."
         if suggestions
-        else f" See: {command_hint('run tail ' + at['runId'])}"
+        else f" See: {command_hint('run tail ' + at.run_id)}"
     )
-    return CommandError(f"event #{at['sequence']} ({at['type']}) {problem}.{hint}", ExitCode.USAGE)
+    return CommandError(f"event #{at.sequence} ({at.type}) {problem}.{hint}", ExitCode.USAGE)
 
 
-def _first_new_sequence(edit: EditBody, at: Event) -> int:
-    """Return the first sequence that is not history: N itself when an edit replaces event N."""
-    replaces = any(part in edit for part in REPLACING)
-    return int(at["sequence"]) if replaces else int(at["sequence"]) + 1
-
-
-def _print_fork(options: CommandOptions, fork: ForkedRun, edit: EditBody) -> None:
+def _print_fork(options: CommandOptions, fork: ForkedRun, edit: ForkEdit) -> None:
     if options.json:
         output.print_json(fork)
         return
-    kinds = [part for part in REPLACING if part in edit]
-    where = describe_place({"fromSeq": fork.from_seq, "edit": {"kinds": kinds}})
+    where = describe_place({"fromSeq": fork.from_seq, "edit": {"kinds": replaced_parts(edit)}})
     origin = f"branch of {output.short_id(fork.source_run_id)} {where}"
     click.echo(f"{output.short_id(fork.run_id)}{'  ' if output.on_terminal() else chr(9)}{origin}")

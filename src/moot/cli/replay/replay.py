@@ -11,7 +11,7 @@ from moot.cli.runs.follow import status_line
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.errors import ExitCode
-from moot.cli.shared.logs import Event, read_log
+from moot.cli.shared.logs import read_log
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations import runs
 from moot.core.payloads.runs import ReplayDiverged
@@ -66,9 +66,10 @@ def _print_difference(first: VerificationDifference) -> None:
 def _replay(options: CommandOptions, api: Api, source: str) -> ExitCode:
     replayed = api.send(runs.replay_run(source))
     run = api.send(runs.get_run(replayed.run_id))
-    divergences = _divergences(api, replayed.run_id)
+    events, _ = read_log(api, replayed.run_id, MAX_EVENTS)
+    divergences = [each for each in events if each.type.startswith(ReplayDiverged.event_type)]
     if options.json:
-        diverged = [one["payload"] for one in divergences]
+        diverged = [one.payload for one in divergences]
         fields = {**to_builtins(replayed), "status": run.status, "diverged": diverged}
         output.print_json(fields)
     else:
@@ -76,10 +77,5 @@ def _replay(options: CommandOptions, api: Api, source: str) -> ExitCode:
         origin = f"replay of {output.short_id(source)}"
         click.echo(f"{output.short_id(replayed.run_id)}{gap}{origin}{gap}{status_line(run)}")
         for event in divergences:
-            click.echo(f"it {summarize_event(event)}")
+            click.echo(f"it {summarize_event(to_builtins(event))}")
     return ExitCode.FAILED if divergences else ExitCode.OK
-
-
-def _divergences(api: Api, run_id: str) -> list[Event]:
-    events, _ = read_log(api, run_id, MAX_EVENTS)
-    return [event for event in events if event["type"].startswith(ReplayDiverged.event_type)]

@@ -3,11 +3,15 @@
 import click
 from msgspec import to_builtins
 
-from moot.cli.roster.agent_set import change_agent
-from moot.cli.roster.list import member_rows
 from moot.cli.roster.member import COMMANDS, resolve_member
-from moot.cli.roster.set import change_member
-from moot.cli.roster.show import find_member, find_work, print_member, read_members
+from moot.cli.roster.set import change_agent, change_member
+from moot.cli.roster.show import (
+    find_member,
+    find_work,
+    member_rows,
+    print_member,
+    read_members,
+)
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.options import CommandOptions, server_options
@@ -66,10 +70,7 @@ def remove(options: CommandOptions, name: str) -> None:
     """Let an agent go; what it has said stays. One with a file comes back with the next start."""
     short = name.removeprefix("host:")
     api_for_writing(options).send(host.remove_agent(short))
-    if options.json:
-        output.print_json({"name": short, "removed": True})
-    else:
-        click.echo(f"{short} is gone.")
+    output.print_answer(options, {"name": short, "removed": True}, f"{short} is gone.")
 
 
 def _show_member(options: CommandOptions, api: Api, name: str) -> bool:
@@ -114,12 +115,12 @@ def show(options: CommandOptions, name: str) -> None:
         return
     role = f" · {output.safe_line(agent_record.role)}" if agent_record.role else ""
     click.echo(f"{click.style(output.safe_line(agent_record.persona), bold=True)}{role}")
-    click.echo(f"{'id':<10}{output.safe_line(agent_record.agent_id)}")
-    click.echo(f"{'model':<10}{output.safe_line(agent_record.model)}")
-    if agent_record.tools:
-        click.echo(f"{'tools':<10}{output.safe_line(', '.join(agent_record.tools))}")
     newest = agent_record.history[0] if agent_record.history else None
     by = f", by {newest.by}, {newest.at}" if newest else ""
-    click.echo(f"{'version':<10}{output.safe_line(agent_record.version + by)}")
+    facts = {"id": agent_record.agent_id, "model": agent_record.model}
+    facts |= {"tools": ", ".join(agent_record.tools), "version": agent_record.version + by}
+    for label, value in facts.items():
+        if value:
+            click.echo(f"{label:<10}{output.safe_line(value)}")
     if agent_record.prompt:
         click.echo(f"\n{output.safe_lines(agent_record.prompt)}")

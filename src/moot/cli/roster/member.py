@@ -85,9 +85,7 @@ def hire(options: CommandOptions, name: str, **settings: Any) -> None:
         output.print_json({**to_builtins(member), "wakes": trigger_texts, **binding})
         return
     summary = " · ".join([f"{member.persona} ({member.roster_id}) is on staff", *trigger_texts])
-    click.echo(output.safe_line(summary))
-    for text in left_trigger_lines(member.left, again=True):
-        click.echo(output.safe_line(text))
+    output.print_lines(summary, *left_trigger_lines(member.left, again=True))
     if triggers.binding is not None:
         click.echo(triggers.binding.signing_secret)
         output.print_error("This secret signs what is sent there. Keep it; it is not shown again.")
@@ -99,7 +97,7 @@ def _agent_id(api: Api, file: str | None, agent: str | None, name: str) -> str:
         raise CommandError("say whose instance it is: --from FILE or --agent NAME.", ExitCode.USAGE)
     if agent is not None:
         return agent if ":" in agent or "." in agent else f"host:{agent}"
-    from moot.cli.project.agent_files import read_agent_file
+    from moot.cli.project.files import read_agent_file
 
     return api.send(host.register_agent(read_agent_file(Path(str(file))))).agent_id
 
@@ -116,10 +114,7 @@ def pause(options: CommandOptions, name: str, reason: str, until: str | None, st
     api = api_for_writing(options)
     call = roster.pause_member(resolve_member(api, name), reason=reason, until=end, stop=stop)
     member = api.send(call)
-    if options.json:
-        output.print_json(member)
-        return
-    click.echo(output.safe_line(" ".join(_pause_sentences(member))))
+    output.print_answer(options, member, " ".join(_pause_sentences(member)))
 
 
 def _pause_sentences(member: PausedMember) -> Iterator[str]:
@@ -144,11 +139,8 @@ def resume(options: CommandOptions, name: str) -> None:
     """On duty again."""
     api = api_for_writing(options)
     member = api.send(roster.resume_member(resolve_member(api, name)))
-    if options.json:
-        output.print_json(member)
-    else:
-        status = member.status.replace("-", " ")
-        click.echo(output.safe_line(f"{member.persona} is {status}."))
+    status = member.status.replace("-", " ")
+    output.print_answer(options, member, f"{member.persona} is {status}.")
     if member.status == "disabled":
         name = member.roster_id.removeprefix("host:")
         output.print_error(
@@ -179,16 +171,11 @@ def run_now(
         resolve_member(api, name), flow, inputs=values, item=item_id, dry_run=dry_run
     )
     answer = api.send(call)
-    if options.json:
-        output.print_json(answer)
-    elif answer.would is not None:
-        would = answer.would
+    line = answer.run_id or ""
+    if (would := answer.would) is not None:
         by = f"{would['persona']} ({would['rosterId']}), {would['agentId']} {would['version']}"
-        click.echo(
-            output.safe_line(f"{would['workflowId']} would be started by {by}. Nothing was.")
-        )
-    else:
-        click.echo(answer.run_id)
+        line = f"{would['workflowId']} would be started by {by}. Nothing was."
+    output.print_answer(options, answer, line)
 
 
 @click.command()
@@ -199,14 +186,12 @@ def runs(options: CommandOptions, name: str, limit: int) -> None:
     """The runs of a standing agent, newest first; also of one that has gone."""
     api = api_for_reading(options)
     call = list_runs(member=resolve_member(api, name), limit=limit, begun=True)
-    rows = api.send(call).runs
-    if options.json:
-        output.print_json(rows)
-        return
-    output.print_table(
+    output.print_list(
+        options,
+        api.send(call).runs,
         ("RUN", "WORKFLOW", "STATUS", "AGE", "BEGUN BY"),
-        ([output.short_id(r.run_id), r.workflow_id, r.status,
-          output.format_age(r.started_at), describe_trigger(r.begun)] for r in rows),
+        lambda row: [output.short_id(row.run_id), row.workflow_id, row.status,
+                     output.format_age(row.started_at), describe_trigger(row.begun)],
         empty="No runs yet.",
     )  # fmt: skip
 
@@ -220,14 +205,12 @@ def dismiss(options: CommandOptions, name: str) -> None:
     name = resolve_member(api, name)
     api.send(roster.dismiss_member(name))
     left_triggers = api.send(roster.list_member_history(name)).left
-    if options.json:
-        output.print_json(
-            {"rosterId": roster_handle(name), "dismissed": True, "left": left_triggers}
-        )
-        return
-    click.echo(output.safe_line(f"{roster_handle(name)} is let go. Its runs stay its own."))
-    for text in left_trigger_lines(left_triggers, again=False):
-        click.echo(output.safe_line(text))
+    output.print_answer(
+        options,
+        {"rosterId": roster_handle(name), "dismissed": True, "left": left_triggers},
+        f"{roster_handle(name)} is let go. Its runs stay its own.",
+        *left_trigger_lines(left_triggers, again=False),
+    )
 
 
 COMMANDS = (hire, pause, resume, run_now, runs, dismiss)

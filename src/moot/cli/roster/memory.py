@@ -9,7 +9,8 @@ from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations import host
-from moot.wire.memory import MemorySummary
+
+NOTHING = "Nothing is remembered there."
 
 
 @click.group()
@@ -29,30 +30,21 @@ def list_(
     """List the entries of a memory, newest first, or the memories there are."""
     api = api_for_reading(options)
     if ref is None:
-        _print_memories(options, api.send(host.list_memories()).memories)
+        memories = api.send(host.list_memories()).memories
+        columns = ("MEMORY", "ENTRIES")
+        output.print_list(
+            options, memories, columns, lambda each: [each.ref, each.entries], NOTHING
+        )
         return
     reader_run = resolve_run_id(api, run_id) if run_id is not None else None
     call = host.list_memory_entries(ref, limit=limit, tag=tag, run_id=reader_run)
-    entries = api.send(call).entries
-    if options.json:
-        output.print_json(entries)
-        return
-    output.print_table(
+    output.print_list(
+        options,
+        api.send(call).entries,
         ("ID", "SINCE", "TAGS", "CONTENT"),
-        (
-            [entry.id, entry.created_at[:16], " ".join(entry.tags), entry.content]
-            for entry in entries
-        ),
-        empty="Nothing is remembered there.",
+        lambda entry: [entry.id, entry.created_at[:16], " ".join(entry.tags), entry.content],
+        NOTHING,
     )
-
-
-def _print_memories(options: CommandOptions, memories: list[MemorySummary]) -> None:
-    if options.json:
-        output.print_json(memories)
-        return
-    rows = ([each.ref, each.entries] for each in memories)
-    output.print_table(("MEMORY", "ENTRIES"), rows, empty="Nothing is remembered there.")
 
 
 @memory.command()
@@ -68,10 +60,10 @@ def show(options: CommandOptions, ref: str, memory_id: str) -> None:
             f"'{ref}' has no entry '{memory_id}'. See: {command_hint('memory list')}",
             ExitCode.NOT_FOUND,
         )
-    if options.json:
-        output.print_json(entries[0])
-        return
     [entry] = entries
+    if options.json:
+        output.print_json(entry)
+        return
     click.echo(output.safe_lines(entry.content))
     until = "" if entry.expires_at is None else f", until {entry.expires_at}"
     tags = f", tags {' '.join(entry.tags)}" if entry.tags else ""
@@ -94,8 +86,4 @@ def forget(options: CommandOptions, ref: str, memory_id: str | None, whole: bool
             "name the entry to forget, or say --all for the whole memory.", ExitCode.USAGE
         )
     answer = api_for_writing(options).send(host.forget_memory(ref, id=memory_id))
-    if options.json:
-        output.print_json(answer)
-        return
-    for name in answer.forgotten:
-        click.echo(output.safe_line(f"{name} is forgotten"))
+    output.print_answer(options, answer, *(f"{name} is forgotten" for name in answer.forgotten))

@@ -1,17 +1,21 @@
-"""Print a standing agent: state, triggers, recent runs, budget and questions."""
+"""Print standing agents: a list with states, or one with its work and budget."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import click
 
-from moot.cli.interrupts.questions import is_decision
+from moot.cli.interrupts.questions import is_decision, read_items
 from moot.cli.roster.member import roster_handle
+from moot.cli.schedules.schedule import read_schedules
 from moot.cli.schedules.wording import describe_times, describe_until, local_time
 from moot.cli.shared import output
 from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.quantities import format_count, format_duration
+from moot.client.http.operation import PreparedCall
 from moot.client.operations import roster
 from moot.wire.roster import (
     BudgetUse,
@@ -23,38 +27,76 @@ from moot.wire.roster import (
     RecentRun,
 )
 
+T = TypeVar("T")
 #: bars for days with no run, and with more and more runs
 BARS = "▁▂▃▄▅▆▇█"
 
 
 def find_member(api: Api, name: str) -> MemberDetail | None:
     """Return the member of this name, or None."""
-    try:
-        return api.send(roster.get_member(roster_handle(name)))
-    except CommandError as error:
-        if error.exit_code is ExitCode.NOT_FOUND or "no roster" in str(error):
-            return None
-        raise
+    return _send_or_none(api, roster.get_member(roster_handle(name)))
 
 
 def find_work(api: Api, name: str) -> MemberWork | None:
     """Return a member and its work, also of a dismissed one, or None."""
+    return _send_or_none(api, roster.get_member_work(roster_handle(name)))
+
+
+def read_members(api: Api) -> list[MemberView]:
+    """Return all members; none on a host without a roster."""
+    members = _send_or_none(api, roster.list_members())
+    return members.roster if members else []
+
+
+def _send_or_none(api: Api, call: PreparedCall[T]) -> T | None:
     try:
-        return api.send(roster.get_member_work(roster_handle(name)))
+        return api.send(call)
     except CommandError as error:
         if error.exit_code is ExitCode.NOT_FOUND or "no roster" in str(error):
             return None
         raise
 
 
-def read_members(api: Api) -> list[MemberView]:
-    """Return all members; none on a host without a roster."""
-    try:
-        return api.send(roster.list_members()).roster
-    except CommandError as error:
-        if "no roster" in str(error):
-            return []
-        raise
+def member_rows(api: Api, members: list[MemberView]) -> Iterator[list[str]]:
+    if not members:
+        return
+    next_runs = _next_runs(api)
+    waits = Counter(item.member.roster_id for item in read_items(api) if item.member)
+    for member in members:
+        name = member.roster_id
+        yield [
+            name, member.persona, member.label or "", member.model or "",
+            _member_state(member),
+            next_runs[name].text if name in next_runs else "",
+            f"{waits[name]} for you" if waits[name] else "",
+            format_count(len(member.workflows), "workflow"),
+        ]  # fmt: skip
+
+
+class NextRun(NamedTuple):
+    """The next time of a schedule, and a description of it."""
+
+    at: str
+    text: str
+
+
+def _next_runs(api: Api) -> dict[str, NextRun]:
+    """Return the first scheduled run of each member."""
+    next_runs: dict[str, NextRun] = {}
+    for row in read_schedules(api):
+        name, due = row.roster_id, row.next_fire_at
+        if name is None or not due:
+            continue
+        if name not in next_runs or due < next_runs[name].at:
+            next_runs[name] = NextRun(due, f"{row.workflow_id} {local_time(due, row.timezone)}")
+    return next_runs
+
+
+def _member_state(member: MemberView) -> str:
+    """Return ``on duty`` or ``paused until Mon 08:00 CET``."""
+    status = member.status.replace("-", " ")
+    until = member.paused.until if member.paused else None
+    return f"{status} until {describe_until(until)}" if until else status
 
 
 def print_member(member: MemberWork, budget: Sequence[BudgetUse]) -> None:

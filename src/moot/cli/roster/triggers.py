@@ -50,7 +50,7 @@ class HireTriggers:
         for queue in self._queues():
             self._check_queue(queue, roster_id)
 
-    def _schedule_body(self) -> dict[str, Any]:
+    def _schedule_body(self) -> dict[str, object]:
         return {"workflowId": self._flows[0], "kind": "words", "words": self._every}
 
     def _queues(self) -> list[str]:

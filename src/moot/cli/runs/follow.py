@@ -209,9 +209,7 @@ def conversation_status(api: Api, thread: ThreadView | None) -> str | None:
 
 def is_plain_thread(thread: ThreadView) -> bool:
     """Whether no policy leads the conversation, so that only addressed participants answer."""
-    from moot.core.state.council_policy import THREAD_MODES
-
-    return thread.floor is None or thread.floor.mode in THREAD_MODES
+    return thread.plain
 
 
 def find_run_thread(api: Api, run_id: str) -> ThreadView | None:

@@ -82,7 +82,7 @@ def start(
 
     When only a person can help it on, it says with which command, and exits 4.
     """
-    from moot.cli.project.flow_files import register_flow
+    from moot.cli.project.files import register_flow
 
     api = api_for_writing(options)
     workflow, values = register_flow(api, flow), parse_inputs(inputs)

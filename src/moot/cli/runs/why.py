@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import click
+from msgspec import to_builtins
 
 from moot.cli.runs.event_lines import summarize_event
 from moot.cli.shared import output
 from moot.cli.shared.client import api_for_reading
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
-from moot.cli.shared.logs import Event, LogReader
+from moot.cli.shared.logs import LogEvent, LogReader
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.run_refs import parse_run_place
 from moot.core.payloads.runs import DeliveryAttempted
@@ -21,7 +22,7 @@ DEFAULT_STEPS = 200
 #: the event that begins a triggered run, and its possible sequences
 DELIVERY, DELIVERED_AT = DeliveryAttempted.event_type, (1, 2)
 
-EventLookup = Callable[[str], Event | None]
+EventLookup = Callable[[str], LogEvent | None]
 
 
 class CauseRoot(NamedTuple):
@@ -62,46 +63,45 @@ def why(options: CommandOptions, place: str, limit: int) -> None:
         _print_steps(steps, root)
 
 
-def walk_causes(first: Event, find: EventLookup, limit: int) -> Iterator[Event]:
+def walk_causes(first: LogEvent, find: EventLookup, limit: int) -> Iterator[LogEvent]:
     """Yield the event, its cause, the cause of that … as far as found, and none twice."""
     visited: set[str] = set()
-    event: Event | None = first
-    while event is not None and len(visited) < limit and event["eventId"] not in visited:
-        visited.add(event["eventId"])
+    event: LogEvent | None = first
+    while event is not None and len(visited) < limit and event.event_id not in visited:
+        visited.add(event.event_id)
         yield event
-        if event.get("type") == DELIVERY:
+        if event.type == DELIVERY:
             return
         cause = event_cause(event)
         event = find(cause) if cause is not None and cause_host(event) is None else None
 
 
-def find_root(steps: list[Event], find: EventLookup) -> CauseRoot:
+def find_root(steps: list[LogEvent], find: EventLookup) -> CauseRoot:
     """Return why the walk stops at the last step."""
     last = steps[-1]
-    if last.get("type") == DELIVERY:
-        return CauseRoot("delivery", last["eventId"])
+    if last.type == DELIVERY:
+        return CauseRoot("delivery", last.event_id)
     cause, host = event_cause(last), cause_host(last)
     if cause is None:
         return CauseRoot("beginning")
     if host is not None:
         return CauseRoot("host", cause, host)
-    if any(event["eventId"] == cause for event in steps):
+    if any(event.event_id == cause for event in steps):
         return CauseRoot("circle", cause)
     return CauseRoot("limit" if find(cause) is not None else "outside", cause)
 
 
-def event_cause(event: Event) -> str | None:
-    cause = event.get("causationId")
-    return str(cause) if cause else None
+def event_cause(event: LogEvent) -> str | None:
+    return event.causation_id or None
 
 
-def cause_host(event: Event) -> str | None:
+def cause_host(event: LogEvent) -> str | None:
     """Return the other host on which the cause happened, or None."""
-    host = event["payload"].get("causationHostId")
+    host = event.payload.get("causationHostId")
     return str(host) if host else None
 
 
-def read_event(log_reader: LogReader, event_id: str) -> Event | None:
+def read_event(log_reader: LogReader, event_id: str) -> LogEvent | None:
     """Return the event with that id, or None if its run is not on this host."""
     run_id, _, sequence = event_id.rpartition(".")
     if not run_id or not sequence.isdecimal() or not sequence.isascii():
@@ -120,48 +120,48 @@ class EventFinder:
     def __init__(self, log_reader: LogReader, run_id: str) -> None:
         self._log_reader, self._runs = log_reader, [run_id]
 
-    def __call__(self, event_id: str) -> Event | None:
+    def __call__(self, event_id: str) -> LogEvent | None:
         event = read_event(self._log_reader, event_id) or self._delivery(event_id)
-        if event is not None and event["runId"] not in self._runs:
-            self._runs.append(event["runId"])
+        if event is not None and event.run_id not in self._runs:
+            self._runs.append(event.run_id)
         return event
 
-    def _delivery(self, event_id: str) -> Event | None:
+    def _delivery(self, event_id: str) -> LogEvent | None:
         for run_id in self._runs:
             for sequence in DELIVERED_AT:
                 event = read_event(self._log_reader, f"{run_id}.{sequence}")
-                if event is not None and event["eventId"] == event_id:
+                if event is not None and event.event_id == event_id:
                     return event
         return None
 
 
-def _print_steps(steps: list[Event], root: CauseRoot) -> None:
+def _print_steps(steps: list[LogEvent], root: CauseRoot) -> None:
     """Print a list on a terminal, newest first; in a pipe one row for each step."""
     if not output.on_terminal():
-        rows = [[step["runId"], step["sequence"], step["type"], step.get("nodeId"),
-                 summarize_event(step)] for step in steps]  # fmt: skip
+        rows = [[step.run_id, step.sequence, step.type, step.node_id,
+                 summarize_event(to_builtins(step))] for step in steps]  # fmt: skip
         if sentence := root_sentence(steps[-1], root):
             rows.append([None, None, root.kind, None, sentence])
         output.print_table((), rows)
         return
-    run_id = steps[0]["runId"]
+    run_id = steps[0].run_id
     click.echo(click.style(output.safe_line(run_id), bold=True))
     for count, step in enumerate(steps):
-        if step["runId"] != run_id:
-            run_id = step["runId"]
+        if step.run_id != run_id:
+            run_id = step.run_id
             click.echo(f"in {click.style(output.safe_line(run_id), bold=True)}")
         output.print_fitted(f"{'←' if count else ' '} {_step_line(step)}")
     if sentence := root_sentence(steps[-1], root):
         output.print_fitted(f"  {sentence}")
 
 
-def _step_line(event: Event) -> str:
-    number, node = f"#{event['sequence']}", output.one_line(event.get("nodeId") or "")
-    return f"{number:<5} {node:<12}  {summarize_event(event)}"
+def _step_line(event: LogEvent) -> str:
+    number, node = f"#{event.sequence}", output.one_line(event.node_id or "")
+    return f"{number:<5} {node:<12}  {summarize_event(to_builtins(event))}"
 
 
-def root_sentence(last: Event, root: CauseRoot) -> str:
-    place = f"{last['runId']}@{last['sequence']}"
+def root_sentence(last: LogEvent, root: CauseRoot) -> str:
+    place = f"{last.run_id}@{last.sequence}"
     sentences: dict[str, str] = {
         "beginning": "",
         "delivery": f"the delivery {root.cause} began the run",

@@ -1,6 +1,7 @@
 """``moot schedule``: run workflows at set times, and review past ones."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import to_builtins
@@ -14,17 +15,21 @@ from moot.cli.schedules.wording import (
     local_time_with_zone,
     missed_fire_line,
     schedule_facts,
-    schedule_rows,
+    schedule_row,
     zone_or_utc,
 )
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import parse_inputs
+from moot.cli.shared.names import member_id
 from moot.cli.shared.options import CommandOptions, parse_span_option, server_options
 from moot.cli.shared.times import END_OF_DAY, MIDNIGHT, parse_time_option
 from moot.client.operations import schedules
 from moot.wire.schedules import ScheduleView
+
+if TYPE_CHECKING:
+    from moot.core.schedules.model import OverlapPolicy
 
 #: letters of a full id
 FULL_ID_LENGTH = len("sch_") + 20
@@ -85,13 +90,15 @@ def add(
     body = _schedule_body(flow, " ".join(words), how)
     if dry_run:
         preview = api_for_writing(options).send(schedules.check_schedule(body))
-        _print_answer(options, preview, describe_next(preview))
+        output.print_answer(options, preview, describe_next(preview))
         return
     created = api_for_writing(options).send(schedules.create_schedule(body))
-    _print_answer(options, created, f"{created.schedule_id} {flow} · {describe_next(created)}")
+    output.print_answer(
+        options, created, f"{created.schedule_id} {flow} · {describe_next(created)}"
+    )
 
 
-def _schedule_body(flow: str, words: str, settings: dict[str, Any]) -> dict[str, Any]:
+def _schedule_body(flow: str, words: str, settings: Mapping[str, Any]) -> dict[str, object]:
     at = settings["at"]
     times = {
         "words": words or None, "cronExpr": settings["cron"], "intervalSeconds": settings["every"],
@@ -108,7 +115,7 @@ def _schedule_body(flow: str, words: str, settings: dict[str, Any]) -> dict[str,
         "workflowId": flow,
         "kind": kinds[chosen[0]],
         "timezone": settings["zone"],
-        "rosterId": _roster_id(settings["member"]),
+        "rosterId": member_id(settings["member"]),
         "overlap": settings["overlap"],
         "catchUp": settings["catch_up"],
         "catchUpWindowSeconds": settings["window"],
@@ -122,14 +129,10 @@ def _schedule_body(flow: str, words: str, settings: dict[str, Any]) -> dict[str,
 
 def _parse_at(text: str, zone: str) -> str:
     """Return the time. The server itself reads ISO times, and refuses unknown zones."""
-    from moot.core.schedules.calendar import find_zone
+    from moot.core.text.zones import find_zone
 
     zone_info = find_zone(zone)
     return text if zone_info is None or "T" in text else parse_time_option("--at", text, zone_info)
-
-
-def _roster_id(name: str | None) -> str | None:
-    return name if name is None or ":" in name else f"host:{name}"
 
 
 @schedule.command("list")
@@ -137,13 +140,11 @@ def _roster_id(name: str | None) -> str | None:
 @server_options
 def list_(options: CommandOptions, member: str | None) -> None:
     """List schedules, each with when it starts something next."""
-    rows = read_schedules(api_for_reading(options), _roster_id(member))
-    if options.json:
-        output.print_json(rows)
-        return
-    output.print_table(
+    output.print_list(
+        options,
+        read_schedules(api_for_reading(options), member_id(member)),
         ("ID", "FLOW", "WHEN", "STATE", "NEXT", "MEMBER", "LAST RUN"),
-        schedule_rows(rows),
+        schedule_row,
         empty="There are no schedules. Make one: moot schedule add FLOW weekday 08:30",
     )
 
@@ -186,11 +187,11 @@ def show(options: CommandOptions, name: str) -> None:
     if options.json:
         output.print_json({**to_builtins(schedule_record), "lastFires": fires})
         return
-    for text in schedule_facts(schedule_record):
-        click.echo(output.safe_line(text))
-    for fire in fires:
-        if fire.state in ("missed", "dead"):
-            click.echo(output.safe_line(missed_fire_line(schedule_record, fire)))
+    missed = [fire for fire in fires if fire.state in ("missed", "dead")]
+    output.print_lines(
+        *schedule_facts(schedule_record),
+        *(missed_fire_line(schedule_record, fire) for fire in missed),
+    )
     output.print_table(
         ("SLOT", "STATE", "WHY", "RUN"),
         fire_rows(schedule_record.timezone, fires),
@@ -216,13 +217,10 @@ def pause(options: CommandOptions, name: str, reason: str, until: str | None) ->
     paused = api.send(call)
     running_text = f" {paused.going[0]} goes on." if paused.going else ""
     costs = describe_pause_cost(paused.costs)
-    text = f"{schedule_id} is paused{_until_text(paused)}.{costs}{running_text}"
-    _print_answer(options, paused, text)
-
-
-def _until_text(schedule: ScheduleView) -> str:
-    end = schedule.pause.until if schedule.pause else None
-    return "" if end is None else f" until {local_time_with_zone(end, schedule.timezone)}"
+    until = paused.pause.until if paused.pause else None
+    until_text = f" until {local_time_with_zone(until, paused.timezone)}" if until else ""
+    text = f"{schedule_id} is paused{until_text}.{costs}{running_text}"
+    output.print_answer(options, paused, text)
 
 
 @schedule.command()
@@ -234,13 +232,10 @@ def resume(options: CommandOptions, name: str, member: str | None) -> None:
     api = api_for_writing(options)
     schedule_id = _find_schedule(api, name).schedule_id
     if member is not None:
-        api.send(schedules.change_schedule(schedule_id, {"rosterId": _roster_id(member)}))
+        api.send(schedules.change_schedule(schedule_id, {"rosterId": member_id(member)}))
     schedule_record = api.send(schedules.resume_schedule(schedule_id))
-    _print_answer(
-        options,
-        schedule_record,
-        f"{schedule_record.schedule_id} goes on · {describe_next(schedule_record)}",
-    )
+    next_times = describe_next(schedule_record)
+    output.print_answer(options, schedule_record, f"{schedule_id} goes on · {next_times}")
 
 
 @schedule.command()
@@ -250,7 +245,7 @@ def resume(options: CommandOptions, name: str, member: str | None) -> None:
 @dry_run_option
 @server_options
 def run(
-    options: CommandOptions, name: str, overlap: str | None, missed: bool, dry_run: bool
+    options: CommandOptions, name: str, overlap: "OverlapPolicy | None", missed: bool, dry_run: bool
 ) -> None:
     """Run it now, whatever its times and its condition say."""
     api = api_for_writing(options)
@@ -259,7 +254,7 @@ def run(
     fire = _missed_fire_id(api, schedule_id) if missed else None
     call = schedules.run_schedule(schedule_id, overlap=overlap, fire=fire, dry_run=dry_run)
     result = api.send(call)
-    _print_answer(options, result, "\n".join(fire_action_lines(schedule_record.timezone, result)))
+    output.print_answer(options, result, *fire_action_lines(schedule_record.timezone, result))
 
 
 @schedule.command()
@@ -280,10 +275,10 @@ def skip(options: CommandOptions, name: str, missed: bool, undo: bool, dry_run: 
     zone = schedule_record.timezone
     if undo:
         slot = local_time(result.restored or "", zone)
-        _print_answer(options, result, f"{slot} {verb} taken in again")
+        output.print_answer(options, result, f"{slot} {verb} taken in again")
         return
     subject = "what was missed" if result.skipped is None else local_time(result.skipped, zone)
-    _print_answer(options, result, f"{subject} {verb} left out")
+    output.print_answer(options, result, f"{subject} {verb} left out")
 
 
 @schedule.command()
@@ -294,7 +289,12 @@ def skip(options: CommandOptions, name: str, missed: bool, undo: bool, dry_run: 
 @dry_run_option
 @server_options
 def backfill(
-    options: CommandOptions, name: str, since: str, to: str, overlap: str | None, dry_run: bool
+    options: CommandOptions,
+    name: str,
+    since: str,
+    to: str,
+    overlap: "OverlapPolicy | None",
+    dry_run: bool,
 ) -> None:
     """Run its times between FROM and TO that have had no run, one after the other.
 
@@ -311,12 +311,8 @@ def backfill(
         dry_run=dry_run,
     )
     result = api.send(call)
-    _print_answer(
-        options,
-        result,
-        "\n".join(fire_action_lines(schedule_record.timezone, result))
-        or "Every time between has had its run.",
-    )
+    lines = list(fire_action_lines(schedule_record.timezone, result))
+    output.print_answer(options, result, *(lines or ["Every time between has had its run."]))
 
 
 @schedule.command()
@@ -325,17 +321,10 @@ def backfill(
 def remove(options: CommandOptions, name: str) -> None:
     """End it; runs that it has started go on."""
     api = api_for_writing(options)
-    schedule_record = _find_schedule(api, name)
-    api.send(schedules.remove_schedule(schedule_record.schedule_id))
-    _print_answer(options, {"scheduleId": schedule_record.schedule_id, "removed": True},
-         f"{schedule_record.schedule_id} starts nothing more")  # fmt: skip
-
-
-def _print_answer(options: CommandOptions, answer: Any, text: str) -> None:
-    if options.json:
-        output.print_json(answer)
-    else:
-        click.echo(output.safe_lines(text))
+    schedule_id = _find_schedule(api, name).schedule_id
+    api.send(schedules.remove_schedule(schedule_id))
+    removed = {"scheduleId": schedule_id, "removed": True}
+    output.print_answer(options, removed, f"{schedule_id} starts nothing more")
 
 
 def _missed_fire_id(api: Api, schedule_id: str) -> str:

@@ -3,18 +3,13 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Protocol
 
 from moot.cli.shared import output
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.quantities import format_count, format_duration
-from moot.wire.schedules import (
-    FireResultList,
-    FireView,
-    PauseCost,
-    SchedulePreview,
-    ScheduleView,
-)
+from moot.wire.json import WireStruct
+from moot.wire.roster import MemberTrigger
+from moot.wire.schedules import FireResultList, FireView, PauseCost, SchedulePreview, ScheduleView
 
 #: action -> text of the action, and of a dry run
 ACTION_TEXTS = {
@@ -61,7 +56,7 @@ def _day_and_clock(timestamp: str, zone: tzinfo | None) -> str:
 
 
 def zone_or_utc(name: str) -> tzinfo:
-    from moot.core.schedules.calendar import find_zone
+    from moot.core.text.zones import find_zone
 
     return find_zone(name) or UTC
 
@@ -71,29 +66,18 @@ def local_time_with_zone(timestamp: str, zone: str) -> str:
     return f"{local_time(timestamp, zone)} {zone}" if output.on_terminal() else timestamp
 
 
-class ScheduleTimes(Protocol):
-    """The fields of a schedule or trigger that hold its times."""
+class ScheduleTimes(WireStruct, frozen=True):
+    """The times of the schedule that started a run."""
 
-    @property
-    def kind(self) -> str | None: ...
-
-    @property
-    def words(self) -> str | None: ...
-
-    @property
-    def cron_expr(self) -> str | None: ...
-
-    @property
-    def interval_seconds(self) -> int | None: ...
-
-    @property
-    def at(self) -> str | None: ...
-
-    @property
-    def timezone(self) -> str | None: ...
+    kind: str
+    words: str | None = None
+    cron_expr: str | None = None
+    interval_seconds: int | None = None
+    at: str | None = None
+    timezone: str | None = None
 
 
-def describe_times(schedule: ScheduleTimes) -> str:
+def describe_times(schedule: SchedulePreview | MemberTrigger | ScheduleTimes) -> str:
     """Return the times of a schedule in the words that its author used."""
     if schedule.kind == "interval":
         return f"every {format_duration(schedule.interval_seconds or 0)}"
@@ -149,15 +133,14 @@ def describe_pause_cost(costs: PauseCost | None) -> str:
     return f" It costs {format_count(costs.count, 'fire')}: {', '.join(fires)}{rest}."
 
 
-def schedule_rows(rows: list[ScheduleView]) -> Iterator[list[Any]]:
-    for row in rows:
-        due = local_time(row.next_fire_at, row.timezone) if row.next_fire_at else None
-        missed = f" · {row.missed} missed" if row.missed else ""
-        yield [
-            output.short_id(row.schedule_id), row.workflow_id, describe_times(row),
-            f"{describe_state(row.state, row.inert)}{missed}", due, row.roster_id,
-            None if row.last_run_id is None else output.short_id(row.last_run_id),
-        ]  # fmt: skip
+def schedule_row(row: ScheduleView) -> list[object]:
+    due = local_time(row.next_fire_at, row.timezone) if row.next_fire_at else None
+    missed = f" · {row.missed} missed" if row.missed else ""
+    return [
+        output.short_id(row.schedule_id), row.workflow_id, describe_times(row),
+        f"{describe_state(row.state, row.inert)}{missed}", due, row.roster_id,
+        output.short_id(row.last_run_id or ""),
+    ]  # fmt: skip
 
 
 def schedule_facts(schedule: ScheduleView) -> Iterator[str]:
@@ -202,7 +185,7 @@ def missed_fire_hint(schedule_id: str) -> str:
     return f"moot schedule run {schedule_id} --missed / skip {schedule_id} --missed"
 
 
-def fire_rows(zone: str, fires: list[FireView]) -> Iterator[list[Any]]:
+def fire_rows(zone: str, fires: list[FireView]) -> Iterator[list[object]]:
     """Yield a row for each fire; a slot that was skipped and then run by hand appears once."""
     ran = {fire.slot for fire in fires if fire.state == "delivered"}
     for fire in fires:
@@ -213,7 +196,7 @@ def fire_rows(zone: str, fires: list[FireView]) -> Iterator[list[Any]]:
             slot = f"{slot} … {local_time(fire.until, zone)} ({fire.count})"
         yield [
             slot, fire.state, fire.reason or CAUSES.get(fire.cause),
-            None if fire.run_id is None else output.short_id(fire.run_id),
+            output.short_id(fire.run_id or ""),
         ]  # fmt: skip
 
 

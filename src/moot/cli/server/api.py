@@ -37,7 +37,9 @@ def api(
     moot api GET /v1/host/moot/runs
     moot api POST /v1/runs -d '{"workflowId": "hello"}'
     """
-    body = None if data is None else _read_body(data).encode()
+    if data is not None and (data == "-" or data.startswith("@")):
+        data = read_text(data.removeprefix("@"))
+    body = None if data is None else data.encode()
     place = resolve_place(options)
     path = path if path.startswith("/") else f"/{path}"
     request_headers = {"Accept": "*/*", **dict(_parse_header(text) for text in headers)}
@@ -47,7 +49,9 @@ def api(
             if include:
                 click.echo(output.safe_lines(answer.head), nl=False)
             _print_body(answer)
-            return _exit_code_from_status(answer.status)
+            if answer.status < 400:
+                return ExitCode.OK
+            return ExitCode.NOT_FOUND if answer.status == 404 else ExitCode.FAILED
     except ConnectionLost as lost:
         raise ServerUnreachable(place, str(lost).lower()) from lost
 
@@ -75,12 +79,6 @@ def _split_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def _read_body(data: str) -> str:
-    if data == "-" or data.startswith("@"):
-        return read_text(data.removeprefix("@"))
-    return data
-
-
 def _parse_header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
@@ -93,9 +91,3 @@ def _print_json_body(body: bytes) -> None:
         output.print_json(json.loads(body))
     except ValueError:
         output.write_bytes(body + b"\n")
-
-
-def _exit_code_from_status(status: int) -> ExitCode:
-    if status < 400:
-        return ExitCode.OK
-    return ExitCode.NOT_FOUND if status == 404 else ExitCode.FAILED

@@ -56,10 +56,9 @@ def backup(options: CommandOptions, target: str, database: str | None) -> None:
         _with_store(database, lambda store: store.backup(target))
     except MootError as refusal:
         raise CommandError(refusal.message) from refusal
-    if options.json:
-        output.print_json({"database": _database_path(database), "target": target})
-    else:
-        click.echo(f"{_database_path(database)} is copied to {target}")
+    path = _database_path(database)
+    answer = {"database": path, "target": target}
+    output.print_answer(options, answer, f"{path} is copied to {target}")
 
 
 @db.command()
@@ -92,10 +91,9 @@ def verify(options: CommandOptions, database: str | None) -> ExitCode:
 def rebuild(options: CommandOptions, database: str | None) -> None:
     """Make all derived rows anew from the log. No server may run meanwhile."""
     count = _with_store(database, _rebuild_rows, readonly=False)
-    if options.json:
-        output.print_json({"database": _database_path(database), "runs": count})
-    else:
-        click.echo(f"The rows of {count} runs were made anew from their logs.")
+    answer = {"database": _database_path(database), "runs": count}
+    sentence = f"The rows of {count} runs were made anew from their logs."
+    output.print_answer(options, answer, sentence)
 
 
 async def _rebuild_rows(store: "SqliteStore") -> int:

@@ -28,7 +28,7 @@ Stamps = dict[Path, int]
 def dev(log_json: bool, **flags: Any) -> ExitCode:
     """Serve, and start again whenever moot.toml or a file of workflows, agents, nodes or tools
     changes."""
-    settings = settings_from(flags)
+    settings = settings_from(**flags)
     refuse_taken_port(settings)
     return DevServer(settings, ["--log-json"] if log_json else []).run()
 

@@ -310,7 +310,8 @@ def _check_peer(name: str, url: str, key: str | None) -> Finding:
         return "problem", f"{name} answers at {url}; {variable} holds no key for it"
     if key_status in (401, 403):
         return "problem", f"{name} answers at {url} and refuses the key ({key_status})"
-    if url.startswith("http://") and not _is_local(url):
+    is_local = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+    if url.startswith("http://") and not is_local:
         return "warning", f"{name} answers at {url}; the key travels in the clear, use https"
     return "ok", f"{name} answers at {url} and takes the key"
 
@@ -333,12 +334,6 @@ def _key_status(api: Api) -> int | None:
     except CommandError as error:
         return error.status
     return None
-
-
-def _is_local(url: str) -> bool:
-    from urllib.parse import urlsplit
-
-    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 CHECKS = (

@@ -44,30 +44,21 @@ def create(
         **flags,
     )
     created = api_for_writing(options).send(call)
-    if options.json:
-        output.print_json(created)
-        return
-    click.echo(created.key)
     rights = "an administrator's key" if created.admin else ", ".join(created.scopes) or "no scopes"
-    click.echo(
-        f"{created.id} '{created.name}' of tenant {created.tenant}: {rights}."
-        " Keep the secret; it is not shown again.",
-        err=True,
-    )
+    sentence = f"{created.id} '{created.name}' of tenant {created.tenant}: {rights}"
+    output.print_secret(options, created, [created.key], sentence)
 
 
 @key.command("list")
 @server_options
 def list_(options: CommandOptions) -> None:
     """List keys; never their secrets."""
-    rows = api_for_reading(options).send(host.list_keys()).keys
-    if options.json:
-        output.print_json(rows)
-        return
-    output.print_table(
+    output.print_list(
+        options,
+        api_for_reading(options).send(host.list_keys()).keys,
         ("ID", "NAME", "TENANT", "STATE", "MADE", "SCOPES"),
-        ([r.id, r.name, r.tenant, _key_state(r), r.created_at[:10], _scope_text(r)]
-         for r in rows),
+        lambda row: [row.id, row.name, row.tenant, _key_state(row), row.created_at[:10],
+                     "admin" if row.admin else " ".join(row.scopes)],
     )  # fmt: skip
 
 
@@ -75,10 +66,6 @@ def _key_state(row: KeyView) -> str:
     if row.revoked_at is not None:
         return "revoked"
     return "in use" if row.expires_at is None else f"until {row.expires_at[:16]}"
-
-
-def _scope_text(row: KeyView) -> str:
-    return "admin" if row.admin else " ".join(row.scopes)
 
 
 @key.command()

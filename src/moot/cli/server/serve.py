@@ -51,27 +51,27 @@ def serve(log_json: bool, with_parent: bool, **flags: Any) -> None:
     """Run the server, on one database file, until Ctrl-C or SIGTERM."""
     if with_parent:
         child_process.end_with_parent()
-    run_server(settings_from(flags), log_json)
+    run_server(settings_from(**flags), log_json)
 
 
-def settings_from(flags: dict[str, Any]) -> "Settings":
+def settings_from(
+    database: str | None, database_option: str | None, peers: tuple[str, ...], **flags: object
+) -> "Settings":
     from moot.config.settings import load_settings
 
-    positional, option = flags.pop("database"), flags.pop("database_option")
-    if positional and option and positional != option:
+    if database and database_option and database != database_option:
         raise click.UsageError("Give the database once: as DB or as --database.")
-    peers = ",".join(flags.pop("peers")) or None
+    more = {"peers": ",".join(peers) or None, "database": database or database_option}
     try:
-        settings = load_settings({**flags, "peers": peers, "database": positional or option})
+        settings = load_settings({**flags, **more})
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     folder = Path(settings.database).parent
     if not folder.is_dir():
         raise click.UsageError(f"there is no folder {folder} for {settings.database}; make it.")
-    if settings.workflows and not Path(settings.workflows).is_dir():
-        raise click.UsageError(f"--workflows: there is no folder {settings.workflows}.")
-    if settings.agents and not Path(settings.agents).is_dir():
-        raise click.UsageError(f"--agents: there is no folder {settings.agents}.")
+    for option, name in (("--workflows", settings.workflows), ("--agents", settings.agents)):
+        if name and not Path(name).is_dir():
+            raise click.UsageError(f"{option}: there is no folder {name}.")
     if settings.nodes and not Path(settings.nodes).is_file():
         raise click.UsageError(f"--nodes: there is no file {settings.nodes}.")
     if settings.tools and not Path(settings.tools).exists():

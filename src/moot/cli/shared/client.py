@@ -85,10 +85,7 @@ class Api:
         self, call: PreparedCall[Any], after: int, seconds: float = TIMEOUT_SECONDS
     ) -> Iterator[Iterator[bytes]]:
         """Yield the pieces of one connection of a stream."""
-        with (
-            _command_errors(self.place),
-            self._sender.open_stream(call, after, seconds) as pieces,
-        ):
+        with _command_errors(self.place), self._sender.open_stream(call, after, seconds) as pieces:
             yield pieces
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 
-def parse_inputs(words: tuple[str, ...]) -> dict[str, Any]:
+def parse_inputs(words: tuple[str, ...]) -> dict[str, object]:
     """Return all inputs; later ones win over earlier ones."""
-    inputs: dict[str, Any] = {}
+    inputs: dict[str, object] = {}
     for word in words:
         if word == "-":
             inputs.update(_parse_object(sys.stdin.read(), "stdin"))
@@ -49,7 +49,7 @@ def read_bytes(name: str) -> bytes:
         raise click.UsageError(f"{name} cannot be read: {error.strerror}.") from None
 
 
-def _parse_object(text: str, source: str) -> dict[str, Any]:
+def _parse_object(text: str, source: str) -> dict[str, object]:
     try:
         value = json.loads(text)
     except ValueError as error:

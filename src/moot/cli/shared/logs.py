@@ -1,6 +1,8 @@
 """Read the log of a run: a page, a single event or all of it."""
 
-from typing import Any
+from collections.abc import Mapping
+
+from msgspec import Struct, convert
 
 from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
@@ -11,7 +13,35 @@ from moot.wire.runs import RunEventPage
 #: events that the server puts on one page
 PAGE_SIZE = 1000
 
-Event = dict[str, Any]
+
+class LogEvent(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """An event of a run as the server sends it; its payload is JSON."""
+
+    event_id: str
+    run_id: str
+    sequence: int
+    type: str
+    timestamp: str
+    payload: dict[str, object]
+    schema_version: int | None = None
+    engine_version: str | None = None
+    node_id: str | None = None
+    causation_id: str | None = None
+    hints: dict[str, object] | None = None
+
+    @property
+    def turn(self) -> Mapping[str, object]:
+        """The turn that the event records, or an empty object."""
+        for name in ("turn", "initialTurn", "finalTurn"):
+            if turn := inner_object(self.payload, name):
+                return turn
+        return {}
+
+
+def inner_object(fields: Mapping[str, object], name: str) -> dict[str, object]:
+    """Return the JSON object under a name, or an empty one."""
+    value = fields.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def read_page(api: Api, run_id: str, after: int) -> RunEventPage:
@@ -19,21 +49,26 @@ def read_page(api: Api, run_id: str, after: int) -> RunEventPage:
     return api.send(runs.poll_events(run_id, after=after))
 
 
-def read_log(api: Api, run_id: str, most: int) -> tuple[list[Event], bool]:
+def read_events(api: Api, run_id: str, after: int) -> list[LogEvent]:
+    """Return the events of one page."""
+    return convert(read_page(api, run_id, after).events, list[LogEvent])
+
+
+def read_log(api: Api, run_id: str, most: int) -> tuple[list[LogEvent], bool]:
     """Return at most ``most`` events from the start, and whether these are all of them."""
-    events: list[Event] = []
+    events: list[LogEvent] = []
     while len(events) < most:
         page = read_page(api, run_id, len(events) - 1)
-        events += page.events
+        events += convert(page.events, list[LogEvent])
         if page.is_complete or not page.events:
             return events[:most], len(events) <= most
     return events[:most], False
 
 
-def read_last_events(api: Api, run_id: str, count: int) -> list[Event]:
+def read_last_events(api: Api, run_id: str, count: int) -> list[LogEvent]:
     """Return the newest ``count`` events, oldest first."""
     length = api.send(runs.get_run(run_id)).metrics.event_count
-    return read_page(api, run_id, max(-1, length - count - 1)).events[-count:]
+    return read_events(api, run_id, max(-1, length - count - 1))[-count:]
 
 
 class LogReader:
@@ -41,28 +76,28 @@ class LogReader:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._events: dict[str, dict[int, Event]] = {}
+        self._events: dict[str, dict[int, LogEvent]] = {}
 
-    def event(self, run_id: str, sequence: int) -> Event | None:
+    def event(self, run_id: str, sequence: int) -> LogEvent | None:
         """Return None when the run has no such event yet. Raise CommandError for an unknown run."""
         events = self._events.setdefault(run_id, {})
         if sequence not in events:
             # large events make pages short, so a page that begins earlier may not reach so far
             for after in (max(-1, sequence - PAGE_SIZE), sequence - 1):
-                page_events = read_page(self._api, run_id, after).events
-                events.update((event["sequence"], event) for event in page_events)
+                page_events = read_events(self._api, run_id, after)
+                events.update((event.sequence, event) for event in page_events)
                 if sequence in events:
                     break
         return events.get(sequence)
 
-    def expect(self, run_id: str, sequence: int) -> Event:
+    def expect(self, run_id: str, sequence: int) -> LogEvent:
         event = self.event(run_id, sequence)
         if event is None:
             raise self.missing_event_error(run_id, sequence)
         return event
 
     def missing_event_error(self, run_id: str, sequence: int) -> CommandError:
-        newest = read_last_events(self._api, run_id, 1)[-1]["sequence"]
+        newest = read_last_events(self._api, run_id, 1)[-1].sequence
         return CommandError(
             f"{run_id} has no event #{sequence}; its last one is #{newest}."
             f" See: {command_hint(f'run tail {run_id}')}",

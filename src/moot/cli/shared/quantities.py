@@ -1,7 +1,6 @@
 """Parse and format amounts and spans as people type them: ``20k-tokens``, ``10m``."""
 
 import re
-from typing import Any
 
 BUDGETS = {
     "turn": "turns", "turns": "turns",
@@ -19,13 +18,9 @@ _BUDGET = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([km]?)[- ]?([a-z]+)", re.I)
 _SPAN = re.compile(r"(\d{1,9})\s*([a-z]*)", re.I)
 
 
-def parse_budget(text: str) -> dict[str, Any]:
+def parse_budget(text: str) -> dict[str, int | float]:
     """Return ``20k-tokens,5-minutes`` as the API takes it. Raise ValueError with a hint."""
-    budget: dict[str, Any] = {}
-    for word in text.split(","):
-        name, amount = _parse_bound(word.strip())
-        budget[name] = amount
-    return budget
+    return dict(_parse_bound(word.strip()) for word in text.split(","))
 
 
 def _parse_bound(word: str) -> tuple[str, int | float]:

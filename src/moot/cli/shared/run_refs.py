@@ -1,13 +1,13 @@
 """Parse places in runs: ``RUN@N`` is event N, ``RUN@turnN`` turn N of its council."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
 from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
-from moot.cli.shared.logs import read_last_events, read_log
+from moot.cli.shared.logs import LogEvent, read_last_events, read_log
 from moot.core.payloads.conversations import ConversationExchanged, ConversationOpened
 
 #: events that an error suggests when the user names none
@@ -46,28 +46,25 @@ def parse_run_place(api: Api, text: str, verb: str) -> RunPlace:
 def _turn_sequence(api: Api, run_id: str, number: int) -> int:
     """Return the event of a turn by the number that a transcript shows. Raise CommandError."""
     events, _ = read_log(api, run_id, MAX_EVENTS)
-    turns = {
-        index: event["sequence"] for event in events if (index := _turn_index(event)) is not None
-    }
+    turns = {index: event.sequence for event in events if (index := _turn_index(event)) is not None}
     if number in turns:
-        return int(turns[number])
+        return turns[number]
     range_text = f"it has turns 0 to {max(turns)}" if turns else "nobody talks in it"
     raise CommandError(f"{run_id} has no turn {number}; {range_text}.", ExitCode.NOT_FOUND)
 
 
-def _turn_index(event: dict[str, Any]) -> int | None:
-    if event["type"] not in (ConversationOpened.event_type, ConversationExchanged.event_type):
+def _turn_index(event: LogEvent) -> int | None:
+    if event.type not in (ConversationOpened.event_type, ConversationExchanged.event_type):
         return None
-    payload = event["payload"]
-    index = (payload.get("turn") or payload.get("initialTurn") or {}).get("turnIndex")
+    index = event.turn.get("turnIndex")
     return index if isinstance(index, int) else None
 
 
 def _missing_event_error(api: Api, run_id: str, verb: str) -> CommandError:
     """Return an error that suggests the run's last events."""
     events = read_last_events(api, run_id, SUGGESTED_EVENTS)
-    last_place = f"{run_id}@{events[-1]['sequence']}"
-    suggestions = ", ".join(f"#{event['sequence']} {_event_label(event)}" for event in events)
+    last_place = f"{run_id}@{events[-1].sequence}"
+    suggestions = ", ".join(f"#{event.sequence} {_event_label(event)}" for event in events)
     return CommandError(
         f"name an event of the run, too: {command_hint(f'{verb} {last_place}')}."
         f" Its last ones are {suggestions}. All: {command_hint(f'run tail {run_id}')}",
@@ -75,8 +72,8 @@ def _missing_event_error(api: Api, run_id: str, verb: str) -> CommandError:
     )
 
 
-def _event_label(event: dict[str, Any]) -> str:
-    node, turn = event.get("nodeId"), _turn_index(event)
+def _event_label(event: LogEvent) -> str:
+    turn = _turn_index(event)
     if turn is not None:
         return f"{TURN}{turn}"
-    return output.one_line(f"{event['type']} {node}" if node else event["type"])
+    return output.one_line(f"{event.type} {event.node_id}" if event.node_id else event.type)

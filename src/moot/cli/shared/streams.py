@@ -28,11 +28,7 @@ class StreamFrame(NamedTuple):
 
 
 def follow_stream(
-    api: Api,
-    call: PreparedCall[Any],
-    after: int,
-    patience: float,
-    deadline: float = float("inf"),
+    api: Api, call: PreparedCall[Any], after: int, patience: float, deadline: float = float("inf")
 ) -> Iterator[StreamFrame]:
     """Yield each event after a sequence once, and the frames between them.
 

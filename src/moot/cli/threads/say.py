@@ -13,6 +13,7 @@ from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import read_bytes
 from moot.cli.shared.options import CommandOptions, parse_span_option, server_options
 from moot.cli.threads.thread import find_thread
+from moot.wire.agent_bridge import PostedType
 
 AS = click.option("--as", "name", metavar="NAME", help="Under which name [the key's own].")
 
@@ -33,7 +34,7 @@ def say(
     name: str | None,
     to: str | None,
     reply_to: str | None,
-    kind: str,
+    kind: PostedType,
 ) -> None:
     """Say something in a thread; - reads it from stdin. Prints the id of what was said."""
     content = read_bytes("-").decode(errors="replace").strip() if text == "-" else text

@@ -1,6 +1,6 @@
 """``moot hook``: inbound webhooks that start runs. A secret is printed once."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from msgspec import to_builtins
@@ -8,12 +8,18 @@ from msgspec import to_builtins
 from moot.cli.schedules.wording import describe_state
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_reading, api_for_writing
-from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.names import find_id, member_id
 from moot.cli.shared.options import CommandOptions, server_options
-from moot.cli.triggers.queue import format_counts, member_id
+from moot.cli.triggers.queue import format_counts
 from moot.client.operations import triggers
 from moot.wire.triggers import NewSubscription, SubscriptionSummary, TriggerBinding
+
+if TYPE_CHECKING:
+    from moot.core.triggers.subscriptions import VerificationMode
+
+
+hook_argument = click.argument("name", metavar="HOOK")
 
 
 @click.group()
@@ -33,14 +39,16 @@ def hook() -> None:
               help="Whether it must be signed [required].")  # fmt: skip
 @server_options
 def add(
-    options: CommandOptions, flow: str, member: str | None, mapping: tuple[str, ...], mode: str
+    options: CommandOptions,
+    flow: str,
+    member: str | None,
+    mapping: tuple[str, ...],
+    mode: "VerificationMode",
 ) -> None:
     """Let a webhook start FLOW; print the address and, this once, the secret."""
+    inputs, owner = _parse_mapping(mapping), member_id(member)
     call = triggers.create_subscription(
-        flow,
-        verification=mode,
-        input_mapping=_parse_mapping(mapping),
-        roster_id=member_id(member),
+        flow, verification=mode, input_mapping=inputs, roster_id=owner
     )
     _print_secret(options, api_for_writing(options).send(call), f"starts {flow}")
 
@@ -63,20 +71,13 @@ def list_(options: CommandOptions) -> None:
         return
     output.print_table(
         ("HOOK", "STATE", "WORKFLOW", "MEMBER"),
-        (
-            [
-                output.short_id(row.summary.subscription_id),
-                describe_state(row.summary.state, row.inert, row.bound.until, row.bound.note),
-                row.bound.workflow_id,
-                row.bound.roster_id,
-            ]
-            for row in rows
-        ),
-    )
+        ([output.short_id(row.summary.subscription_id), row.state, row.bound.workflow_id,
+          row.bound.roster_id] for row in rows),
+    )  # fmt: skip
 
 
 @hook.command()
-@click.argument("name", metavar="HOOK")
+@hook_argument
 @server_options
 def show(options: CommandOptions, name: str) -> None:
     """Show a webhook that comes in, what came by it, and how that went."""
@@ -88,12 +89,12 @@ def show(options: CommandOptions, name: str) -> None:
     bound, summary = hook_record.bound, hook_record.subscription
     member = f" for {bound.roster_id}" if bound.roster_id else ""
     state = describe_state(summary.state, bound.inert, bound.until, bound.note)
-    about = f"{summary.subscription_id} {bound.workflow_id}{member}"
-    click.echo(output.safe_line(f"{about}: {state}"))
-    click.echo(output.safe_line(f"address  {hook_record.ingest_url}"))
-    click.echo(output.safe_line(f"came in  {format_counts(hook_record.counts) or 'nothing yet'}"))
-    for input_, path in (bound.input_mapping or {}).items():
-        click.echo(output.safe_line(f"input    {input_} is {path}"))
+    output.print_lines(
+        f"{summary.subscription_id} {bound.workflow_id}{member}: {state}",
+        f"address  {hook_record.ingest_url}",
+        f"came in  {format_counts(hook_record.counts) or 'nothing yet'}",
+        *(f"input    {name} is {path}" for name, path in (bound.input_mapping or {}).items()),
+    )
     output.print_table(
         ("CAME IN", "STATE", "RUN", "WHY"),
         ([output.short_id(r.delivery_id), r.state, output.short_id(r.run_id or ""),
@@ -102,7 +103,7 @@ def show(options: CommandOptions, name: str) -> None:
 
 
 @hook.command()
-@click.argument("name", metavar="HOOK")
+@hook_argument
 @click.option("--reason", default="", help="Why, for everybody who looks at it.")
 @server_options
 def pause(options: CommandOptions, name: str, reason: str) -> None:
@@ -111,7 +112,7 @@ def pause(options: CommandOptions, name: str, reason: str) -> None:
 
 
 @hook.command()
-@click.argument("name", metavar="HOOK")
+@hook_argument
 @server_options
 def resume(options: CommandOptions, name: str) -> None:
     """Let it start runs again, also after they could not be begun."""
@@ -119,7 +120,7 @@ def resume(options: CommandOptions, name: str) -> None:
 
 
 @hook.command("map")
-@click.argument("name", metavar="HOOK")
+@hook_argument
 @click.argument("mapping", nargs=-1, metavar="INPUT=PATH...")
 @server_options
 def map_(options: CommandOptions, name: str, mapping: tuple[str, ...]) -> None:
@@ -128,7 +129,7 @@ def map_(options: CommandOptions, name: str, mapping: tuple[str, ...]) -> None:
 
 
 @hook.command()
-@click.argument("name", metavar="HOOK")
+@hook_argument
 @server_options
 def rotate(options: CommandOptions, name: str) -> None:
     """Make another secret and print it, this once; the one before stays good for a day."""
@@ -138,37 +139,28 @@ def rotate(options: CommandOptions, name: str) -> None:
 
 
 @hook.command()
-@click.argument("name", metavar="HOOK")
+@hook_argument
 @server_options
 def remove(options: CommandOptions, name: str) -> None:
     """End it, with what could not be delivered."""
     api = api_for_writing(options)
     hook_id = _find_hook(api, name)
     api.send(triggers.remove_subscription(hook_id))
-    if options.json:
-        output.print_json({"subscriptionId": hook_id, "removed": True})
-    else:
-        click.echo(output.safe_line(f"{hook_id} starts nothing more"))
+    removed = {"subscriptionId": hook_id, "removed": True}
+    output.print_answer(options, removed, f"{hook_id} starts nothing more")
 
 
 def _change_hook(options: CommandOptions, name: str, result: str, **changes: Any) -> None:
     api = api_for_writing(options)
     hook_id = _find_hook(api, name)
     answer = api.send(triggers.change_subscription(hook_id, **changes))
-    if options.json:
-        output.print_json(answer)
-    else:
-        click.echo(output.safe_line(f"{hook_id} {result}"))
+    output.print_answer(options, answer, f"{hook_id} {result}")
 
 
 def _print_secret(options: CommandOptions, created: NewSubscription, result: str) -> None:
-    if options.json:
-        output.print_json(created)
-        return
-    click.echo(created.binding.ingest_url)
-    click.echo(created.binding.signing_secret)
+    secrets = (created.binding.ingest_url, created.binding.signing_secret)
     name = created.subscription.subscription_id
-    click.echo(f"{name} {result}. Keep the secret; it is not shown again.", err=True)
+    output.print_secret(options, created, secrets, f"{name} {result}")
 
 
 class InboundHook(NamedTuple):
@@ -178,7 +170,11 @@ class InboundHook(NamedTuple):
     bound: TriggerBinding
     inert: str | None
 
-    def as_json(self) -> dict[str, Any]:
+    @property
+    def state(self) -> str:
+        return describe_state(self.summary.state, self.inert, self.bound.until, self.bound.note)
+
+    def as_json(self) -> dict[str, object]:
         inert = {} if self.inert is None else {"inert": self.inert}
         return {**to_builtins(self.summary), **to_builtins(self.bound), **inert}
 
@@ -195,13 +191,4 @@ def _read_hooks(api: Api) -> list[InboundHook]:
 
 def _find_hook(api: Api, text: str) -> str:
     ids = [row.summary.subscription_id for row in _read_hooks(api)]
-    matches = [hook_id for hook_id in ids if hook_id.startswith((text, f"sub_{text}"))]
-    if text in ids or len(matches) == 1:
-        return text if text in ids else matches[0]
-    if matches:
-        raise CommandError(
-            f"several webhooks are meant by '{text}': {', '.join(matches)}.", ExitCode.USAGE
-        )
-    raise CommandError(
-        f"no webhook is called '{text}'. See: {command_hint('hook list')}", ExitCode.NOT_FOUND
-    )
+    return find_id(ids, text, "sub_", "webhook", "hook list")

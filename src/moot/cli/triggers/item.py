@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import click
 from msgspec import to_builtins
@@ -14,6 +13,7 @@ from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import parse_inputs
+from moot.cli.shared.names import choose_id
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.http.operation import PreparedCall
 from moot.client.operations import triggers
@@ -23,6 +23,9 @@ from moot.wire.triggers import PushedItem, QueueItemView, QueueView
 
 #: header of an answer to a request that was made before under the same key
 REPLAYED = "openwop-idempotent-replay"
+
+
+item_argument = click.argument("name", metavar="ITEM")
 
 
 @click.group()
@@ -89,11 +92,8 @@ def push(
     call = triggers.push_item(queue, content, key=key or None)
     answer = api.exchange(call)
     created = call.read(answer.body)
-    if options.json:
-        output.print_json(created)
-    else:
-        details = " ".join(filter(None, (created.run_id, created.roster_id)))
-        click.echo(output.safe_line(f"{created.item_id} {created.status} {details}".rstrip()))
+    details = " ".join(filter(None, (created.run_id, created.roster_id)))
+    output.print_answer(options, created, f"{created.item_id} {created.status} {details}".rstrip())
     if REPLAYED in answer.headers:
         hint = command_hint(f"item show {created.item_id}")
         output.print_error(f"It was there already under this key; nothing was added. See: {hint}")
@@ -139,7 +139,7 @@ def _member_hint(api: Api, queue: QueueView, roster_id: str) -> str | None:
 
 
 @item.command()
-@click.argument("name", metavar="ITEM")
+@item_argument
 @server_options
 def show(options: CommandOptions, name: str) -> None:
     """Show an item: its run, its member, the turns, the cost."""
@@ -151,21 +151,19 @@ def show(options: CommandOptions, name: str) -> None:
     webhook = f"by webhook {item_record.subscription_id}"
     by = webhook if item_record.queue is None else f"in {item_record.queue}"
     head = f"{item_record.item_id} {item_record.state} {by} since {_since_text(item_record)}"
-    click.echo(output.safe_line(head))
-    for label, value in _item_facts(item_record):
-        click.echo(output.safe_line(f"{label:<10}{value}"))
+    output.print_lines(head, *(f"{label:<10}{value}" for label, value in _item_facts(item_record)))
     for attempt in item_record.attempts:
         why = "" if attempt.reason is None else f": {attempt.reason}"
         at = machine_time(attempt.at) if output.on_terminal() else attempt.at[:19]
-        click.echo(output.safe_line(f"{at}  {attempt.outcome}{why}"))
+        output.print_lines(f"{at}  {attempt.outcome}{why}")
 
 
 def _item_facts(item: QueueItemView) -> list[tuple[str, str]]:
     facts = [("subject", item.subject)]
-    facts += [
-        (f"{name}:", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        for name, value in _content_fields(item).items()
-    ]
+    for name, value in (item.content or {}).items():  # as long as the server keeps it
+        if (name, value) != ("subject", item.subject):
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            facts.append((f"{name}:", text))
     if item.member is not None:
         facts.append(("member", f"{item.member.persona} ({item.member.roster_id})"))
     if run := item.run:
@@ -175,16 +173,8 @@ def _item_facts(item: QueueItemView) -> list[tuple[str, str]]:
     return [(label, value) for label, value in facts if value]
 
 
-def _content_fields(item: QueueItemView) -> dict[str, Any]:
-    """Return the content of the item, as long as the server keeps it."""
-    fields = dict(item.content or {})
-    if fields.get("subject") == item.subject:
-        fields.pop("subject", None)
-    return fields
-
-
 @item.command()
-@click.argument("name", metavar="ITEM")
+@item_argument
 @server_options
 def redeliver(options: CommandOptions, name: str) -> None:
     """Try an item again from the beginning."""
@@ -192,7 +182,7 @@ def redeliver(options: CommandOptions, name: str) -> None:
 
 
 @item.command()
-@click.argument("name", metavar="ITEM")
+@item_argument
 @server_options
 def drop(options: CommandOptions, name: str) -> None:
     """Forget what an item says."""
@@ -208,12 +198,9 @@ def _change_item(
         item = api.send(change(item_id))
     except CommandError as error:
         raise _with_hint(error, item_id) from None
-    if options.json:
-        output.print_json(item)
-    else:
-        why = f": {item.reason}" if item.state in ("dead", "retrying", "waiting") else ""
-        line = f"{item_id} {item.state} {item.run_id or ''}".rstrip()
-        click.echo(output.safe_line(f"{line}{why}"))
+    why = f": {item.reason}" if item.state in ("dead", "retrying", "waiting") else ""
+    line = f"{item_id} {item.state} {item.run_id or ''}".rstrip()
+    output.print_answer(options, item, f"{line}{why}")
 
 
 def _with_hint(error: CommandError, item_id: str) -> CommandError:
@@ -232,29 +219,17 @@ def _with_hint(error: CommandError, item_id: str) -> CommandError:
 def find_item(api: Api, text: str) -> str:
     """Return the full id of an item: a prefix of only one item, or @last."""
     if text == "@last":
-        return _newest_item(api)
+        rows = api.send(triggers.list_deliveries(limit=1)).deliveries
+        if not rows:
+            raise CommandError("no item has come yet.", ExitCode.NOT_FOUND)
+        return rows[0].item_id
     prefixes = [text] if text.startswith(("wi_", "dlv_")) else [f"wi_{text}", f"dlv_{text}"]
     matches = [
         row.item_id
         for prefix in prefixes
         for row in api.send(triggers.list_deliveries(prefix=prefix, limit=2)).deliveries
     ]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise CommandError(
-            f"several items are meant by '{text}': {', '.join(matches)}.", ExitCode.USAGE
-        )
-    raise CommandError(
-        f"no item is called '{text}'. See: {command_hint('item list')}", ExitCode.NOT_FOUND
-    )
-
-
-def _newest_item(api: Api) -> str:
-    rows = api.send(triggers.list_deliveries(limit=1)).deliveries
-    if not rows:
-        raise CommandError("no item has come yet.", ExitCode.NOT_FOUND)
-    return rows[0].item_id
+    return choose_id(matches, text, "item", "item list")
 
 
 def notice_hint(notice: InboxNotice) -> str:

@@ -1,6 +1,6 @@
 """``moot queue``: queues of inbound work, and the workflows that take from them."""
 
-from typing import Any
+from typing import Literal
 
 import click
 
@@ -9,9 +9,12 @@ from moot.cli.shared import output
 from moot.cli.shared.client import api_for_reading, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.names import member_id
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.times import UNTIL_HELP, parse_time_option
 from moot.client.operations import triggers
+
+queue_argument = click.argument("name", metavar="QUEUE")
 
 
 @click.group()
@@ -23,14 +26,12 @@ def queue() -> None:
 @server_options
 def list_(options: CommandOptions) -> None:
     """List queues and how many items are in which state."""
-    rows = api_for_reading(options).send(triggers.list_queues()).queues
-    if options.json:
-        output.print_json(rows)
-        return
-    output.print_table(
+    output.print_list(
+        options,
+        api_for_reading(options).send(triggers.list_queues()).queues,
         ("QUEUE", "STATE", "WORKFLOW", "MEMBER", "ITEMS"),
-        ([r.name, describe_state(r.state, r.inert, r.until, r.note), r.workflow_id, r.roster_id,
-          format_counts(r.items)] for r in rows),
+        lambda row: [row.name, describe_state(row.state, row.inert, row.until, row.note),
+                     row.workflow_id, row.roster_id, format_counts(row.items)],
     )  # fmt: skip
 
 
@@ -39,7 +40,7 @@ def format_counts(items: dict[str, int]) -> str:
 
 
 @queue.command()
-@click.argument("name", metavar="QUEUE")
+@queue_argument
 @click.option("--flow", required=True, help="The workflow that takes from it.")
 @click.option("--member", metavar="NAME", help="The standing agent whose work it is.")
 @click.option("--tries", type=click.IntRange(1, 20), help="How often an item is tried [3].")
@@ -54,25 +55,14 @@ def bind(
     take_over: bool,
 ) -> None:
     """Let a workflow take from QUEUE, also what waits in it."""
-    call = triggers.bind_queue(
-        name,
-        flow,
-        roster_id=member_id(member),
-        retry_policy={"maxAttempts": tries} if tries else None,
-        take_over=take_over,
-    )
+    owner = member_id(member)
+    call = triggers.bind_queue(name, flow, roster_id=owner, max_attempts=tries, take_over=take_over)
     answer = api_for_writing(options).send(call)
-    _print_answer(options, answer, f"{name}: {flow} takes from it")
-
-
-def member_id(name: str | None) -> str | None:
-    if not name:
-        return None
-    return name if name.startswith("host:") else f"host:{name}"
+    output.print_answer(options, answer, f"{name}: {flow} takes from it")
 
 
 @queue.command()
-@click.argument("name", metavar="QUEUE")
+@queue_argument
 @server_options
 def unbind(options: CommandOptions, name: str) -> None:
     """Let nobody take from QUEUE; it keeps its items."""
@@ -81,11 +71,11 @@ def unbind(options: CommandOptions, name: str) -> None:
         remove = command_hint(f"queue remove {name}")
         raise CommandError(f"nobody takes from {name} anyway. To end it: {remove}", ExitCode.FAILED)
     answer = api.send(triggers.unbind_queue(name))
-    _print_answer(options, answer, f"{name}: nobody takes from it; it keeps its items")
+    output.print_answer(options, answer, f"{name}: nobody takes from it; it keeps its items")
 
 
 @queue.command()
-@click.argument("name", metavar="QUEUE")
+@queue_argument
 @server_options
 def remove(options: CommandOptions, name: str) -> None:
     """End QUEUE; nobody may take from it, and nothing in it may wait."""
@@ -94,11 +84,11 @@ def remove(options: CommandOptions, name: str) -> None:
         unbind_it = command_hint(f"queue unbind {name}")
         raise CommandError(f"a workflow takes from {name}; first: {unbind_it}", ExitCode.FAILED)
     answer = api.send(triggers.unbind_queue(name))
-    _print_answer(options, answer, f"{name} is removed; an item that is put in makes it anew")
+    output.print_answer(options, answer, f"{name} is removed; an item that is put in makes it anew")
 
 
 @queue.command()
-@click.argument("name", metavar="QUEUE")
+@queue_argument
 @click.option("--reason", default="", help="Why, for everybody who looks at it.")
 @click.option("--until", metavar="TIME", help=UNTIL_HELP)
 @server_options
@@ -109,7 +99,7 @@ def pause(options: CommandOptions, name: str, reason: str, until: str | None) ->
 
 
 @queue.command()
-@click.argument("name", metavar="QUEUE")
+@queue_argument
 @server_options
 def resume(options: CommandOptions, name: str) -> None:
     """Take items of QUEUE again, also after they could not be delivered."""
@@ -119,8 +109,8 @@ def resume(options: CommandOptions, name: str) -> None:
 def _set_queue_state(
     options: CommandOptions,
     name: str,
-    state: str,
-    note: str | None = None,
+    state: Literal["active", "paused"],
+    note: str = "",
     until: str | None = None,
 ) -> None:
     api = api_for_writing(options)
@@ -129,11 +119,4 @@ def _set_queue_state(
     answer = api.send(call)
     end = answer.bound.until
     suffix = f" until {describe_until(end)}" if end else ""
-    _print_answer(options, answer, f"{name} is {state}{suffix}")
-
-
-def _print_answer(options: CommandOptions, answer: Any, sentence: str) -> None:
-    if options.json:
-        output.print_json(answer)
-    else:
-        click.echo(output.safe_line(sentence))
+    output.print_answer(options, answer, f"{name} is {state}{suffix}")

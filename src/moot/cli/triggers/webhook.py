@@ -9,10 +9,15 @@ from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.names import find_id
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.http.operation import PreparedCall
 from moot.client.operations import webhooks
 from moot.wire.webhooks import WebhookDeadLetter, WebhookSecret, WebhookView
+
+webhook_argument = click.argument("name", metavar="WEBHOOK")
+letter_argument = click.argument("letter", metavar="[DEAD-LETTER]", required=False)
+all_option = click.option("--all", "every", is_flag=True, help="All of its dead letters.")
 
 
 @click.group()
@@ -39,19 +44,17 @@ def add(options: CommandOptions, url: str, events: tuple[str, ...], tags: tuple[
 @server_options
 def list_(options: CommandOptions) -> None:
     """List webhooks; never their secrets."""
-    rows = api_for_reading(options).send(webhooks.list_webhooks()).webhooks
-    if options.json:
-        output.print_json(rows)
-        return
-    output.print_table(
+    output.print_list(
+        options,
+        api_for_reading(options).send(webhooks.list_webhooks()).webhooks,
         ("ID", "STATE", "WAITING", "DEAD", "EVENTS", "URL", "SINCE"),
-        ([output.short_id(r.webhook_id), _webhook_state(r), r.waiting, r.dead_letters,
-          " ".join(r.events), r.url, r.created_at[:10]] for r in rows),
+        lambda row: [output.short_id(row.webhook_id), _webhook_state(row), row.waiting,
+                     row.dead_letters, " ".join(row.events), row.url, row.created_at[:10]],
     )  # fmt: skip
 
 
 @webhook.command()
-@click.argument("name", metavar="WEBHOOK")
+@webhook_argument
 @server_options
 def show(options: CommandOptions, name: str) -> None:
     """Show a webhook and how its receiver does, with its dead letters."""
@@ -63,9 +66,7 @@ def show(options: CommandOptions, name: str) -> None:
         output.print_json({**to_builtins(webhook_record), "deadLetters": letters})
         return
     head = f"{webhook_record.webhook_id} {webhook_record.url}"
-    click.echo(output.safe_line(f"{head}: {_webhook_state(webhook_record)}"))
-    for line in _health_lines(webhook_record):
-        click.echo(output.safe_line(line))
+    output.print_lines(f"{head}: {_webhook_state(webhook_record)}", *_health_lines(webhook_record))
     if letters:
         rows = ([r.delivery_id, r.event_type, f"{r.run_id}@{r.sequence}", r.reason]
                 for r in letters)  # fmt: skip
@@ -73,7 +74,7 @@ def show(options: CommandOptions, name: str) -> None:
 
 
 @webhook.command()
-@click.argument("name", metavar="WEBHOOK")
+@webhook_argument
 @server_options
 def rotate(options: CommandOptions, name: str) -> None:
     """Make another secret and print it, this once; the one before stays good for a day."""
@@ -83,7 +84,7 @@ def rotate(options: CommandOptions, name: str) -> None:
 
 
 @webhook.command()
-@click.argument("name", metavar="WEBHOOK")
+@webhook_argument
 @server_options
 def pause(options: CommandOptions, name: str) -> None:
     """Call it no more; what happens meanwhile is kept for it."""
@@ -92,7 +93,7 @@ def pause(options: CommandOptions, name: str) -> None:
 
 
 @webhook.command()
-@click.argument("name", metavar="WEBHOOK")
+@webhook_argument
 @server_options
 def resume(options: CommandOptions, name: str) -> None:
     """Call it again at once, also where it was left alone after failures."""
@@ -100,9 +101,9 @@ def resume(options: CommandOptions, name: str) -> None:
 
 
 @webhook.command()
-@click.argument("name", metavar="WEBHOOK")
-@click.argument("letter", metavar="[DEAD-LETTER]", required=False)
-@click.option("--all", "every", is_flag=True, help="All of its dead letters.")
+@webhook_argument
+@letter_argument
+@all_option
 @server_options
 def redeliver(options: CommandOptions, name: str, letter: str | None, every: bool) -> None:
     """Try a dead letter once more, or --all of them."""
@@ -111,9 +112,9 @@ def redeliver(options: CommandOptions, name: str, letter: str | None, every: boo
 
 
 @webhook.command()
-@click.argument("name", metavar="WEBHOOK")
-@click.argument("letter", metavar="[DEAD-LETTER]", required=False)
-@click.option("--all", "every", is_flag=True, help="All of its dead letters.")
+@webhook_argument
+@letter_argument
+@all_option
 @server_options
 def drop(options: CommandOptions, name: str, letter: str | None, every: bool) -> None:
     """Take a dead letter off the list, or --all of them."""
@@ -121,17 +122,15 @@ def drop(options: CommandOptions, name: str, letter: str | None, every: bool) ->
 
 
 @webhook.command()
-@click.argument("name", metavar="WEBHOOK")
+@webhook_argument
 @server_options
 def remove(options: CommandOptions, name: str) -> None:
     """Tell it nothing more."""
     api = api_for_writing(options)
     webhook_id = _find_webhook(api, name)
     api.send(webhooks.remove_webhook(webhook_id))
-    if options.json:
-        output.print_json({"webhookId": webhook_id, "removed": True})
-    else:
-        click.echo(output.safe_line(f"{webhook_id} is told nothing more"))
+    removed = {"webhookId": webhook_id, "removed": True}
+    output.print_answer(options, removed, f"{webhook_id} is told nothing more")
 
 
 def _webhook_state(webhook_record: WebhookView) -> str:
@@ -165,11 +164,7 @@ def _change_webhook(
 ) -> None:
     api = api_for_writing(options)
     webhook_id = _find_webhook(api, name)
-    answer = api.send(change(webhook_id))
-    if options.json:
-        output.print_json(answer)
-    else:
-        click.echo(output.safe_line(f"{webhook_id} {result}"))
+    output.print_answer(options, api.send(change(webhook_id)), f"{webhook_id} {result}")
 
 
 def _change_letters(
@@ -186,11 +181,9 @@ def _change_letters(
     webhook_id = _find_webhook(api, name)
     names = _read_letter_ids(api, webhook_id) if letter is None else [letter]
     answers = [api.send(change(webhook_id, each)) for each in names]
-    if options.json:
-        output.print_json(answers if letter is None else answers[0])
-    else:
-        subject = names[0] if len(names) == 1 else f"{len(names)} dead letters"
-        click.echo(output.safe_line(f"{subject} {'is' if len(names) == 1 else 'are'} {result}"))
+    subject = f"{names[0]} is" if len(names) == 1 else f"{len(names)} dead letters are"
+    answer: object = answers if letter is None else answers[0]
+    output.print_answer(options, answer, f"{subject} {result}")
 
 
 def _read_letter_ids(api: Api, webhook_id: str) -> list[str]:
@@ -207,22 +200,10 @@ def _read_letter_ids(api: Api, webhook_id: str) -> list[str]:
 
 
 def _print_secret(options: CommandOptions, created: WebhookSecret, result: str) -> None:
-    if options.json:
-        output.print_json(created)
-        return
-    click.echo(created.secret)
-    click.echo(f"{created.webhook_id} {result}. Keep the secret; it is not shown again.", err=True)
+    sentence = f"{created.webhook_id} {result}"
+    output.print_secret(options, created, [created.secret], sentence)
 
 
 def _find_webhook(api: Api, text: str) -> str:
     ids = [row.webhook_id for row in api.send(webhooks.list_webhooks()).webhooks]
-    matches = [webhook_id for webhook_id in ids if webhook_id.startswith((text, f"wh_{text}"))]
-    if text in ids or len(matches) == 1:
-        return text if text in ids else matches[0]
-    if matches:
-        raise CommandError(
-            f"several webhooks are meant by '{text}': {', '.join(matches)}.", ExitCode.USAGE
-        )
-    raise CommandError(
-        f"no webhook is called '{text}'. See: {command_hint('webhook list')}", ExitCode.NOT_FOUND
-    )
+    return find_id(ids, text, "wh_", "webhook", "webhook list")

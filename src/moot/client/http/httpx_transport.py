@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 def client_options(server: ServerAccess) -> dict[str, Any]:
     """Return options for a client of httpx2. Proxies are not used for this machine."""
-    return {
-        "base_url": server.place.url,
-        "trust_env": not server.local,
-        "follow_redirects": False,
-    }
+    return {"base_url": server.place.url, "trust_env": not server.local, "follow_redirects": False}
 
 
 def request_options(request: HttpRequest) -> dict[str, Any]:

@@ -7,7 +7,7 @@ parameter. With a blocking sender they return the answer, with one for asyncio a
 
 import functools
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from moot.client.http.operation import Operation, PreparedCall
 
@@ -20,32 +20,19 @@ T = TypeVar("T")
 S = TypeVar("S", bound="Sender | AsyncSender")
 
 
-class HasSender(Protocol):
-    """An object with a blocking sender."""
+class Resource(Generic[S]):
+    """A group of operations, such as all those on runs."""
 
-    @property
-    def sender(self) -> "Sender": ...
-
-
-class HasAsyncSender(Protocol):
-    """An object with a sender for asyncio."""
-
-    @property
-    def sender(self) -> "AsyncSender": ...
+    def __init__(self, sender: S) -> None:
+        self.sender = sender
 
 
-class Handle(HasSender, Protocol):
+class Handle(Resource[S]):
     """An object that represents one run or thread."""
 
     @property
-    def id(self) -> str: ...
-
-
-class AsyncHandle(HasAsyncSender, Protocol):
-    """An object that represents one run or thread, for asyncio."""
-
-    @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        raise NotImplementedError
 
 
 class client_method(Generic[P, T]):
@@ -55,14 +42,14 @@ class client_method(Generic[P, T]):
         self._operation, self.__doc__ = operation, operation.__doc__
 
     @overload
-    def __get__(self, resource: HasSender, owner: Any = None) -> Callable[P, T]: ...
+    def __get__(self, resource: "Resource[Sender]", owner: Any = None) -> Callable[P, T]: ...
 
     @overload
     def __get__(
-        self, resource: HasAsyncSender, owner: Any = None
+        self, resource: "Resource[AsyncSender]", owner: Any = None
     ) -> Callable[P, Coroutine[Any, Any, T]]: ...
 
-    def __get__(self, resource: HasSender | HasAsyncSender, owner: Any = None) -> Any:
+    def __get__(self, resource: Resource[Any], owner: Any = None) -> Any:
         operation = self._operation
 
         @functools.wraps(operation)
@@ -79,14 +66,14 @@ class handle_method(Generic[P, T]):
         self._operation, self.__doc__ = operation, operation.__doc__
 
     @overload
-    def __get__(self, handle: Handle, owner: Any = None) -> Callable[P, T]: ...
+    def __get__(self, handle: "Handle[Sender]", owner: Any = None) -> Callable[P, T]: ...
 
     @overload
     def __get__(
-        self, handle: AsyncHandle, owner: Any = None
+        self, handle: "Handle[AsyncSender]", owner: Any = None
     ) -> Callable[P, Coroutine[Any, Any, T]]: ...
 
-    def __get__(self, handle: Handle | AsyncHandle, owner: Any = None) -> Any:
+    def __get__(self, handle: Handle[Any], owner: Any = None) -> Any:
         operation = self._operation
 
         @functools.wraps(operation)
@@ -94,10 +81,3 @@ class handle_method(Generic[P, T]):
             return handle.sender.send(operation(handle.id, *args, **kwargs))
 
         return call
-
-
-class Resource(Generic[S]):
-    """A group of operations, such as all those on runs."""
-
-    def __init__(self, sender: S) -> None:
-        self.sender = sender

@@ -6,7 +6,8 @@ The senders know nothing about routes.
 import enum
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import Any, Generic, ParamSpec, TypeVar
 from urllib.parse import quote
 
@@ -38,15 +39,18 @@ class RequestParts:
     def __init__(
         self,
         *segments: str,
-        query: dict[str, Any] | None = None,
-        body: Any = None,
+        query: Mapping[str, object] | None = None,
+        body: object = None,
         accept: str = "application/json",
-        headers: dict[str, str] | None = None,
+        headers: Mapping[str, str | None] | None = None,
         seconds: float = 0.0,
     ) -> None:
-        self.segments, self.accept, self.headers = segments, accept, headers or {}
+        self.segments, self.accept = segments, accept
+        self.headers = {name: text for name, text in (headers or {}).items() if text is not None}
         self.query = {
-            name: _query_text(value) for name, value in without_none(**(query or {})).items()
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in (query or {}).items()
+            if value is not None
         }
         self.body = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
         #: seconds that the answer may take on top of the usual timeout
@@ -98,7 +102,7 @@ class Operation(Generic[P, T]):
 
     def read(self, body: bytes) -> T:
         answer: Any
-        if self._answer is None or (self.is_optional and not body):
+        if self._answer is NoneType or (self.is_optional and not body):
             answer = None
         elif self._answer is bytes:
             answer = body
@@ -121,25 +125,12 @@ def operation(
 ) -> Callable[[Callable[P, RequestParts]], Operation[P, T]]:
     """Return a decorator for an operation: ``@operation("GET /v1/runs/{run_id}", Snapshot)``.
 
-    The decorator adds the operation to ``OPERATIONS``.
+    The decorator adds the operation to ``OPERATIONS``. The type of an empty answer is ``NoneType``.
     """
     default = Retry.FREELY if route.startswith("GET ") else Retry.KEYED
 
     def decorate(make: Callable[P, RequestParts]) -> Operation[P, T]:
         registered: Operation[P, T] = Operation(make, route, answer, retry or default)
-        OPERATIONS.append(registered)
-        return registered
-
-    return decorate
-
-
-def operation_without_answer(
-    route: str, retry: Retry = Retry.KEYED
-) -> Callable[[Callable[P, RequestParts]], Operation[P, None]]:
-    """Return a decorator for a route with an empty answer."""
-
-    def decorate(make: Callable[P, RequestParts]) -> Operation[P, None]:
-        registered: Operation[P, None] = Operation(make, route, None, retry)
         OPERATIONS.append(registered)
         return registered
 
@@ -164,7 +155,7 @@ def operation_with_optional_answer(
 OPERATIONS: list[Operation[..., Any]] = []
 
 
-def without_none(**values: Any) -> dict[str, Any]:
+def without_none(**values: object) -> dict[str, object]:
     """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
@@ -173,7 +164,3 @@ def _escape_segment(segment: str) -> str:
     if not segment or segment in (".", ".."):
         raise ValueError(f"{segment!r} is no name of anything.")
     return quote(segment, safe=":~")
-
-
-def _query_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,12 +1,14 @@
-"""Operations of the Agent Bridge thread API."""
+"""The Agent Bridge thread API: its operations, and its resource of the client."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET
 
-from moot.client.http.operation import RequestParts, Retry, operation, without_none
+from moot.client.http.methods import Resource, S, client_method
+from moot.client.http.operation import RequestParts, Retry, operation
 from moot.client.operations.runs import SSE
+from moot.core.threads.presence import PresenceState
 from moot.wire import agent_bridge
 
 
@@ -25,11 +27,7 @@ def create_bridge_thread(name: str, *, sender: str | None = None) -> RequestPart
 
 @operation("GET /threads/{thread_id}/events", agent_bridge.BridgeEventList)
 def list_bridge_events(
-    thread_id: str,
-    *,
-    after: int | None = None,
-    since: str | None = None,
-    limit: int | None = None,
+    thread_id: str, *, after: int | None = None, since: str | None = None, limit: int | None = None
 ) -> RequestParts:
     """List the events after a sequence or a time, oldest first."""
     return RequestParts(thread_id, query={"after": after, "since": since, "limit": limit})
@@ -40,7 +38,7 @@ def post_bridge_event(
     thread_id: str,
     content: Any,
     *,
-    kind: str = "message",
+    kind: agent_bridge.PostedType = "message",
     sender: str | None = None,
     to: str | None = None,
     meta: Mapping[str, Any] | None = None,
@@ -50,14 +48,15 @@ def post_bridge_event(
 
     With ``own_id`` an event may be sent again after a lost answer: the host records it once.
     """
-    return RequestParts(
-        thread_id,
-        body={
-            "type": kind,
-            "content": content,
-            **without_none(**{"from": sender}, to=to, meta=meta, id=own_id),
-        },
+    body = agent_bridge.PostBridgeEvent(
+        type=kind,
+        content=content,
+        sender=UNSET if sender is None else sender,
+        to=to,
+        meta=None if meta is None else dict(meta),
+        id=UNSET if own_id is None else own_id,
     )
+    return RequestParts(thread_id, body=body)
 
 
 @operation("GET /threads/{thread_id}/events/stream", bytes)
@@ -82,19 +81,28 @@ def get_bridge_presence(thread_id: str) -> RequestParts:
 
 @operation("POST /threads/{thread_id}/presence", agent_bridge.BridgePresenceResult, Retry.ONCE)
 def send_bridge_presence(
-    thread_id: str,
-    state: str,
-    *,
-    sender: str | None = None,
-    details: Any = None,
+    thread_id: str, state: PresenceState, *, sender: str | None = None, details: Any = None
 ) -> RequestParts:
     """Report presence: listening, thinking, typing, idle, online or offline."""
-    return RequestParts(
-        thread_id, body={"state": state, **without_none(**{"from": sender}, details=details)}
-    )
+    speaker = UNSET if sender is None else sender
+    body = agent_bridge.ReportPresence(state=state, sender=speaker, details=details)
+    return RequestParts(thread_id, body=body)
 
 
 @operation("GET /ping", agent_bridge.BridgePing)
 def ping_bridge() -> RequestParts:
     """Check that the host answers."""
     return RequestParts()
+
+
+class BridgeResource(Resource[S]):
+    """Threads by their Agent Bridge ids."""
+
+    threads = client_method(list_bridge_threads)
+    create = client_method(create_bridge_thread)
+    events = client_method(list_bridge_events)
+    post = client_method(post_bridge_event)
+    state = client_method(get_bridge_state)
+    presence = client_method(get_bridge_presence)
+    sign = client_method(send_bridge_presence)
+    ping = client_method(ping_bridge)

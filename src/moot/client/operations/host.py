@@ -1,17 +1,12 @@
 """Operations on workflows, agents, memory, keys and the host."""
 
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import Any, Literal
 
 import msgspec
 
-from moot.client.http.operation import (
-    RequestParts,
-    Retry,
-    operation,
-    operation_without_answer,
-    without_none,
-)
+from moot.client.http.operation import RequestParts, Retry, operation, without_none
 from moot.wire import agents, host, keys, memory, workflows
 
 DefinitionBody = Mapping[str, Any] | bytes
@@ -87,7 +82,7 @@ def register_agent(definition: Mapping[str, Any]) -> RequestParts:
     return RequestParts(body=dict(definition))
 
 
-@operation_without_answer("DELETE /v1/host/moot/agents/{name}")
+@operation("DELETE /v1/host/moot/agents/{name}", NoneType)
 def remove_agent(name: str) -> RequestParts:
     """Remove an agent. Its past turns stay."""
     return RequestParts(name)
@@ -195,7 +190,7 @@ def create_key(
     return RequestParts(body=body)
 
 
-@operation_without_answer("DELETE /v1/host/moot/keys/{key_id}")
+@operation("DELETE /v1/host/moot/keys/{key_id}", NoneType)
 def revoke_key(key_id: str) -> RequestParts:
     """Revoke a key. Its open streams end."""
     return RequestParts(key_id)

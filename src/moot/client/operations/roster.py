@@ -1,15 +1,11 @@
-"""Operations on standing agents."""
+"""Standing agents: their operations, and their resource of the client."""
 
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import Any
 
-from moot.client.http.operation import (
-    RequestParts,
-    Retry,
-    operation,
-    operation_without_answer,
-    without_none,
-)
+from moot.client.http.methods import Resource, S, client_method
+from moot.client.http.operation import RequestParts, Retry, operation
 from moot.wire import roster
 
 
@@ -47,16 +43,16 @@ def get_member_work(roster_id: str) -> RequestParts:
 def hire_member(  # noqa: PLR0913 - each is a field of the entry
     persona: str, agent: str, *, roster_id: str | None = None, workflows: Sequence[str] = (),
     version: str | None = None, channel: str | None = None, label: str | None = None,
-    description: str | None = None, budget: Mapping[str, Any] | None = None,
-    enabled: bool | None = None,
+    description: str | None = None, budget: roster.MemberBudget | None = None,
+    enabled: bool = True,
 ) -> RequestParts:  # fmt: skip
     """Hire an agent as a standing agent: in a version, by a channel, or in its newest form."""
-    ref = {"agentId": agent, **without_none(version=version, channel=channel)}
-    more = without_none(
-        rosterId=roster_id, workflows=list(workflows) or None, label=label,
-        description=description, budget=dict(budget) if budget else None, enabled=enabled,
+    body = roster.HireMember(
+        persona=persona, roster_id=roster_id, workflows=list(workflows), label=label,
+        agent_ref=roster.MemberAgentRef(agent_id=agent, version=version, channel=channel),
+        description=description, budget=budget, enabled=enabled,
     )  # fmt: skip
-    return RequestParts(body={"persona": persona, "agentRef": ref, **more})
+    return RequestParts(body=body)
 
 
 @operation("PATCH /v1/host/moot/roster/{roster_id}", roster.ChangedMember)
@@ -65,7 +61,7 @@ def change_member(roster_id: str, fields: Mapping[str, Any]) -> RequestParts:
     return RequestParts(roster_id, body=dict(fields))
 
 
-@operation_without_answer("DELETE /v1/host/moot/roster/{roster_id}")
+@operation("DELETE /v1/host/moot/roster/{roster_id}", NoneType)
 def dismiss_member(roster_id: str) -> RequestParts:
     """Dismiss a standing agent. Its past work stays, and its triggers pause."""
     return RequestParts(roster_id)
@@ -103,3 +99,20 @@ def run_member_workflow(
         workflow_id=workflow_id, inputs=dict(inputs or {}), item=item, dry_run=dry_run
     )
     return RequestParts(roster_id, body=body)
+
+
+class RosterResource(Resource[S]):
+    """All standing agents."""
+
+    entries = client_method(list_roster_entries)
+    entry = client_method(get_roster_entry)
+    list = client_method(list_members)
+    get = client_method(get_member)
+    work = client_method(get_member_work)
+    hire = client_method(hire_member)
+    change = client_method(change_member)
+    dismiss = client_method(dismiss_member)
+    history = client_method(list_member_history)
+    pause = client_method(pause_member)
+    resume = client_method(resume_member)
+    run = client_method(run_member_workflow)

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from moot.client.http.operation import RequestParts, Retry, operation, without_none
 from moot.wire import interrupts, replay, runs
-from moot.wire.json import JsonObject
 
 SSE = "text/event-stream"
 StreamMode = Literal["debug", "updates", "messages", "values"]
@@ -104,10 +103,9 @@ def _start_request(target: runs.CreateRun, options: Options) -> RequestParts:
         scope_id=UNSET if options.scope_id is None else options.scope_id,
         callback_url=UNSET if options.callback_url is None else options.callback_url,
     )
-    headers = without_none(**{"Idempotency-Key": options.idempotency_key})
-    return RequestParts(
-        body=body, headers={**headers, "X-Dedup": "enforce"} if options.exclusive else headers
-    )
+    dedup = "enforce" if options.exclusive else None
+    headers = {"Idempotency-Key": options.idempotency_key, "X-Dedup": dedup}
+    return RequestParts(body=body, headers=headers)
 
 
 @operation("GET /v1/runs/{run_id}", runs.Snapshot)
@@ -344,7 +342,7 @@ def approve_question(
     action = {"action": "accept"}
     if edited is not None:
         action = {"action": "edit-accept", "editedArtifactData": edited}
-    return _answer_request(where, node, {**action, **_vote_fields(comment, voter, override)})
+    return _answer_request(where, node, vote_value(action, comment, voter, override))
 
 
 @operation("POST /v1/runs/{run_id}:resolveInterrupt", interrupts.AnswerResult)
@@ -358,15 +356,26 @@ def reject_question(
     node: str | None = None,
 ) -> RequestParts:
     """Reject, or with ``refine`` send it back with this feedback."""
-    action: JsonObject = {"action": "reject"}
-    if refine is not None:
-        action = {"action": "refine", "refineFeedback": {"scope": "whole", "text": refine}}
-    return _answer_request(where, node, {**action, **_vote_fields(comment, voter, override)})
+    return _answer_request(where, node, rejection_value(refine, comment, voter, override))
 
 
-def _vote_fields(comment: str | None, voter: str | None, override: str | None) -> JsonObject:
+def rejection_value(
+    refine: str | None, comment: str | None, voter: str | None, override: str | None
+) -> dict[str, object]:
+    """Return the answer that rejects, or sends back with feedback."""
+    if refine is None:
+        return vote_value({"action": "reject"}, comment, voter, override)
+    feedback = {"scope": "whole", "text": refine}
+    return vote_value({"action": "refine", "refineFeedback": feedback}, comment, voter, override)
+
+
+def vote_value(
+    action: Mapping[str, object], comment: str | None, voter: str | None, override: str | None
+) -> dict[str, object]:
+    """Return the answer that decides; ``override`` is the reason of an administrator."""
     is_override = None if override is None else True
-    return without_none(comment=comment, voter=voter, reason=override, override=is_override)
+    more = without_none(comment=comment, voter=voter, reason=override, override=is_override)
+    return {**action, **more}
 
 
 @operation("GET /v1/interrupts/{token}", interrupts.LinkedQuestion)

@@ -1,20 +1,20 @@
-"""Operations on schedules."""
+"""Schedules: their operations, and their resource of the client."""
 
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
-from moot.client.http.operation import (
-    RequestParts,
-    Retry,
-    operation,
-    operation_without_answer,
-    without_none,
-)
+from moot.client.http.methods import Resource, S, client_method
+from moot.client.http.operation import RequestParts, Retry, operation
+from moot.core.schedules.model import OverlapPolicy
 from moot.wire.schedules import (
+    BackfillSchedule,
+    ChangeSchedule,
     CheckedSchedule,
     FireList,
     FireResultList,
     PauseSchedule,
+    RunSchedule,
     ScheduleChangeList,
     ScheduleDetail,
     ScheduleList,
@@ -23,17 +23,20 @@ from moot.wire.schedules import (
     SkipSlot,
 )
 
+#: the fields of a schedule: JSON, or the request itself
+ScheduleFields = Mapping[str, Any] | ChangeSchedule
+
 
 @operation("POST /v1/host/moot/schedules", ScheduleView, Retry.ONCE)
-def create_schedule(schedule: Mapping[str, Any]) -> RequestParts:
+def create_schedule(schedule: ScheduleFields) -> RequestParts:
     """Schedule a workflow: ``{"workflowId": …, "kind": "words", …}``."""
-    return RequestParts(body=dict(schedule))
+    return RequestParts(body=schedule)
 
 
 @operation("POST /v1/host/moot/schedules:check", CheckedSchedule)
-def check_schedule(schedule: Mapping[str, Any]) -> RequestParts:
+def check_schedule(schedule: ScheduleFields) -> RequestParts:
     """Preview the times of a schedule without creating it."""
-    return RequestParts(body=dict(schedule))
+    return RequestParts(body=schedule)
 
 
 @operation("GET /v1/host/moot/schedules", ScheduleList)
@@ -42,7 +45,7 @@ def list_schedules(
     cursor: str | None = None,
 ) -> RequestParts:  # fmt: skip
     """List schedules and their next times."""
-    query = without_none(rosterId=roster_id, workflowId=workflow_id, limit=limit, cursor=cursor)
+    query = {"rosterId": roster_id, "workflowId": workflow_id, "limit": limit, "cursor": cursor}
     return RequestParts(query=query)
 
 
@@ -53,12 +56,12 @@ def get_schedule(schedule_id: str) -> RequestParts:
 
 
 @operation("PATCH /v1/host/moot/schedules/{schedule_id}", ScheduleView, Retry.ONCE)
-def change_schedule(schedule_id: str, changes: Mapping[str, Any]) -> RequestParts:
+def change_schedule(schedule_id: str, changes: ScheduleFields) -> RequestParts:
     """Change the named fields; None resets a field to its default."""
-    return RequestParts(schedule_id, body=dict(changes))
+    return RequestParts(schedule_id, body=changes)
 
 
-@operation_without_answer("DELETE /v1/host/moot/schedules/{schedule_id}")
+@operation("DELETE /v1/host/moot/schedules/{schedule_id}", NoneType)
 def remove_schedule(schedule_id: str) -> RequestParts:
     """Remove a schedule. Runs that it has started continue."""
     return RequestParts(schedule_id)
@@ -80,12 +83,11 @@ def resume_schedule(schedule_id: str) -> RequestParts:
 
 @operation("POST /v1/host/moot/schedules/{schedule_id}/run", FireResultList, Retry.ONCE)
 def run_schedule(
-    schedule_id: str, *, overlap: str | None = None, fire: str | None = None, dry_run: bool = False
-) -> RequestParts:
+    schedule_id: str, *, overlap: OverlapPolicy | None = None, fire: str | None = None,
+    dry_run: bool = False,
+) -> RequestParts:  # fmt: skip
     """Run now, or with ``fire`` run a missed slot."""
-    return RequestParts(
-        schedule_id, body=without_none(overlap=overlap, fire=fire, dryRun=dry_run or None)
-    )
+    return RequestParts(schedule_id, body=RunSchedule(overlap=overlap, fire=fire, dry_run=dry_run))
 
 
 @operation("POST /v1/host/moot/schedules/{schedule_id}/skip", SkipResult, Retry.ONCE)
@@ -101,11 +103,12 @@ def skip_slot(
 
 @operation("POST /v1/host/moot/schedules/{schedule_id}/backfill", FireResultList, Retry.ONCE)
 def backfill_schedule(
-    schedule_id: str, since: str, to: str, *, overlap: str | None = None, dry_run: bool = False
-) -> RequestParts:
+    schedule_id: str, since: str, to: str, *, overlap: OverlapPolicy | None = None,
+    dry_run: bool = False,
+) -> RequestParts:  # fmt: skip
     """Run past slots that had no run, both ends included."""
-    more = without_none(overlap=overlap, dryRun=dry_run or None)
-    return RequestParts(schedule_id, body={"from": since, "to": to, **more})
+    body = BackfillSchedule(since=since, to=to, overlap=overlap, dry_run=dry_run)
+    return RequestParts(schedule_id, body=body)
 
 
 @operation("GET /v1/host/moot/schedules/{schedule_id}/fires", FireList)
@@ -113,10 +116,28 @@ def list_fires(
     schedule_id: str, *, state: str | None = None, limit: int = 50, cursor: str | None = None
 ) -> RequestParts:
     """List the fires of a schedule, newest first."""
-    return RequestParts(schedule_id, query=without_none(state=state, limit=limit, cursor=cursor))
+    return RequestParts(schedule_id, query={"state": state, "limit": limit, "cursor": cursor})
 
 
 @operation("GET /v1/host/moot/schedules/{schedule_id}/history", ScheduleChangeList)
 def list_schedule_changes(schedule_id: str) -> RequestParts:
     """List the changes of a schedule, newest first."""
     return RequestParts(schedule_id)
+
+
+class SchedulesResource(Resource[S]):
+    """All schedules."""
+
+    make = client_method(create_schedule)
+    check = client_method(check_schedule)
+    list = client_method(list_schedules)
+    get = client_method(get_schedule)
+    change = client_method(change_schedule)
+    remove = client_method(remove_schedule)
+    pause = client_method(pause_schedule)
+    resume = client_method(resume_schedule)
+    run = client_method(run_schedule)
+    skip = client_method(skip_slot)
+    backfill = client_method(backfill_schedule)
+    fires = client_method(list_fires)
+    history = client_method(list_schedule_changes)

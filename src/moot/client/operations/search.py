@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from moot.client.http.operation import RequestParts, operation, without_none
+from moot.client.http.operation import RequestParts, operation
 from moot.wire.search import (
     CatchUpList,
     CatchUpView,
@@ -28,10 +28,9 @@ def find_texts(
     cursor: str | None = None,
 ) -> RequestParts:
     """Find threads, turns, decisions and runs by their words (docs/search.md)."""
-    query = without_none(
-        **{"from": sender}, thread=thread_id, order=order, limit=limit, cursor=cursor
-    )
-    return RequestParts(query={"q": text, **query, **without_none(kind=",".join(kinds) or None)})
+    query = {"q": text, "from": sender, "thread": thread_id, "order": order}
+    more = {"limit": limit, "cursor": cursor, "kind": ",".join(kinds) or None}
+    return RequestParts(query={**query, **more})
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}/read", ReadStatus)
@@ -59,7 +58,7 @@ def create_catch_up(
 ) -> RequestParts:
     """Request a private summary of turns, by default of all unread ones."""
     body = RequestCatchUp(first=first, to=to, author=author)
-    return RequestParts(thread_id, query=without_none(wait=wait), body=body, seconds=60.0)
+    return RequestParts(thread_id, query={"wait": wait}, body=body, seconds=60.0)
 
 
 @operation("GET /v1/host/moot/threads/{thread_id}/catch-ups", CatchUpList)
@@ -73,4 +72,4 @@ def list_catch_ups(
 @operation("GET /v1/host/moot/threads/{thread_id}/catch-ups/{catch_up_id}", CatchUpView)
 def get_catch_up(thread_id: str, catch_up_id: str, *, wait: int | None = None) -> RequestParts:
     """Get one of your own catch-ups; ``wait`` waits until it is written."""
-    return RequestParts(thread_id, catch_up_id, query=without_none(wait=wait), seconds=60.0)
+    return RequestParts(thread_id, catch_up_id, query={"wait": wait}, seconds=60.0)

@@ -1,6 +1,7 @@
 """Operations on threads and councils."""
 
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import Any, Literal, TypedDict
 
 from msgspec import UNSET
@@ -10,13 +11,11 @@ from moot.client.http.operation import (
     Retry,
     operation,
     operation_with_optional_answer,
-    operation_without_answer,
     without_none,
 )
 from moot.client.operations.runs import SSE
 from moot.wire import threads
 from moot.wire.councils import ConvenedCouncil
-from moot.wire.json import JsonObject
 from moot.wire.minutes import MinutesView
 
 ExportFormat = Literal["md", "html", "json", "bundle"]
@@ -170,11 +169,7 @@ def close_thread(
 
 @operation("GET /v1/host/moot/threads/{thread_id}/events", threads.ThreadEventList)
 def list_thread_events(
-    thread_id: str,
-    *,
-    after: int | None = None,
-    before: int | None = None,
-    limit: int | None = None,
+    thread_id: str, *, after: int | None = None, before: int | None = None, limit: int | None = None
 ) -> RequestParts:
     """List events after a sequence, or the newest ones ``before`` a sequence.
 
@@ -204,9 +199,8 @@ def begin_side_thread(
     opening: str | None = None,
 ) -> RequestParts:
     """Begin a side thread. When it closes, the host posts its result here."""
-    body = threads.LinkThread(
-        title=title, participants=_participants(participants), opening=opening
-    )
+    names = [each if isinstance(each, str) else dict(each) for each in participants]
+    body = threads.LinkThread(title=title, participants=names, opening=opening)
     return RequestParts(thread_id, body=body)
 
 
@@ -261,7 +255,7 @@ def take_seat(thread_id: str, name: str, seat: str, *, replace: bool | None = No
     return RequestParts(thread_id, body=body)
 
 
-@operation_without_answer("DELETE /v1/host/moot/threads/{thread_id}/seats/{seat}")
+@operation("DELETE /v1/host/moot/threads/{thread_id}/seats/{seat}", NoneType)
 def leave_seat(thread_id: str, seat: str) -> RequestParts:
     """Give up the claim to a name."""
     return RequestParts(thread_id, seat)
@@ -311,28 +305,21 @@ def begin_speech(
     return RequestParts(thread_id, body=threads.BeginSpeech(speaker_id=speaker, to=to))
 
 
-@operation_without_answer("POST /v1/host/moot/threads/{thread_id}/speech/{speech_id}", Retry.ONCE)
+@operation("POST /v1/host/moot/threads/{thread_id}/speech/{speech_id}", NoneType, Retry.ONCE)
 def say_words(thread_id: str, speech_id: str, words: str) -> RequestParts:
     """Send words of a speech; the log does not keep them."""
     return RequestParts(thread_id, speech_id, body=threads.SpeechDelta(delta=words))
 
 
-@operation_without_answer("DELETE /v1/host/moot/threads/{thread_id}/speech/{speech_id}", Retry.ONCE)
+@operation("DELETE /v1/host/moot/threads/{thread_id}/speech/{speech_id}", NoneType, Retry.ONCE)
 def stop_speech(thread_id: str, speech_id: str) -> RequestParts:
     """Stop speaking without taking a turn."""
     return RequestParts(thread_id, speech_id)
 
 
-def _participants(participants: Sequence[str | Mapping[str, Any]]) -> list[str | JsonObject]:
-    return [each if isinstance(each, str) else dict(each) for each in participants]
-
-
 def exchange_value(
-    content: Any,
-    to: str | None = None,
-    speaker: str | None = None,
-    speech_id: str | None = None,
-) -> JsonObject:
+    content: Any, to: str | None = None, speaker: str | None = None, speech_id: str | None = None
+) -> dict[str, object]:
     """Return the value that adds a turn; without a speaker it is the person of the key."""
     author = {"role": "user"} if speaker is None else {"role": "agent", "speakerId": speaker}
     if speaker is not None and (speaker == "user" or speaker.startswith("user:")):

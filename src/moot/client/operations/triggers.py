@@ -1,15 +1,15 @@
-"""Operations on queues, deliveries and subscriptions."""
+"""Queues, deliveries and subscriptions: operations, and resources of the client."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import NoneType
+from typing import Any, Literal
 
-from moot.client.http.operation import (
-    RequestParts,
-    Retry,
-    operation,
-    operation_without_answer,
-    without_none,
-)
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from moot.client.http.methods import Resource, S, client_method
+from moot.client.http.operation import RequestParts, Retry, operation, without_none
+from moot.core.triggers.subscriptions import Backoff, RetryPolicy, VerificationMode
 from moot.wire import triggers
 
 # -- queues --------------------------------------------------------------------------------------
@@ -33,21 +33,27 @@ def bind_queue(
     workflow_id: str,
     *,
     roster_id: str | None = None,
-    retry_policy: Mapping[str, Any] | None = None,
+    max_attempts: int | None = None,
+    backoff: Backoff | None = None,
     input_mapping: Mapping[str, str] | None = None,
-    take_over: bool | None = None,
+    take_over: bool = False,
 ) -> RequestParts:
     """Bind a workflow to a queue; it also gets the items that wait there.
 
     With ``take_over``, bind it even if another standing agent owns the queue.
     """
-    body = without_none(
-        rosterId=roster_id,
-        retryPolicy=retry_policy,
-        inputMapping=input_mapping,
-        takeOver=take_over,
+    body = triggers.BindQueue(
+        workflow_id=workflow_id,
+        roster_id=roster_id,
+        retry_policy=_retry_policy(max_attempts, backoff),
+        input_mapping=dict(input_mapping or {}),
+        take_over=take_over,
     )
-    return RequestParts(name, body={"workflowId": workflow_id, **body})
+    return RequestParts(name, body=body)
+
+
+def _retry_policy(max_attempts: int | None, backoff: Backoff | None) -> RetryPolicy:
+    return replace(RetryPolicy(), **without_none(max_attempts=max_attempts, backoff=backoff))
 
 
 @operation("DELETE /v1/host/moot/queues/{queue}", triggers.QueueView)
@@ -62,7 +68,7 @@ def unbind_queue(name: str) -> RequestParts:
 @operation("POST /v1/host/moot/queues/{queue}/items", triggers.PushedItem)
 def push_item(name: str, item: Mapping[str, Any], *, key: str | None = None) -> RequestParts:
     """Add an item. Items with the same ``key`` are one item."""
-    return RequestParts(name, body=dict(item), headers=without_none(**{"Idempotency-Key": key}))
+    return RequestParts(name, body=dict(item), headers={"Idempotency-Key": key})
 
 
 @operation("GET /v1/host/moot/queues/{queue}/items", triggers.QueueItemList)
@@ -76,9 +82,8 @@ def list_items(
     cursor: str | None = None,
 ) -> RequestParts:
     """List the items of a queue, newest first."""
-    states = ",".join(state) or None
-    query = without_none(state=states, member=member, prefix=prefix, limit=limit, cursor=cursor)
-    return RequestParts(name, query=query)
+    query = {"state": ",".join(state) or None, "member": member, "prefix": prefix}
+    return RequestParts(name, query={**query, "limit": limit, "cursor": cursor})
 
 
 @operation("GET /v1/host/moot/queues/{queue}/items/{item_id}", triggers.QueueItemView)
@@ -114,11 +119,9 @@ def list_deliveries(
     cursor: str | None = None,
 ) -> RequestParts:
     """List deliveries from queues and webhooks, newest first."""
-    query = without_none(
-        state=",".join(state) or None, source=",".join(source) or None, subscription=subscription,
-        member=member, prefix=prefix, limit=limit, cursor=cursor,
-    )  # fmt: skip
-    return RequestParts(query=query)
+    query = {"state": ",".join(state) or None, "source": ",".join(source) or None}
+    query |= {"subscription": subscription, "member": member, "prefix": prefix}
+    return RequestParts(query={**query, "limit": limit, "cursor": cursor})
 
 
 @operation("GET /v1/host/moot/deliveries/{delivery_id}", triggers.QueueItemView)
@@ -147,7 +150,7 @@ def list_subscriptions(
     *, source: str | None = None, limit: int | None = None, cursor: str | None = None
 ) -> RequestParts:
     """List subscriptions by id, never their secrets."""
-    return RequestParts(query=without_none(source=source, limit=limit, cursor=cursor))
+    return RequestParts(query={"source": source, "limit": limit, "cursor": cursor})
 
 
 @operation("GET /v1/trigger-subscriptions/{subscription_id}", triggers.SubscriptionView)
@@ -157,46 +160,55 @@ def get_subscription(subscription_id: str) -> RequestParts:
 
 
 @operation("POST /v1/trigger-subscriptions", triggers.NewSubscription, Retry.ONCE)
-def create_subscription(
+def create_subscription(  # noqa: PLR0913 - each is a field of the subscription
     workflow_id: str,
     *,
-    source: str = "webhook",
-    dedup_enabled: bool | None = None,
-    retry_policy: Mapping[str, Any] | None = None,
-    verification: str | None = None,
+    source: Literal["webhook", "email", "form"] = "webhook",
+    dedup_enabled: bool = True,
+    max_attempts: int | None = None,
+    backoff: Backoff | None = None,
+    verification: VerificationMode = "required",
     input_mapping: Mapping[str, str] | None = None,
     roster_id: str | None = None,
 ) -> RequestParts:
     """Let an inbound webhook start runs. Only this answer contains the secret."""
-    body = without_none(
-        dedupEnabled=dedup_enabled,
-        retryPolicy=retry_policy,
-        verification=None if verification is None else {"mode": verification},
-        inputMapping=input_mapping,
-        rosterId=roster_id,
+    body = triggers.RegisterSubscription(
+        source=source,
+        workflow_id=workflow_id,
+        dedup_enabled=dedup_enabled,
+        retry_policy=_retry_policy(max_attempts, backoff),
+        verification=triggers.SubscriptionVerification(mode=verification),
+        input_mapping=dict(input_mapping or {}),
+        roster_id=roster_id,
     )
-    return RequestParts(body={"source": source, "workflowId": workflow_id, **body})
+    return RequestParts(body=body)
 
 
 @operation("PATCH /v1/trigger-subscriptions/{subscription_id}", triggers.ChangedSubscription)
 def change_subscription(
     subscription_id: str,
     *,
-    state: str | None = None,
+    state: Literal["active", "paused"] | None = None,
     roster_id: str | None = None,
     input_mapping: Mapping[str, str] | None = None,
-    note: str | None = None,
+    note: str = "",
     until: str | None = None,
 ) -> RequestParts:
     """Pause or resume a subscription, give it to a standing agent, or map its inputs.
 
     A pause ends by itself at ``until``, an ISO time.
     """
-    body = without_none(state=state, rosterId=roster_id, inputMapping=input_mapping, note=note)
-    return RequestParts(subscription_id, body={**body, **without_none(until=until)})
+    body = triggers.ChangeSubscription(
+        state=UNSET if state is None else state,
+        roster_id=UNSET if roster_id is None else roster_id,
+        input_mapping=UNSET if input_mapping is None else dict(input_mapping),
+        note=note,
+        until=until,
+    )
+    return RequestParts(subscription_id, body=body)
 
 
-@operation_without_answer("DELETE /v1/trigger-subscriptions/{subscription_id}")
+@operation("DELETE /v1/trigger-subscriptions/{subscription_id}", NoneType)
 def remove_subscription(subscription_id: str) -> RequestParts:
     """Remove a subscription."""
     return RequestParts(subscription_id)
@@ -220,7 +232,7 @@ def list_subscription_dead_letters(
     subscription_id: str, *, limit: int = 50, cursor: str | None = None
 ) -> RequestParts:
     """List deliveries that were given up, newest first."""
-    return RequestParts(subscription_id, query=without_none(limit=limit, cursor=cursor))
+    return RequestParts(subscription_id, query={"limit": limit, "cursor": cursor})
 
 
 @operation("POST /v1/host/moot/ingest/{subscription_id}", triggers.IngestResult, Retry.ONCE)
@@ -229,3 +241,34 @@ def send_to_subscription(
 ) -> RequestParts:
     """Send bytes with the headers that sign them, like an outside sender."""
     return RequestParts(subscription_id, body=body, headers=dict(headers))
+
+
+class QueuesResource(Resource[S]):
+    """All queues and their items."""
+
+    list = client_method(list_queues)
+    get = client_method(get_queue)
+    bind = client_method(bind_queue)
+    unbind = client_method(unbind_queue)
+    push = client_method(push_item)
+    items = client_method(list_items)
+    item = client_method(get_item)
+    redeliver = client_method(redeliver_item)
+    drop = client_method(drop_item)
+
+
+class SubscriptionsResource(Resource[S]):
+    """All subscriptions and deliveries."""
+
+    list = client_method(list_subscriptions)
+    get = client_method(get_subscription)
+    register = client_method(create_subscription)
+    change = client_method(change_subscription)
+    remove = client_method(remove_subscription)
+    rotate = client_method(rotate_subscription_secret)
+    dead_letters = client_method(list_subscription_dead_letters)
+    send = client_method(send_to_subscription)
+    deliveries = client_method(list_deliveries)
+    delivery = client_method(get_delivery)
+    redeliver = client_method(redeliver_delivery)
+    drop = client_method(drop_delivery)

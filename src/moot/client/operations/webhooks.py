@@ -1,14 +1,10 @@
-"""Operations on webhooks."""
+"""Webhooks: their operations, and their resource of the client."""
 
 from collections.abc import Sequence
+from types import NoneType
 
-from moot.client.http.operation import (
-    RequestParts,
-    Retry,
-    operation,
-    operation_without_answer,
-    without_none,
-)
+from moot.client.http.methods import Resource, S, client_method
+from moot.client.http.operation import RequestParts, Retry, operation
 from moot.wire.webhooks import (
     RegisterWebhook,
     WebhookDeadLetter,
@@ -57,7 +53,7 @@ def resume_webhook(webhook_id: str) -> RequestParts:
     return RequestParts(webhook_id, body={})
 
 
-@operation_without_answer("DELETE /v1/webhooks/{webhook_id}")
+@operation("DELETE /v1/webhooks/{webhook_id}", NoneType)
 def remove_webhook(webhook_id: str) -> RequestParts:
     """Remove a webhook."""
     return RequestParts(webhook_id)
@@ -68,7 +64,7 @@ def list_webhook_dead_letters(
     webhook_id: str, *, limit: int = 50, cursor: str | None = None
 ) -> RequestParts:
     """List events that could not be delivered, newest first."""
-    return RequestParts(webhook_id, query=without_none(limit=limit, cursor=cursor))
+    return RequestParts(webhook_id, query={"limit": limit, "cursor": cursor})
 
 
 @operation(
@@ -81,9 +77,23 @@ def redeliver_dead_letter(webhook_id: str, delivery_id: str) -> RequestParts:
 
 
 @operation(
-    "POST /v1/host/moot/webhooks/{webhook_id}/dead-letters/{delivery_id}:drop",
-    WebhookDeadLetter,
+    "POST /v1/host/moot/webhooks/{webhook_id}/dead-letters/{delivery_id}:drop", WebhookDeadLetter
 )
 def drop_dead_letter(webhook_id: str, delivery_id: str) -> RequestParts:
     """Remove a dead letter from the list."""
     return RequestParts(webhook_id, delivery_id, body={})
+
+
+class WebhooksResource(Resource[S]):
+    """All webhooks."""
+
+    list = client_method(list_webhooks)
+    get = client_method(get_webhook)
+    register = client_method(register_webhook)
+    rotate = client_method(rotate_webhook_secret)
+    remove = client_method(remove_webhook)
+    dead_letters = client_method(list_webhook_dead_letters)
+    redeliver = client_method(redeliver_dead_letter)
+    drop = client_method(drop_dead_letter)
+    pause = client_method(pause_webhook)
+    resume = client_method(resume_webhook)

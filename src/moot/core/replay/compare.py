@@ -3,104 +3,28 @@
 Differences that each run has of its own do not count: its clock, its ids and derived ids.
 """
 
-import re
-from collections.abc import Mapping
 from typing import Any
 
 from moot.core.events import Event, NewEvent, payload_fields
-from moot.core.payloads.nodes import ChannelWritten
-from moot.core.payloads.runs import RunStarted
-from moot.core.replay.lineage import PLACE_FIELDS
+from moot.core.payloads.comparison import RunPair, comparable_payload, is_alike
 from moot.core.state.run import Run
-
-#: times and durations that the host sets
-CLOCK_FIELDS = frozenset({"decidedAt", "dueAt", "durationMs", "resolvedAt", "writtenAt"})
-TURN_FIELDS = ("turn", "initialTurn", "finalTurn")
-#: the duration of a model call, in its usage
-MODEL_TIME = "milliseconds"
-
-#: fields with names that the host makes, different in each run
-NAME_FIELDS = frozenset({
-    "artifactId", "askId", "childRunId", "conversationId", "forkRunId", "interruptId",
-    "invocationId", "key", "mergeOrder", "messageId", "parentRunId", "runId", "unsure",
-})  # fmt: skip
-HOST_NAME = re.compile(r"(int|art|ask|run|th)_[a-z2-7]{20}(:.+)?|[\w-]{43}", re.ASCII)
-
-#: fields of a start that belong to one run only
-OWN_FIELDS = frozenset({*PLACE_FIELDS, "forkedFrom", "memory"})
-
-
-#: ids of the two compared runs, when each has names of its own
-RunPair = tuple[str, str] | None
 
 
 def is_same_event(a: Event, b: Event) -> bool:
     """Return whether type, node and payload are the same."""
-    return (a.type, a.node_id) == (b.type, b.node_id) and is_alike(
-        comparable_event(a), comparable_event(b), (a.run_id, b.run_id)
+    return (a.type, a.node_id) == (b.type, b.node_id) and is_same_payload(
+        a, b, (a.run_id, b.run_id)
     )
 
 
-def comparable_event(event: Event | NewEvent) -> dict[str, Any]:
-    """Return the event's payload without times of the host and without the place of a fork."""
+def is_same_payload(a: Event | NewEvent, b: Event | NewEvent, runs: RunPair) -> bool:
+    """Return whether the payloads are the same, apart from the names and times of each run."""
+    return is_alike(comparable_event(a), comparable_event(b), runs)
+
+
+def comparable_event(event: Event | NewEvent) -> dict[str, object]:
     is_turn = bool(event.hints) and "turn" in (event.hints or ())
     return comparable_payload(event.type, payload_fields(event), is_turn)
-
-
-def comparable_payload(type_: str, payload: Mapping[str, Any], is_turn: bool) -> dict[str, Any]:
-    """Compare a payload; ``is_turn`` marks a message of a channel that repeats a turn."""
-    without = CLOCK_FIELDS | OWN_FIELDS if type_ == RunStarted.event_type else CLOCK_FIELDS
-    compared = {key: value for key, value in payload.items() if key not in without}
-    for key in TURN_FIELDS:
-        if isinstance(compared.get(key), dict):
-            turn = {name: item for name, item in compared[key].items() if name != "ts"}
-            compared[key] = _without_model_time(turn, "meta")
-    compared = _without_model_time(compared, "usage")
-    if isinstance(compared.get("outputs"), dict):
-        compared["outputs"] = _without_model_time(compared["outputs"], "usage")
-    if type_ == ChannelWritten.event_type and isinstance(compared.get("value"), dict):
-        clocks = ("_ts", "timestamp") if is_turn else ("_ts",)
-        compared["value"] = {
-            key: item for key, item in compared["value"].items() if key not in clocks
-        }
-    return compared
-
-
-def _without_model_time(payload: dict[str, Any], part: str) -> dict[str, Any]:
-    """Remove the duration of a model call from the usage in ``part``."""
-    usage = payload.get(part)
-    if not isinstance(usage, dict) or not {MODEL_TIME, "inputTokens"} <= usage.keys():
-        return payload
-    return {**payload, part: {name: item for name, item in usage.items() if name != MODEL_TIME}}
-
-
-def is_alike(left: Any, right: Any, runs: RunPair) -> bool:
-    """Return whether both are equal as JSON. With ``runs``, names made by the host are equal."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(
-            is_alike(left[key], right[key], runs) or are_own_names(key, left[key], right[key], runs)
-            for key in left
-        )
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(
-            is_alike(one, other, runs) for one, other in zip(left, right, strict=True)
-        )
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    return bool(left == right)
-
-
-def are_own_names(key: str, left: Any, right: Any, runs: RunPair) -> bool:
-    """Return whether the host made both names under this key, each for its own run."""
-    if runs is None or key not in NAME_FIELDS:
-        return False
-    return _is_host_name(left, runs[0]) and _is_host_name(right, runs[1])
-
-
-def _is_host_name(name: Any, run_id: str) -> bool:
-    if isinstance(name, list):
-        return all(_is_host_name(each, run_id) for each in name)
-    return isinstance(name, str) and (run_id in name or bool(HOST_NAME.fullmatch(name)))
 
 
 def diff_states(a: Run, b: Run) -> dict[str, Any]:

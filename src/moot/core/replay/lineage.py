@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from moot.core.events import Event, NewEvent, event_id, iso, payload_fields, with_fields
 from moot.core.ids import derived_id
+from moot.core.payloads.comparison import PLACE_FIELDS
 from moot.core.payloads.runs import RunFork
 from moot.core.payloads.supervisors import ChildForked, SupervisorDecided
 from moot.core.state import memory, remote_children
@@ -19,10 +20,6 @@ from moot.core.state.status import NodeStatus
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run
-
-
-#: fields of a start that place a run among other runs; a fork has its own place, or none
-PLACE_FIELDS = ("parentRunId", "parentNodeId", "scopeId", "origin", "causationHostId")
 
 
 #: edits that are events; the others change the start of the run

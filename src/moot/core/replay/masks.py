@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from moot.core.events import Event, payload_fields
+from moot.core.payloads.comparison import RunPair, is_alike
 from moot.core.replay.carried_secrets import is_masked
-from moot.core.replay.compare import RunPair, is_alike
 from moot.core.secrets import MASK
 from moot.core.state.run import Run
 from moot.core.workflows.flow import Flow, FlowNode

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from moot.core.agents import refusals
 from moot.core.events import Event, NewEvent, payload_bytes, payload_fields, with_fields
+from moot.core.payloads.comparison import PLACE_FIELDS
 from moot.core.payloads.councils import CouncilStopped, MembersInvited
 from moot.core.payloads.interrupts import InterruptResolved
 from moot.core.payloads.nodes import (
@@ -38,8 +39,7 @@ from moot.core.payloads.runs import (
     RunStarted,
 )
 from moot.core.payloads.supervisors import SupervisorDecided
-from moot.core.replay import compare
-from moot.core.replay.lineage import PLACE_FIELDS
+from moot.core.replay.compare import is_same_payload
 from moot.core.state.floor import DAY_BUDGET
 from moot.core.state.memory import memory_of_fork
 from moot.core.state.run import Run
@@ -142,8 +142,7 @@ def has_same_result(event: Event, new: NewEvent, run_id: str) -> bool:
     """Return whether the results are the same, apart from the names and times of each run."""
     if event.type not in RESULT_EVENTS or payload_bytes(event) == payload_bytes(new):
         return True
-    recorded, decided = compare.comparable_event(event), compare.comparable_event(new)
-    return compare.is_alike(recorded, decided, (event.run_id, run_id))
+    return is_same_payload(event, new, (event.run_id, run_id))
 
 
 def repeat_event(event: Event, source_run: str, places: dict[int, int]) -> NewEvent:

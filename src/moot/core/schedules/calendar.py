@@ -6,13 +6,13 @@ Cron expressions are evaluated by cronsim. This module restricts what the host a
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
 from msgspec import Struct
 
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.text.nearest import nearest_word
+from moot.core.text.zones import find_zone, nearest_zone
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
@@ -43,9 +43,6 @@ _LONGEST_GAP = 1500
 #: milliseconds of three days; no zone changes its clocks twice within them
 _SHORTEST_SEASON = 259_200_000
 
-_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*")
-#: entries of the zone database that are not zones
-_NOT_ZONES = ("right", "posix", "posixrules", "localtime", "Factory")
 
 _DURATION = re.compile(
     r"P(?=.)(?:(\d{1,6})W)?(?:(\d{1,6})D)?"
@@ -61,33 +58,6 @@ class Timing(Struct, frozen=True, kw_only=True):
     every: int | None = None
     at: int | None = None
     zone: str = "UTC"
-
-
-@lru_cache(maxsize=256)
-def find_zone(name: str) -> tzinfo | None:
-    if name in ("UTC", "Etc/UTC"):
-        return UTC
-    if len(name) > 64 or not _ZONE.fullmatch(name) or name.split("/")[0] in _NOT_ZONES:
-        return None
-    try:
-        return ZoneInfo(name)
-    except (OSError, ValueError, KeyError):  # a missing file, a folder, or a missing key
-        return None
-
-
-def nearest_zone(name: str) -> str | None:
-    """Return the zone whose name or city is nearest to this one."""
-    zones = _zones_by_word()
-    word = name.casefold().replace(" ", "_")
-    nearest = nearest_word(word, zones)
-    return zones[nearest] if nearest is not None else None
-
-
-@lru_cache(maxsize=1)
-def _zones_by_word() -> dict[str, str]:
-    zones = sorted(zone for zone in available_timezones() if "/" in zone)
-    cities = {zone.rsplit("/")[-1].casefold(): zone for zone in zones}
-    return {**cities, **{zone.casefold(): zone for zone in zones}}
 
 
 def require_zone(name: str) -> tzinfo:

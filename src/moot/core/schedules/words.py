@@ -13,8 +13,9 @@ matter.
 import re
 
 from moot.core.errors.schedules import ScheduleRefused
-from moot.core.schedules.calendar import Timing, find_zone, nearest_zone, parse_cron, require_zone
+from moot.core.schedules.calendar import Timing, parse_cron, require_zone
 from moot.core.text.nearest import nearest_word
+from moot.core.text.zones import find_zone, nearest_zone
 
 EXAMPLES = (
     "hourly",

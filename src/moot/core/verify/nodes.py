@@ -9,12 +9,12 @@ from typing import Any
 from msgspec import UNSET, Struct, field
 
 from moot.core.events import Event, NewEvent, iso, millis, new_event, payload_fields, set_fields
+from moot.core.payloads.comparison import CLOCK_FIELDS
 from moot.core.payloads.interrupts import ApprovalOverridden, InterruptRequested
 from moot.core.payloads.memory import EffectStarted
 from moot.core.payloads.nodes import NodeCompleted, NodeFailed, NodeRetried
 from moot.core.payloads.runs import CapBreached
 from moot.core.payloads.supervisors import SupervisorDecided
-from moot.core.replay.compare import CLOCK_FIELDS
 from moot.core.replay.lineage import is_edited
 from moot.core.replay.masks import MaskRules
 from moot.core.runs.advance import node_failed_event

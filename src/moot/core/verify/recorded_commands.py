@@ -17,6 +17,7 @@ from moot.core.commands import CancelRun, PauseRun, ResumeRun, TimePassed, decid
 from moot.core.events import Event, NewEvent, millis, new_event, payload_fields, set_fields
 from moot.core.ids import logical_invocation_id
 from moot.core.payloads.agents import AgentReasoned, ModelRetried, ReasoningDelta
+from moot.core.payloads.comparison import is_alike
 from moot.core.payloads.memory import EffectFinished
 from moot.core.payloads.nodes import (
     ChannelWritten,
@@ -37,7 +38,6 @@ from moot.core.payloads.runs import (
 )
 from moot.core.payloads.supervisors import ChildForked, PeerAskedAnew, RemoteChildStopped
 from moot.core.pending import run_deadline
-from moot.core.replay.compare import is_alike
 from moot.core.replay.masks import MaskRules
 from moot.core.runs import standing_agents
 from moot.core.runs.nodes import Emit

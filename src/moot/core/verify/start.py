@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import UNSET
 
 from moot.core.events import ENGINE_VERSION, Event, payload_fields
-from moot.core.replay.compare import is_alike
+from moot.core.payloads.comparison import is_alike
 from moot.core.state.memory import default_scope
 from moot.core.state.run import Run
 from moot.core.workflows.flow import Flow

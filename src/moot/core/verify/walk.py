@@ -14,6 +14,7 @@ from moot.core.commands import Advance, Compute, Dispatch, decide
 from moot.core.councils.decide import AdvanceCouncil
 from moot.core.errors import MootError
 from moot.core.events import Event, NewEvent, millis, new_event, payload_fields
+from moot.core.payloads.comparison import CLOCK_FIELDS
 from moot.core.payloads.nodes import LoopbackLimit, NodeSkipped, NodeStarted
 from moot.core.payloads.runs import (
     DeliveryAttempted,
@@ -24,7 +25,7 @@ from moot.core.payloads.runs import (
     RunStarted,
 )
 from moot.core.pending import pending
-from moot.core.replay.compare import CLOCK_FIELDS, comparable_event
+from moot.core.replay.compare import comparable_event
 from moot.core.replay.lineage import is_edited
 from moot.core.replay.masks import MaskRules, mask_rules
 from moot.core.replay.replay import LIMIT_CODES

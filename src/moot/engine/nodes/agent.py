@@ -17,11 +17,11 @@ from moot.agents.invocation.context import (
     Invoke,
     TranscriptTurn,
 )
-from moot.agents.prompts.fencing import content_text
 from moot.core.agents.deployments import check_deployment_events
 from moot.core.errors import AgentNotFound, NoActiveDeployment
 from moot.core.json import schema
 from moot.core.tenants import parent_tenant
+from moot.core.text.fencing import content_text
 from moot.core.workflows.node_types import (
     Completed,
     Failed,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.context import Assignment, TranscriptTurn
 from moot.agents.prompts.council import SpeakerNames, build_council_prompt
-from moot.agents.prompts.fencing import LONGEST, fence_content, plain_label
+from moot.core.text.fencing import LONGEST, fence_content, plain_label
 from tests.support.injections import ALL, NAMES, PRETENDING
 
 CAST = ("Ada", "Bo", "ada", "bo")

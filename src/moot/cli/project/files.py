@@ -1,9 +1,11 @@
-"""Workflow files: read them, check them without a server, register them."""
+"""Files of a project: read, check and register workflows, and read agents."""
 
 import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
 
 from moot.cli.shared.client import Api, ServerUnreachable
 from moot.cli.shared.errors import CommandError, ExitCode
@@ -125,3 +127,24 @@ def _line_of_refusal(text: str, refusal: Any) -> int:
             if re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", line):
                 return number
     return 1
+
+
+def read_agent_file(file: Path) -> dict[str, object]:
+    """Return an agent's file as the server takes it: Markdown with front matter, YAML or JSON."""
+    from moot.agents.definitions.manifest import ManifestProblem, agent_from_markdown
+
+    text = file.read_text(encoding="utf-8")
+    if file.suffix in SUFFIXES:
+        import yaml
+
+        data = yaml.safe_load(text)  # JSON is YAML, too
+        if not isinstance(data, dict):
+            raise CommandError(
+                f"{file}: this is no agent; write 'key: value' lines.", ExitCode.USAGE
+            )
+        return data if "agentId" in data else {"name": file.stem, **data}
+    try:
+        agent = agent_from_markdown(text, file.stem)
+    except ManifestProblem as problem:
+        raise CommandError(f"{file}:{problem.line}: {problem.message}", ExitCode.USAGE) from None
+    return {key: value for key, value in to_builtins(agent).items() if value is not None}
