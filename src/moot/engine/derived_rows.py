@@ -86,12 +86,10 @@ def message_ids(event: Event) -> list[tuple[str, int]]:
             message_id = turn.get("messageId")
         case _:
             message_id = getattr(payload, "message_id", None)
-    host_prefix = f"{getattr(payload, 'conversation_id', None)}:"
-    return (
-        [(message_id, event.sequence)]
-        if isinstance(message_id, str) and not message_id.startswith(host_prefix)
-        else []
-    )
+    if not isinstance(message_id, str):
+        return []
+    is_made_by_host = message_id.startswith(f"{getattr(payload, 'conversation_id', None)}:")
+    return [] if is_made_by_host else [(message_id, event.sequence)]
 
 
 def text_rows(run: Run, event: Event, at: int) -> list[TextRow]:

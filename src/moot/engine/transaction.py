@@ -67,6 +67,8 @@ from moot.store.records import Delivery
 #: a batch with more events than this is cut; the rest follows in the next commit
 MOST_EVENTS = 512
 SNAPSHOT_EVERY = 1000
+#: the sequence and work of a run that was not followed until it rests
+NOT_RESTING = (-1, NO_WORK)
 
 #: events with consequences outside their own log
 EVENTS_WITH_SIDE_EFFECTS = TERMINAL_TYPES | {
@@ -142,21 +144,25 @@ class Transaction:
         """Return the effects each run is owed after this batch, and fill in the derived rows."""
         owed_by_run = {}
         for run_id, head in self.heads.items():
-            rest_sequence, resting = self._resting.get(run_id, (-1, NO_WORK))
-            rests = rest_sequence == head.run.next_sequence
-            owed_by_run[run_id] = owed = resting if rests else pending(head.run, head.flow)
-            append = self._appends[run_id]
-            append.row = run_row(head.run)
-            append.work = 0 if head.unfinished and not head.run.terminal else next_due(owed)
-            if head.inbox_rows or head.run.interrupts:
+            run, append = head.run, self._appends[run_id]
+            rest_sequence, resting = self._resting.get(run_id, NOT_RESTING)
+            rests = rest_sequence == run.next_sequence
+            owed_by_run[run_id] = owed = resting if rests else pending(run, head.flow)
+            append.row = run_row(run)
+            if head.unfinished and not run.terminal:
+                append.work = 0
+            else:
+                append.work = None if owed is NO_WORK else next_due(owed)
+            if head.inbox_rows or run.interrupts:
                 self._update_inbox(head, append)
-            self._maybe_snapshot(head, append)
+            if run.next_sequence - head.snapshot_at >= SNAPSHOT_EVERY:
+                head.snapshot_at = run.next_sequence
+                append.snapshot = _json.encode(run)
+                append.fold_version = FOLD_VERSION
         self.batch.appends = list(self._appends.values())
         return owed_by_run
 
-    def post(self, outbox: Outbox | None) -> None:
-        if outbox is None:
-            return
+    def post(self, outbox: Outbox) -> None:
         for run_id, head in self.heads.items():
             self.batch.deliveries += outbox.letters(head.run, self.published[run_id])
 
@@ -240,15 +246,15 @@ class Transaction:
             new = mask_event(new, head.sealed, head.flow.masking)
             if isinstance(new.payload, VariableChanged):
                 self._unseal(head, new, f"var:{new.payload.name}")
-        run_id, type_, now = run.run_id, new.type, self._now
+        run_id, type_, now = run.run_id, new.payload.event_type, self._now
         if type_ in BEGINNINGS and self._revisions is not None:
             record_revision(new, head.flow, self._revisions.now(run.tenant))
-        head.earliest = max(now, head.earliest) + 1
+        head.earliest = (now if now > head.earliest else head.earliest) + 1
         event = stamp_event(run, new, now)
         body = encode(event)
         append = self._appends.get(run_id) or self._begin(head)
         append.events.append(body)
-        self.published[run_id].append(Published(run.next_sequence, type_, body))
+        self.published[run_id].append(Published(event.sequence, type_, body))
         apply(run, event, now // 1000)
         if head.tracks_messages:
             head.follow_decided(event)
@@ -358,12 +364,6 @@ class Transaction:
             head.inbox_rows = append.inbox = rows
             self.inboxes.add(append.tenant)
 
-    def _maybe_snapshot(self, head: Head, append: Append) -> None:
-        if head.run.next_sequence - head.snapshot_at >= SNAPSHOT_EVERY:
-            head.snapshot_at = head.run.next_sequence
-            append.snapshot = _json.encode(head.run)
-            append.fold_version = FOLD_VERSION
-
 
 def _resumes_work(run: Run, command: Command) -> bool:
     """Return whether the answer lets a node or a member continue; a gate just ends."""
@@ -378,19 +378,19 @@ def _resumes_work(run: Run, command: Command) -> bool:
 
 def stamp_event(run: Run, new: NewEvent, micros: int) -> Event:
     """Return the new event as a fact of the run, with its id, time, sequence and cause."""
-    run_id, sequence, cause = run.run_id, run.next_sequence, new.cause
+    run_id, sequence, cause, payload = run.run_id, run.next_sequence, new.cause, new.payload
     if cause is None:
         cause = sequence - 1
     if isinstance(cause, int):
         cause = event_id_at(run, cause) if 0 <= cause < sequence else ""
-    version = run.engine_version or getattr(new.payload, "engine_version", "")
+    version = run.engine_version or getattr(payload, "engine_version", "")
     return Event(
-        event_id=new.event_id or event_id(run_id, sequence),
+        event_id=new.event_id or f"{run_id}.{sequence}",
         run_id=run_id,
         sequence=sequence,
-        type=new.type,
+        type=payload.event_type,
         timestamp=iso(micros),
-        payload=new.payload,
+        payload=payload,
         schema_version=1,
         engine_version=version,
         node_id=new.node_id if new.node_id is not None else UNSET,

@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct
 from moot.core.catalogue import PAYLOADS
 from moot.core.events import Event, millis
 from moot.core.payloads.base import OpaquePayload, Payload
+from moot.core.payloads.conversations import ConversationExchanged
 from moot.core.payloads.runs import (
     PauseBegan,
     PauseRequested,
@@ -202,10 +203,8 @@ def apply(run: Run, event: Event, at: int | None = None, strict: bool = False) -
     if transition is not None:
         run.status = transition[1]
     payload = event.payload
-    if isinstance(payload, OpaquePayload):
-        if strict and event.type in PAYLOADS:
-            raise ValueError(f"The payload does not fit the type {event.type}.")
-    elif (handler := HANDLERS.get(type(payload))) is not None:
+    handler = HANDLERS.get(type(payload))
+    if handler is not None:
         try:
             handler(run, payload, event, at)
             if event.hints is not UNSET:
@@ -213,8 +212,12 @@ def apply(run: Run, event: Event, at: int | None = None, strict: bool = False) -
         except (AttributeError, KeyError, TypeError, ValueError):
             if strict:
                 raise  # otherwise a malformed payload has no effect
-        if run.interrupts or run.mirrored or run.status in WAITING:
+        if type(payload) not in KEEPS_STATUS and (
+            run.interrupts or run.mirrored or run.status in WAITING
+        ):
             _update_status(run, at)
+    elif strict and isinstance(payload, OpaquePayload) and event.type in PAYLOADS:
+        raise ValueError(f"The payload does not fit the type {event.type}.")
     run.next_sequence = event.sequence + 1
     run.updated_at = at
 
@@ -346,5 +349,7 @@ HANDLERS: dict[type[Payload], Callable[[Run, Any, Event, int], None]] = {
     **seats.HANDLERS,
     **initiation.HANDLERS,
 }
+#: payloads that open, answer and end nothing, so that the status stays as it is
+KEEPS_STATUS = frozenset({ConversationExchanged})
 #: types of the events that change the state of a run
 HANDLED_TYPES = frozenset(payload.event_type for payload in HANDLERS)

@@ -36,18 +36,16 @@ class MemoryRevisions:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._durable: dict[str, int] = {}
+        #: tenant -> newest revision on disk, for the tenants that have been looked up
+        self.durable: dict[str, int] = {}
         self._last_given: dict[str, int] = {}
-
-    def __contains__(self, tenant: str) -> bool:
-        return tenant in self._durable
 
     async def learn(self, tenant: str) -> None:
         revision = await self._store.memory_revision(tenant)
-        self._durable[tenant] = max(revision, self.now(tenant))
+        self.durable[tenant] = max(revision, self.now(tenant))
 
     def now(self, tenant: str) -> int:
-        return self._durable.get(tenant, 0)
+        return self.durable.get(tenant, 0)
 
     def next(self, tenant: str) -> int:
         self._last_given[tenant] = max(self._last_given.get(tenant, 0), self.now(tenant)) + 1
@@ -56,7 +54,7 @@ class MemoryRevisions:
     def keep(self, notes: list[MemoryRow]) -> None:
         """Count the revisions of notes that are on disk now."""
         for note in notes:
-            self._durable[note.tenant] = max(self.now(note.tenant), note.revision)
+            self.durable[note.tenant] = max(self.now(note.tenant), note.revision)
 
 
 def note_from_write(
@@ -143,7 +141,7 @@ class MemoryJournal:
             names = [name for name in names if name == memory_id]
         if not names:
             return []
-        if tenant not in self._revisions:
+        if tenant not in self._revisions.durable:
             await self._revisions.learn(tenant)
         now = self._clock.millis()
         notes = [
