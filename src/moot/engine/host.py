@@ -158,7 +158,7 @@ class Host:
         receipt: ReceiptFor | None, beside: BatchHook | None = None,
     ) -> None:  # fmt: skip
         """Decide a command and commit it. Nothing awaits from decide to the store's queue."""
-        if isinstance(command, TimePassed) and head.run.conversations:
+        if isinstance(command, TimePassed):
             command = replace(command, heard=self.speakers.silences(head, command.at))
         transaction = Transaction(self.flows, self.clock, self.limits, self.revisions)
         if not head.run.next_sequence:
@@ -182,9 +182,12 @@ class Host:
                 return
         await self.commit(transaction, owed)
         if isinstance(command, ResumeRun):
-            for child_run in owed[head.run.run_id].children:  # the child may have ended meanwhile
-                work = self._report_child_end(head.run.tenant, head.run.run_id, child_run)
-                self.tasks.start(work)
+            self._report_children(head.run, owed[head.run.run_id].children)
+
+    def _report_children(self, run: Run, waiting_for: list[str]) -> None:
+        """Look at the children of a resumed run, which may have ended meanwhile."""
+        for child_run in waiting_for:
+            self.tasks.start(self._report_child_end(run.tenant, run.run_id, child_run))
 
     async def _on_disk(self, head: Head) -> None:
         """Wait until the head is on disk: a repeat is acknowledged no sooner than its original."""
@@ -196,22 +199,25 @@ class Host:
             raise SequenceConflict(head.run.run_id)
 
     async def commit(self, transaction: Transaction, owed: dict[str, PendingWork]) -> None:
-        heads, batch = transaction.heads, transaction.batch
-        for head in heads.values():
+        for head in transaction.heads.values():
             head.inflight += 1
         for head in transaction.new_heads:
             self.runs.put(head)
         try:
             if not self.stopping:
-                batch.more = self.speakers.follow(transaction, owed)
+                transaction.batch.more = self.speakers.follow(transaction, owed)
             if self.outbox is not None:
                 transaction.post(self.outbox)
             if self.faults.planned:
                 self.faults.at(FaultPoint.BEFORE_APPEND)
-            await self.store.commit(batch)
+            await self.store.commit(transaction.batch)
         except BaseException as failure:
             self._on_commit_failed(transaction, failure)
             raise
+        self._on_committed(transaction, owed)
+
+    def _on_committed(self, transaction: Transaction, owed: dict[str, PendingWork]) -> None:
+        heads, batch = transaction.heads, transaction.batch
         if batch.notes:
             self.revisions.keep(batch.notes)
         if self.faults.planned:
@@ -257,8 +263,6 @@ class Host:
         self.runs.discard(head)
         if look:
             self.look_again(head.run.tenant, head.run.run_id)
-
-    # -- effects owed ------------------------------------------------------------------------
 
     def _tend(self, head: Head, owed: PendingWork, unfinished: bool) -> None:
         """Start owed effects that are not under way, after every commit and at every start."""
@@ -378,12 +382,6 @@ class Host:
     async def whole(self, tenant: str, run_id: str) -> Head:
         """Return the run as it is on disk; ``messages`` holds its message channels."""
         return await self.runs.whole(tenant, run_id)
-
-    async def at(self, tenant: str, run_id: str, sequence: int) -> Head:
-        """Return a copy of the run right after an event, for the caller to fold on."""
-        return await self.runs.at(tenant, run_id, sequence)
-
-    # -- limits ------------------------------------------------------------------------------
 
     def refuse_when_stopping(self) -> None:
         if self.stopping:

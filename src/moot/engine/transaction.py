@@ -26,7 +26,7 @@ from moot.core.commands import (
     decide,
 )
 from moot.core.councils.decide import AdvanceCouncil, InvitationReport
-from moot.core.events import Event, NewEvent, encode, event_id, iso
+from moot.core.events import Event, NewEvent, encode, iso
 from moot.core.payloads.memory import MemoryWritten
 from moot.core.payloads.nodes import NodeDispatched, VariableChanged
 from moot.core.payloads.supervisors import HandoffStepped

@@ -1,6 +1,7 @@
 """Create runs, of a workflow or of an agent."""
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from moot.agents.roster.members import MemberVersion
 from moot.api.access.auth import speaker_from_request
@@ -90,10 +91,10 @@ async def _create_once(request: Request, body: CreateRun) -> Reply:
         dedup=(request.header("x-dedup") or "").lower() == "enforce",
         callback_url=None if body.callback_url is UNSET else body.callback_url,
         engine_version=create_options.requested_engine_version(services, request),
-        source=None if member is None else BY_HAND,
-        roster_id=None if member is None else member.entry.roster_id,
-        **origin.origin_from_headers(request),
+        remote=origin.cause_from_headers(request),
     )
+    if member is not None:
+        order = replace(order, source=BY_HAND, roster_id=member.entry.roster_id)
     await start_run(
         services.host, order, services.pins, member, request.record_reply(_created_reply)
     )

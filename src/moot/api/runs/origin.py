@@ -4,21 +4,20 @@ The host stores what a caller says about a trace and a parent. It decides neithe
 nor who may see it. A parent's depth and tree size can only lower the run's limits.
 """
 
-from typing import Any
-
 import msgspec
 from msgspec.structs import replace
 
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.schedules.views import checked_schedule
-from moot.core import trace
 from moot.core.errors import MootError, NotFound, Unavailable
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.events import decode
 from moot.core.payloads.runs import RunInitiated, RunStarted
 from moot.core.state.run import Run
+from moot.core.trace import Trace, parse_trace
 from moot.core.workflows import peer_ids
 from moot.engine.host import Host
+from moot.engine.start import RemoteCause
 from moot.triggers.inbound.items import INBOUND_SOURCES
 from moot.triggers.schedules import records
 from moot.wire.json import JsonObject
@@ -32,24 +31,24 @@ FIRST_EVENTS = 3
 SCHEDULE_TIMES = ("kind", "words", "cronExpr", "intervalSeconds", "at", "timezone")
 
 
-def origin_from_headers(request: Request) -> dict[str, Any]:
-    """Return the origin in the request's headers, as fields of the start command."""
-    fields: dict[str, Any] = {"trace": _trace_from_headers(request)}
+def cause_from_headers(request: Request) -> RemoteCause | None:
+    """Return the cause that the request's headers name, or None."""
+    trace = _trace_from_headers(request)
     origin = peer_ids.parse_origin(request.header(peer_ids.HEADER))
     if origin is None:
-        return fields
+        return None if trace is None else RemoteCause(trace=trace)
     is_remote = origin.host_id != request.services.host.peers.host_id
-    named = origin.event_id is not None
-    return fields | {
-        "origin": origin,
-        "cause": origin.event_id,
-        "cause_host": origin.host_id if is_remote and named else None,
-        "depth": origin.depth,
-        "tree": origin.tree,
-    }
+    return RemoteCause(
+        trace=trace,
+        origin=origin,
+        cause=origin.event_id,
+        cause_host=origin.host_id if is_remote and origin.event_id is not None else None,
+        depth=origin.depth,
+        tree=origin.tree,
+    )
 
 
-def _trace_from_headers(request: Request) -> trace.Trace | None:
+def _trace_from_headers(request: Request) -> Trace | None:
     """Return the trace.
 
     Two ``traceparent`` headers count as none; ``tracestate`` may come in parts.
@@ -61,7 +60,7 @@ def _trace_from_headers(request: Request) -> trace.Trace | None:
     states = [value for name, value in headers if name == TRACESTATE]
     if len(places) != 1:
         return None
-    return trace.parse_trace(places[0].decode("latin-1"), b",".join(states).decode("latin-1"))
+    return parse_trace(places[0].decode("latin-1"), b",".join(states).decode("latin-1"))
 
 
 async def read_ancestry(request: Request) -> Reply:

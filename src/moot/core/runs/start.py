@@ -195,30 +195,43 @@ def _memory(run: Run, command: StartRun) -> dict[str, Any]:
     return memory
 
 
+#: field of the payload -> field of the command, for the options that are recorded as they are
+OPTIONS = {
+    "tags": "tags",
+    "metadata": "metadata",
+    "configurable": "configurable",
+    "scope_id": "scope_id",
+    "callback_url": "callback_url",
+    "agent_versions": "versions",
+    "parent_run_id": "parent_run",
+    "parent_node_id": "parent_node",
+    "depth": "depth",
+    "causation_host_id": "cause_host",
+}
+
+
 def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
     """Return only the options that are set; an absent option is absent in the log."""
     options: dict[str, Any] = {
-        "tags": command.tags,
-        "metadata": command.metadata,
-        "configurable": command.configurable,
-        "scope_id": command.scope_id,
-        "person": command.person if command.person != "user" else None,
-        "callback_url": command.callback_url,
-        "agent_versions": command.versions,
-        "members": {name: member.told() for name, member in command.members.items()},
-        "parent_run_id": command.parent_run,
-        "parent_node_id": command.parent_node,
-        "depth": command.depth,
-        "trace": _trace(command.trace) if command.trace is not None else None,
-        "origin": msgspec.to_builtins(command.origin),
-        "causation_host_id": command.cause_host,
-        "channels": {
+        name: value for name, field in OPTIONS.items() if (value := getattr(command, field))
+    }
+    if command.person != "user":
+        options["person"] = command.person
+    if command.members:
+        members = command.members.items()
+        options["members"] = {name: member.told() for name, member in members}
+    if command.trace is not None:
+        options["trace"] = _trace(command.trace)
+    if command.origin is not None:
+        options["origin"] = msgspec.to_builtins(command.origin)
+    if flow.definition.channels:
+        options["channels"] = {
             name: None if channel.default is UNSET else channel.default
             for name, channel in flow.definition.channels.items()
-        },
-    }
-    present = {name: value for name, value in options.items() if value}
-    return present if command.rights is None else {**present, "rights": command.rights}
+        }
+    if command.rights is not None:
+        options["rights"] = command.rights
+    return options
 
 
 def _trace(trace: Trace) -> dict[str, str]:

@@ -103,8 +103,15 @@ def _apply_node_started(run: "Run", payload: NodeStarted, event: Event, at: int)
     )
     run.active[node_id] = None
     run.executions += 1
-    agents.apply_pinned_agent(run, payload.agent)
-    for name in hints.get("again", ()):  # the nodes of a loop that begins its next round
+    if payload.agent is not None:
+        agents.apply_pinned_agent(run, payload.agent)
+    if hints:
+        _apply_round(run, node_id, payload, hints)
+
+
+def _apply_round(run: "Run", node_id: str, payload: NodeStarted, hints: dict[str, Any]) -> None:
+    """Begin the next round of a loop: its other nodes start over after this one."""
+    for name in hints.get("again", ()):
         node = run.nodes.pop(name, None)
         if node is not None:
             run.attempts[name] = node.attempt
@@ -126,7 +133,8 @@ def _apply_node_ended(run: "Run", payload: NodeEnd, event: Event, at: int) -> No
     node.reason = payload.reason if isinstance(payload, NodeSkipped | NodeCancelled) else None
     node.results = node.held = None
     hints = event.hints if event.hints is not UNSET else {}
-    run.spent += remote_children.count_kept_runs(run, node, hints)
+    if run.abroad:
+        run.spent += remote_children.count_kept_runs(run, node, hints)
     node.living, node.ends, node.waits, node.answer = {}, {}, {}, []
     node.said, node.calls, node.rulings = {}, {}, {}
     if run.orchestrator is not None:

@@ -175,7 +175,7 @@ async def refuse_forgotten_memory(
     if not used:
         return
     store, tenant = host.store, source.tenant
-    run = (await host.at(tenant, source.run_id, max(from_seq, 1) - 1)).run
+    run = (await host.runs.at(tenant, source.run_id, max(from_seq, 1) - 1)).run
     lost = [ref for ref in used if await _is_memory_lost(store, run, ref)]
     if not lost:
         return

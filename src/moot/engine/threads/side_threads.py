@@ -39,10 +39,7 @@ class SideThreads:
     def report_closed(self, run: Run) -> None:
         """Report conversations of the run that are closed."""
         for conversation in run.conversations.values() if self.waiting else ():
-            if (
-                not conversation.open
-                and (run.tenant, thread_id(run, conversation)) in self.waiting
-            ):
+            if not conversation.open and (run.tenant, thread_id(run, conversation)) in self.waiting:
                 self._host.tasks.start(self._check(run.tenant, thread_id(run, conversation)))
 
     async def _check(self, tenant: str, thread: str, link: dict[str, str] | None = None) -> None:
