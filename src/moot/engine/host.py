@@ -273,7 +273,8 @@ class Host:
             if not head.inflight:  # else the commit of its end may still fail
                 self._on_run_ended(run)
                 self.sides.report_closed(run)
-                self.peers.tend(head, owed.abroad)
+                if owed is not NO_WORK or self.peers.running:
+                    self.peers.tend(head, owed.abroad)
             return
         rests_as_before = owed is NO_WORK is head.tended and run.parent_run is None
         if rests_as_before and not (unfinished or self.sides.waiting):

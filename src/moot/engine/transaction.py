@@ -78,6 +78,9 @@ EVENTS_WITH_SIDE_EFFECTS = TERMINAL_TYPES | {
 #: commands that only report facts or answers: other nodes start only when a node has ended
 REPORTING_COMMANDS = (Emit, GateAnswer, InvitationReport)
 
+#: commands after which the whole graph is looked at
+SCANNING_COMMANDS = (Advance, ResumeRun)
+
 #: makes the receipt of a request from the new state and events; the host commits it with them
 ReceiptFor = Callable[[Run, list[Published]], Receipt | None]
 #: adds rows to the batch before it is committed: a claim, a guard
@@ -137,7 +140,7 @@ class Transaction:
         ):
             return bool(self.heads)  # a report starts and ends no node
         if head.run.run_id in self.heads or isinstance(command, Advance):
-            self._follow(head, scan=head.unfinished or isinstance(command, Advance | ResumeRun))
+            self._follow(head, head.unfinished or isinstance(command, SCANNING_COMMANDS))
         return bool(self.heads)
 
     def owed(self) -> dict[str, PendingWork]:
@@ -294,7 +297,9 @@ class Transaction:
                 body=_json.encode(new.artifact),
             )
             self.batch.artifacts.append(artifact)
-        if new.note is not None and self._revisions is not None:
+        if new.type in TERMINAL_TYPES:
+            self._end(head)
+        elif new.note is not None and self._revisions is not None:
             revision = self._revisions.next(run.tenant)
             self.batch.notes.append(
                 note_from_write(run, new.note, event, revision, self._now // 1000)
@@ -303,8 +308,6 @@ class Transaction:
             self.batch.effects += effect_rows(run, event)
         elif isinstance(new.payload, NodeDispatched) and peer_requests.is_local_dispatch(new):
             self._spawn(head, str(new.node_id), new.payload.child_run_id)
-        elif new.type in TERMINAL_TYPES:
-            self._end(head)
         elif new.hints and "childRunId" in new.hints:
             is_lost = isinstance(new.payload, HandoffStepped)
             reason = "not-needed" if is_lost else "parent-node-failed"

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
@@ -103,8 +104,9 @@ def start_run(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
         member=command.inherits if inherits else None,
         trigger=None if initiation is None else initiation.trigger,
         hops=0 if initiation is None else initiation.hops,
-        **_options(flow, command),
     )
+    if options := _options(flow, command):
+        payload = replace(payload, **options)
     if initiation is None:
         return [NewEvent(payload, cause=cause, sealed=sealed or None)]
     cause = initiation.delivered.delivery_id if initiation.delivered is not None else cause

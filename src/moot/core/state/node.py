@@ -128,10 +128,13 @@ def _apply_node_ended(run: "Run", payload: NodeEnd, event: Event, at: int) -> No
     node.status = NODE_ENDS[event.type]
     node.ended_seq = event.sequence
     node.due = None
-    node.outputs = payload.outputs if isinstance(payload, NodeCompleted) else node.outputs
-    node.error = payload.error if isinstance(payload, NodeFailed) else None
-    node.reason = payload.reason if isinstance(payload, NodeSkipped | NodeCancelled) else None
-    node.results = node.held = None
+    node.error = node.reason = node.results = node.held = None
+    if isinstance(payload, NodeCompleted):
+        node.outputs = payload.outputs
+    elif isinstance(payload, NodeFailed):
+        node.error = payload.error
+    else:
+        node.reason = payload.reason
     hints = event.hints if event.hints is not UNSET else {}
     if run.abroad:
         run.spent += remote_children.count_kept_runs(run, node, hints)

@@ -38,7 +38,9 @@ class SideThreads:
 
     def report_closed(self, run: Run) -> None:
         """Report conversations of the run that are closed."""
-        for conversation in run.conversations.values() if self.waiting else ():
+        if not self.waiting:
+            return
+        for conversation in run.conversations.values():
             if not conversation.open and (run.tenant, thread_id(run, conversation)) in self.waiting:
                 self._host.tasks.start(self._check(run.tenant, thread_id(run, conversation)))
 
