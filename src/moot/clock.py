@@ -1,6 +1,5 @@
 """The only place where time is read and ids and secrets are drawn."""
 
-import contextlib
 import os
 import secrets
 import time
@@ -48,8 +47,10 @@ class SystemClock:
         """None is given out twice: a child process draws its own, and of two threads one draws
         anew."""
         if self._process == os.getpid():
-            with contextlib.suppress(IndexError):
+            try:
                 return prefix + self._drawn.pop()
+            except IndexError:
+                pass
         text = secrets.token_bytes(ID_LETTERS * DRAWN).translate(LETTERS).decode()
         first, *drawn = (text[at : at + ID_LETTERS] for at in range(0, len(text), ID_LETTERS))
         self._drawn, self._process = drawn, os.getpid()

@@ -51,7 +51,7 @@ async def _run_at(request: Request) -> Run | None:
     if "at" not in request.query:
         return run
     at = request.integer("at", 0, 1, run.next_sequence)
-    return (await host.at(run.tenant, run_id, at - 1)).run
+    return (await host.runs.at(run.tenant, run_id, at - 1)).run
 
 
 def _entry_view(note: MemoryRow) -> RememberedEntry:

@@ -214,11 +214,9 @@ def event_id(run_id: str, sequence: int) -> str:
     return f"{run_id}.{sequence}"
 
 
-@lru_cache(maxsize=256)
 def iso(micros: int) -> str:
     """Return the time in the protocol's form, with microseconds."""
-    seconds, fraction = divmod(micros, 1_000_000)
-    return f"{_format_second(seconds)}.{fraction:06d}Z"
+    return f"{_format_second(micros // 1_000_000)}.{micros % 1_000_000:06d}Z"
 
 
 def millis(timestamp: str) -> int:

@@ -63,6 +63,8 @@ def pending(run: Run, flow: Flow) -> PendingWork:
             if run.abroad
             else NO_WORK
         )
+    if _is_at_rest(run):
+        return NO_WORK
     work = PendingWork([], [], [], [], run_deadline(run))
     if run.abroad:
         work.abroad = remote_children.pending_remote_children(run)
@@ -76,6 +78,24 @@ def pending(run: Run, flow: Flow) -> PendingWork:
         elif state.status is NodeStatus.SUSPENDED and node_id in run.conversations:
             _add_conversation(work, run, node_id)
     return work
+
+
+def _is_at_rest(run: Run) -> bool:
+    """Return whether the run waits only for turns and answers, without any time limit."""
+    if run.status is Status.RUNNING or run.abroad:
+        return False
+    for node_id in run.active:
+        state = run.nodes[node_id]
+        if state.status is not NodeStatus.SUSPENDED or state.due is not None:
+            return False
+        conversation = run.conversations.get(node_id)
+        if conversation is not None and (
+            conversation.floor is not None
+            or conversation.links
+            or (conversation.chain is not None and conversation.chain.over is not None)
+        ):
+            return False
+    return True
 
 
 def _add_running_node(work: PendingWork, run: Run, node: FlowNode, state: NodeState) -> None:

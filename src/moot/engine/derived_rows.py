@@ -1,6 +1,7 @@
 """Derive store rows from a run and its events."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moot.core.catalogue import TERMINAL_TYPES
 from moot.core.events import Event, millis
@@ -26,15 +27,17 @@ EVENTS_WITH_MESSAGE_ID = frozenset(
 
 
 def run_row(run: Run) -> RunIndexRow:
-    fork = run.forked_from
-    conversation = (
-        next(iter(run.conversations.values()), None) if run.workflow_id == THREAD else None
-    )
-    return RunIndexRow(
+    title = turns = None
+    if run.workflow_id == THREAD:
+        for conversation in run.conversations.values():
+            title, turns = current_title(run, conversation), conversation.turns
+            break
+    # CPython passes more than 15 keywords as a dict, at many times the cost
+    row = RunIndexRow(
         tenant=run.tenant,
         run_id=run.run_id,
         workflow_id=run.workflow_id,
-        status=run.status.value,
+        status=str(run.status),
         created_at=run.started_at,
         updated_at=run.updated_at,
         ended_at=run.ended_at or None,
@@ -42,14 +45,20 @@ def run_row(run: Run) -> RunIndexRow:
         scope_id=run.scope_id,
         error_code=run.error.get("code") if run.error else None,
         next_sequence=run.next_sequence,
-        fork_of=fork.source_run_id if fork else None,
-        fork_seq=fork.from_seq if fork else None,
-        fork_mode=fork.mode if fork else None,
-        fork_note=fork.note if fork else None,
         member=run.member.roster_id if run.member else None,
-        title=current_title(run, conversation) if conversation is not None else None,
-        turns=conversation.turns if conversation is not None else None,
+        title=title,
+        turns=turns,
         dead_after=run.dead_after or None,
+    )
+    fork = run.forked_from
+    if fork is None:
+        return row
+    return replace(
+        row,
+        fork_of=fork.source_run_id,
+        fork_seq=fork.from_seq,
+        fork_mode=fork.mode,
+        fork_note=fork.note,
     )
 
 
@@ -84,12 +93,10 @@ def message_ids(event: Event) -> list[tuple[str, int]]:
             message_id = turn.message_id
         case _:
             message_id = getattr(payload, "message_id", None)
-    host_prefix = f"{getattr(payload, 'conversation_id', None)}:"
-    return (
-        [(message_id, event.sequence)]
-        if isinstance(message_id, str) and not message_id.startswith(host_prefix)
-        else []
-    )
+    if not isinstance(message_id, str):
+        return []
+    is_made_by_host = message_id.startswith(f"{getattr(payload, 'conversation_id', None)}:")
+    return [] if is_made_by_host else [(message_id, event.sequence)]
 
 
 def text_rows(run: Run, event: Event, at: int) -> list[TextRow]:

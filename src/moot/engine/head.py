@@ -9,6 +9,7 @@ from msgspec import Struct
 from moot.core.errors import Conflict
 from moot.core.events import Event
 from moot.core.payloads.nodes import ChannelWritten
+from moot.core.pending import PendingWork
 from moot.core.secrets import mask_sealed, secrets_in
 from moot.core.state.run import Run, apply
 from moot.core.workflows.flow import Flow
@@ -40,6 +41,7 @@ class Head:
         "run",
         "sealed",
         "snapshot_at",
+        "tended",
         "tracks_messages",
         "unfinished",
     )
@@ -65,6 +67,8 @@ class Head:
         #: the run's inbox rows, and the status its parent shows for it
         self.inbox_rows: list[InboxRow] = []
         self.mirrored_status = "running"
+        #: the work that the host last started or stopped effects for
+        self.tended: PendingWork | None = None
         #: the messages of its channels, read from the log up to ``messages_at``
         self.messages: dict[str, list[Any]] = {}
         self.messages_at = 0

@@ -12,7 +12,7 @@ from moot.agents.invocation.context import Invoke, no_agents
 from moot.clock import Clock
 from moot.core.commands import CHILD_ENDING_COMMANDS, Advance, Command, ResumeRun, TimePassed
 from moot.core.errors import MootError, SequenceConflict, Unavailable
-from moot.core.pending import PendingWork, pending
+from moot.core.pending import NO_WORK, PendingWork, pending
 from moot.core.runs.start import RunLimits, StartRun
 from moot.core.state.conversation import THREAD
 from moot.core.state.run import Run
@@ -86,7 +86,7 @@ class Host:
         Raise Overtaken when a guard that ``beside`` added to the batch no longer holds.
         """
         self.refuse_when_stopping()
-        if command.tenant not in self.revisions:
+        if command.tenant not in self.revisions.durable:
             await self.revisions.learn(command.tenant)
         if dedup and command.scope_id:
             await self._scopes.refuse_second(command.tenant, command.scope_id)
@@ -108,29 +108,23 @@ class Host:
 
         Raise Conflict when the event that the command relies on was lost.
         """
-        if tenant not in self.revisions:
+        if tenant not in self.revisions.durable:
             await self.revisions.learn(tenant)
         for _ in range(MOST_ATTEMPTS):
             head = await self.runs.head(tenant, run_id)
             refuse_newer_engine(head.run)
             if basis is not None:
                 basis.refuse_lost()
-            if not head.run.children:
-                done = await self._try(head, command, {}, receipt)
-            else:
-                done = await self._try_with_family(head, command, receipt)
-            if done:
-                return head.run
+            if head.run.children:
+                if await self._try_with_family(head, command, receipt):
+                    return head.run
+                continue
+            try:
+                await self._act(head, command, {}, receipt)
+            except SequenceConflict:
+                continue
+            return head.run
         raise Unavailable("The run is too busy just now; try again.")
-
-    async def _try(
-        self, head: Head, command: Command, family: dict[str, Head], receipt: ReceiptFor | None
-    ) -> bool:
-        try:
-            await self._act(head, command, family, receipt)
-        except SequenceConflict:
-            return False
-        return True
 
     async def _try_with_family(
         self, head: Head, command: Command, receipt: ReceiptFor | None
@@ -144,7 +138,11 @@ class Host:
                 await self.runs.at_rest(family)
             if head.broken or not is_family_complete(head, family):
                 return False
-            return await self._try(head, command, family, receipt)
+            await self._act(head, command, family, receipt)
+        except SequenceConflict:
+            return False
+        else:
+            return True
         finally:
             for member in pinned:
                 member.pins -= 1
@@ -159,7 +157,8 @@ class Host:
         receipt: ReceiptFor | None, beside: BatchHook | None = None,
     ) -> None:  # fmt: skip
         """Decide a command and commit it. Nothing awaits from decide to the store's queue."""
-        command = self._with_silences(head, command)
+        if isinstance(command, TimePassed):
+            command = replace(command, heard=self.speakers.silences(head, command.at))
         transaction = Transaction(self.flows, self.clock, self.limits, self.revisions)
         if not head.run.next_sequence:
             transaction.new_heads.append(head)
@@ -182,14 +181,12 @@ class Host:
                 return
         await self.commit(transaction, owed)
         if isinstance(command, ResumeRun):
-            for child_run in owed[head.run.run_id].children:  # the child may have ended meanwhile
-                work = self._report_child_end(head.run.tenant, head.run.run_id, child_run)
-                self.tasks.start(work)
+            self._report_children(head.run, owed[head.run.run_id].children)
 
-    def _with_silences(self, head: Head, command: Command) -> Command:
-        if isinstance(command, TimePassed) and head.run.conversations:
-            return replace(command, heard=self.speakers.silences(head, command.at))
-        return command
+    def _report_children(self, run: Run, waiting_for: list[str]) -> None:
+        """Look at the children of a resumed run, which may have ended meanwhile."""
+        for child_run in waiting_for:
+            self.tasks.start(self._report_child_end(run.tenant, run.run_id, child_run))
 
     async def _on_disk(self, head: Head) -> None:
         """Wait until the head is on disk: a repeat is acknowledged no sooner than its original."""
@@ -208,25 +205,34 @@ class Host:
         try:
             if not self.stopping:
                 transaction.batch.more = self.speakers.follow(transaction, owed)
-            transaction.post(self.outbox)
-            self.faults.at(FaultPoint.BEFORE_APPEND)
+            if self.outbox is not None:
+                transaction.post(self.outbox)
+            if self.faults.planned:
+                self.faults.at(FaultPoint.BEFORE_APPEND)
             await self.store.commit(transaction.batch)
         except BaseException as failure:
             self._on_commit_failed(transaction, failure)
             raise
-        self.revisions.keep(transaction.batch.notes)
-        self.faults.at(FaultPoint.AFTER_APPEND)
-        for run_id, head in transaction.heads.items():
+        self._on_committed(transaction, owed)
+
+    def _on_committed(self, transaction: Transaction, owed: dict[str, PendingWork]) -> None:
+        heads, batch = transaction.heads, transaction.batch
+        if batch.notes:
+            self.revisions.keep(batch.notes)
+        if self.faults.planned:
+            self.faults.at(FaultPoint.AFTER_APPEND)
+        for run_id, head in heads.items():
             published = transaction.published[run_id]
             head.durable = published[-1].sequence + 1
             head.settle()
             self.hub.publish(run_id, published)
             self.metrics.count(published)
-        for tenant in transaction.inboxes.union(transaction.batch.inboxes):
-            self.hub.ring(inbox_channel(tenant))
-        if self.outbox is not None and transaction.batch.deliveries:
+        if transaction.inboxes or batch.inboxes:
+            for tenant in transaction.inboxes.union(batch.inboxes):
+                self.hub.ring(inbox_channel(tenant))
+        if batch.deliveries and self.outbox is not None:
             self.outbox.look()
-        for run_id, head in transaction.heads.items():
+        for run_id, head in heads.items():
             self._tend(head, owed[run_id], run_id in transaction.unfinished)
 
     def _on_commit_failed(self, transaction: Transaction, failure: BaseException) -> None:
@@ -257,8 +263,6 @@ class Host:
         if look:
             self.look_again(head.run.tenant, head.run.run_id)
 
-    # -- effects owed ------------------------------------------------------------------------
-
     def _tend(self, head: Head, owed: PendingWork, unfinished: bool) -> None:
         """Start owed effects that are not under way, after every commit and at every start."""
         run = head.run
@@ -268,8 +272,14 @@ class Host:
             if not head.inflight:  # else the commit of its end may still fail
                 self._on_run_ended(run)
                 self.sides.report_closed(run)
-                self.peers.tend(head, owed.abroad)
+                if owed is not NO_WORK or self.peers.running:
+                    self.peers.tend(head, owed.abroad)
             return
+        rests_as_before = owed is NO_WORK is head.tended and run.parent_run is None
+        if rests_as_before and not (unfinished or self.sides.waiting):
+            self.speakers.notify(run.run_id)
+            return
+        head.tended = owed
         if run.parent_run is not None and head.mirrored_status != run.status.value:
             head.mirrored_status = run.status.value
             self.tasks.start(self._mirror(run))
@@ -372,12 +382,6 @@ class Host:
     async def whole(self, tenant: str, run_id: str) -> Head:
         """Return the run as it is on disk; ``messages`` holds its message channels."""
         return await self.runs.whole(tenant, run_id)
-
-    async def at(self, tenant: str, run_id: str, sequence: int) -> Head:
-        """Return a copy of the run right after an event, for the caller to fold on."""
-        return await self.runs.at(tenant, run_id, sequence)
-
-    # -- limits ------------------------------------------------------------------------------
 
     def refuse_when_stopping(self) -> None:
         if self.stopping:

@@ -31,11 +31,11 @@ class Faults:
     """Planned failures of a test. Without a plan nothing happens."""
 
     def __init__(self) -> None:
-        self._planned: dict[FaultPoint, Callable[[], None]] = {}
+        self.planned: dict[FaultPoint, Callable[[], None]] = {}
 
     def plan(self, point: FaultPoint, act: Callable[[], None]) -> None:
-        self._planned[point] = act
+        self.planned[point] = act
 
     def at(self, point: FaultPoint) -> None:
-        if self._planned and point in self._planned:
-            self._planned[point]()
+        if point in self.planned:
+            self.planned[point]()

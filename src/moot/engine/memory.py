@@ -49,18 +49,16 @@ class MemoryRevisions:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._durable: dict[str, int] = {}
+        #: tenant -> newest revision on disk, for the tenants that have been looked up
+        self.durable: dict[str, int] = {}
         self._last_given: dict[str, int] = {}
-
-    def __contains__(self, tenant: str) -> bool:
-        return tenant in self._durable
 
     async def learn(self, tenant: str) -> None:
         revision = await self._store.memory_revision(tenant)
-        self._durable[tenant] = max(revision, self.now(tenant))
+        self.durable[tenant] = max(revision, self.now(tenant))
 
     def now(self, tenant: str) -> int:
-        return self._durable.get(tenant, 0)
+        return self.durable.get(tenant, 0)
 
     def next(self, tenant: str) -> int:
         self._last_given[tenant] = max(self._last_given.get(tenant, 0), self.now(tenant)) + 1
@@ -69,7 +67,7 @@ class MemoryRevisions:
     def keep(self, notes: list[MemoryRow]) -> None:
         """Count the revisions of notes that are on disk now."""
         for note in notes:
-            self._durable[note.tenant] = max(self.now(note.tenant), note.revision)
+            self.durable[note.tenant] = max(self.now(note.tenant), note.revision)
 
 
 def note_from_write(
@@ -156,7 +154,7 @@ class MemoryJournal:
             names = [name for name in names if name == memory_id]
         if not names:
             return []
-        if tenant not in self._revisions:
+        if tenant not in self._revisions.durable:
             await self._revisions.learn(tenant)
         now = self._clock.millis()
         notes = [
@@ -190,7 +188,7 @@ async def refuse_forgotten_memory(
     if not used:
         return
     store, tenant = host.store, source.tenant
-    run = (await host.at(tenant, source.run_id, max(from_seq, 1) - 1)).run
+    run = (await host.runs.at(tenant, source.run_id, max(from_seq, 1) - 1)).run
     lost = [ref for ref in used if await _is_memory_lost(store, run, ref)]
     if not lost:
         return

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from moot.agents.definitions.manifest import Agent
 from moot.agents.roster.members import MemberResolver, MemberVersion
@@ -149,6 +150,17 @@ class AgentPins:
             ) from None
 
 
+class RemoteCause(Struct, frozen=True, kw_only=True):
+    """The caller's trace, the run on another host that it acts for, and the share of that run."""
+
+    trace: Trace | None = None
+    origin: PeerOrigin | None = None
+    cause: str | None = None
+    cause_host: str | None = None
+    depth: int = 0
+    tree: int | None = None
+
+
 class RunOrder(Struct, frozen=True, kw_only=True):
     """The run that a caller or a trigger asks for."""
 
@@ -170,13 +182,7 @@ class RunOrder(Struct, frozen=True, kw_only=True):
     dedup: bool = False
     callback_url: str | None = None
     engine_version: int = ENGINE_VERSION
-    #: the caller's trace, the run on another host that it acts for, and the share of that run
-    trace: Trace | None = None
-    origin: PeerOrigin | None = None
-    cause: str | None = None
-    cause_host: str | None = None
-    depth: int = 0
-    tree: int | None = None
+    remote: RemoteCause | None = None
     #: the kind of trigger, or a start by hand for a member; None for a plain request
     source: str | None = None
     #: the standing agent that the run is for
@@ -229,7 +235,8 @@ async def prepare_run(
 
 
 def start_command(host: Host, order: RunOrder, flow: Flow, pinned: PinnedAgents) -> StartRun:
-    return StartRun(
+    # CPython passes more than 15 keywords as a dict, at many times the cost
+    command = StartRun(
         tenant=order.tenant,
         principal=order.principal,
         person=order.person,
@@ -242,16 +249,11 @@ def start_command(host: Host, order: RunOrder, flow: Flow, pinned: PinnedAgents)
         scope_id=order.scope_id,
         callback_url=order.callback_url,
         engine_version=order.engine_version,
-        trace=order.trace,
-        origin=order.origin,
-        cause=order.cause,
-        cause_host=order.cause_host,
-        depth=order.depth,
-        tree=order.tree,
         versions=pinned.versions,
         members=pinned.members,
         initiation=_initiation(order, flow, pinned),
     )
+    return command if order.remote is None else replace(command, **asdict(order.remote))
 
 
 def check_rosters(flow: Flow, inputs: Mapping[str, Any]) -> None:

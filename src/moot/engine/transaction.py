@@ -26,7 +26,7 @@ from moot.core.commands import (
     decide,
 )
 from moot.core.councils.decide import AdvanceCouncil, InvitationReport
-from moot.core.events import Event, NewEvent, encode, event_id, iso
+from moot.core.events import Event, NewEvent, encode, iso
 from moot.core.payloads.memory import MemoryWritten
 from moot.core.payloads.nodes import NodeDispatched, VariableChanged
 from moot.core.payloads.supervisors import HandoffStepped
@@ -67,6 +67,8 @@ from moot.store.records import Delivery
 #: a batch with more events than this is cut; the rest follows in the next commit
 MOST_EVENTS = 512
 SNAPSHOT_EVERY = 1000
+#: the sequence and work of a run that was not followed until it rests
+NOT_RESTING = (-1, NO_WORK)
 
 #: events with consequences outside their own log
 EVENTS_WITH_SIDE_EFFECTS = TERMINAL_TYPES | {
@@ -75,6 +77,9 @@ EVENTS_WITH_SIDE_EFFECTS = TERMINAL_TYPES | {
 
 #: commands that only report facts or answers: other nodes start only when a node has ended
 REPORTING_COMMANDS = (Emit, GateAnswer, InvitationReport)
+
+#: commands after which the whole graph is looked at
+SCANNING_COMMANDS = (Advance, ResumeRun)
 
 #: makes the receipt of a request from the new state and events; the host commits it with them
 ReceiptFor = Callable[[Run, list[Published]], Receipt | None]
@@ -135,28 +140,32 @@ class Transaction:
         ):
             return bool(self.heads)  # a report starts and ends no node
         if head.run.run_id in self.heads or isinstance(command, Advance):
-            self._follow(head, scan=head.unfinished or isinstance(command, Advance | ResumeRun))
+            self._follow(head, head.unfinished or isinstance(command, SCANNING_COMMANDS))
         return bool(self.heads)
 
     def owed(self) -> dict[str, PendingWork]:
         """Return the effects each run is owed after this batch, and fill in the derived rows."""
         owed_by_run = {}
         for run_id, head in self.heads.items():
-            rest_sequence, resting = self._resting.get(run_id, (-1, NO_WORK))
-            rests = rest_sequence == head.run.next_sequence
-            owed_by_run[run_id] = owed = resting if rests else pending(head.run, head.flow)
-            append = self._appends[run_id]
-            append.row = run_row(head.run)
-            append.work = 0 if head.unfinished and not head.run.terminal else next_due(owed)
-            if head.inbox_rows or head.run.interrupts:
+            run, append = head.run, self._appends[run_id]
+            rest_sequence, resting = self._resting.get(run_id, NOT_RESTING)
+            rests = rest_sequence == run.next_sequence
+            owed_by_run[run_id] = owed = resting if rests else pending(run, head.flow)
+            append.row = run_row(run)
+            if head.unfinished and not run.terminal:
+                append.work = 0
+            else:
+                append.work = None if owed is NO_WORK else next_due(owed)
+            if head.inbox_rows or run.interrupts:
                 self._update_inbox(head, append)
-            self._maybe_snapshot(head, append)
+            if run.next_sequence - head.snapshot_at >= SNAPSHOT_EVERY:
+                head.snapshot_at = run.next_sequence
+                append.snapshot = _json.encode(run)
+                append.fold_version = FOLD_VERSION
         self.batch.appends = list(self._appends.values())
         return owed_by_run
 
-    def post(self, outbox: Outbox | None) -> None:
-        if outbox is None:
-            return
+    def post(self, outbox: Outbox) -> None:
         for run_id, head in self.heads.items():
             self.batch.deliveries += outbox.letters(head.run, self.published[run_id])
 
@@ -240,15 +249,15 @@ class Transaction:
             new = mask_event(new, head.sealed, head.flow.masking)
             if isinstance(new.payload, VariableChanged):
                 self._unseal(head, new, f"var:{new.payload.name}")
-        run_id, type_, now = run.run_id, new.type, self._now
+        run_id, type_, now = run.run_id, new.payload.event_type, self._now
         if type_ in BEGINNINGS and self._revisions is not None:
             record_revision(new, head.flow, self._revisions.now(run.tenant))
-        head.earliest = max(now, head.earliest) + 1
+        head.earliest = (now if now > head.earliest else head.earliest) + 1
         event = stamp_event(run, new, now)
         body = encode(event)
         append = self._appends.get(run_id) or self._begin(head)
         append.events.append(body)
-        self.published[run_id].append(Published(run.next_sequence, type_, body))
+        self.published[run_id].append(Published(event.sequence, type_, body))
         apply(run, event, now // 1000)
         if head.tracks_messages:
             head.follow_decided(event)
@@ -288,7 +297,9 @@ class Transaction:
                 body=_json.encode(new.artifact),
             )
             self.batch.artifacts.append(artifact)
-        if new.note is not None and self._revisions is not None:
+        if new.type in TERMINAL_TYPES:
+            self._end(head)
+        elif new.note is not None and self._revisions is not None:
             revision = self._revisions.next(run.tenant)
             self.batch.notes.append(
                 note_from_write(run, new.note, event, revision, self._now // 1000)
@@ -297,8 +308,6 @@ class Transaction:
             self.batch.effects += effect_rows(run, event)
         elif isinstance(new.payload, NodeDispatched) and peer_requests.is_local_dispatch(new):
             self._spawn(head, str(new.node_id), new.payload.child_run_id)
-        elif new.type in TERMINAL_TYPES:
-            self._end(head)
         elif new.hints and "childRunId" in new.hints:
             is_lost = isinstance(new.payload, HandoffStepped)
             reason = "not-needed" if is_lost else "parent-node-failed"
@@ -358,12 +367,6 @@ class Transaction:
             head.inbox_rows = append.inbox = rows
             self.inboxes.add(append.tenant)
 
-    def _maybe_snapshot(self, head: Head, append: Append) -> None:
-        if head.run.next_sequence - head.snapshot_at >= SNAPSHOT_EVERY:
-            head.snapshot_at = head.run.next_sequence
-            append.snapshot = _json.encode(head.run)
-            append.fold_version = FOLD_VERSION
-
 
 def _resumes_work(run: Run, command: Command) -> bool:
     """Return whether the answer lets a node or a member continue; a gate just ends."""
@@ -378,19 +381,19 @@ def _resumes_work(run: Run, command: Command) -> bool:
 
 def stamp_event(run: Run, new: NewEvent, micros: int) -> Event:
     """Return the new event as a fact of the run, with its id, time, sequence and cause."""
-    run_id, sequence, cause = run.run_id, run.next_sequence, new.cause
+    run_id, sequence, cause, payload = run.run_id, run.next_sequence, new.cause, new.payload
     if cause is None:
         cause = sequence - 1
     if isinstance(cause, int):
         cause = event_id_at(run, cause) if 0 <= cause < sequence else ""
-    version = run.engine_version or getattr(new.payload, "engine_version", "")
+    version = run.engine_version or getattr(payload, "engine_version", "")
     return Event(
-        event_id=new.event_id or event_id(run_id, sequence),
+        event_id=new.event_id or f"{run_id}.{sequence}",
         run_id=run_id,
         sequence=sequence,
-        type=new.type,
+        type=payload.event_type,
         timestamp=iso(micros),
-        payload=new.payload,
+        payload=payload,
         schema_version=1,
         engine_version=version,
         node_id=new.node_id if new.node_id is not None else UNSET,

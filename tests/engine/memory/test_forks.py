@@ -34,7 +34,7 @@ def host(place: Place) -> Host:
 
 
 async def seen_at(host: Host, run: Run, index: int, ref: str) -> list[str]:
-    then = (await host.at(TENANT, run.run_id, index - 1)).run
+    then = (await host.runs.at(TENANT, run.run_id, index - 1)).run
     found = await host.memory.list(TENANT, ref, then, None, None)
     return sorted(entry_from_note(note).content for note in found)
 

@@ -61,7 +61,7 @@ async def test_a_side_thread_that_ends_is_summed_up_once(place: Place) -> None:
 async def test_what_ended_while_nobody_was_there_is_told_at_the_next_start(place: Place) -> None:
     host = place.host()
     main, side = await linked(host)
-    host.sides._waiting.clear()  # it forgets who waits, as a host that dies does
+    host.sides.waiting.clear()  # it forgets who waits, as a host that dies does
     await close(host, side, "Meanwhile.")
     assert not [e for e in await log(host, main) if e.type == "conversation.exchanged"]
     fresh = await place.restart(host)

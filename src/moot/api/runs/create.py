@@ -34,7 +34,7 @@ from moot.core.state.status import Status
 from moot.core.text.nearest import describe_nearest
 from moot.core.workflows import peer_ids
 from moot.core.workflows.flow import Flow
-from moot.engine.start import RunOrder, check_member, start_run
+from moot.engine.start import RemoteCause, RunOrder, check_member, start_run
 from moot.engine.workflows.built_in import PROMPT, TASK
 from moot.wire.discovery import OptionRule
 from moot.wire.runs import CreateRun, StartedRun
@@ -134,11 +134,10 @@ async def _create_once(request: Request, body: CreateRun) -> Reply:
         dedup=(request.header("x-dedup") or "").lower() == "enforce",
         callback_url=None if body.callback_url is UNSET else body.callback_url,
         engine_version=requested_engine_version(services, request),
-        source=None if member is None else BY_HAND,
-        roster_id=None if member is None else member.entry.roster_id,
-        trace=_trace_from_headers(request),
+        remote=cause_from_headers(request),
     )
-    order = _add_peer_origin(request, order)
+    if member is not None:
+        order = replace(order, source=BY_HAND, roster_id=member.entry.roster_id)
     await start_run(
         services.host, order, services.pins, member, request.record_reply(_created_reply)
     )
@@ -339,18 +338,19 @@ def requested_engine_version(services: Services, request: Request) -> int:
     return int(text)
 
 
-def _add_peer_origin(request: Request, order: RunOrder) -> RunOrder:
-    """Return the order with the run on another host that the request's headers name.
+def cause_from_headers(request: Request) -> RemoteCause | None:
+    """Return the trace and the run on another host that the request's headers name.
 
     The host stores what a caller says about a trace and a parent. It decides neither who owns the
     run nor who may see it. A parent's depth and tree size can only lower the run's limits.
     """
+    caller_trace = _trace_from_headers(request)
     origin = peer_ids.parse_origin(request.header(peer_ids.HEADER))
     if origin is None:
-        return order
+        return None if caller_trace is None else RemoteCause(trace=caller_trace)
     is_remote = origin.host_id != request.services.host.peers.host_id
-    return replace(
-        order,
+    return RemoteCause(
+        trace=caller_trace,
         origin=origin,
         cause=origin.event_id,
         cause_host=origin.host_id if is_remote and origin.event_id is not None else None,

@@ -108,7 +108,7 @@ class RunEventStream:
         await self._send_piece(send, self.greeting)
         if "values" in self._modes and not self._is_gone:
             host = self._services.host
-            self._folded = await host.at(self._tenant, self._run_id, self._after)
+            self._folded = await host.runs.at(self._tenant, self._run_id, self._after)
             if self._after >= 0:
                 await self._send_piece(
                     send, _state_frame((self._after, _state_event(self._folded)))

@@ -56,6 +56,8 @@ def _conversation_items(run: Run, node_id: str, interrupt: Interrupt) -> list[In
     conversation = run.conversations.get(node_id)
     if conversation is None or not conversation.open:
         return []
+    if conversation.floor is None and not conversation.asked:
+        return []
     items = [_awaited_item(run, interrupt, conversation)] if conversation.asked else []
     if conversation.floor is not None:
         items += _floor_items(run, interrupt, conversation, conversation.floor)

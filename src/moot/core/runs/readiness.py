@@ -235,13 +235,14 @@ def build_node_call(
 ) -> NodeCall:
     """Return what a node sees when it runs. Raise PortProblem when an input has no value."""
     variables = _unseal(run.variables, "var:", sealed)
+    # six by position: CPython passes more than 15 keywords as a dict, at many times the cost
     return NodeCall(
-        run_id=run.run_id,
-        tenant=run.tenant,
-        node_id=node.id,
-        type_id=node.type.type_id,
-        attempt=attempt,
-        config=node.definition.config,
+        run.run_id,
+        run.tenant,
+        node.id,
+        node.type.type_id,
+        attempt,
+        node.definition.config,
         inputs=_inputs(run, node, variables, sealed),
         variables=variables,
         upstream=_upstream(run, node),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
@@ -111,8 +112,9 @@ def start_run(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
         member=command.inherits if inherits else None,
         trigger=None if initiation is None else initiation.trigger,
         hops=0 if initiation is None else initiation.hops,
-        **_options(flow, command),
     )
+    if options := _options(flow, command):
+        payload = replace(payload, **options)
     if initiation is None:
         return [NewEvent(payload, cause=cause, sealed=sealed or None)]
     cause = initiation.delivered.delivery_id if initiation.delivered is not None else cause
@@ -193,30 +195,42 @@ def resolve_limits(
     )
 
 
+#: field of the payload -> field of the command, for the options that are recorded as they are
+OPTIONS = {
+    "tags": "tags",
+    "metadata": "metadata",
+    "configurable": "configurable",
+    "scope_id": "scope_id",
+    "callback_url": "callback_url",
+    "agent_versions": "versions",
+    "parent_run_id": "parent_run",
+    "parent_node_id": "parent_node",
+    "depth": "depth",
+    "causation_host_id": "cause_host",
+    "origin": "origin",
+}
+
+
 def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
     """Return only the options that are set; an absent option is absent in the log."""
     options: dict[str, Any] = {
-        "tags": command.tags,
-        "metadata": command.metadata,
-        "configurable": command.configurable,
-        "scope_id": command.scope_id,
-        "person": command.person if command.person != "user" else None,
-        "callback_url": command.callback_url,
-        "agent_versions": command.versions,
-        "members": {name: member.recorded() for name, member in command.members.items()},
-        "parent_run_id": command.parent_run,
-        "parent_node_id": command.parent_node,
-        "depth": command.depth,
-        "trace": _trace(command.trace) if command.trace is not None else None,
-        "origin": command.origin,
-        "causation_host_id": command.cause_host,
-        "channels": {
+        name: value for name, field in OPTIONS.items() if (value := getattr(command, field))
+    }
+    if command.person != "user":
+        options["person"] = command.person
+    if command.members:
+        members = command.members.items()
+        options["members"] = {name: member.recorded() for name, member in members}
+    if command.trace is not None:
+        options["trace"] = _trace(command.trace)
+    if flow.definition.channels:
+        options["channels"] = {
             name: None if channel.default is UNSET else channel.default
             for name, channel in flow.definition.channels.items()
-        },
-    }
-    present = {name: value for name, value in options.items() if value}
-    return present if command.rights is None else {**present, "rights": command.rights}
+        }
+    if command.rights is not None:
+        options["rights"] = command.rights
+    return options
 
 
 def _trace(trace: Trace) -> dict[str, str]:

@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct
 
 from moot.core.events import Event, millis
 from moot.core.payloads.base import Payload
-from moot.core.payloads.hints import HeldOutputs
+from moot.core.payloads.hints import EventHints, HeldOutputs
 from moot.core.payloads.nodes import (
     NodeCancelled,
     NodeCompleted,
@@ -102,8 +102,15 @@ def _apply_node_started(run: "Run", payload: NodeStarted, event: Event, at: int)
     )
     run.active[node_id] = None
     run.executions += 1
-    agents.apply_pinned_agent(run, payload.agent)
-    for name in hints.again or ():  # the nodes of a loop that begins its next round
+    if payload.agent is not None:
+        agents.apply_pinned_agent(run, payload.agent)
+    if event.hints is not UNSET:
+        _apply_round(run, node_id, payload, hints)
+
+
+def _apply_round(run: "Run", node_id: str, payload: NodeStarted, hints: EventHints) -> None:
+    """Begin the next round of a loop: its other nodes start over after this one."""
+    for name in hints.again or ():
         node = run.nodes.pop(name, None)
         if node is not None:
             run.attempts[name] = node.attempt
@@ -120,12 +127,16 @@ def _apply_node_ended(run: "Run", payload: NodeEnd, event: Event, at: int) -> No
     node.status = NODE_ENDS[event.type]
     node.ended_seq = event.sequence
     node.due = None
-    node.outputs = payload.outputs if isinstance(payload, NodeCompleted) else node.outputs
-    node.error = payload.error if isinstance(payload, NodeFailed) else None
-    node.reason = payload.reason if isinstance(payload, NodeSkipped | NodeCancelled) else None
-    node.results = node.held = None
+    node.error = node.reason = node.results = node.held = None
+    if isinstance(payload, NodeCompleted):
+        node.outputs = payload.outputs
+    elif isinstance(payload, NodeFailed):
+        node.error = payload.error
+    else:
+        node.reason = payload.reason
     hints = event.known_hints
-    run.spent += remote_children.count_kept_runs(run, node, hints)
+    if run.abroad:
+        run.spent += remote_children.count_kept_runs(run, node, hints)
     node.living, node.ends, node.waits, node.answer = {}, {}, {}, []
     node.said, node.calls, node.rulings = {}, {}, {}
     if run.orchestrator is not None:

@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct
 from moot.core.catalogue import PAYLOADS
 from moot.core.events import Event, millis
 from moot.core.payloads.base import OpaquePayload, Payload
+from moot.core.payloads.conversations import ConversationExchanged
 from moot.core.payloads.runs import (
     PauseBegan,
     PauseRequested,
@@ -203,10 +204,9 @@ def apply(run: Run, event: Event, at: int | None = None, strict: bool = False) -
     if transition is not None:
         run.status = transition[1]
     payload = event.payload
-    if isinstance(payload, OpaquePayload):
-        if strict and event.type in PAYLOADS:
-            raise ValueError(f"The payload does not fit the type {event.type}.")
-    elif (handler := HANDLERS.get(type(payload))) is not None:
+    kind: Any = type(payload)
+    handler = HANDLERS.get(kind)
+    if handler is not None:
         try:
             handler(run, payload, event, at)
             if event.hints is not UNSET:
@@ -214,8 +214,10 @@ def apply(run: Run, event: Event, at: int | None = None, strict: bool = False) -
         except (AttributeError, KeyError, TypeError, ValueError):
             if strict:
                 raise  # otherwise a malformed payload has no effect
-        if run.interrupts or run.mirrored or run.status in WAITING:
+        if kind not in KEEPS_STATUS and (run.interrupts or run.mirrored or run.status in WAITING):
             _update_status(run, at)
+    elif strict and isinstance(payload, OpaquePayload) and event.type in PAYLOADS:
+        raise ValueError(f"The payload does not fit the type {event.type}.")
     run.next_sequence = event.sequence + 1
     run.updated_at = at
 
@@ -253,13 +255,14 @@ def _apply_run_started(run: Run, payload: RunStarted, event: Event, at: int) -> 
     run.started_at = run.active_since = at
     run.inputs = dict(payload.inputs)
     run.variables = dict(payload.variables)
-    run.declared = list(payload.channels or {})
-    run.channels = {
-        name: list(default) if isinstance(default, list) else default
-        for name, default in (payload.channels or {}).items()
-        if default is not None
-    }
-    run.tags = list(payload.tags or [])
+    if payload.channels:
+        run.declared = list(payload.channels)
+        run.channels = {
+            name: list(default) if isinstance(default, list) else default
+            for name, default in payload.channels.items()
+            if default is not None
+        }
+    run.tags = payload.tags or []
     run.metadata = payload.metadata or {}
     run.configurable = payload.configurable or {}
     run.scope_id = payload.scope_id
@@ -273,9 +276,10 @@ def _apply_run_started(run: Run, payload: RunStarted, event: Event, at: int) -> 
     run.memory = None if payload.memory is None else memory.memory_from_start(run, payload.memory)
     run.versions = dict(payload.agent_versions or {})
     run.origin = payload.origin
-    trace = payload.trace or {}
-    run.trace = parse_trace(trace.get("traceparent"), trace.get("tracestate"))
-    initiation.apply_initiation(run, payload, event)
+    if payload.trace:
+        run.trace = parse_trace(payload.trace.get("traceparent"), payload.trace.get("tracestate"))
+    if payload.members or event.causation_id is not UNSET:
+        initiation.apply_initiation(run, payload, event)
 
 
 def _apply_run_dead_lettered(run: Run, payload: RunDeadLettered, event: Event, _: int) -> None:
@@ -291,10 +295,12 @@ def _apply_run_ended(
     if isinstance(payload, RunFailed):
         run.error = payload.error
     run.with_parent = isinstance(payload, RunCancelled) and payload.parent_run_id is not None
-    remote_children.stop_remote_children(run, at)
+    if run.abroad:
+        remote_children.stop_remote_children(run, at)
     run.pause = None
-    run.spent += supervisor.count_lent_runs(run)  # children that live on count in full
-    run.active = {}
+    if run.active:
+        run.spent += supervisor.count_lent_runs(run)  # children that live on count in full
+        run.active = {}
     run.interrupts = {}
     run.mirrored = {}
     for each in run.conversations.values():
@@ -345,5 +351,7 @@ HANDLERS: dict[type[Payload], Callable[[Run, Any, Event, int], None]] = {
     **usage.HANDLERS,
     **initiation.HANDLERS,
 }
+#: payloads that open, answer and end nothing, so that the status stays as it is
+KEEPS_STATUS = frozenset({ConversationExchanged})
 #: types of the events that change the state of a run
 HANDLED_TYPES = frozenset(payload.event_type for payload in HANDLERS)

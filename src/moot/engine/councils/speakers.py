@@ -12,7 +12,7 @@ from moot.core.councils.invitations import InvitationEnded
 from moot.core.councils.limits import remaining_budget
 from moot.core.errors import Conflict, MootError, Unavailable
 from moot.core.events import NewEvent, copy_payload
-from moot.core.pending import PendingWork
+from moot.core.pending import NO_WORK, PendingWork
 from moot.core.state.conversation import Conversation
 from moot.core.state.participants import led_members
 from moot.core.workflows.node_types import copy_json, error_from_exception
@@ -68,9 +68,10 @@ class Speakers:
         """
         started = 0
         for run_id, head in transaction.heads.items():
-            if head.run.conversations:
+            work = owed[run_id]
+            if work is not NO_WORK and head.run.conversations:
                 self._turns.follow(head.run, transaction.published[run_id])
-                for node_id, wake_id in owed[run_id].speakers:
+                for node_id, wake_id in work.speakers:
                     started += self.start(head, node_id, wake_id)
         return started > 0
 

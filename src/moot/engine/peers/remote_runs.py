@@ -84,7 +84,7 @@ class RemoteRuns:
         self.address = ""
         self.patience_ms = 600_000
         self._known: dict[str, tuple[int, PeerInfo]] = {}
-        self._running: dict[str, dict[tuple[str, str], asyncio.Task[None]]] = {}
+        self.running: dict[str, dict[tuple[str, str], asyncio.Task[None]]] = {}
         #: names of requests that another host may have received without an answer
         self._sent: set[str] = set()
         #: ended run -> names of requests whose remote children are stopped
@@ -93,7 +93,7 @@ class RemoteRuns:
         self._streams = asyncio.Semaphore(MOST_STREAMS)
 
     def __len__(self) -> int:
-        return sum(len(mine) for mine in self._running.values())
+        return sum(len(mine) for mine in self.running.values())
 
     def know(self, peers: list[Peer]) -> None:
         self._peers = {peer.name: peer for peer in peers}
@@ -109,9 +109,9 @@ class RemoteRuns:
         ``owed`` is on disk. A later decision may have made a step needless.
         """
         run = head.run
-        if not owed and run.run_id not in self._running:
+        if not owed and run.run_id not in self.running:
             return
-        mine = self._running.get(run.run_id, {})
+        mine = self.running.get(run.run_id, {})
         for key in [key for key in mine if key not in owed]:
             mine.pop(key).cancel()
             if run.terminal and not owed:
@@ -124,9 +124,9 @@ class RemoteRuns:
                 job = self._job(run, name)
                 mine[name, what] = self._host.tasks.start(self._work(job, what))
         if mine:
-            self._running[run.run_id] = mine
+            self.running[run.run_id] = mine
         else:
-            self._running.pop(run.run_id, None)
+            self.running.pop(run.run_id, None)
 
     def _job(self, run: Run, name: str) -> RemoteRunJob:
         trace = call_trace(run_trace(run.run_id, run.trace), name)
@@ -146,11 +146,11 @@ class RemoteRuns:
         except MootError as refusal:
             log.exception("A run cannot go on", extra={"run_id": job.run_id, "code": refusal.code})
         finally:
-            mine = self._running.get(job.run_id, {})
+            mine = self.running.get(job.run_id, {})
             if mine.get((job.name, what)) is asyncio.current_task():
                 del mine[job.name, what]
             if not mine:
-                self._running.pop(job.run_id, None)
+                self.running.pop(job.run_id, None)
 
     async def _send_command(self, job: RemoteRunJob, command: Command) -> None:
         """Send the command from its own task, because its consequences may cancel this one."""

@@ -24,12 +24,12 @@ class SideThreads:
     def __init__(self, host: "Host") -> None:
         self._host = host
         #: (tenant, side thread) -> gates that wait for its end
-        self._waiting: dict[tuple[str, str], set[WaitingGate]] = {}
+        self.waiting: dict[tuple[str, str], set[WaitingGate]] = {}
 
     def watch(self, run: Run, sides: list[tuple[str, str]]) -> None:
         self.report_closed(run)
         for node_id, thread in sides:
-            waiting = self._waiting.setdefault((run.tenant, thread), set())
+            waiting = self.waiting.setdefault((run.tenant, thread), set())
             gate = (run.tenant, run.run_id, node_id)
             if gate not in waiting:
                 waiting.add(gate)
@@ -37,11 +37,10 @@ class SideThreads:
 
     def report_closed(self, run: Run) -> None:
         """Report conversations of the run that are closed."""
-        for conversation in run.conversations.values() if self._waiting else ():
-            if (
-                not conversation.open
-                and (run.tenant, thread_id(run, conversation)) in self._waiting
-            ):
+        if not self.waiting:
+            return
+        for conversation in run.conversations.values():
+            if not conversation.open and (run.tenant, thread_id(run, conversation)) in self.waiting:
                 self._host.tasks.start(self._check(run.tenant, thread_id(run, conversation)))
 
     async def _check(self, tenant: str, thread: str, link: dict[str, str] | None = None) -> None:
@@ -52,7 +51,7 @@ class SideThreads:
             elif link is not None:
                 await self._link_back(tenant, thread, link)
         except Unavailable:
-            for _, run_id, _ in self._waiting.pop((tenant, thread), set()):
+            for _, run_id, _ in self.waiting.pop((tenant, thread), set()):
                 self._host.look_again(tenant, run_id)
 
     async def _summary(self, tenant: str, thread: str) -> str | None:
@@ -89,7 +88,7 @@ class SideThreads:
 
     async def _report_end(self, tenant: str, thread: str, summary: str) -> None:
         at = self._host.clock.millis()
-        for _, run_id, node_id in self._waiting.pop((tenant, thread), set()):
+        for _, run_id, node_id in self.waiting.pop((tenant, thread), set()):
             command = SideThreadEnded(node_id=node_id, thread=thread, summary=summary, at=at)
             try:
                 await self._host.handle(tenant, run_id, command)

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -100,8 +100,8 @@ class SqliteStore(LogQueries, IndexQueries, RegistryQueries, RecordQueries, Memo
 
     # the log
 
-    async def commit(self, batch: Batch) -> None:
-        await self._writer.commit(batch)
+    def commit(self, batch: Batch) -> Coroutine[Any, Any, None]:
+        return self._writer.commit(batch)
 
     async def settled(self) -> None:
         await self._writer.call(lambda db, heads: None)

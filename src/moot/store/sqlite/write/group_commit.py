@@ -1,6 +1,7 @@
 """The writer thread. All batches that arrive during a commit share the next one.
 
-Between commits the thread updates the search index, when enough texts wait or it is idle.
+The thread updates the search index when it is idle, so that a burst of turns does not pay for it.
+Only when very many texts wait does it index a chunk after each commit.
 """
 
 import asyncio
@@ -31,6 +32,8 @@ CACHED_HEADS = 10_000
 MOST_ROUNDS = 2
 #: seconds without a job after which waiting texts are indexed
 IDLE_S = 0.5
+#: texts that may wait while the writer is busy; a search that comes then indexes them in 0.3 s
+MOST_WAITING = 20_000
 #: chunks that are indexed before the file is closed; the rest stays queued in the file
 MOST_AT_CLOSE = 16
 
@@ -172,7 +175,7 @@ class Writer:
                 done = job
             with suppress(RuntimeError):  # the loop is closed, so no caller waits
                 self._loop.call_soon_threadsafe(self._settle, done)
-            if self._indexer.waiting >= CHUNK:
+            if self._indexer.waiting >= MOST_WAITING:
                 self._index()
         for _ in range(MOST_AT_CLOSE):
             if not self._indexer.waiting or not self._index():
@@ -192,12 +195,14 @@ class Writer:
         return job
 
     def _wait_for_job(self) -> list[QueuedBatch] | QueuedCall | None:
-        """Return the next job; update the index until one arrives."""
-        while waiting := self._indexer.waiting:
+        """Return the next job; once the thread is idle, update the index until one arrives."""
+        patience = IDLE_S
+        while self._indexer.waiting:
             with suppress(queue.Empty):
-                return self._queue.get(timeout=0 if waiting >= CHUNK else IDLE_S)
+                return self._queue.get(timeout=patience)
             if not self._index():
                 break
+            patience = 0
         return self._queue.get()
 
     def _index(self) -> bool:
