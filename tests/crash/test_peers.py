@@ -141,9 +141,11 @@ async def _read(database: Path) -> dict[str, Run]:
 def _once_each(askers: list[Asker], parents: dict[str, Run], children: dict[str, Run]) -> None:
     """No event of a parent has begun two runs; who completed has the result of as many as it
     asked for."""
-    causes = Counter((run.origin or {})["eventId"] for run in children.values())
+    origins = [run.origin for run in children.values() if run.origin is not None]
+    assert len(origins) == len(children)
+    causes = Counter(origin.event_id for origin in origins)
     assert set(causes.values()) <= {1}
-    by_parent = Counter((run.origin or {})["runId"] for run in children.values())
+    by_parent = Counter(origin.run_id for origin in origins)
     cancelled = set().union(*(asker.cancelled for asker in askers))
     acknowledged = {run_id for asker in askers for run_id in asker.begun}
     assert acknowledged <= set(parents)

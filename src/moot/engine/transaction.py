@@ -69,18 +69,14 @@ MOST_EVENTS = 512
 SNAPSHOT_EVERY = 1000
 #: the sequence and work of a run that was not followed until it rests
 NOT_RESTING = (-1, NO_WORK)
-
 #: events with consequences outside their own log
 EVENTS_WITH_SIDE_EFFECTS = TERMINAL_TYPES | {
     payload.event_type for payload in (NodeDispatched, MemoryWritten, *EFFECT_EVENTS)
 }
-
 #: commands that only report facts or answers: other nodes start only when a node has ended
 REPORTING_COMMANDS = (Emit, GateAnswer, InvitationReport)
-
 #: commands after which the whole graph is looked at
 SCANNING_COMMANDS = (Advance, ResumeRun)
-
 #: makes the receipt of a request from the new state and events; the host commits it with them
 ReceiptFor = Callable[[Run, list[Published]], Receipt | None]
 #: adds rows to the batch before it is committed: a claim, a guard

@@ -88,8 +88,8 @@ def _side_threads(conversation: Conversation) -> list[threads.ThreadLinkView]:
 
 
 def _roster_view(conversation: Conversation) -> Sequence[threads.ThreadParticipant]:
-    names = roster_names(conversation) or ()
-    return [threads.ThreadParticipant(agent_id=name) for name in names]
+    names = roster_names(conversation)
+    return () if names is None else [threads.ThreadParticipant(agent_id=name) for name in names]
 
 
 def _task_view(run: Run, place: int, task: ThreadTask) -> threads.ThreadTaskView:

@@ -1,8 +1,6 @@
 """Describe the origin of a run: ``Started by Sally · queue leads``."""
 
-from msgspec import convert
-
-from moot.cli.schedules.wording import ScheduleTimes, describe_times
+from moot.cli.schedules.wording import describe_times
 from moot.cli.shared import output
 from moot.cli.shared.client import Api
 from moot.client.operations import runs
@@ -31,7 +29,7 @@ def describe_trigger(origin: RunStart | None) -> str:
     if origin.queue is not None and source == "queue":
         words = [f"queue {origin.queue}"]
     elif origin.times is not None:
-        words = [f"schedule {describe_times(convert(origin.times, ScheduleTimes))}"]
+        words = [f"schedule {describe_times(origin.times)}"]
     elif origin.schedule_id is not None:
         words = [f"schedule {output.short_id(origin.schedule_id)}"]
     if origin.item_id is not None:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, tzinfo
 from moot.cli.shared import output
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.quantities import format_count, format_duration
-from moot.wire.json import WireStruct
 from moot.wire.roster import MemberTrigger
+from moot.wire.runs import RunTimes
 from moot.wire.schedules import FireResultList, FireView, PauseCost, SchedulePreview, ScheduleView
 
 #: action -> text of the action, and of a dry run
@@ -66,18 +66,7 @@ def local_time_with_zone(timestamp: str, zone: str) -> str:
     return f"{local_time(timestamp, zone)} {zone}" if output.on_terminal() else timestamp
 
 
-class ScheduleTimes(WireStruct, frozen=True):
-    """The times of the schedule that started a run."""
-
-    kind: str
-    words: str | None = None
-    cron_expr: str | None = None
-    interval_seconds: int | None = None
-    at: str | None = None
-    timezone: str | None = None
-
-
-def describe_times(schedule: SchedulePreview | MemberTrigger | ScheduleTimes) -> str:
+def describe_times(schedule: SchedulePreview | MemberTrigger | RunTimes) -> str:
     """Return the times of a schedule in the words that its author used."""
     if schedule.kind == "interval":
         return f"every {format_duration(schedule.interval_seconds or 0)}"
