@@ -6,6 +6,7 @@ time (bench/README.md).
 
 import logging
 import re
+from collections.abc import Awaitable
 from typing import Any
 
 from moot.api.access.auth import check_thread_key, require_scope
@@ -100,14 +101,15 @@ class App:
             return None
         return self.router.find(path)
 
-    async def _call(self, request: Request, endpoint: Endpoint) -> Reply | Stream:
-        """Call the handler.
+    def _call(self, request: Request, endpoint: Endpoint) -> Awaitable[Reply | Stream]:
+        if endpoint.public or endpoint.mutating or is_local(request.caller):
+            return endpoint.call(request)
+        return self._read(request, endpoint)
 
-        After a read, check the key again: it may have ended during a long wait.
-        """
+    async def _read(self, request: Request, endpoint: Endpoint) -> Reply | Stream:
+        """Call the handler, then check the key again: it may have ended during a long wait."""
         reply = await endpoint.call(request)
-        skip_check = endpoint.public or endpoint.mutating or is_local(request.caller)
-        if (isinstance(reply, Reply) or reply.headers is not None) and not skip_check:
+        if isinstance(reply, Reply) or reply.headers is not None:
             await self.services.keyring.caller(request.header("authorization"))
         return reply
 

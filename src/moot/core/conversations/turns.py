@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import replace
 
 from moot.core.conversations import joining
 from moot.core.errors import (
@@ -98,18 +97,21 @@ def build_turn(
         problems := schema.schema_problems(conversation.schema, body["content"])
     ):
         raise BadRequest(f"The turn does not fit the conversation: {problems[0]}", fields=problems)
-    talk, group, index = conversation.conversation_id, conversation.group_id, conversation.turns + 1
-    turn = new_turn(talk, index, role, speaker, body["content"], at, group)
+    index = conversation.turns + 1
     is_spoken_for = (
         key_holder.principal != HOST
         and speaker not in key_holder.names
         and _host_speaks_for(conversation, speaker)
     )
-    return replace(
-        turn,
-        message_id=body.get("messageId", turn.message_id),
-        ts=body.get("ts", turn.ts),
-        group_id=body.get("groupId", turn.group_id),
+    return Turn(
+        message_id=body.get("messageId", f"{conversation.conversation_id}:{index}:{role}"),
+        from_=speaker,
+        content=body["content"],
+        ts=body.get("ts", at),
+        role=role,
+        turn_index=index,
+        speaker_id=speaker if role == "agent" else None,
+        group_id=body.get("groupId", conversation.group_id),
         agent=body.get("agent", UNSET),
         meta=body.get("meta", UNSET),
         to=full_name(body["to"]) if body.get("to", "all") != "all" else None,

@@ -43,20 +43,19 @@ def inbox_items(run: Run) -> list[InboxEntry]:
         return []
     items = []
     for node_id, interrupt in run.interrupts.items():
-        if interrupt.kind == "external-event":
-            continue
         if interrupt.kind.startswith("conversation."):
-            items += _conversation_items(run, node_id, interrupt)
-        else:
+            conversation = run.conversations.get(node_id)
+            if conversation is not None and (conversation.asked or conversation.floor is not None):
+                items += _conversation_items(run, interrupt, conversation)
+        elif interrupt.kind != "external-event":
             items.append(question_item(run, node_id, interrupt))
     return items
 
 
-def _conversation_items(run: Run, node_id: str, interrupt: Interrupt) -> list[InboxEntry]:
-    conversation = run.conversations.get(node_id)
-    if conversation is None or not conversation.open:
-        return []
-    if conversation.floor is None and not conversation.asked:
+def _conversation_items(
+    run: Run, interrupt: Interrupt, conversation: Conversation
+) -> list[InboxEntry]:
+    if not conversation.open:
         return []
     items = [_awaited_item(run, interrupt, conversation)] if conversation.asked else []
     if conversation.floor is not None:
