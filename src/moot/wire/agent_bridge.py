@@ -11,8 +11,6 @@ from moot.wire.request import InvitedParticipants, Name, RequestStruct, Text
 
 BridgeTitle = Annotated[str, Meta(max_length=256)]
 
-# -- requests ------------------------------------------------------------------------------------
-
 
 class CreateBridgeThread(RequestStruct, frozen=True):
     """A new thread. Without a name it is untitled."""
@@ -54,9 +52,6 @@ class ReportPresence(RequestStruct, frozen=True):
     state: PresenceState = "listening"
     sender: Name | UnsetType = field(default=UNSET, name="from")
     details: Any = None
-
-
-# -- answers -------------------------------------------------------------------------------------
 
 
 class BridgeThread(Struct, frozen=True):
