@@ -12,8 +12,6 @@ from moot.wire.request import InvitedParticipants, Name, RequestStruct, Text
 BridgeTitle = Annotated[str, Meta(max_length=256)]
 PostedType = Literal["message", "control", "presence", "task", "result", "thread.renamed"]
 
-# -- requests ------------------------------------------------------------------------------------
-
 
 class CreateBridgeThread(RequestStruct, frozen=True):
     """A new thread. Without a name it is untitled."""
@@ -55,9 +53,6 @@ class ReportPresence(RequestStruct, frozen=True):
     state: PresenceState = "listening"
     sender: Name | UnsetType = field(default=UNSET, name="from")
     details: Any = None
-
-
-# -- answers -------------------------------------------------------------------------------------
 
 
 class BridgeThread(Struct, frozen=True):

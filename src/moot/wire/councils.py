@@ -8,8 +8,6 @@ from moot.core.state.council_policy import Policy
 from moot.wire.json import JsonObject, WireStruct
 from moot.wire.request import InvitedParticipants, Name, RequestStruct, Text, Title
 
-# -- requests ------------------------------------------------------------------------------------
-
 
 class CouncilBudget(RequestStruct, frozen=True):
     """The limits at which a council stops."""
@@ -31,9 +29,6 @@ class ConveneCouncil(RequestStruct, frozen=True):
     moderator: Name | None = None
     policy: Policy | None = None
     budget: CouncilBudget | None = None
-
-
-# -- answers -------------------------------------------------------------------------------------
 
 
 class ConvenedCouncil(WireStruct, frozen=True):

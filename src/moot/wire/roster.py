@@ -18,8 +18,6 @@ Label = Annotated[str, Meta(min_length=1, max_length=100)]
 WorkflowId = Annotated[str, Meta(min_length=1, max_length=128)]
 Workflows = Annotated[list[WorkflowId], Meta(max_length=MOST_WORKFLOWS)]
 
-# -- requests ------------------------------------------------------------------------------------
-
 
 class MemberAgentRef(RequestStruct, frozen=True):
     """The agent of a member: a version, a channel, or the newest version."""
@@ -87,9 +85,6 @@ class RunMemberWorkflow(RequestStruct, frozen=True):
         Meta(description="The id of an item for the run. The item stays in its queue."),
     ] = None
     dry_run: Annotated[bool, Meta(description="Only return what would start.")] = False
-
-
-# -- answers -------------------------------------------------------------------------------------
 
 
 class AgentRef(WireStruct, frozen=True):

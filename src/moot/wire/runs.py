@@ -17,8 +17,6 @@ Artifact = Annotated[
     Any, Meta(title="Artifact", description="The content of an artifact, any JSON value.")
 ]
 
-# -- requests ------------------------------------------------------------------------------------
-
 
 class CreateRun(RequestStruct, frozen=True, kw_only=True):
     """A run of a workflow, or of one agent."""
@@ -71,9 +69,6 @@ class ResumeRunBody(RequestStruct, frozen=True, kw_only=True):
     """The reason of a resume."""
 
     reason: Reason | None = None
-
-
-# -- answers -------------------------------------------------------------------------------------
 
 
 class StartedRun(WireStruct, frozen=True):

@@ -12,8 +12,6 @@ from moot.wire.request import Name, Note, RequestStruct
 Instant = Annotated[str, Meta(min_length=1, max_length=64)]
 FireId = Annotated[str, Meta(min_length=1, max_length=128)]
 
-# -- requests ------------------------------------------------------------------------------------
-
 
 class ChangeSchedule(RequestStruct, frozen=True):
     """Changes to a schedule. Fields that are left out stay, null resets a field to its default."""
@@ -72,9 +70,6 @@ class BackfillSchedule(RequestStruct, frozen=True):
     to: Instant
     overlap: OverlapPolicy | None = None
     dry_run: bool = False
-
-
-# -- answers -------------------------------------------------------------------------------------
 
 
 class Owner(WireStruct, frozen=True):

@@ -9,8 +9,6 @@ from moot.wire.request import Name, RequestStruct
 
 Index = Annotated[int, Meta(ge=0, le=2**53)]
 
-# -- requests ------------------------------------------------------------------------------------
-
 
 class MarkRead(RequestStruct, frozen=True):
     """``upTo`` is the sequence of the last event that was read, ``turn`` the index of the last
@@ -32,9 +30,6 @@ class RequestCatchUp(RequestStruct, frozen=True):
         Name | None,
         Meta(description="An agent of this host, by default the moderator or another participant."),
     ] = None
-
-
-# -- answers -------------------------------------------------------------------------------------
 
 
 class SearchSnippet(WireStruct, frozen=True):

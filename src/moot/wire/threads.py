@@ -15,8 +15,6 @@ JOIN_SECONDS = 7 * 24 * 3600
 #: A random word that identifies the program.
 SeatToken = Annotated[str, Meta(min_length=8, max_length=64, pattern=r"^[A-Za-z0-9._~-]+$(?!\n)")]
 
-# -- requests ------------------------------------------------------------------------------------
-
 
 class BeginThread(RequestStruct, frozen=True):
     """A new thread. Invited participants may take part from the beginning."""
@@ -109,9 +107,6 @@ class SpeechDelta(RequestStruct, frozen=True):
     """The next words of a speech."""
 
     delta: Annotated[str, Meta(min_length=1, max_length=65_536)]
-
-
-# -- answers -------------------------------------------------------------------------------------
 
 
 class ThreadState(Struct, frozen=True):

@@ -21,8 +21,6 @@ InboundContent = Annotated[
     JsonObject, Meta(title="InboundContent", description="The sender's own JSON object.")
 ]
 
-# -- requests ------------------------------------------------------------------------------------
-
 
 class BindQueue(RequestStruct, frozen=True):
     """The workflow that takes from a queue, and its standing agent if any.

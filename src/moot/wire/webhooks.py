@@ -11,8 +11,6 @@ Url = Annotated[str, Meta(min_length=1, max_length=2048)]
 EventName = Annotated[str, Meta(min_length=1, max_length=128)]
 Tag = Annotated[str, Meta(min_length=1, max_length=128)]
 
-# -- requests ------------------------------------------------------------------------------------
-
 
 class RegisterWebhook(RequestStruct, frozen=True):
     """``events`` are types of events, or ``*`` for all of them."""
@@ -23,9 +21,6 @@ class RegisterWebhook(RequestStruct, frozen=True):
         list[Tag], Meta(max_length=50, description="Only events of runs with one of these tags.")
     ] = []
     tenant_id: str | None = None
-
-
-# -- answers -------------------------------------------------------------------------------------
 
 
 class WebhookSummary(WireStruct, frozen=True):

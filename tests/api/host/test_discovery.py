@@ -8,10 +8,10 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.conformance import test_mock_model
 from tests.support.api.caller import Api, definition, in_time, unless_over
-from tests.support.api.claims import agent_bridge, agents, roster, schedules, supervisors
-from tests.support.api.memories import check_wave, remembered
+from tests.support.api.claims import agent_bridge
+from tests.support.api.claims.multi_agent import PROBES
+from tests.support.api.claims.probes import claims, document
 from tests.support.api.questions import (
     answered,
     asked,
@@ -26,30 +26,21 @@ from tests.support.api.questions import (
 from tests.support.api.questions import refused as refused_by_gate
 
 VALIDATION = "validation_error"
+
+
 ROUNDTRIP = "conformance/agent-memory-roundtrip"
+
+
 CLARIFICATION = gate("clarificationGate", questions=[{"id": "q", "question": "Which colour?"}])
+
+
 EVENT = gate("interrupt", kind="external-event", data={"eventType": "x", "correlation": {}})
+
+
 UNSURE = {
     "id": "gate", "typeId": "core.orchestrator.supervisor",
     "config": {"mockConfidence": 0.1, "mockPendingDecision": {"kind": "terminate"}},
 }  # fmt: skip
-
-Probe = Callable[[Api, Any], None]
-PROBES: dict[str, Probe] = {}
-
-
-def claims(*names: str) -> Callable[[Probe], Probe]:
-    """The decorated function probes these claims; a name ending in .* takes all below it."""
-
-    def keep(probe: Probe) -> Probe:
-        PROBES.update(dict.fromkeys(names, probe))
-        return probe
-
-    return keep
-
-
-def document(api: Api) -> dict[str, Any]:
-    return dict(api.get("/.well-known/openwop").json())
 
 
 def leaves(value: Any, path: str = "") -> Iterator[str]:
@@ -252,6 +243,7 @@ SAMPLES: dict[str, tuple[Any, Any]] = {
     "mockProvider": ({"id": "stream-text"}, "stream-text"),
 }
 
+
 #: the same for what the protocol reserves and this host does not read
 RESERVED: dict[str, tuple[Any, Any]] = {
     "model": ("x", 1),
@@ -414,193 +406,6 @@ def _forcing(api: Api, value: Any) -> None:
         assert api.post("/v1/runs", body, headers=headers).status_code == 400
 
 
-# -- supervisors ---------------------------------------------------------------------------------
-
-LATER = {"kind": "terminate", "reason": "goal-reached"}
-
-
-def handing(name: str, plan: list[Any], **config: Any) -> dict[str, Any]:
-    """A supervisor with this plan, its dispatch node, and the way back."""
-    nodes = [
-        {"id": "boss", "typeId": "core.orchestrator.supervisor", "config": {"plan": plan}},
-        {"id": "hands", "typeId": "core.dispatch", "config": config},
-    ]
-    return definition(name, nodes, [("boss", "hands"), ("hands", "boss")])
-
-
-def handed(api: Api, name: str, workers: list[str], **config: Any) -> dict[str, Any]:
-    plan = [{"kind": "next-worker", "nextWorkerIds": workers}, LATER]
-    api.register(handing(name, plan, **config))
-    return api.run(name)
-
-
-@claims("agents.orchestrator", "agents.dispatch", "agents.dispatchMapping")
-def _orchestrator(api: Api, value: Any) -> None:
-    assert value is True
-    found = api.run("conformance-dispatch-output-mapping")
-    assert found["variables"]["parentResult"] == "done"
-    assert found["runOrchestrator"] == {"agentId": "supervisor-supervisor"}
-
-
-@claims("dispatch.*")
-def _dispatch(api: Api, value: Any) -> None:
-    two = ["conformance-noop", "conformance-identity"]
-    assert value["supported"] and value["fanOutSupported"] and value["models"] == ["child-run"]
-    for policy in value["fanOutPolicies"]:
-        found = handed(api, f"fan-{policy}", two, fanOutPolicy=policy)
-        assert found["status"] == ("failed" if policy == "reject" else "completed")
-    for mode in value["joinModes"]:
-        for failure in value["onChildFailureModes"]:
-            join = {"mode": mode, "onChildFailure": failure, "quorum": 1}
-            name = f"join-{mode}-{failure}"
-            found = handed(api, name, two, fanOutPolicy="parallel", joinPolicy=join)
-            assert found["status"] == "completed"
-            [said] = of(api, found["runId"], "core.dispatch.join")
-            assert said["joinOutcome"] == "satisfied"
-    for routing in value["askUserRoutings"]:
-        ask = {"kind": "ask-user", "prompt": "Blue?"}
-        api.register(handing(f"ask-{routing}", [ask], askUserRouting=routing))
-        run_id = api.create(f"ask-{routing}")
-        api.until(run_id, "waiting-approval", "waiting-input")
-        kind = "clarification.requested" if routing == "clarification" else "conversation.opened"
-        assert len(of(api, run_id, kind)) == 1
-        api.post(f"/v1/runs/{run_id}/cancel")
-
-
-@claims("agents.supported", "agents.reasoning.*", "conformance.mockAgent")
-def _agents(api: Api, value: Any) -> None:
-    found = api.run("conformance-agent-reasoning-streaming")
-    claimed = document(api)["agents"]
-    assert claimed["supported"] and document(api)["conformance"] == {"mockAgent": True}
-    deltas = of(api, found["runId"], "agent.reasoning.delta")
-    assert bool(deltas) is claimed["reasoning"]["streaming"]
-    [closing] = of(api, found["runId"], "agent.reasoned")
-    assert closing["verbosity"] == claimed["reasoning"]["verbosity"]
-    assert len(closing["reasoning"]) <= 4 * claimed["reasoning"]["tokenLimit"]
-    assert found["agent"]["agentId"] == closing["agentId"]
-
-
-@claims("multiAgent.executionModel.replayDeterminism.*")
-def _determinism(api: Api, value: Any) -> None:
-    """The key is the recipe's, the record serves, a refusal on one side is told."""
-    assert value == {
-        "supported": True, "llmCacheKeyRecipe": "spec-rfc-0041", "refusalDivergenceEmission": True
-    }  # fmt: skip
-    test_mock_model.test_an_answer_that_fits_is_taken_and_recorded_under_its_key(api)
-    test_mock_model.test_a_replay_is_served_from_the_record(api)
-    for first, second in (
-        (test_mock_model.GOOD, test_mock_model.REFUSAL),
-        (test_mock_model.REFUSAL, test_mock_model.GOOD),
-    ):
-        test_mock_model.told(api, first, second)
-        source = api.run("conformance-phase4-replay-divergence")["runId"]
-        answer = test_mock_model.fork(api, source)
-        refused_by_gate(answer, 422, "replay_diverged_at_refusal")
-
-
-@claims("multiAgent.executionModel.supported", "multiAgent.executionModel.version")
-def _model(api: Api, value: Any) -> None:
-    assert value in (True, 5)
-    found = api.run("conformance-multi-agent-handoff")
-    phases = [said["phase"] for said in of(api, found["runId"], "core.workflowChain.event")]
-    assert phases == [
-        "dispatch.began", "dispatch.succeeded", "child.completed", "output.harvested"
-    ]  # fmt: skip
-
-
-for _name, _probe in {
-    "scheduling.supported": lambda api, value: schedules.scheduling(
-        api, document(api)["scheduling"]
-    ),
-    "scheduling.cron": schedules.cron,
-    "scheduling.delayed": schedules.delayed,
-    "scheduling.maxFutureHorizon": schedules.horizon,
-    "agents.subRunAttestation": supervisors.attested,
-    "agents.manifestRuntime.*": agents.manifest_runtime,
-    "agents.liveRuntime.supported": lambda api, value: agents.sources(
-        api, ["workflow-node", "run-api", "chat-mention"]
-    ),
-    "agents.liveRuntime.sources": agents.sources,
-    "agents.liveRuntime.confidenceEscalation": agents.escalation,
-    "agents.roster.*": roster.kept,
-    "agents.roster.portfolioTriggerSources": roster.sources,
-    "agents.deployment.*": agents.deployment,
-    "agents.deployment.canary": agents.canary,
-    "agents.deployment.states": agents.states,
-    "multiAgent.executionModel.confidenceEscalationFloor": supervisors.floor,
-    "multiAgent.executionModel.confidenceEscalationInterruptKind": supervisors.interrupt_kind,
-    "multiAgent.executionModel.statefulResume": supervisors.stateful_resume,
-    "multiAgent.executionModel.transcriptWindow": supervisors.transcript_window,
-}.items():
-    claims(_name)(_probe)
-
-
-@claims("multiAgent.executionModel.crossChildMemoryConcurrency")
-def _serialised(api: Api, value: Any) -> None:
-    assert value == "strict"
-    check_wave(api)
-
-
-@claims("agents.memoryBackends")
-def _backends(api: Api, value: Any) -> None:
-    """Kept across runs, and without secrets."""
-    assert value == ["long-term"]
-    earlier = api.run("conformance-agent-memory-roundtrip")["variables"]["memoryReadback"]
-    api.run("conformance-agent-memory-roundtrip")
-    assert earlier["id"] in [entry["id"] for entry in remembered(api, ROUNDTRIP)]
-    found = api.run("conformance-agent-memory-redaction")["variables"]["memoryReadback"]
-    assert "[REDACTED:conformance-test-secret]" in found["content"]
-
-
-@claims("memory.supported", "memory.attribution.*")
-def _remembers(api: Api, value: Any) -> None:
-    run = api.run("conformance-agent-memory-roundtrip")
-    [said] = of(api, run["runId"], "memory.written")
-    assert said["memoryId"] == run["variables"]["memoryReadback"]["id"]
-    assert "content" not in said
-
-
-@claims("memory.maxEntrySizeBytes")
-def _size(api: Api, value: Any) -> None:
-    for size, status in ((value, "completed"), (value + 1, "failed")):
-        config = {"memoryAction": "write-then-read", "content": "x" * size}
-        node = {"id": "n", "typeId": "core.identity", "config": config}
-        api.register(definition("memory-size", [node]))
-        assert api.run("memory-size")["status"] == status
-
-
-@claims("memory.ttlSupported", "memory.retention.*")
-def _ends(api: Api, value: Any) -> None:
-    assert value in (True, {"ttl": True, "forget": True})
-    listed = api.run("conformance-agent-memory-ttl")["variables"]["memoryList"]
-    assert [entry["id"] for entry in listed] == ["future"]
-    query = {"ref": "conformance/agent-memory-ttl", "id": "future"}
-    assert api.delete("/v1/host/moot/memory", params=query).status_code == 200
-    assert remembered(api, query["ref"]) == []
-
-
-@claims("multiAgent.executionModel.crossHostCausation.*")
-def _across_hosts(api: Api, value: Any) -> None:
-    """What a run on another host is told of this one is in tests/api/runs/test_peers.py."""
-    assert value["supported"] and value["ancestryEndpointSupported"]
-    run_id = api.run("conformance-multi-agent-handoff")["runId"]
-    [child] = [said["childRunId"] for said in of(api, run_id, "node.dispatched")]
-    parent = {"runId": run_id, "hostId": value["hostId"], "cause": "core.dispatch"}
-    assert api.get(f"/v1/runs/{child}/ancestry").json()["parent"] == parent
-    top = {"runId": run_id, "hostId": value["hostId"], "parent": None}
-    assert api.get(f"/v1/runs/{run_id}/ancestry").json() == top
-    assert api.get("/v1/runs/nobody/ancestry").status_code == 404
-
-
-@claims("limits.maxLoopIterations")
-def _rounds_of_a_loop(api: Api, value: Any) -> None:
-    options = {"maxLoopIterations": value + 1}
-    run_id = api.run("conformance-noop", configurable=options)["runId"]
-    assert api.events(run_id)[0]["payload"]["limits"]["loopIterations"] == value
-    found = api.run("conformance-dispatch-loop", configurable={"maxLoopIterations": 1})
-    assert found["error"]["code"] == "loop_limit_exceeded"
-
-
 # -- the table against the document ------------------------------------------------------------
 
 
@@ -674,63 +479,3 @@ def test_limits_that_are_set_are_claimed_and_enforced(host: Callable[..., Api]) 
     assert small.run("three", configurable={"recursionLimit": 99})["status"] == "failed"
     assert small.run("long")["error"]["code"] == "run_timeout"
     assert small.post("/v1/runs", b" " * 3001).status_code == 413
-
-
-def test_the_openapi_document_is_of_the_served_routes(api: Api) -> None:
-    from moot.api.routes import ENDPOINTS
-
-    found = api.with_key(None).get("/v1/openapi.json").json()
-    assert found["openapi"] == "3.1.0"
-    served = {(row.path, row.method.lower()) for row in ENDPOINTS}
-    assert {(path, verb) for path, verbs in found["paths"].items() for verb in verbs} == served
-    names = [row["operationId"] for verbs in found["paths"].values() for row in verbs.values()]
-    assert len(names) == len(set(names))
-    text = api.get("/v1/openapi.json").text
-    for reference in set(re.findall(r'"#/components/schemas/([^"]+)"', text)):
-        assert reference in found["components"]["schemas"]
-
-
-def test_the_openapi_document_is_valid_where_its_schema_is_at_hand(api: Api) -> None:
-    """At least the schemas inside it are schemas."""
-    import jsonschema_rs
-
-    found = api.get("/v1/openapi.json").json()
-    for name, schema in found["components"]["schemas"].items():
-        inlined = {"$ref": f"#/components/schemas/{name}", "components": found["components"]}
-        jsonschema_rs.Draft202012Validator(inlined)
-        assert schema
-    for verbs in found["paths"].values():
-        for operation in verbs.values():
-            for parameter in operation["parameters"]:
-                jsonschema_rs.Draft202012Validator(parameter["schema"])
-
-
-def test_the_pages_are_whole(api: Api) -> None:
-    """The reference works without the network: all it loads is served here."""
-    page = api.get("/docs").text
-    for name in re.findall(r'(?:src|href)="(/[^"#]*)"', page):
-        assert api.get(name).status_code == 200
-    assert "http://" not in page
-    assert "https://" not in page
-    assert api.get("/").json()["links"]
-    for link in api.get("/").json()["links"].values():
-        assert api.get(link).status_code == 200
-
-
-def test_metrics_are_in_prometheus_text(api: Api) -> None:
-    from prometheus_client.parser import text_string_to_metric_families
-
-    before = _counts(api.get("/metrics").text)
-    api.run("conformance-noop")
-    answer = api.get("/metrics")
-    assert answer.headers["content-type"].startswith("text/plain")
-    after = _counts(answer.text)
-    assert after["openwop_run_created_total"] == before["openwop_run_created_total"] + 1
-    families = {family.name for family in text_string_to_metric_families(answer.text)}
-    assert {"openwop_run_completed", "moot_http_requests", "moot_streams"} <= families
-    assert "run_" not in re.sub(r"openwop_run_\w+|\{run_id\}", "", answer.text)
-
-
-def _counts(text: str) -> dict[str, float]:
-    lines = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
-    return {name: float(value) for name, value in lines}

@@ -228,3 +228,17 @@ def definition(
         "settings": {},
         **more,
     }
+
+
+def sleeping(name: str, ms: int = 60_000, **more: Any) -> dict[str, Any]:
+    return definition(name, [{"id": "wait", "typeId": "core.delay", "config": {"ms": ms}}], **more)
+
+
+def speaking(tokens: int, delay_ms: int = 0) -> dict[str, Any]:
+    """Options of a conformance-stream-text run with so many tokens."""
+    config = {"tokens": [f"t{number} " for number in range(tokens)], "delayMsPerToken": delay_ms}
+    return {"configurable": {"mockProvider": {"id": "stream-text", "config": config}}}
+
+
+def sequences(frames: list[Frame]) -> list[int]:
+    return [document["sequence"] for frame in frames for document in frame.docs]

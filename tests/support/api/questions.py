@@ -9,6 +9,7 @@ import httpx2 as httpx
 
 from tests.support.api.caller import Api, definition
 
+ACCEPT = {"action": "accept"}
 WAITING = ("waiting-approval", "waiting-input", "waiting-external")
 _numbers = itertools.count()
 
@@ -93,3 +94,19 @@ def turns(api: Api, run_id: str) -> list[dict[str, Any]]:
         next(payload[key] for key in ("initialTurn", "turn", "finalTurn") if key in payload)
         for payload in of(api, run_id, *types)
     ]
+
+
+def by_run(api: Api, run_id: str, body: Any) -> httpx.Response:
+    return api.post(f"/v1/runs/{run_id}:resolveInterrupt", body)
+
+
+def by_link(api: Api, path: str, value: Any) -> httpx.Response:
+    return api.with_key(None).post(path, {"resumeValue": value})
+
+
+def operate(api: Api, run_id: str, operation: str, **more: Any) -> httpx.Response:
+    return resolve(api, run_id, {"operation": operation, **more}, "convo")
+
+
+def close(api: Api, run_id: str, **more: Any) -> httpx.Response:
+    return operate(api, run_id, "close", **more)

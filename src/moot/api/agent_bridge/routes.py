@@ -16,7 +16,7 @@ from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog, ThreadLogPa
 from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream, whole_number
 from moot.api.runs.events import parse_cursor
 from moot.api.threads import routes
-from moot.api.threads.inputs import check_title, thread_inputs
+from moot.api.threads.inputs import check_title, thread_inputs, thread_order
 from moot.api.threads.lookup import find_thread
 from moot.api.threads.view import bridge_state
 from moot.core.conversations import joining
@@ -25,7 +25,7 @@ from moot.core.events import iso
 from moot.core.state.conversation import THREAD, thread_id
 from moot.core.state.run import Run
 from moot.core.text.names import is_person
-from moot.engine.start import RunOrder, start_run
+from moot.engine.start import start_run
 from moot.store.protocol import RunFilter
 from moot.wire.agent_bridge import (
     BridgeEventList,
@@ -70,13 +70,7 @@ async def create_bridge_thread(request: Request) -> Reply:
     joining.check_participant_name(founder, "from")
     inputs = await _bridge_inputs(request, body, founder)
     title = str(inputs["title"])
-    order = RunOrder(
-        tenant=request.tenant,
-        principal=who.principal,
-        workflow_id=THREAD,
-        person=founder,
-        inputs=inputs,
-    )
+    order = thread_order(request, inputs, who, founder)
 
     def created_reply(run: Run) -> Reply:
         url = f"/threads/{run.run_id}"

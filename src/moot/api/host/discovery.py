@@ -115,6 +115,10 @@ RUNS = discovery.RunSupport(
 
 
 def _agent_claims(services: Services) -> discovery.AgentSupport:
+    sources = sorted(services.triggers.sources)
+    roster = discovery.RosterSupport(
+        supported=True, install_scope="tenant", portfolio_trigger_sources=sources
+    )
     return discovery.AgentSupport(
         supported=True,
         orchestrator=True,
@@ -138,15 +142,7 @@ def _agent_claims(services: Services) -> discovery.AgentSupport:
             states=list(deployments.STATES),
         ),
         memory_backends=["long-term"],
-        roster=_roster_claims(services) if services.settings.roster else None,
-    )
-
-
-def _roster_claims(services: Services) -> discovery.RosterSupport:
-    return discovery.RosterSupport(
-        supported=True,
-        install_scope="tenant",
-        portfolio_trigger_sources=sorted(services.triggers.sources),
+        roster=roster if services.settings.roster else None,
     )
 
 

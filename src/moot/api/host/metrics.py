@@ -24,40 +24,36 @@ class _HostMetrics(Collector):
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         host = self._services.host
         metrics = host.metrics
-        yield _counter("openwop_run_created", "Runs begun.", metrics.events[RunStarted.event_type])
+        counters = {
+            "openwop_run_created": ("Runs begun.", metrics.events[RunStarted.event_type]),
+            "openwop_node_completed": (
+                "Nodes ended well.", metrics.events[NodeCompleted.event_type]
+            ),
+            "openwop_node_attempts": ("Attempts begun.", metrics.events[NodeStarted.event_type]),
+            "openwop_cap_exceeded": ("Limits reached.", metrics.events[CapBreached.event_type]),
+            "moot_events": ("Events committed.", sum(metrics.events.values())),
+        }  # fmt: skip
+        for name, (text, count) in counters.items():
+            yield CounterMetricFamily(name, text, value=count)
         ended = CounterMetricFamily(
             "openwop_run_completed", "Runs ended, by how.", labels=["openwop_run_status"]
         )
         for status in ("completed", "failed", "cancelled"):
             ended.add_metric([status], metrics.events[f"run.{status}"])
         yield ended
-        yield _counter(
-            "openwop_node_completed", "Nodes ended well.", metrics.events[NodeCompleted.event_type]
-        )
-        yield _counter(
-            "openwop_node_attempts", "Attempts begun.", metrics.events[NodeStarted.event_type]
-        )
-        yield _counter(
-            "openwop_cap_exceeded", "Limits reached.", metrics.events[CapBreached.event_type]
-        )
-        yield _counter("moot_events", "Events committed.", sum(metrics.events.values()))
         answers = CounterMetricFamily(
             "moot_http_requests", "Requests answered.", labels=["route", "status"]
         )
         for (route, status_code), number in metrics.requests.items():
             answers.add_metric([route, str(status_code)], number)
         yield answers
-        yield _gauge("moot_streams", "Open event streams.", host.hub.count())
-        yield _gauge("moot_activities", "Nodes touching the world now.", len(host.activities))
-        yield _gauge("moot_timers", "Runs that wait for a time.", len(host.timers))
-
-
-def _counter(name: str, help_text: str, value: float) -> CounterMetricFamily:
-    return CounterMetricFamily(name, help_text, value=value)
-
-
-def _gauge(name: str, help_text: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, help_text, value=value)
+        gauges = {
+            "moot_streams": ("Open event streams.", host.hub.count()),
+            "moot_activities": ("Nodes touching the world now.", len(host.activities)),
+            "moot_timers": ("Runs that wait for a time.", len(host.timers)),
+        }
+        for name, (text, count) in gauges.items():
+            yield GaugeMetricFamily(name, text, value=count)
 
 
 def render_metrics(services: Services) -> bytes:

@@ -30,20 +30,8 @@ class Exchange:
     """
 
     __slots__ = (
-        "_chunked",
-        "_expects",
-        "_has_news",
-        "_http",
-        "_scope",
-        "_start",
-        "_started",
-        "_waiter",
-        "app",
-        "body",
-        "complete",
-        "keep_alive",
-        "more_body",
-        "task",
+        "_chunked", "_expects", "_has_news", "_http", "_scope", "_start", "_started", "_waiter",
+        "app", "body", "complete", "keep_alive", "more_body", "task",
     )  # fmt: skip
 
     def __init__(

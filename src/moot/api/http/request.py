@@ -115,19 +115,8 @@ class Request:
     """One HTTP request. Its body is read and parsed only when a handler asks for it."""
 
     __slots__ = (
-        "_body",
-        "_headers",
-        "_query",
-        "_receive",
-        "caller",
-        "largest",
-        "method",
-        "params",
-        "path",
-        "receipts",
-        "reply",
-        "scope",
-        "services",
+        "_body", "_headers", "_query", "_receive", "caller", "largest", "method", "params", "path",
+        "receipts", "reply", "scope", "services",
     )  # fmt: skip
 
     def __init__(self, scope: HttpScope, receive: Receive, services: "Services") -> None:

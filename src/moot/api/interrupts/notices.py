@@ -86,16 +86,15 @@ def _notice_view(row: Delivery) -> InboxNotice:
     return _budget_notice(row) if row.source == BUDGET else NOTICES[row.state][row.source](row)
 
 
+def _row_notice(row: Delivery, kind: str, text: str, actions: list[str]) -> InboxNotice:
+    name, since = row.delivery_id, iso(row.updated_at * 1000)
+    return InboxNotice(id=name, kind=kind, text=text, actions=actions, since=since)
+
+
 def _budget_notice(row: Delivery) -> InboxNotice:
-    return InboxNotice(
-        id=row.delivery_id,
-        kind="budget-stop" if row.subject == STOPPED else "budget-warning",
-        text=row.reason,
-        limit=row.key.partition(":")[0],
-        actions=["change"],
-        since=iso(row.updated_at * 1000),
-        roster_id=row.subscription,
-    )
+    kind = "budget-stop" if row.subject == STOPPED else "budget-warning"
+    notice = _row_notice(row, kind, row.reason, ["change"])
+    return replace(notice, limit=row.key.partition(":")[0], roster_id=row.subscription)
 
 
 async def _add_queue_name(request: Request, notice: InboxNotice) -> InboxNotice:
@@ -111,43 +110,34 @@ def _missed_fire_notice(row: Delivery) -> InboxNotice:
     fire = fire_from_row(row)
     last = iso((fire.slot if fire.until is None else fire.until) * 1000)
     fires = "1 missed fire" if fire.count == 1 else f"{fire.count} missed fires, the last"
-    return replace(
-        _schedule_notice(row), kind="missed-fire", text=f"{fires} at {last}", at=last,
-        count=fire.count,
-    )  # fmt: skip
+    notice = _schedule_notice(row, "missed-fire", f"{fires} at {last}")
+    return replace(notice, at=last, count=fire.count)
 
 
 def _failed_fire_notice(row: Delivery) -> InboxNotice:
     at = iso(fire_from_row(row).slot * 1000)
     text = f"The run for {at} could not begin: {row.reason}"
-    return replace(_schedule_notice(row), text=text, at=at)
+    return replace(_schedule_notice(row, "failed-fire", text), at=at)
 
 
-def _schedule_notice(row: Delivery) -> InboxNotice:
+def _schedule_notice(row: Delivery, kind: str, text: str) -> InboxNotice:
     """Return the notice of one fire of a schedule that did not begin a run."""
-    return InboxNotice(
-        id=row.delivery_id,
-        kind="failed-fire",
-        text="",
+    return replace(
+        _row_notice(row, kind, text, ["run", "skip"]),
         schedule_id=schedule_id_from_key(row.key),
         workflow_id=row.subject,
-        actions=["run", "skip"],
-        since=iso(row.updated_at * 1000),
         roster_id=row.member,
         count=1,
     )
 
 
 def _dead_letter_notice(row: Delivery) -> InboxNotice:
-    return InboxNotice(
-        id=row.delivery_id,
-        kind="dead-letter",
-        text=f"Not delivered: {row.delivery_id}: {row.reason}",
+    text = f"Not delivered: {row.delivery_id}: {row.reason}"
+    return replace(
+        _row_notice(row, "dead-letter", text, ["redeliver", "drop"]),
         source=row.source,
         subscription_id=row.subscription,
         reason=row.reason,
-        actions=["redeliver", "drop"],
-        since=iso(row.updated_at * 1000),
         roster_id=row.member,
     )
 

@@ -8,6 +8,7 @@ from moot.api.access.auth import speaker_from_request
 from moot.api.http.idempotency import reply_from_refusal
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.runs.create import check_models, check_run_options
+from moot.api.views import copy_fields
 from moot.core.errors import BadRequest, Forbidden, ReplayDivergedAtRefusal
 from moot.core.errors.triggers import MemberOffDuty
 from moot.core.events import decode
@@ -67,14 +68,7 @@ async def create_edited_fork(request: Request) -> Reply:
 
 def _event_edit(edit: ForkEdit) -> edits.HistoryEdit:
     turn = UNSET if edit.turn is UNSET else edits.TurnReplacement(edit.turn.content)
-    return edits.HistoryEdit(
-        variables=edit.variables,
-        inputs=edit.inputs,
-        turn=turn,
-        decision=edit.decision,
-        answer=edit.answer,
-        models=edit.models,
-    )
+    return copy_fields(edits.HistoryEdit, edit, turn=turn)
 
 
 def _fork_reply(

@@ -41,6 +41,7 @@ from moot.wire.runs import (
 )
 
 MOST_CANCELS = 100
+WAITING = ("waiting-approval", "waiting-input", "waiting-external")
 
 #: Longest number of a turn in digits.
 MOST_DIGITS = 9
@@ -168,19 +169,15 @@ def _resume_reply(run: Run) -> Reply:
 
 async def list_runs(request: Request) -> Reply:
     query = request.query
-    statuses = tuple(word for word in query.get("status", "").split(",") if word)
-    expanded: list[str] = []
-    for word in statuses:
-        if word == "waiting":
-            expanded += ["waiting-approval", "waiting-input", "waiting-external"]
-        elif word in set(Status):
-            expanded.append(word)
-        else:
+    statuses: list[str] = []
+    for word in filter(None, query.get("status", "").split(",")):
+        if word != "waiting" and word not in set(Status):
             raise BadRequest(
                 f"'{word}' is not a status; use {', '.join(Status)} or waiting.", field="status"
             )
+        statuses += WAITING if word == "waiting" else [word]
     where = RunFilter(
-        statuses=tuple(expanded),
+        statuses=tuple(statuses),
         workflow_id=query.get("workflow"),
         agent_id=query.get("agent"),
         parent_run=query.get("parent"),

@@ -12,6 +12,7 @@ from moot.api.threads.inputs import (
     check_members_known,
     check_title,
     participant_from_item,
+    thread_order,
 )
 from moot.api.threads.lookup import find_thread
 from moot.api.threads.view import add_forks, thread_view
@@ -19,13 +20,13 @@ from moot.core.conversations.participants import check_invited, check_roster
 from moot.core.errors import BadRequest
 from moot.core.events import iso
 from moot.core.runs.answers import GateAnswer
-from moot.core.state.conversation import THREAD, Conversation, thread_id
+from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.council_policy import Policy, describe_unused_settings
 from moot.core.state.run import Run
 from moot.core.text.names import full_name
 from moot.core.threads.decide import Control
 from moot.engine.replay.import_log import IMPORT_RECORD
-from moot.engine.start import RunOrder, start_run
+from moot.engine.start import start_run
 from moot.engine.workflows.built_in import TALK
 from moot.wire.councils import ConveneCouncil, ConvenedCouncil, CouncilBudget
 from moot.wire.threads import CloseThread, ImportMark, ThreadView
@@ -45,16 +46,9 @@ async def convene_council(request: Request) -> Reply:
     else:
         check_roster(members)
         inputs["participants"] = members
-    services, caller = request.services, request.caller
     inputs |= await _policy_inputs(request, body, members, await _policy_in_body(request))
-    order = RunOrder(
-        tenant=caller.tenant,
-        principal=caller.id,
-        workflow_id=THREAD,
-        person=speaker_from_request(request).person,
-        inputs=inputs,
-    )
-    await start_run(services.host, order, receipt=request.record_reply(_convened_reply))
+    order = thread_order(request, inputs)
+    await start_run(request.host, order, receipt=request.record_reply(_convened_reply))
     return request.reply
 
 

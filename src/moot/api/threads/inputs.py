@@ -1,12 +1,16 @@
 """Inputs of a new thread: title, opening, participants and profiles."""
 
+from moot.api.access.auth import speaker_from_request
 from moot.api.http.request import Request
 from moot.core.conversations.participants import check_invited
 from moot.core.errors import BadRequest, Unprocessable
+from moot.core.speaker import Speaker
+from moot.core.state.conversation import THREAD
 from moot.core.state.council_policy import THREAD_POLICY
 from moot.core.text.names import full_name
 from moot.core.text.nearest import describe_nearest
 from moot.core.text.titles import TITLE_RULE, parse_title
+from moot.engine.start import RunOrder
 
 HOST = "host:"
 
@@ -90,3 +94,17 @@ async def thread_inputs(
         "outside": [name for name in names if name not in profiles],
     }
     return inputs if opening is None else {**inputs, "question": opening}
+
+
+def thread_order(
+    request: Request, inputs: dict[str, object], who: Speaker | None = None, person: str = ""
+) -> RunOrder:
+    """Return the order of a thread, begun by ``person`` or by the person behind the key."""
+    who = who or speaker_from_request(request)
+    return RunOrder(
+        tenant=request.tenant,
+        principal=who.principal,
+        workflow_id=THREAD,
+        person=person or who.person,
+        inputs=inputs,
+    )

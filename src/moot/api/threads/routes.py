@@ -10,11 +10,12 @@ from moot.api.http.request import FLAG, TEXT, Endpoint, Reply, Request, whole_nu
 from moot.api.search import read_marks
 from moot.api.threads import controls
 from moot.api.threads.controls import send_command
-from moot.api.threads.inputs import check_title, thread_inputs
+from moot.api.threads.inputs import check_title, thread_inputs, thread_order
 from moot.api.threads.lookup import check_open, find_thread, find_thread_by_id
 from moot.api.threads.view import closing_decision, thread_view
+from moot.api.views import copy_fields
 from moot.core.errors import BadRequest, Conflict
-from moot.core.events import Event, decode, iso
+from moot.core.events import Event, decode
 from moot.core.payloads.conversations import ConversationEnded
 from moot.core.runs.start import LinkedStart
 from moot.core.state.conversation import (
@@ -33,7 +34,7 @@ from moot.core.threads.control_text import event_sentence
 from moot.core.threads.undo import undo_control
 from moot.engine.replay.fork import ForkRequest, fork_run
 from moot.engine.replay.import_log import IMPORT_RECORD
-from moot.engine.start import RunOrder, prepare_run, start_command, start_run
+from moot.engine.start import prepare_run, start_command, start_run
 from moot.engine.threads import transcript
 from moot.engine.threads.transcript import ConversationExtent
 from moot.engine.workflows.built_in import TALK
@@ -70,20 +71,9 @@ async def begin_thread(request: Request) -> Reply:
         inputs["participation"] = policy = msgspec.to_builtins(body.policy)
         if problem := describe_unused_settings(policy):
             raise BadRequest(problem, field="policy")
-    order = _thread_order(request, inputs)
+    order = thread_order(request, inputs)
     await start_run(request.host, order, receipt=request.record_reply(begun_reply))
     return request.reply
-
-
-def _thread_order(request: Request, inputs: dict[str, object]) -> RunOrder:
-    who = speaker_from_request(request)
-    return RunOrder(
-        tenant=request.tenant,
-        principal=who.principal,
-        workflow_id=THREAD,
-        person=who.person,
-        inputs=inputs,
-    )
 
 
 def begun_reply(run: Run) -> Reply:
@@ -180,7 +170,7 @@ async def _side_thread(request: Request, body: LinkThread, own: str) -> LinkedSt
     if body.title is None:
         raise BadRequest("Name a thread, or give the title of a new one.", field="title")
     inputs = await thread_inputs(request, body.title, body.opening, body.participants)
-    order, host = _thread_order(request, {**inputs, "sideOf": own}), request.host
+    order, host = thread_order(request, {**inputs, "sideOf": own}), request.host
     flow, pinned = await prepare_run(host, order)
     host.refuse_when_stopping()
     command = start_command(host, order, flow, pinned)
@@ -283,16 +273,15 @@ def _row_extent(row: RunIndexRow) -> ConversationExtent:
 
 
 def _row_view(row: RunIndexRow, archived: bool, unread: int) -> ThreadSummary:
-    return ThreadSummary(
+    return copy_fields(
+        ThreadSummary,
+        row,
         thread_id=row.run_id,
-        run_id=row.run_id,
         title=row.title or "",
         open=row.ended_at is None,
         archived=archived,
         turns=row.turns or 0,
         last_sequence=row.next_sequence - 1,
-        created_at=iso(row.created_at * 1000),
-        updated_at=iso(row.updated_at * 1000),
         unread=unread,
         forked_from=row.fork_of,
         fork_note=UNSET if row.fork_of is None else row.fork_note,

@@ -99,13 +99,9 @@ def _turn_row(raw: bytes) -> triggers.ItemTurn:
 
 def summary_view(subscription: TriggerSubscription) -> triggers.SubscriptionSummary:
     """Return the fields of the protocol."""
-    policy, secret_fingerprint = subscription.retry_policy, subscription.fingerprint
-    return copy_fields(
-        triggers.SubscriptionSummary,
-        subscription,
-        retry_policy=copy_fields(triggers.RetryRule, policy),
-        secret_fingerprint=secret_fingerprint,
-    )
+    rule = copy_fields(triggers.RetryRule, subscription.retry_policy)
+    view, fingerprint = triggers.SubscriptionSummary, subscription.fingerprint
+    return copy_fields(view, subscription, retry_policy=rule, secret_fingerprint=fingerprint)
 
 
 def binding_view(subscription: TriggerSubscription) -> triggers.TriggerBinding:
