@@ -25,12 +25,9 @@ class IndexedPassage(NamedTuple):
     def hit(self) -> SearchRow:
         _, _, sequence, part = self.position
         return SearchRow(
-            run_id=self.run_id,
-            workflow_id=self.workflow_id,
-            sequence=sequence,
-            part=part,
+            run_id=self.run_id, workflow_id=self.workflow_id, sequence=sequence, part=part,
             body=self.body,
-        )
+        )  # fmt: skip
 
 
 class InMemorySearch(ABC):

@@ -109,11 +109,8 @@ class WriteLock:
             pid = _read_holder(self._handle)
             os.close(self._handle)
             process = f" (process {pid})" if pid else ""
-            raise StoreBusy(
-                f"{path} is in use by another Moot{process}; stop that one first,"
-                " or use another file.",
-                pid,
-            ) from None
+            advice = "stop that one first, or use another file"
+            raise StoreBusy(f"{path} is in use by another Moot{process}; {advice}.", pid) from None
         os.ftruncate(self._handle, 0)
         os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
 

@@ -56,14 +56,11 @@ def verify_log(db: apsw.Connection, tenant: str, run_id: str) -> list[IntegrityP
     """Return the first problem of one log, or []."""
     db.execute("BEGIN")
     try:
-        heads = map(HeadRow._make, db.execute(SQL["ONE_HEAD"], (run_id, tenant)))
-        return [
-            problem
-            for head in list(heads)
-            for problem in _report_read_errors(
-                _check_log(head, db.execute(SQL["ITS_EVENTS"], (head.n,)))
-            )
-        ]
+        problems: list[IntegrityProblem] = []
+        for head in list(map(HeadRow._make, db.execute(SQL["ONE_HEAD"], (run_id, tenant)))):
+            events = db.execute(SQL["ITS_EVENTS"], (head.n,))
+            problems += _report_read_errors(_check_log(head, events))
+        return problems
     finally:
         db.execute("ROLLBACK")
 
@@ -135,13 +132,9 @@ def _check_lost_logs(db: apsw.Connection) -> Iterator[IntegrityProblem]:
 def _check_definitions(db: apsw.Connection) -> Iterator[IntegrityProblem]:
     for tenant, workflow_id, digest, body in db.execute(SQL["DEFINITIONS"]):
         definition = Definition(
-            tenant=_text(tenant),
-            workflow_id=_text(workflow_id),
-            version="",
-            digest=_text(digest),
-            body=body,
-            created_at=0,
-        )
+            tenant=_text(tenant), workflow_id=_text(workflow_id), version="",
+            digest=_text(digest), body=body, created_at=0,
+        )  # fmt: skip
         if what := check_definition_digest(definition):
             yield IntegrityProblem(tenant=definition.tenant, run_id="", sequence=-1, what=what)
 

@@ -93,12 +93,8 @@ class BatchGroup:
         tenant, run_id = append.tenant, append.run_id
         head = self._heads.get(run_id) or self._heads.create(run_id, tenant)
         self.touched[run_id] = head
-        n, sequence, last, scope = (
-            head.n,
-            head.next_sequence,
-            head.hash,
-            chain_scope(tenant, run_id),
-        )
+        n, sequence, last = head.n, head.next_sequence, head.hash
+        scope = chain_scope(tenant, run_id)
         for body in append.events:
             last = hash_event(last, scope, sequence, body)
             self._events += (n, sequence, last, body)
