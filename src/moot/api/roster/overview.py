@@ -12,8 +12,7 @@ from moot.api.roster.views import check_roster_offered, member_model, member_vie
 from moot.api.schedules.views import schedule_view
 from moot.core.errors import NotFound
 from moot.core.events import iso
-from moot.store.counts import DAY_MS, Tally
-from moot.store.protocol import InboxRow, RunIndexRow
+from moot.store.protocol import DAY_MS, InboxRow, RunIndexRow, Tally
 from moot.triggers.inbound.overview import Trigger
 from moot.wire.roster import (
     MemberDismissal,

@@ -125,9 +125,8 @@ class SlotDecider:
         """Skip buffered slots after a pause, and start one when no run is active."""
         waiting, self._buffered = self._buffered, []
         for buffered in waiting:
-            fire = Fire(
-                act="start", slot=buffered.slot, due=buffered.due, cause=buffered.cause, waited=True
-            )
+            slot, due, cause = buffered.slot, buffered.due, buffered.cause
+            fire = Fire(act="start", slot=slot, due=due, cause=cause, waited=True)
             may_start = not self._busy or self._spec.overlap in ("allow", "cancel-other")
             if (period := self._blocked_since(buffered.since)) is not None:
                 self._skip(fire, period.reason)

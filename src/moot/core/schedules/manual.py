@@ -61,9 +61,8 @@ def run_now(
     policy = overlap or spec.overlap
     period = _check_enabled(spec, ledger, facts)
     buffers = policy in ("buffer-one", "buffer-all")
-    is_full = period is not None or len(ledger.buffered) >= (
-        1 if policy == "buffer-one" else MOST_BUFFERED
-    )
+    room = 1 if policy == "buffer-one" else MOST_BUFFERED
+    is_full = period is not None or len(ledger.buffered) >= room
     if facts.going and (policy == "skip" or (buffers and is_full)):
         raise ScheduleBusy(spec.schedule_id, facts.going[0])
     decider = SlotDecider(spec, ledger, facts)

@@ -249,14 +249,12 @@ class MemoryStore(InMemoryEntries, InMemoryIndex, InMemorySearch):
         for run_id, log in self._logs.items():
             for sequence, body in enumerate(log.events):
                 if what := check_event_place(body, run_id, sequence):
-                    yield IntegrityProblem(
-                        tenant=log.tenant, run_id=run_id, sequence=sequence, what=what
-                    )
+                    yield IntegrityProblem(log.tenant, run_id, sequence, what)
 
     def _check_definitions(self) -> Iterator[IntegrityProblem]:
         for definition in self._definitions:
             if what := check_definition_digest(definition):
-                yield IntegrityProblem(tenant=definition.tenant, run_id="", sequence=-1, what=what)
+                yield IntegrityProblem(definition.tenant, "", -1, what)
 
     def _check_memory(self) -> Iterator[IntegrityProblem]:
         for row in self._memory_rows:
@@ -264,9 +262,7 @@ class MemoryStore(InMemoryEntries, InMemoryIndex, InMemorySearch):
             body = log.events[row.sequence] if 0 <= row.sequence < len(log.events) else None
             what = check_memory_event(body, row.memory_id) if row.run_id else None
             if what:
-                yield IntegrityProblem(
-                    tenant=row.tenant, run_id=row.run_id, sequence=row.sequence, what=what
-                )
+                yield IntegrityProblem(row.tenant, row.run_id, row.sequence, what)
 
     async def stats(self) -> dict[str, object]:
         statuses = dict(Counter(row.status for row in self._rows.values()))

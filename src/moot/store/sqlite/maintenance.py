@@ -9,11 +9,11 @@ import apsw
 
 from moot.core.errors import Conflict, RunNotFound, Unavailable
 from moot.store.protocol import Append, EffectRow
+from moot.store.sqlite.statements import transaction
 from moot.store.sqlite.write.group_rows import BatchGroup
 from moot.store.sqlite.write.heads import LogHeads
 from moot.store.sqlite.write.records import RecordChanges
 from moot.store.sqlite.write.statements import SQL
-from moot.store.sqlite.write.transaction import transaction
 
 COUNTS = """
 SELECT (SELECT count(*) FROM heads), (SELECT ifnull(sum(next_sequence), 0) FROM heads),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import apsw
 
 from moot.store.sqlite.errors import SchemaRefused
-from moot.store.sqlite.write.transaction import transaction
+from moot.store.sqlite.statements import transaction
 
 CREATE_LEDGER = """
 CREATE TABLE schema_migrations (

@@ -266,10 +266,8 @@ class InboundDeliveries:
         due = next_delivery_time(version.it.retry_policy, tries, now, retry_jitter(row.delivery_id))
         after = self._row_after_failure(row, refusal, due)
         counts = await self._store.delivery_counts(row.tenant, row.subscription)
-        beside = 0 if row.state == "retrying" else 1
-        state, reason = state_after_failure(
-            version.it.state, due is None, counts.get("retrying", 0) + beside
-        )
+        failing = counts.get("retrying", 0) + (row.state != "retrying")
+        state, reason = state_after_failure(version.it.state, due is None, failing)
         batch = Batch(deliveries=[after])
         if state != version.it.state:
             changed = replace(version.it, state=state, reason=reason)

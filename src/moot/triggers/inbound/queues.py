@@ -56,10 +56,9 @@ class QueueService:
 
     async def all(self, tenant: str) -> list[SubscriptionVersion]:
         """Return all queues, by name."""
-        versions = [
-            version for version in await self._subscriptions.inbound(tenant) if version.it.queue
-        ]
-        return sorted(versions, key=lambda version: version.it.queue or "")
+        versions = await self._subscriptions.inbound(tenant)
+        queues = [version for version in versions if version.it.queue]
+        return sorted(queues, key=lambda version: version.it.queue or "")
 
     async def find(self, tenant: str, queue: str) -> SubscriptionVersion | None:
         return await self._subscriptions.find(tenant, queue_subscription_id(tenant, queue))
@@ -96,9 +95,8 @@ class QueueService:
     async def _bind_once(
         self, version: SubscriptionVersion, consumer: Consumer, by: str
     ) -> SubscriptionVersion:
-        guards = await self._subscriptions.check_member(
-            version.tenant, consumer.roster_id, consumer.workflow_id
-        )
+        roster_id, workflow_id = consumer.roster_id, consumer.workflow_id
+        guards = await self._subscriptions.check_member(version.tenant, roster_id, workflow_id)
         return await self._subscriptions.change(
             version, by, "bound", guards, **asdict(consumer), owner=by, state="active",
             reason=None, note="", until=None,

@@ -50,6 +50,5 @@ def list_state_changes(history: list[Record]) -> list[StateChangeView]:
 
 
 def subscription_from_record(record: Record, now: int) -> SubscriptionVersion:
-    return SubscriptionVersion(
-        record.tenant, decode_subscription(record.body).at(now), record.revision
-    )
+    subscription = decode_subscription(record.body).at(now)
+    return SubscriptionVersion(record.tenant, subscription, record.revision)

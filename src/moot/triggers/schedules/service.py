@@ -287,9 +287,8 @@ class ScheduleService:
 
         def decide(snapshot: ScheduleSnapshot) -> FireDecision:
             policy, decided = overlap or "buffer-all", snapshot.book.decided
-            return backfill(
-                snapshot.plan.spec, decided, snapshot.seen, between, slots_run, policy, paused
-            )
+            spec, facts = snapshot.plan.spec, snapshot.seen
+            return backfill(spec, decided, facts, between, slots_run, policy, paused)
 
         return await self._scheduler.act(tenant, schedule_id, decide, dry)
 
