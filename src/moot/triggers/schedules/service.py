@@ -14,7 +14,6 @@ from moot.core.runs.start import check_inputs
 from moot.core.schedules.decide import new_ledger, retime_ledger
 from moot.core.schedules.manual import backfill, run_now, skip_next_slot, unskip_last_slot
 from moot.core.schedules.model import (
-    DEFAULT_HORIZON,
     FireDecision,
     OverlapPolicy,
     Schedule,
@@ -137,7 +136,7 @@ class ScheduleService:
 
         def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, SlotLedger]:
             old, now, decided = snapshot.plan.spec, snapshot.seen.now, snapshot.book.decided
-            spec = edit_schedule(old, patch, now, DEFAULT_HORIZON)
+            spec = edit_schedule(old, patch, now)
             if changes_times(old, spec):
                 decided = retime_ledger(decided, now)
             if old.enabled != spec.enabled:
