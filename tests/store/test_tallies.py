@@ -7,9 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.store.counts import DAY_MS, Tally
 from moot.store.memory.store import MemoryStore
-from moot.store.protocol import Batch, InboxRow, Store
+from moot.store.protocol import DAY_MS, Batch, InboxRow, Store, Tally
 from moot.store.sqlite import SqliteStore
 from tests.support.store.rows import append, batch, listed, row
 

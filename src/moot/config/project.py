@@ -69,10 +69,8 @@ def _read_settings(
     tables: dict[str, Any], settings: type[Struct], source: "_SourceLines"
 ) -> dict[str, object]:
     names = settings.__struct_fields__
-    sections = {
-        "server": [name for name in names if not LIMITS.fullmatch(name)],
-        "limits": [name for name in names if LIMITS.fullmatch(name)],
-    }
+    limits = [name for name in names if LIMITS.fullmatch(name)]
+    sections = {"server": [name for name in names if name not in limits], "limits": limits}
     values: dict[str, object] = {}
     for section, allowed in sections.items():
         table = tables.get(section, {})
@@ -103,9 +101,7 @@ def _read_entries(
         entries[name] = _convert_table(table, kind, here, source)
         if kind is ModelEntry:
             _check_model(entries[name], here, source)
-        elif isinstance(entries[name], HttpEntry | McpEntry) and (
-            problem := entries[name].problem()
-        ):
+        elif kind in (HttpEntry, McpEntry) and (problem := entries[name].problem()):
             raise source.error((*here, problem[0]), problem[1])
     return entries
 

@@ -49,21 +49,13 @@ class HttpEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Return the schema of the parameters. A parameter with a default is optional."""
         if self.params.get("type") == "object" and isinstance(self.params.get("properties"), dict):
             return dict(self.params)
-        properties = {
-            name: {"type": schema} if isinstance(schema, str) else schema
-            for name, schema in self.params.items()
-        }
-        needed = [
-            name
-            for name, schema in properties.items()
-            if not (isinstance(schema, dict) and "default" in schema)
-        ]
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": needed,
-            "additionalProperties": False,
-        }
+        properties, needed = {}, []
+        for name, schema in self.params.items():
+            properties[name] = {"type": schema} if isinstance(schema, str) else schema
+            if not (isinstance(schema, dict) and "default" in schema):
+                needed.append(name)
+        schema = {"type": "object", "properties": properties, "required": needed}
+        return {**schema, "additionalProperties": False}
 
     def problem(self) -> tuple[str, str] | None:
         """Return a field and what is wrong with it, beyond its type."""

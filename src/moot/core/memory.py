@@ -85,30 +85,22 @@ def check_content(content: Any) -> str:
     except (AttributeError, UnicodeEncodeError):
         raise BadRequest("What is remembered must be a text.", field="content") from None
     if size > LARGEST_CONTENT:
-        raise BadRequest(
-            f"An entry holds at most {LARGEST_CONTENT} bytes; this has {size}.",
-            field="content",
-            maxEntrySizeBytes=LARGEST_CONTENT,
-        )
+        message = f"An entry holds at most {LARGEST_CONTENT} bytes; this has {size}."
+        raise BadRequest(message, field="content", maxEntrySizeBytes=LARGEST_CONTENT)
     return str(content)
 
 
 def check_tags(tags: Any) -> list[str]:
     """Return the tags without duplicates and empty ones, in their order."""
-    good = (
-        not isinstance(tags, str)
-        and isinstance(tags, Sequence)
-        and all(
-            isinstance(tag, str) and len(tag) <= LONGEST_TAG and not _CONTROLS.search(tag)
-            for tag in tags
-        )
-    )
+    good = not isinstance(tags, str) and isinstance(tags, Sequence) and all(map(_is_tag, tags))
     if not good or len(tags) > MOST_TAGS:
-        raise BadRequest(
-            f"tags is a list of at most {MOST_TAGS} texts of at most {LONGEST_TAG} characters.",
-            field="tags",
-        )
+        limits = f"at most {MOST_TAGS} texts of at most {LONGEST_TAG} characters"
+        raise BadRequest(f"tags is a list of {limits}.", field="tags")
     return [tag for tag in dict.fromkeys(tags) if tag]
+
+
+def _is_tag(tag: Any) -> bool:
+    return isinstance(tag, str) and len(tag) <= LONGEST_TAG and not _CONTROLS.search(tag)
 
 
 def check_limit(limit: Any) -> int:
@@ -126,9 +118,8 @@ def check_ttl(seconds: Any) -> int | None:
         return None
     number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
     if not number or not 0 < seconds <= LONGEST_TTL:
-        raise BadRequest(
-            f"ttl must be seconds, more than 0 and at most {LONGEST_TTL}.", field="ttl"
-        )
+        message = f"ttl must be seconds, more than 0 and at most {LONGEST_TTL}."
+        raise BadRequest(message, field="ttl")
     return max(1, int(seconds * 1000))
 
 

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
 #: concurrent look-ups: in total, and per tenant
 MOST = 64
@@ -82,9 +83,8 @@ class DnsLookups:
         lookup = self._running[key] = loop.create_future()
         self._count_by_tenant[key[0]] += 1
         # not a pool: the end of the process must not wait for a silent resolver
-        threading.Thread(
-            target=self._run_lookup, args=(key, loop), name="moot-lookup", daemon=True
-        ).start()
+        run, name = self._run_lookup, "moot-lookup"
+        threading.Thread(target=run, args=(key, loop), name=name, daemon=True).start()
         return lookup
 
     def _run_lookup(self, key: LookupKey, loop: asyncio.AbstractEventLoop) -> None:
@@ -93,16 +93,12 @@ class DnsLookups:
             result = self._resolve(*key[1:])
         except Exception as error:
             result = error
-        try:
+        with suppress(RuntimeError):  # the host has gone
             loop.call_soon_threadsafe(self._end_lookup, key, result)
-        except RuntimeError:
-            return  # the host has gone
 
     def _end_lookup(self, key: LookupKey, result: list[str] | Exception) -> None:
         lookup = self._running.pop(key)
-        self._count_by_tenant[key[0]] -= 1
-        if self._count_by_tenant[key[0]] == 0:
-            del self._count_by_tenant[key[0]]
+        self._count_by_tenant -= Counter((key[0],))  # drops the zero counts
         if isinstance(result, Exception):
             lookup.set_exception(result)
             lookup.exception()  # avoids a warning when no caller waits any more

@@ -13,7 +13,9 @@ from msgspec import UNSET, Struct, UnsetType
 from moot.core.state.conversation import THREAD
 from moot.store.memory_entries import MemoryEntryStore, MemoryRow
 from moot.store.records import Delivery, DeliveryStore, Guard, LedgerRow, Record
-from moot.store.search import MarkStore, SearchStore, TextRow
+from moot.store.search import SearchStore, TextRow
+
+DAY_MS = 86_400_000
 
 
 class RunIndexRow(Struct, frozen=True, kw_only=True):
@@ -225,7 +227,16 @@ class WorkRow(Struct, frozen=True):
     due_at: int
 
 
-class IntegrityProblem(Struct, frozen=True, kw_only=True):
+class Tally(Struct, frozen=True):
+    """The number of runs of a workflow by start day (UTC, since the epoch) and status."""
+
+    workflow_id: str
+    day: int
+    status: str
+    count: int
+
+
+class IntegrityProblem(Struct, frozen=True):
     """One finding of ``verify``. ``sequence`` is -1 if it concerns the whole run."""
 
     tenant: str
@@ -282,7 +293,7 @@ class LogStore(Protocol):
 
 
 class IndexStore(Protocol):
-    """Look-ups over derived rows."""
+    """Look-ups over derived rows, each of a limited number of rows."""
 
     async def find_run(self, tenant: str, run_id: str) -> RunIndexRow | None: ...
 
@@ -302,6 +313,18 @@ class IndexStore(Protocol):
 
     async def inbox(self, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
         """Return inbox rows, the oldest first, and the inbox's revision, which only grows."""
+
+    async def tally(self, tenant: str, member: str, since: int, most: int) -> list[Tally]:
+        """Count a standing agent's runs since ``since``, without child runs.
+
+        Only its newest ``most`` runs are read.
+        """
+
+    async def newest_runs(self, tenant: str, member: str, most: int) -> list[RunIndexRow]:
+        """Return the newest run of each workflow among the agent's newest ``most`` runs."""
+
+    async def asked_by(self, tenant: str, member: str, most: int) -> list[tuple[int, InboxRow]]:
+        """Return the agent's rows among the first ``most`` of the inbox, each with its number."""
 
     async def work(self, until: int, limit: int) -> list[WorkRow]:
         """Return work of every tenant due at or before ``until``, the longest due first."""
@@ -354,7 +377,6 @@ class Store(
     DeliveryStore,
     MemoryEntryStore,
     SearchStore,
-    MarkStore,
     Protocol,
 ):
     """Everything that a host needs from its store."""

@@ -10,8 +10,6 @@ from msgspec import Struct
 from msgspec.json import encode
 from msgspec.structs import replace
 
-from moot.store.counts import TallyStore
-
 
 class Record(Struct, frozen=True, kw_only=True):
     """One version of a thing whose versions are all stored, such as an agent."""
@@ -170,8 +168,8 @@ class RecordStore(Protocol):
         """Return all tenants that ever had a record of this kind, in alphabetical order."""
 
 
-class DeliveryStore(RecordStore, TallyStore, Protocol):
-    """Look-ups of ledgers and deliveries, with those of records and tallies.
+class DeliveryStore(RecordStore, Protocol):
+    """Look-ups of ledgers and deliveries, with those of records.
 
     A ``Batch`` writes ledgers, deliveries and records. Its commit raises Overtaken and writes
     nothing when a guard does not hold or a revision is not the next one.

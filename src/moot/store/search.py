@@ -61,8 +61,6 @@ class SearchStore(Protocol):
         places. Raise BadRequest on a bad cursor.
         """
 
-
-class MarkStore(Protocol):
     async def mark_read(self, mark: ReadMark) -> ReadMark:
         """Store the mark unless the reader has a later one; return the mark that is valid."""
 

@@ -233,17 +233,14 @@ class Bench:
         own = {_model_name(name): entry for name, entry in self._models.items()}
         if self._tape is not None:
             file, record = self._tape
-            ways = ModelSettings(
-                mode="record" if record else "replay", cassette=str(file), demo_wps=0
-            )
+            mode: Literal["record", "replay"] = "record" if record else "replay"
+            ways = ModelSettings(mode=mode, cassette=str(file), demo_wps=0)
             entries = {**self._project.models, **own}
             return ModelRegistry(entries, read_secret, self.clock, ways, self._project.prices)
-        names = (*PRESETS, *self._project.models)
+        names, prices = (*PRESETS, *self._project.models), self._project.prices
         entries = {name: ModelEntry(provider="demo", model="demo") for name in names} | own
         ways = ModelSettings(demo_wps=0)
-        return ModelRegistry(
-            entries, read_secret, self.clock, ways, self._project.prices, self._wait
-        )
+        return ModelRegistry(entries, read_secret, self.clock, ways, prices, self._wait)
 
     async def _wait(self, seconds: float) -> None:
         """Retry models at once and set the clock forward by the delay."""

@@ -225,11 +225,8 @@ class BenchHost:
         target = self.clock.millis() + round(seconds * 1000)
         while time.monotonic() < until:
             if self._is_idle() and not triggers.courier.busy:
-                dues = (
-                    timers.next,
-                    await triggers.scheduler.next_due(),
-                    await triggers.courier.next_due(),
-                )
+                scheduled = await triggers.scheduler.next_due()
+                dues = timers.next, scheduled, await triggers.courier.next_due()
                 due = min((each for each in dues if each is not None), default=None)
                 if due is None or due > target:
                     self.clock.until(target)

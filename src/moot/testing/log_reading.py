@@ -60,9 +60,8 @@ def collect_handoffs(events: Sequence[Event]) -> list[Handoff]:
     handoffs: list[Handoff] = []
     for event in events:
         if event.type == SupervisorDecided.event_type:
-            handoffs += [
-                Handoff(worker=name, states=["pending"]) for name in _workers(event.payload)
-            ]
+            workers = _workers(event.payload)
+            handoffs += [Handoff(worker=name, states=["pending"]) for name in workers]
         elif event.type == HandoffStepped.event_type:
             _apply_chain_event(handoffs, event.payload)
     return handoffs

@@ -145,9 +145,8 @@ class BenchRun:
         matches = [one for one in self.questions if node in (None, one.node_id)]
         if len(matches) != 1:
             texts = [f"{one.node_id}: {one.question}" for one in matches]
-            raise AssertionError(
-                f"{self.id} ({self.status}) has {len(matches)} such questions: {texts}"
-            )
+            problem = f"has {len(matches)} such questions: {texts}"
+            raise AssertionError(f"{self.id} ({self.status}) {problem}")
         return matches[0]
 
     def cancel(self, reason: str | None = None) -> "BenchRun":
@@ -188,9 +187,8 @@ class Replayed:
         return self.diff.same
 
     def __repr__(self) -> str:
-        return (
-            f"<Replayed {self.run.id} {'identical' if self.identical else self.diff.event_diffs}>"
-        )
+        result = "identical" if self.identical else self.diff.event_diffs
+        return f"<Replayed {self.run.id} {result}>"
 
 
 class BenchThread:

@@ -171,13 +171,9 @@ class Courier:
     async def _first_idle(self, lane: Lane) -> Delivery | None:
         """Return the first delivery of the lane that is not on its way. The store may still show
         one that has just ended, so exclude those that were on the way before the read."""
-        excluded = {
-            name for name, delivery_lane in self._on_the_way.items()
-            if delivery_lane == (lane.tenant, lane.subscription)
-        }  # fmt: skip
-        deliveries = await self._store.due_deliveries(
-            lane.tenant, lane.subscription, NEVER, len(excluded) + 1
-        )
+        place = lane.tenant, lane.subscription
+        excluded = {name for name, its_lane in self._on_the_way.items() if its_lane == place}
+        deliveries = await self._store.due_deliveries(*place, NEVER, len(excluded) + 1)
         return next((each for each in deliveries if each.delivery_id not in excluded), None)
 
     def _send(self, direction: str, delivery: Delivery) -> None:

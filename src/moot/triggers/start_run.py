@@ -85,10 +85,8 @@ class RunStarter:
             return None
         source = order.source or ""
         if source != standing_agents.BY_HAND and source not in self._sources:
-            raise NotProvided(
-                f"{source[:64]} fires no portfolio on this host.",
-                capability="agents.roster.portfolioTriggerSources",
-            )
+            message = f"{source[:64]} fires no portfolio on this host."
+            raise NotProvided(message, capability="agents.roster.portfolioTriggerSources")
         member = await self._roster.find(order.tenant, order.roster_id)
         if member is None:
             raise MemberGone(order.roster_id)
@@ -103,7 +101,6 @@ def add_claim_to_batch(claim: RunClaim, run: Run, batch: Batch) -> None:
     if claim.ledger_of is not None:
         batch.ledgers.append(claim.ledger_of(run))
     batch.deliveries += claim.others
-    for delivery in claim.deliveries:
-        batch.deliveries.append(
-            replace(delivery, run_id=run.run_id) if delivery.run_id is None else delivery
-        )
+    batch.deliveries += [
+        replace(each, run_id=each.run_id or run.run_id) for each in claim.deliveries
+    ]

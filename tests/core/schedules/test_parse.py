@@ -119,12 +119,12 @@ def test_what_lies_beside_the_zones_is_none(zone: str) -> None:
 
 def test_the_shorter_of_two_horizons_holds() -> None:
     week = {"workflowId": "w", "kind": "once", "at": "2026-01-12T12:00Z"}
-    parse_schedule(week, "sch_1", MONDAY, horizon="P8D")
-    for own, of_host in (("P400D", "P7D"), ("P7D", "P400D"), ("PT168H", "P1W")):
-        with pytest.raises(ScheduleHorizonExceeded):
-            parse_schedule({**week, "horizon": own}, "sch_1", MONDAY, of_host)
+    parse_schedule({**week, "horizon": "P8D"}, "sch_1", MONDAY)
+    for own in ("P7D", "PT168H", "P1W"):
+        with pytest.raises(ScheduleHorizonExceeded, match="at"):
+            parse_schedule({**week, "horizon": own}, "sch_1", MONDAY)
     with pytest.raises(ScheduleHorizonExceeded, match="horizon"):
-        parse_schedule({**DAILY, "horizon": "P8D"}, "sch_1", MONDAY, "P7D")
+        parse_schedule({**DAILY, "horizon": "P401D"}, "sch_1", MONDAY)
 
 
 def test_the_same_hours_mean_the_same_however_they_are_spelled() -> None:

@@ -13,8 +13,7 @@ from moot.api.schedules.views import schedule_view
 from moot.api.views import copy_fields
 from moot.core.errors import NotFound
 from moot.core.events import iso
-from moot.store.counts import DAY_MS, Tally
-from moot.store.protocol import RunIndexRow
+from moot.store.protocol import DAY_MS, RunIndexRow, Tally
 from moot.triggers.inbound.overview import Trigger
 from moot.wire.roster import (
     MemberDismissal,

@@ -197,9 +197,8 @@ class MethodNotAllowed(MootError):
     code, status = "method_not_allowed", 405
 
     def __init__(self, method: str, allowed: list[str]) -> None:
-        super().__init__(
-            f"{method} is not possible here; use {', '.join(allowed)}.", allowed=allowed
-        )
+        message = f"{method} is not possible here; use {', '.join(allowed)}."
+        super().__init__(message, allowed=allowed)
 
 
 class Conflict(MootError):
@@ -210,21 +209,16 @@ class RunTerminal(Conflict):
     code = "run_terminal"
 
     def __init__(self, run_id: str, run_status: str) -> None:
-        super().__init__(
-            f"The run has already ended ({run_status}).", runId=run_id, runStatus=run_status
-        )
+        message = f"The run has already ended ({run_status})."
+        super().__init__(message, runId=run_id, runStatus=run_status)
 
 
 class RunAlreadyActive(Conflict):
     code = "run_already_active"
 
     def __init__(self, active_run_id: str) -> None:
-        super().__init__(
-            "Another run of this scope is still active; wait for it or cancel it.",
-            activeRunId=active_run_id,
-            activeHost="cloud",
-            retryAfter=5,
-        )
+        message = "Another run of this scope is still active; wait for it or cancel it."
+        super().__init__(message, activeRunId=active_run_id, activeHost="cloud", retryAfter=5)
         self.retry_after = 5
 
 
@@ -322,10 +316,8 @@ class PeerUnknown(Unprocessable):
     code = "peer_unknown"
 
     def __init__(self, workflow_id: str) -> None:
-        super().__init__(
-            f"'{workflow_id}' is on a host that is not configured here; name it with --peer.",
-            workflowId=workflow_id,
-        )
+        message = f"'{workflow_id}' is on a host that is not configured here; name it with --peer."
+        super().__init__(message, workflowId=workflow_id)
 
 
 class InterruptCancelled(Unprocessable):
@@ -372,12 +364,8 @@ class RateLimited(MootError):
     code, status = "rate_limited", 429
 
     def __init__(self, scope: str, limit: int, wait_ms: int) -> None:
-        super().__init__(
-            f"More than {limit} requests a second; wait {wait_ms} ms.",
-            retryAfterMs=wait_ms,
-            scope=scope,
-            limit=limit,
-        )
+        message = f"More than {limit} requests a second; wait {wait_ms} ms."
+        super().__init__(message, retryAfterMs=wait_ms, scope=scope, limit=limit)
         self.retry_after = max(1, -(-wait_ms // 1000))
 
 

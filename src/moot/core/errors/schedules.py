@@ -16,11 +16,8 @@ class ScheduleHorizonExceeded(BadRequest):
     code = "schedule_horizon_exceeded"
 
     def __init__(self, field: str, horizon: str) -> None:
-        super().__init__(
-            f"'{field}' lies further ahead than {horizon}; choose an earlier time.",
-            field=field,
-            maxFutureHorizon=horizon,
-        )
+        message = f"'{field}' lies further ahead than {horizon}; choose an earlier time."
+        super().__init__(message, field=field, maxFutureHorizon=horizon)
 
 
 class ScheduleOff(Conflict):
@@ -28,9 +25,8 @@ class ScheduleOff(Conflict):
 
     def __init__(self, schedule_id: str, reason: str) -> None:
         way = "resume it" if reason == "paused" else "switch it on, and its member"
-        super().__init__(
-            f"The schedule is {reason}; {way} first.", scheduleId=schedule_id, reason=reason
-        )
+        message = f"The schedule is {reason}; {way} first."
+        super().__init__(message, scheduleId=schedule_id, reason=reason)
 
 
 class ScheduleBusy(Conflict):

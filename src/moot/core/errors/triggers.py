@@ -21,11 +21,8 @@ class MemberOffDuty(Conflict):
 
     def __init__(self, roster_id: str, reason: str) -> None:
         way_out = "enable" if reason == "disabled" else "resume"
-        super().__init__(
-            f"{roster_id} is {reason}, so nothing was started; {way_out} it first.",
-            rosterId=roster_id,
-            reason=reason,
-        )
+        message = f"{roster_id} is {reason}, so nothing was started; {way_out} it first."
+        super().__init__(message, rosterId=roster_id, reason=reason)
 
 
 class MemberGone(MemberOffDuty):
@@ -69,11 +66,9 @@ class WorkspaceMembershipRequired(Forbidden):
     code = "workspace_membership_required"
 
     def __init__(self, workflow_id: str) -> None:
-        super().__init__(
-            "A portfolio holds workflows of its own tenant; register the workflow there first.",
-            field="workflows",
-            workflowId=workflow_id[:128],
-        )
+        advice = "register the workflow there first"
+        message = f"A portfolio holds workflows of its own tenant; {advice}."
+        super().__init__(message, field="workflows", workflowId=workflow_id[:128])
 
 
 class TenantMembershipRequired(Forbidden):
@@ -95,12 +90,8 @@ class SubscriptionNotActive(Conflict):
         more |= {} if until is None else {"until": iso(until * 1000)}
         end = f" until {more['until']}" if until is not None else ""
         why = f" ({note})" if note else ""
-        super().__init__(
-            f"{what} is {state}{end}{why} and takes nothing; resume it first.",
-            subscriptionId=name,
-            state=state,
-            **more,
-        )
+        message = f"{what} is {state}{end}{why} and takes nothing; resume it first."
+        super().__init__(message, subscriptionId=name, state=state, **more)
 
 
 class QueueIdle(Conflict):
@@ -114,11 +105,8 @@ class QueueTaken(Conflict):
     code = "queue_taken"
 
     def __init__(self, queue: str, roster_id: str) -> None:
-        super().__init__(
-            f"{queue} is {roster_id}'s; take it over to give it to somebody else.",
-            queue=queue,
-            rosterId=roster_id,
-        )
+        message = f"{queue} is {roster_id}'s; take it over to give it to somebody else."
+        super().__init__(message, queue=queue, rosterId=roster_id)
 
 
 class LoopRefused(Conflict):
@@ -140,7 +128,5 @@ class QueueFull(Conflict):
     code, passing = "queue_full", True
 
     def __init__(self, most: int) -> None:
-        super().__init__(
-            f"{most} items wait already; resume or bind whoever takes them, or drop some.",
-            limit=most,
-        )
+        message = f"{most} items wait already; resume or bind whoever takes them, or drop some."
+        super().__init__(message, limit=most)

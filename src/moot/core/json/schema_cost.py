@@ -145,9 +145,8 @@ class _Survey:
         if name in self._open:
             raise UnboundedSchema("a $ref leads back to itself without going into the value")
         if len(self._open) >= DEEPEST:
-            raise UnboundedSchema(
-                f"more than {DEEPEST} subschemas refer to each other at one place"
-            )
+            problem = f"more than {DEEPEST} subschemas refer to each other at one place"
+            raise UnboundedSchema(problem)
         self._open.add(name)
         part = self._parts[name]
         applied: Reach = Counter({(name, APPLIED): 1})

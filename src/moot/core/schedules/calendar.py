@@ -116,11 +116,8 @@ def parse_instant(text: str, zone: tzinfo, field: str = "at") -> int:
         if len(text) < 11:
             raise ValueError(text)  # a date without a time
         time = datetime.fromisoformat(text)
-        at = (
-            instant_from_datetime(time)
-            if time.tzinfo is not None
-            else instant_from_wall_time(time, zone)
-        )
+        zoned = time.tzinfo is not None
+        at = instant_from_datetime(time) if zoned else instant_from_wall_time(time, zone)
     except (ValueError, OverflowError):
         message = f"'{text[:64]}' is not a time like 2026-03-01T08:30 or 2026-03-01T08:30:00Z."
         raise ScheduleRefused(field, message) from None

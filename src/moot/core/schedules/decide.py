@@ -48,14 +48,11 @@ def decide_fires(spec: Schedule, ledger: SlotLedger, facts: ScheduleFacts) -> Fi
     decider = SlotDecider(spec, ledger, facts)
     decider.decide_buffered()
     reasons = [decider.block_reason(due_slot) for due_slot in due_slots]
+    pairs = list(zip(due_slots, reasons, strict=True))
+    unblocked = [due_slot for due_slot, reason in pairs if not reason]
     # the newest slot is known only when all due slots are in view
-    unblocked = (
-        []
-        if more
-        else [due_slot for due_slot, reason in zip(due_slots, reasons, strict=True) if not reason]
-    )
-    newest = unblocked[-1] if unblocked else None
-    for due_slot, reason in zip(due_slots, reasons, strict=True):
+    newest = unblocked[-1] if unblocked and not more else None
+    for due_slot, reason in pairs:
         decider.decide_slot(due_slot, reason, due_slot is newest)
     return decider.decision(due_slots[-1].slot if due_slots else ledger.decided, wake_at, more)
 
@@ -106,11 +103,8 @@ class SlotDecider:
 
     def block_reason(self, due_slot: DueSlot) -> SkipReason | None:
         """Return why the slot is skipped before its policies apply."""
-        period = (
-            blocked_period_at(self._spec, self._ledger, self._facts, due_slot.due)
-            or self._blocked_now
-        )
-        if period is not None:
+        period = blocked_period_at(self._spec, self._ledger, self._facts, due_slot.due)
+        if period := period or self._blocked_now:
             return period.reason
         return "asked" if due_slot.slot in self._ledger.skips else None
 
@@ -131,9 +125,8 @@ class SlotDecider:
         """Skip buffered slots after a pause, and start one when no run is active."""
         waiting, self._buffered = self._buffered, []
         for buffered in waiting:
-            fire = Fire(
-                act="start", slot=buffered.slot, due=buffered.due, cause=buffered.cause, waited=True
-            )
+            slot, due, cause = buffered.slot, buffered.due, buffered.cause
+            fire = Fire(act="start", slot=slot, due=due, cause=cause, waited=True)
             may_start = not self._busy or self._spec.overlap in ("allow", "cancel-other")
             if (period := self._blocked_since(buffered.since)) is not None:
                 self._skip(fire, period.reason)
@@ -191,12 +184,9 @@ class SlotDecider:
         return FireDecision(fires=tuple(self._fires), ledger=ledger, wake_at=wake_at, more=more)
 
     def _blocked_since(self, since: int) -> BlockedPeriod | None:
-        if self._blocked_now is not None:
-            return self._blocked_now
         periods = (*self._ledger.bars, *self._facts.bars)
-        return next(
-            (period for period in periods if since <= period.since <= self._facts.now), None
-        )
+        recent = (period for period in periods if since <= period.since <= self._facts.now)
+        return self._blocked_now or next(recent, None)
 
     def _buffer(self, fire: Fire) -> None:
         if len(self._buffered) >= MOST_BUFFERED:

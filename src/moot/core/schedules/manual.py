@@ -45,11 +45,8 @@ def upcoming_slots(
     for due_slot in islice(iterate_due_slots(spec, ledger.decided), min(count, MOST_SKIPS)):
         period = blocked_period_at(spec, ledger, facts, due_slot.due)
         reason: SkipReason | None = "asked" if due_slot.slot in ledger.skips else None
-        upcoming.append(
-            UpcomingSlot(
-                slot=due_slot.slot, due=due_slot.due, skipped=period.reason if period else reason
-            )
-        )
+        skipped = period.reason if period else reason
+        upcoming.append(UpcomingSlot(slot=due_slot.slot, due=due_slot.due, skipped=skipped))
     return upcoming
 
 
@@ -64,9 +61,8 @@ def run_now(
     policy = overlap or spec.overlap
     period = _check_enabled(spec, ledger, facts)
     buffers = policy in ("buffer-one", "buffer-all")
-    is_full = period is not None or len(ledger.buffered) >= (
-        1 if policy == "buffer-one" else MOST_BUFFERED
-    )
+    room = 1 if policy == "buffer-one" else MOST_BUFFERED
+    is_full = period is not None or len(ledger.buffered) >= room
     if facts.going and (policy == "skip" or (buffers and is_full)):
         raise ScheduleBusy(spec.schedule_id, facts.going[0])
     decider = SlotDecider(spec, ledger, facts)
@@ -120,9 +116,7 @@ def backfill(
         raise ScheduleRefused("from", "'from' is later than 'to'.")
     if last > facts.now:
         raise ScheduleRefused("to", "'to' lies ahead; a backfill is for times that have passed.")
-    buffered = {
-        buffered_slot.slot for buffered_slot in ledger.buffered if buffered_slot.cause != "manual"
-    }
+    buffered = {waiting.slot for waiting in ledger.buffered if waiting.cause != "manual"}
     named = slots_between(spec, first - 1, min(last, ledger.decided), MOST_BACKFILLED + 1)
     wanted = [slot for slot in named if slot not in ran and slot not in buffered]
     if len(named) > MOST_BACKFILLED:

@@ -26,22 +26,15 @@ _FIELDS = tuple(field.encode_name for field in msgspec.structs.fields(ScheduleDr
 _PLACE = re.compile(r" - at `\$\.?([A-Za-z]*)")
 
 
-def parse_schedule(
-    body: bytes | Mapping[str, object], schedule_id: str, now: int, horizon: str = DEFAULT_HORIZON
-) -> Schedule:
-    """Parse a new schedule. ``horizon`` is the host's; a schedule may set a shorter one.
-
-    Raise ScheduleRefused or ScheduleHorizonExceeded.
-    """
+def parse_schedule(body: bytes | Mapping[str, object], schedule_id: str, now: int) -> Schedule:
+    """Parse a new schedule. Raise ScheduleRefused or ScheduleHorizonExceeded."""
     fields = _parse_object(body)
     draft = _parse_draft(fields)
-    _check_horizon(draft, now, horizon)
+    _check_horizon(draft, now)
     return _build_schedule(fields, schedule_id, iso(now * 1000))
 
 
-def edit_schedule(
-    spec: Schedule, patch: bytes | Mapping[str, object], now: int, horizon: str = DEFAULT_HORIZON
-) -> Schedule:
+def edit_schedule(spec: Schedule, patch: bytes | Mapping[str, object], now: int) -> Schedule:
     """Return the schedule with the fields of the patch. Null resets a field to its default.
 
     A patch with other times replaces the old times. Raise like ``parse_schedule``.
@@ -57,7 +50,7 @@ def edit_schedule(
     merged = {key: value for key, value in {**unchanged, **changes}.items() if value is not None}
     draft = _parse_draft(merged)
     if has_new_times(spec, draft):
-        _check_horizon(draft, now, horizon)
+        _check_horizon(draft, now)
     return _build_schedule(merged, spec.schedule_id, spec.created_at)
 
 
@@ -113,18 +106,18 @@ def _schema_mistake(error: str) -> ScheduleRefused:
     return ScheduleRefused(field, f"The schedule does not fit: {error}.")
 
 
-def _check_horizon(draft: ScheduleDraft, now: int, horizon: str) -> None:
-    own_limit = parse_duration(draft.horizon, "horizon")
-    if draft.horizon != DEFAULT_HORIZON and own_limit > parse_duration(horizon, "horizon"):
-        raise ScheduleHorizonExceeded("horizon", horizon)
-    limit, name = min((parse_duration(horizon, "horizon"), horizon), (own_limit, draft.horizon))
+def _check_horizon(draft: ScheduleDraft, now: int) -> None:
+    """Check the time of a one-shot. The horizon of a schedule may only be the shorter one."""
+    limit = parse_duration(draft.horizon, "horizon")
+    if limit > parse_duration(DEFAULT_HORIZON, "horizon"):
+        raise ScheduleHorizonExceeded("horizon", DEFAULT_HORIZON)
     at = timing_from_spec(draft).at
     if at is None:
         return
     if at <= now:
         raise ScheduleRefused("at", f"'{draft.at}' has passed; name a time to come, or run it now.")
     if at > now + limit:
-        raise ScheduleHorizonExceeded("at", name)
+        raise ScheduleHorizonExceeded("at", draft.horizon)
 
 
 def _build_schedule(fields: Mapping[str, object], schedule_id: str, created_at: str) -> Schedule:

@@ -23,11 +23,7 @@ def block_starts(
     periods = (*unblock_starts(ledger, now, reason).bars, BlockedPeriod(now, until, reason))
     if len(periods) > MOST_BLOCKED_PERIODS:
         oldest, second, *rest = periods
-        longer = max(
-            oldest,
-            second,
-            key=lambda period: LAST_INSTANT if period.until is None else period.until,
-        )
+        longer = max(oldest, second, key=lambda period: period.until or LAST_INSTANT)
         # the time between the two is blocked as well, which is the safe side
         periods = (replace(longer, since=oldest.since), *rest)
     return replace(ledger, bars=periods)

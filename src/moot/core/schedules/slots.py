@@ -58,15 +58,11 @@ def next_slots(spec: Schedule, after: int, count: int) -> list[int]:
     return list(islice(iterate_slots(spec, after), min(count, MOST_SLOTS)))
 
 
-def slot_due_time(spec: Schedule, slot: int) -> int:
-    """Return when a slot falls due. The same slot always gets the same answer."""
-    if not spec.jitter_seconds:
-        return slot
-    return slot + _jitter(spec, slot, next(iterate_slots(spec, slot), None))
-
-
 def iterate_due_slots(spec: Schedule, after: int) -> Iterator[DueSlot]:
-    """Yield slots in order, which is also the order of their due times. It may not end."""
+    """Yield slots in order, which is also the order of their due times. It may not end.
+
+    The same slot always falls due at the same time.
+    """
     slots = iterate_slots(spec, after)
     if not spec.jitter_seconds:
         yield from (DueSlot(slot, slot) for slot in slots)

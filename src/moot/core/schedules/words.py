@@ -29,13 +29,8 @@ EXAMPLES = (
 _EXAMPLE_LIST = ", ".join(f"'{example}'" for example in EXAMPLES)
 
 _DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
-DAYS = {
-    **{day: number for number, day in enumerate(_DAYS)},
-    **{day[:3]: number for number, day in enumerate(_DAYS)},
-    "tues": 2,
-    "thur": 4,
-    "thurs": 4,
-}
+DAYS = {name: number for number, day in enumerate(_DAYS) for name in (day, day[:3])}
+DAYS |= {"tues": 2, "thur": 4, "thurs": 4}
 GROUPS = {"weekday": "1-5", "weekend": "0,6"}
 PERIODS = {"daily": "* * *", "weekly": "* * 1", "monthly": "1 * *"}
 EVERY = {"hour": "hourly", "day": "daily", "week": "weekly", "month": "monthly"}
@@ -46,12 +41,8 @@ FILLERS = ("and", "at", "on", "of", "the")
 
 #: words that may have a plural s
 _COUNTED = (*_DAYS, *GROUPS, *UNITS)
-VOCABULARY = frozenset(
-    (
-        *("hourly", "every", "last", "month"),
-        *(*PERIODS, *DAYS, *GROUPS, *UNITS, *ORDINALS, *TIMES, *FILLERS),
-    )
-)
+VOCABULARY = frozenset({"hourly", "every", "last", "month", *PERIODS, *DAYS, *GROUPS, *UNITS})
+VOCABULARY |= {*ORDINALS, *TIMES, *FILLERS}
 
 #: seconds of the longest interval, a leap year
 _LONGEST_INTERVAL = 31_622_400
@@ -183,18 +174,13 @@ def _cron_from_parts(days: str, date_words: list[str], clocks: list[Clock], text
 
     It names all pairs of its hours and minutes, so the times must be exactly those pairs.
     """
-    if (
-        not clocks
-        and date_words[-1] not in PERIODS
-        and not (date_words[0] == "every" and date_words[1] in EVERY)
-    ):
+    is_period = date_words[-1] in PERIODS or (date_words[0] == "every" and date_words[1] in EVERY)
+    if not clocks and not is_period:
         raise ScheduleRefused("words", f"'{text}' has no time of day.", f"{text} 09:00")
     chosen = set(clocks or [(0, 0)])
     hours, minutes = {hour for hour, _ in chosen}, {minute for _, minute in chosen}
     if len(chosen) != len(hours) * len(minutes):
-        message = (
-            f"The times of '{text}' share neither hour nor minutes; make one schedule of each."
-        )
-        raise ScheduleRefused("words", message)
+        problem = "share neither hour nor minutes; make one schedule of each"
+        raise ScheduleRefused("words", f"The times of '{text}' {problem}.")
     fields = (",".join(map(str, sorted(numbers))) for numbers in (minutes, hours))
     return f"{' '.join(fields)} {days}"

@@ -72,9 +72,8 @@ def _on_run_started(event: Event) -> Iterator[IndexedText]:
     if payload.workflow_id == THREAD:
         # a question by a program that takes no part is asked by the host: see _on_opened
         question = "" if is_person(by) else inputs.get("question", "")
-        yield IndexedText(
-            kind="thread", text=_join_texts([inputs.get("title", ""), question]).strip(), by=by
-        )
+        text = _join_texts([inputs.get("title", ""), question]).strip()
+        yield IndexedText(kind="thread", text=text, by=by)
         return
     values = [payload.workflow_id, payload.tags or [], inputs]
     yield IndexedText(kind="run", text=_join_texts(values, MAX_RUN_TEXT), by=by)
@@ -83,12 +82,8 @@ def _on_run_started(event: Event) -> Iterator[IndexedText]:
 def _on_renamed(event: Event) -> Iterator[IndexedText]:
     payload = event.payload
     assert isinstance(payload, ThreadRenamed)
-    yield IndexedText(
-        kind="thread",
-        text=_join_texts(payload.title),
-        by=payload.by or "",
-        talk=_conversation(event),
-    )
+    text, talk = _join_texts(payload.title), _conversation(event)
+    yield IndexedText(kind="thread", text=text, by=payload.by or "", talk=talk)
 
 
 def _on_run_ended(event: Event) -> Iterator[IndexedText]:
@@ -119,17 +114,13 @@ def _on_closed(event: Event) -> Iterator[IndexedText]:
     final = payload.final_turn
     decision = closing_decision.read_decision(payload.outcome)
     if decision is not None:
-        yield IndexedText(
-            kind="decision",
-            text=_join_texts(_decision_join_texts(decision)),
-            by=final.from_,
-            talk=_conversation(event),
-        )
+        text, by = _join_texts(_decision_values(decision)), final.from_
+        yield IndexedText(kind="decision", text=text, by=by, talk=_conversation(event))
     if final.role != "system":
         yield from _turn(event, final)
 
 
-def _decision_join_texts(decision: closing_decision.CouncilDecision) -> list[Any]:
+def _decision_values(decision: closing_decision.CouncilDecision) -> list[Any]:
     """Return the words of a decision: its text, votes, dissent and action items."""
     return [
         decision.text,

@@ -48,8 +48,7 @@ def find_mentions(content: Any, profiles: Mapping[str, Mapping[str, object]]) ->
     names: dict[str, None] = {}
     ambiguous: dict[str, list[str]] = {}
     everybody: dict[str, None] = {}
-    for match in _MENTION.findall(strip_quotes(content))[:MOST_MENTIONS]:
-        word = match.rstrip(".:-")
+    for word in _mention_words(content):
         if word.casefold() in EVERYONE_WORDS:
             everybody[word.casefold()] = None
             continue
@@ -65,11 +64,14 @@ def unknown_mentions(content: Any, profiles: Mapping[str, Mapping[str, object]])
     """Return the words after an @ that match no member."""
     if not isinstance(content, str) or "@" not in content:
         return []
-    words = [
-        match.rstrip(".:-") for match in _MENTION.findall(strip_quotes(content))[:MOST_MENTIONS]
-    ]
+    words = _mention_words(content)
     candidates = [word for word in words if word.casefold() not in EVERYONE_WORDS]
     return [word for word in dict.fromkeys(candidates) if not match_mention(word, profiles)[0]]
+
+
+def _mention_words(content: str) -> list[str]:
+    """Return the words after an @ outside of quotes and code."""
+    return [word.rstrip(".:-") for word in _MENTION.findall(strip_quotes(content))[:MOST_MENTIONS]]
 
 
 def match_mention(
@@ -82,20 +84,15 @@ def match_mention(
     """
     ids = [name for name in profiles if word in (name, name.rpartition(":")[2])]
     word = word.casefold()
-    ids = ids or [
-        name for name in profiles if word in (name.casefold(), name.rpartition(":")[2].casefold())
-    ]
+    folded = {name: name.casefold() for name in profiles}
+    ids = ids or [name for name, id_ in folded.items() if word in (id_, id_.rpartition(":")[2])]
     if ids:
         agents = [name for name in ids if not is_person(name)]  # a short name means an agent first
         return agents or ids, len(agents or ids) == 1
-    nicknamed = [
-        name for name, profile in profiles.items() if _has_word(profile, word, "name", "nickname")
-    ]
+    nicknamed = _members_with(profiles, word, "name", "nickname")
     if nicknamed:
         return nicknamed, len(nicknamed) == 1
-    return [
-        name for name, profile in profiles.items() if _has_word(profile, word, *SHARED_KEYS)
-    ], True
+    return _members_with(profiles, word, *SHARED_KEYS), True
 
 
 def profile_words(profile: Mapping[str, object], *keys: str) -> list[str]:
@@ -107,8 +104,9 @@ def profile_words(profile: Mapping[str, object], *keys: str) -> list[str]:
     return words
 
 
-def _has_word(profile: Mapping[str, object], word: str, *keys: str) -> bool:
-    return any(each.casefold() == word for each in profile_words(profile, *keys))
+def _members_with(profiles: Mapping[str, Mapping[str, object]], word: str, *keys: str) -> list[str]:
+    words = {name: profile_words(profile, *keys) for name, profile in profiles.items()}
+    return [name for name in words if word in map(str.casefold, words[name])]
 
 
 _CODE = re.compile(r"`[^`\n]*`")

@@ -60,9 +60,8 @@ def _verify_standard(
 ) -> SignatureVerdict:
     event_id = headers.get("webhook-id", "")
     if not _ID.fullmatch(event_id):
-        return SignatureVerdict(
-            False, None, "webhook-id must be 16 to 128 letters, digits, - or _."
-        )
+        problem = "webhook-id must be 16 to 128 letters, digits, - or _."
+        return SignatureVerdict(False, None, problem)
     seconds = headers.get("webhook-timestamp", "")
     if problem := _time_problem(seconds, now):
         return SignatureVerdict(False, event_id, problem)

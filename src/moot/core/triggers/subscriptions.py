@@ -126,9 +126,8 @@ def queue_subscription_id(tenant: str, queue: str) -> str:
 
 
 def visible_headers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    return {
-        name.lower(): value[:LONGEST_HEADER] for name, value in pairs if name.lower() in HEADERS
-    }
+    headers = {name.lower(): value[:LONGEST_HEADER] for name, value in pairs}
+    return {name: value for name, value in headers.items() if name in HEADERS}
 
 
 class Arrival(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -113,12 +113,8 @@ def circuit_after_failure(circuit: Circuit, now: int, error: str = "") -> Circui
     late = circuit.waits(now) is not None
     row = circuit.row if late else circuit.row + 1
     opens = row >= FAILURES_OPEN and not late
-    return Circuit(
-        row=row,
-        open_until=now + break_duration(row) if opens else circuit.open_until,
-        failures=recent,
-        error=error[:LONGEST_ERROR],
-    )
+    until = now + break_duration(row) if opens else circuit.open_until
+    return Circuit(row=row, open_until=until, failures=recent, error=error[:LONGEST_ERROR])
 
 
 def break_duration(row: int) -> int:

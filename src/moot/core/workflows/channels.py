@@ -63,9 +63,7 @@ def check_write(rule: ChannelRule, current: Any, value: Any) -> str | None:
             return "a counter channel takes numbers"
         case "votes" if not isinstance(value, dict) or not isinstance(value.get("userId"), str):
             return "a votes channel takes objects with a userId"
-        case "message" if not isinstance(value, dict) or not isinstance(
-            value.get("messageId"), str
-        ):
+        case "message" if not isinstance(_message_id(value), str):
             return "a message channel takes objects with a messageId"
         case "counter" if not isfinite(_add_numbers(current, value)):
             return "the sum is too large for a number"
@@ -77,10 +75,12 @@ def check_write(rule: ChannelRule, current: Any, value: Any) -> str | None:
 
 def is_repeat(entries: list[Any], value: Any) -> bool:
     """Return whether a message with this id is already there."""
-    name = value.get("messageId") if isinstance(value, dict) else None
-    return name is not None and any(
-        isinstance(entry, dict) and entry.get("messageId") == name for entry in entries
-    )
+    name = _message_id(value)
+    return name is not None and any(_message_id(entry) == name for entry in entries)
+
+
+def _message_id(value: Any) -> Any:
+    return value.get("messageId") if isinstance(value, dict) else None
 
 
 def stored_value(rule: ChannelRule, value: Any, at: int) -> Any:

@@ -205,17 +205,15 @@ def _missing_capability(node: NodeDef) -> CapabilityRequired:
 def _check_config(node: NodeDef, type_: NodeType) -> None:
     problem = type_.check(node.config) if type_.check else None
     if problem:
-        raise BadRequest(
-            f"Node '{node.id}' ({node.type_id}): {problem}", fields=[problem], nodeId=node.id
-        )
+        message = f"Node '{node.id}' ({node.type_id}): {problem}"
+        raise BadRequest(message, fields=[problem], nodeId=node.id)
 
 
 def _whole_setting(node: NodeDef, settings: Mapping[str, object], key: str, default: int) -> int:
     value = settings.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 2**31:
-        raise BadRequest(
-            f"Node '{node.id}': settings.{key} must be a whole number from 0.", nodeId=node.id
-        )
+        message = f"Node '{node.id}': settings.{key} must be a whole number from 0."
+        raise BadRequest(message, nodeId=node.id)
     return value
 
 

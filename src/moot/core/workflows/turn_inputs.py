@@ -108,9 +108,8 @@ def build_turn_inputs(turn: SupervisorTurn, events: Iterable[Event]) -> TurnInpu
 
 
 def _entry(event: Event) -> TranscriptEntry:
-    return TranscriptEntry(
-        event.sequence, event.type, fence_data(payload_fields(event)), event.node_id
-    )
+    content = fence_data(payload_fields(event))
+    return TranscriptEntry(event.sequence, event.type, content, event.node_id)
 
 
 def fence_data(value: Any) -> str:

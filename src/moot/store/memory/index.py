@@ -5,9 +5,8 @@ from collections import Counter
 from msgspec import Struct
 
 from moot.store import cursor
-from moot.store.counts import DAY_MS, Tally
 from moot.store.memory.records import InMemoryRecords
-from moot.store.protocol import InboxRow, RunFilter, RunIndexRow, WorkRow
+from moot.store.protocol import DAY_MS, InboxRow, RunFilter, RunIndexRow, Tally, WorkRow
 
 
 class InMemoryLog(Struct):
@@ -19,7 +18,7 @@ class InMemoryLog(Struct):
 
 
 class InMemoryIndex(InMemoryRecords):
-    """Part of the store in memory; it keeps the promises of ``IndexStore`` and ``TallyStore``."""
+    """Part of the store in memory; it keeps the promises of ``IndexStore``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,10 +60,8 @@ class InMemoryIndex(InMemoryRecords):
         return row.created_at, self._logs[row.run_id].number
 
     async def active_run(self, tenant: str, scope_id: str) -> str | None:
-        rows = [
-            row for row in self._rows.values() if (row.tenant, row.scope_id) == (tenant, scope_id)
-        ]
-        active = [row for row in rows if row.ended_at is None]
+        place, rows = (tenant, scope_id, None), self._rows.values()
+        active = [row for row in rows if (row.tenant, row.scope_id, row.ended_at) == place]
         return max(active, key=self._creation_order).run_id if active else None
 
     async def work(self, until: int, limit: int) -> list[WorkRow]:

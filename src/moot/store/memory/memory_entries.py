@@ -17,12 +17,10 @@ class InMemoryEntries:
     def _write_entry(self, row: MemoryRow) -> None:
         before = self._version(row.tenant, row.scope, row.memory_id, None)
         if row.erases:
-            self._memory_rows = [
-                replace(each, content=None, tags=[], forgotten=True)
-                if _has_content_of(each, row)
-                else each
-                for each in self._memory_rows
-            ]
+            for number, each in enumerate(self._memory_rows):
+                if _has_content_of(each, row):
+                    erased = replace(each, content=None, tags=[], forgotten=True)
+                    self._memory_rows[number] = erased
         self._memory_rows.append(continue_entry(row, before))
 
     def _rows_in(self, tenant: str, scope: str) -> Iterator[MemoryRow]:
@@ -42,11 +40,8 @@ class InMemoryEntries:
     async def notes(
         self, tenant: str, scope: str, at: int | None, now: int, tag: str | None, limit: int
     ) -> list[MemoryRow]:
-        living = [
-            row
-            for row in self._versions(tenant, scope, at).values()
-            if row.lives(now) and (tag is None or tag in row.tags)
-        ]
+        living = [row for row in self._versions(tenant, scope, at).values() if row.lives(now)]
+        living = [row for row in living if tag is None or tag in row.tags]
         living.sort(key=lambda row: (row.created_at, row.revision), reverse=True)
         return living[:limit]
 
@@ -62,9 +57,8 @@ class InMemoryEntries:
         return [row for row in rows if row.run_id and row.root in roots]
 
     async def written(self, tenant: str, write_id: str) -> MemoryRow | None:
-        rows = (
-            row for row in self._memory_rows if (row.tenant, row.write_id) == (tenant, write_id)
-        )
+        place = tenant, write_id
+        rows = (row for row in self._memory_rows if (row.tenant, row.write_id) == place)
         return next(rows, None)
 
     async def forgotten(self, tenant: str, scope: str, at: int) -> bool:

@@ -67,11 +67,8 @@ class InMemoryRecords:
         return history[0] if history and not history[0].gone else None
 
     async def records(self, tenant: str, kind: str) -> list[Record]:
-        newest = {
-            record.name: record
-            for record in self._records
-            if (record.tenant, record.kind) == (tenant, kind)
-        }
+        place = tenant, kind
+        newest = {r.name: r for r in self._records if (r.tenant, r.kind) == place}
         return [newest[name] for name in sorted(newest) if not newest[name].gone]
 
     async def record_page(
@@ -173,13 +170,10 @@ class InMemoryRecords:
         return [delivery for _, _, delivery in sorted(due, key=lambda entry: entry[:2])[:limit]]
 
     async def forget_deliveries(self, before: int) -> int:
-        old = [
-            place
-            for place, delivery in self._deliveries.items()
-            if delivery.due_at is None and delivery.updated_at < before
-        ]
-        for place in old:
-            del self._deliveries[place]
+        finished = [each for each in self._deliveries.values() if each.due_at is None]
+        old = [delivery for delivery in finished if delivery.updated_at < before]
+        for delivery in old:
+            del self._deliveries[_place(delivery)]
         return len(old)
 
 

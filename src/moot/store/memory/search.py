@@ -25,16 +25,13 @@ class IndexedPassage(NamedTuple):
     def hit(self) -> SearchRow:
         _, _, sequence, part = self.position
         return SearchRow(
-            run_id=self.run_id,
-            workflow_id=self.workflow_id,
-            sequence=sequence,
-            part=part,
+            run_id=self.run_id, workflow_id=self.workflow_id, sequence=sequence, part=part,
             body=self.body,
-        )
+        )  # fmt: skip
 
 
 class InMemorySearch(ABC):
-    """Part of the store in memory; keeps the promises of ``SearchStore`` and ``MarkStore``."""
+    """Part of the store in memory; keeps the promises of ``SearchStore``."""
 
     def __init__(self) -> None:
         self._marks: dict[tuple[str, str, str], ReadMark] = {}
@@ -73,9 +70,8 @@ class InMemorySearch(ABC):
             return SearchPage([])
         *place, part = page[0].position
         more = cursor.pack_numbers(*page[-1].position) if len(matches) > limit else None
-        return SearchPage(
-            [passage.hit for passage in page], more, cursor.pack_numbers(*place, part + 1)
-        )
+        again = cursor.pack_numbers(*place, part + 1)
+        return SearchPage([passage.hit for passage in page], more, again)
 
     async def mark_read(self, mark: ReadMark) -> ReadMark:
         place = mark.tenant, mark.reader, mark.thread_id

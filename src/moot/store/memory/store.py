@@ -1,7 +1,7 @@
 """The store in memory, for tests and as the specification of every other store."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -155,22 +155,16 @@ class MemoryStore(InMemoryEntries, InMemoryIndex, InMemorySearch):
         return self._effects.get((tenant, run_id, invocation_id))
 
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
-        effects = [
-            e for e in self._effects.values() if (parent_tenant(e.tenant), e.day) == (tenant, day)
-        ]
-        return sum(effect.tokens for effect in effects), sum(effect.money for effect in effects)
+        place = tenant, day
+        effects = self._effects.values()
+        return _spending(e for e in effects if (parent_tenant(e.tenant), e.day) == place)
 
     async def member_spending(
         self, tenant: str, member: str, first: int, last: int
     ) -> tuple[int, int]:
-        effects = [
-            effect
-            for effect in self._effects.values()
-            if (effect.tenant, effect.member) == (tenant, member)
-            and effect.day > 0
-            and first <= effect.day <= last
-        ]
-        return sum(effect.tokens for effect in effects), sum(effect.money for effect in effects)
+        place, days = (tenant, member), range(max(first, 1), last + 1)
+        effects = (e for e in self._effects.values() if (e.tenant, e.member) == place)
+        return _spending(effect for effect in effects if effect.day in days)
 
     # derived rows
 
@@ -191,10 +185,9 @@ class MemoryStore(InMemoryEntries, InMemoryIndex, InMemorySearch):
     # primary tables beside the log
 
     async def put_definition(self, definition: Definition) -> None:
-        self._definitions = [
-            *(stored for stored in self._definitions if _identity(stored) != _identity(definition)),
-            definition,
-        ]
+        identity = _identity(definition)
+        others = [stored for stored in self._definitions if _identity(stored) != identity]
+        self._definitions = [*others, definition]
 
     async def definition(self, tenant: str, workflow_id: str) -> Definition | None:
         newest = {stored.workflow_id: stored for stored in await self.definitions(tenant)}
@@ -205,19 +198,13 @@ class MemoryStore(InMemoryEntries, InMemoryIndex, InMemorySearch):
         return by_digest.get((tenant, digest))
 
     async def is_defined_elsewhere(self, tenant: str, workflow_id: str) -> bool:
-        return any(
-            stored.workflow_id == workflow_id
-            and stored.tenant != tenant
-            and stored.source != IMPORTED
-            for stored in self._definitions
-        )
+        registered = [stored for stored in self._definitions if stored.source != IMPORTED]
+        tenants = {stored.tenant for stored in registered if stored.workflow_id == workflow_id}
+        return bool(tenants - {tenant})
 
     async def definitions(self, tenant: str) -> list[Definition]:
-        newest = {
-            stored.workflow_id: stored
-            for stored in self._definitions
-            if stored.tenant == tenant and stored.source != IMPORTED
-        }
+        own = [stored for stored in self._definitions if stored.tenant == tenant]
+        newest = {stored.workflow_id: stored for stored in own if stored.source != IMPORTED}
         return [newest[workflow_id] for workflow_id in sorted(newest)]
 
     async def put_key(self, key: Key) -> None:
@@ -242,13 +229,10 @@ class MemoryStore(InMemoryEntries, InMemoryIndex, InMemorySearch):
         return True
 
     async def forget_receipts(self, before: int) -> int:
-        count = len(self._receipts)
-        self._receipts = {
-            place: receipt
-            for place, receipt in self._receipts.items()
-            if receipt.created_at >= before
-        }
-        return count - len(self._receipts)
+        old = [place for place, each in self._receipts.items() if each.created_at < before]
+        for place in old:
+            del self._receipts[place]
+        return len(old)
 
     async def secret(self, name: str, fresh: bytes) -> bytes:
         return self._secrets.setdefault(name, fresh)
@@ -265,14 +249,12 @@ class MemoryStore(InMemoryEntries, InMemoryIndex, InMemorySearch):
         for run_id, log in self._logs.items():
             for sequence, body in enumerate(log.events):
                 if what := check_event_place(body, run_id, sequence):
-                    yield IntegrityProblem(
-                        tenant=log.tenant, run_id=run_id, sequence=sequence, what=what
-                    )
+                    yield IntegrityProblem(log.tenant, run_id, sequence, what)
 
     def _check_definitions(self) -> Iterator[IntegrityProblem]:
         for definition in self._definitions:
             if what := check_definition_digest(definition):
-                yield IntegrityProblem(tenant=definition.tenant, run_id="", sequence=-1, what=what)
+                yield IntegrityProblem(definition.tenant, "", -1, what)
 
     def _check_memory(self) -> Iterator[IntegrityProblem]:
         for row in self._memory_rows:
@@ -280,9 +262,7 @@ class MemoryStore(InMemoryEntries, InMemoryIndex, InMemorySearch):
             body = log.events[row.sequence] if 0 <= row.sequence < len(log.events) else None
             what = check_memory_event(body, row.memory_id) if row.run_id else None
             if what:
-                yield IntegrityProblem(
-                    tenant=row.tenant, run_id=row.run_id, sequence=row.sequence, what=what
-                )
+                yield IntegrityProblem(row.tenant, row.run_id, row.sequence, what)
 
     async def stats(self) -> dict[str, object]:
         statuses = dict(Counter(row.status for row in self._rows.values()))
@@ -299,6 +279,12 @@ class MemoryStore(InMemoryEntries, InMemoryIndex, InMemorySearch):
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to release."""
+
+
+def _spending(effects: Iterable[EffectRow]) -> tuple[int, int]:
+    """Return the tokens and the money of all effects."""
+    rows = list(effects)
+    return sum(effect.tokens for effect in rows), sum(effect.money for effect in rows)
 
 
 def _identity(definition: Definition) -> tuple[str, str, str]:

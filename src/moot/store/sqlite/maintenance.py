@@ -9,18 +9,12 @@ import apsw
 
 from moot.core.errors import Conflict, RunNotFound, Unavailable
 from moot.store.protocol import Append, EffectRow
+from moot.store.sqlite import migrations
+from moot.store.sqlite.statements import transaction
 from moot.store.sqlite.write.group_rows import BatchGroup
 from moot.store.sqlite.write.heads import LogHeads
 from moot.store.sqlite.write.records import RecordChanges
 from moot.store.sqlite.write.statements import SQL
-from moot.store.sqlite.write.transaction import transaction
-
-COUNTS = """
-SELECT (SELECT count(*) FROM heads), (SELECT ifnull(sum(next_sequence), 0) FROM heads),
-       (SELECT count(*) FROM work), (SELECT count(*) FROM receipts),
-       (SELECT max(version) FROM schema_migrations)
-"""
-STATUSES = "SELECT status, count(*) FROM runs GROUP BY status ORDER BY status"
 
 DerivedRows = list[tuple[Append, list[EffectRow]]]
 #: the number of runs whose rows are written at a time
@@ -28,13 +22,13 @@ CHUNK = 500
 
 
 def collect_stats(db: apsw.Connection, path: Path) -> dict[str, object]:
-    runs, events, work, receipts, schema = db.execute(COUNTS).get
+    runs, events, work, receipts, schema = db.execute(migrations.SQL["COUNTS"]).get
     wal = Path(f"{path}-wal")
     return {
         "kind": "sqlite",
         "runs": runs,
         "events": events,
-        "statuses": dict(db.execute(STATUSES)),
+        "statuses": dict(db.execute(migrations.SQL["STATUSES"])),
         "work": work,
         "receipts": receipts,
         "file_bytes": path.stat().st_size,

@@ -11,7 +11,7 @@ import apsw
 import msgspec
 
 from moot.store.memory_entries import MemoryRow, continue_entry
-from moot.store.sqlite.read.readers import ReadSide, first_column, select_rows
+from moot.store.sqlite.read.readers import ReadSide, first_column, select_first
 from moot.store.sqlite.statements import load_statements, row_decoder
 
 SQL = load_statements("memory_entries")
@@ -77,7 +77,7 @@ def write_entry(db: apsw.Connection, row: MemoryRow) -> None:
     """Write one version of an entry. The caller must hold a transaction."""
     entry = {"tenant": row.tenant, "scope": row.scope, "id": row.memory_id}
     sql, values = _version(row.tenant, row.scope, row.memory_id, None)
-    row = continue_entry(row, next(iter(select_rows(db, _decode_row, sql, values)), None))
+    row = continue_entry(row, select_first(db, _decode_row, sql, values))
     if row.erases:
         _erase(db, entry)
     db.execute(SQL["CLOSE"], {**entry, "revision": row.revision})

@@ -7,19 +7,9 @@ from typing import NamedTuple
 import apsw
 
 from moot.store.sqlite.errors import SchemaRefused
-from moot.store.sqlite.write.transaction import transaction
+from moot.store.sqlite.statements import load_statements, transaction
 
-CREATE_LEDGER = """
-CREATE TABLE schema_migrations (
-  version  INTEGER PRIMARY KEY,
-  name     TEXT NOT NULL,
-  checksum TEXT NOT NULL
-) STRICT
-"""
-HAS_TABLES = "SELECT EXISTS (SELECT 1 FROM sqlite_schema)"
-HAS_LEDGER = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations')"
-APPLIED = "SELECT version, checksum FROM schema_migrations ORDER BY version"
-REMEMBER = "INSERT INTO schema_migrations VALUES (?, ?, ?)"
+SQL = load_statements("file")
 
 
 class Migration(NamedTuple):
@@ -47,11 +37,11 @@ def schema_version(db: apsw.Connection, migrations: list[Migration]) -> int:
 
     Raise SchemaRefused when this version cannot have written the file.
     """
-    if not db.execute(HAS_LEDGER).get:
-        if db.execute(HAS_TABLES).get:
+    if not db.execute(SQL["HAS_LEDGER"]).get:
+        if db.execute(SQL["HAS_TABLES"]).get:
             raise SchemaRefused("The file is a SQLite database, but not one of Moot's.")
         return 0
-    applied = db.execute(APPLIED).fetchall()
+    applied = db.execute(SQL["APPLIED"]).fetchall()
     if len(applied) > len(migrations):
         raise SchemaRefused(
             f"The file has schema {applied[-1][0]}, this version knows {migrations[-1].version}:"
@@ -71,10 +61,11 @@ def migrate(db: apsw.Connection, migrations: list[Migration]) -> None:
     with transaction(db):
         applied = schema_version(db, migrations)
         if applied == 0:
-            db.execute(CREATE_LEDGER)
+            db.execute(SQL["CREATE_LEDGER"])
         for migration in migrations[applied:]:
             db.execute(migration.sql).fetchall()
-            db.execute(REMEMBER, (migration.version, migration.name, migration.checksum))
+            row = migration.version, migration.name, migration.checksum
+            db.execute(SQL["REMEMBER"], row)
 
 
 def require_current(db: apsw.Connection, migrations: list[Migration]) -> None:

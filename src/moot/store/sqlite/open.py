@@ -9,20 +9,11 @@ from pathlib import Path
 import apsw
 
 from moot.store.sqlite.errors import StoreBusy, StoreRefused
-from moot.store.sqlite.migrations import load_migrations, migrate, require_current
+from moot.store.sqlite.migrations import SQL, load_migrations, migrate, require_current
 from moot.store.sqlite.read.readers import BUSY_MS, Readers, connect_reader
 
 #: the first release that fixes a known corruption of WAL files
 OLDEST_SQLITE = (3, 51, 3)
-
-WRITER_PRAGMAS = """
-PRAGMA journal_mode = WAL;
-PRAGMA synchronous = FULL;
-PRAGMA wal_autocheckpoint = 4000;
-PRAGMA journal_size_limit = 67108864;
-PRAGMA cache_size = -32000;
-PRAGMA secure_delete = ON;
-"""
 
 
 def check_driver(version: str | None = None) -> None:
@@ -90,7 +81,8 @@ def _connect_writer(path: Path) -> apsw.Connection:
     # each table has bulk statements for 1, 2, 4 … rows; the cache must hold all of them
     db = apsw.Connection(str(path), statementcachesize=256)
     db.set_busy_timeout(BUSY_MS)
-    db.execute(WRITER_PRAGMAS).fetchall()  # each statement runs only after the rows before it
+    # each statement runs only after the rows before it
+    db.execute(SQL["WRITER_PRAGMAS"]).fetchall()
     return db
 
 
@@ -109,11 +101,8 @@ class WriteLock:
             pid = _read_holder(self._handle)
             os.close(self._handle)
             process = f" (process {pid})" if pid else ""
-            raise StoreBusy(
-                f"{path} is in use by another Moot{process}; stop that one first,"
-                " or use another file.",
-                pid,
-            ) from None
+            advice = "stop that one first, or use another file"
+            raise StoreBusy(f"{path} is in use by another Moot{process}; {advice}.", pid) from None
         os.ftruncate(self._handle, 0)
         os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
 

@@ -1,8 +1,10 @@
-"""Load SQL statements from files, run them for many rows, decode their rows."""
+"""Load SQL from files, run it in transactions or for many rows, decode rows."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.resources import files
+from itertools import chain
 from typing import Any, TypeVar, get_origin
 
 import apsw
@@ -31,6 +33,19 @@ def load_statements(name: str) -> dict[str, str]:
     return statements
 
 
+@contextmanager
+def transaction(db: apsw.Connection) -> Iterator[None]:
+    """Commit the whole block or nothing. The connection stays usable after a failure."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    finally:
+        # a full disk makes SQLite roll back by itself
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
 class BulkStatement:
     """A statement with the placeholder ``{rows}``, run for many rows in one step of SQLite.
 
@@ -46,20 +61,19 @@ class BulkStatement:
         sizes = [1 << power for power in range(MOST_ROWS.bit_length())]
         self.sql = {size: sql.format(rows=",".join([row] * size)) for size in sizes}
 
-    def run(self, db: apsw.Connection, values: list[Any]) -> None:
-        """Run the statement for all rows. ``values`` is one flat list of their columns."""
-        step = MOST_ROWS * self._columns
-        for start in range(0, len(values), step):
-            db.execute(*self._sized(values[start : start + step]))
+    def run(self, db: apsw.Connection, rows: Sequence[Sequence[Any]]) -> None:
+        """Run the statement for all rows."""
+        for start in range(0, len(rows), MOST_ROWS):
+            db.execute(*self._sized(rows[start : start + MOST_ROWS]))
 
-    def rows(self, db: apsw.Connection, values: list[Any]) -> list[tuple[Any, ...]]:
+    def select(self, db: apsw.Connection, rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
         """Return the result for at most MOST_ROWS rows."""
-        return list(db.execute(*self._sized(values)))
+        return list(db.execute(*self._sized(rows)))
 
-    def _sized(self, values: list[Any]) -> tuple[str, list[Any]]:
-        rows = len(values) // self._columns
-        size = 1 << (rows - 1).bit_length()
-        return self.sql[size], values + [None] * ((size - rows) * self._columns)
+    def _sized(self, rows: Sequence[Sequence[Any]]) -> tuple[str, list[Any]]:
+        size = 1 << (len(rows) - 1).bit_length()
+        unused = (None,) * ((size - len(rows)) * self._columns)
+        return self.sql[size], [*chain.from_iterable(rows), *unused]
 
 
 def row_decoder(kind: type[S]) -> Callable[[Sequence[Any]], S]:
@@ -77,8 +91,9 @@ def row_decoder(kind: type[S]) -> Callable[[Sequence[Any]], S]:
 
     def decode(columns: Sequence[Any]) -> S:
         values = dict(zip(names, columns, strict=False))
-        for name in decoders.keys() & values.keys():
-            values[name] = decoders[name](values[name])
+        for name, decoder in decoders.items():
+            if name in values:
+                values[name] = decoder(values[name])
         return kind(**values)
 
     return decode

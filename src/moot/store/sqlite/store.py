@@ -35,12 +35,12 @@ from moot.store.sqlite.read.queries import IndexQueries, LogQueries, RegistryQue
 from moot.store.sqlite.read.readers import Readers
 from moot.store.sqlite.read.records import RecordQueries
 from moot.store.sqlite.read.search import list_read_marks, move_read_mark, search_texts
+from moot.store.sqlite.statements import transaction
 from moot.store.sqlite.verify import verify_file, verify_log
 from moot.store.sqlite.write.group_commit import Writer
 from moot.store.sqlite.write.heads import LogHeads
 from moot.store.sqlite.write.records import put_record
 from moot.store.sqlite.write.statements import SQL
-from moot.store.sqlite.write.transaction import transaction
 
 T = TypeVar("T")
 

@@ -35,9 +35,7 @@ class HeadRow(NamedTuple):
     hash: bytes
 
     def problem(self, sequence: int, what: str) -> IntegrityProblem:
-        return IntegrityProblem(
-            tenant=_text(self.tenant), run_id=_text(self.run_id), sequence=sequence, what=what
-        )
+        return IntegrityProblem(_text(self.tenant), _text(self.run_id), sequence, what)
 
 
 def verify_file(db: apsw.Connection) -> list[IntegrityProblem]:
@@ -56,14 +54,11 @@ def verify_log(db: apsw.Connection, tenant: str, run_id: str) -> list[IntegrityP
     """Return the first problem of one log, or []."""
     db.execute("BEGIN")
     try:
-        heads = map(HeadRow._make, db.execute(SQL["ONE_HEAD"], (run_id, tenant)))
-        return [
-            problem
-            for head in list(heads)
-            for problem in _report_read_errors(
-                _check_log(head, db.execute(SQL["ITS_EVENTS"], (head.n,)))
-            )
-        ]
+        problems: list[IntegrityProblem] = []
+        for head in list(map(HeadRow._make, db.execute(SQL["ONE_HEAD"], (run_id, tenant)))):
+            events = db.execute(SQL["ITS_EVENTS"], (head.n,))
+            problems += _report_read_errors(_check_log(head, events))
+        return problems
     finally:
         db.execute("ROLLBACK")
 
@@ -129,29 +124,23 @@ def _check_log(head: HeadRow, rows: Rows) -> Iterator[IntegrityProblem]:
 def _check_lost_logs(db: apsw.Connection) -> Iterator[IntegrityProblem]:
     for tenant, run_id in db.execute(SQL["LOST_LOGS"]):
         what = "The run is listed, but its log is gone."
-        yield IntegrityProblem(tenant=_text(tenant), run_id=_text(run_id), sequence=-1, what=what)
+        yield IntegrityProblem(_text(tenant), _text(run_id), -1, what)
 
 
 def _check_definitions(db: apsw.Connection) -> Iterator[IntegrityProblem]:
     for tenant, workflow_id, digest, body in db.execute(SQL["DEFINITIONS"]):
         definition = Definition(
-            tenant=_text(tenant),
-            workflow_id=_text(workflow_id),
-            version="",
-            digest=_text(digest),
-            body=body,
-            created_at=0,
-        )
+            tenant=_text(tenant), workflow_id=_text(workflow_id), version="",
+            digest=_text(digest), body=body, created_at=0,
+        )  # fmt: skip
         if what := check_definition_digest(definition):
-            yield IntegrityProblem(tenant=definition.tenant, run_id="", sequence=-1, what=what)
+            yield IntegrityProblem(definition.tenant, "", -1, what)
 
 
 def _check_memory(db: apsw.Connection) -> Iterator[IntegrityProblem]:
     for tenant, run_id, sequence, memory_id, body in db.execute(SQL["MEMORY"]):
         if what := check_memory_event(body, _text(memory_id)):
-            yield IntegrityProblem(
-                tenant=_text(tenant), run_id=_text(run_id), sequence=sequence, what=what
-            )
+            yield IntegrityProblem(_text(tenant), _text(run_id), sequence, what)
 
 
 def _file_problem(what: str) -> IntegrityProblem:

@@ -104,9 +104,8 @@ class InboundDeliveries:
         future.add_done_callback(_ignore_exception)
         try:
             stored = await self._store.delivery(*place) if named else None
-            delivery = stored or await self._attempt(
-                version, self._row(version, arrival, key, subject)
-            )
+            row = stored or self._row(version, arrival, key, subject)
+            delivery = stored or await self._attempt(version, row)
         except BaseException as error:
             broken = Unavailable("This was broken off; send it again.")
             future.set_exception(error if isinstance(error, MootError) else broken)
@@ -141,11 +140,9 @@ class InboundDeliveries:
         many are recorded already."""
         if not await self._unverified.take_place(version.tenant, version.it.subscription_id):
             return None
-        delivery_id = self._clock.new_id("dlv_")
-        now = self._clock.millis()
-        attempt = DeliveryAttempt(
-            event_id=delivery_id, at=now, outcome="dead-lettered", reason=problem
-        )
+        delivery_id, now = self._clock.new_id("dlv_"), self._clock.millis()
+        outcome = "dead-lettered"
+        attempt = DeliveryAttempt(event_id=delivery_id, at=now, outcome=outcome, reason=problem)
         row = Delivery(
             tenant=version.tenant, subscription=version.it.subscription_id, key=f"k_{delivery_id}",
             delivery_id=delivery_id, source=version.it.source, state="unverified", received_at=now,
@@ -194,15 +191,15 @@ class InboundDeliveries:
             return await self._record_failure(version, row, refusal)
 
     async def _start(self, version: SubscriptionVersion, row: Delivery) -> Delivery:
-        subscription, tries = version.it, count_tries(row) + 1
-        arrival = decode_arrival(row.body)
+        subscription, arrival = version.it, decode_arrival(row.body)
         workflow_id = subscription.workflow_id or ""
         flow = await self._flows.newest(row.tenant, workflow_id)
         run_input = run_input_from_item(subscription, row, arrival, flow)
         try:
             check_inputs(flow, run_input.inputs)
         except BadRequest as refusal:
-            return await self._give_up_unfit(row, refusal)
+            # the subscription stays active, because later deliveries may fit
+            return await self._write(self._row_after_failure(row, refusal, None, unfit=True))
         now = self._clock.millis()
         attempt = DeliveryAttempt(event_id=row.delivery_id, at=now, outcome="delivered")
         after = self._next(row, state="delivered", due_at=None, reason="", body=b"",
@@ -218,15 +215,12 @@ class InboundDeliveries:
             trigger=run_input.trigger,
             hops=arrival.hops,
             delivered=TriggerDelivery(
-                delivery_id=row.delivery_id,
-                subscription=subscription.subscription_id,
-                key=row.key,
-                attempt=tries,
+                delivery_id=row.delivery_id, subscription=subscription.subscription_id,
+                key=row.key, attempt=count_tries(row) + 1,
             ),
-        )
-        run = await self._run_starter.start(
-            order, RunClaim(guards=[version.guard], deliveries=[after])
-        )
+        )  # fmt: skip
+        claim = RunClaim(guards=[version.guard], deliveries=[after])
+        run = await self._run_starter.start(order, claim)
         return replace(after, run_id=run.run_id)
 
     async def _await_member(
@@ -240,10 +234,8 @@ class InboundDeliveries:
         if member is not None:
             pause = member.hired.pause
             until = pause.until if pause is not None and pause.holds(now) else None
-            own = (
-                roster_id != version.it.roster_id
-                or version.it.workflow_id in member.entry.workflows
-            )
+            foreign = roster_id != version.it.roster_id
+            own = foreign or version.it.workflow_id in member.entry.workflows
             if own and member.hired.off_duty(now) is None:
                 raise Overtaken(row.delivery_id)
         due = None if roster_id == version.it.roster_id else min(now + RECHECK, until or FAR)
@@ -274,10 +266,8 @@ class InboundDeliveries:
         due = next_delivery_time(version.it.retry_policy, tries, now, retry_jitter(row.delivery_id))
         after = self._row_after_failure(row, refusal, due)
         counts = await self._store.delivery_counts(row.tenant, row.subscription)
-        beside = 0 if row.state == "retrying" else 1
-        state, reason = state_after_failure(
-            version.it.state, due is None, counts.get("retrying", 0) + beside
-        )
+        failing = counts.get("retrying", 0) + (row.state != "retrying")
+        state, reason = state_after_failure(version.it.state, due is None, failing)
         batch = Batch(deliveries=[after])
         if state != version.it.state:
             changed = replace(version.it, state=state, reason=reason)
@@ -287,11 +277,6 @@ class InboundDeliveries:
         self._subscriptions.forget(version)
         self.look()
         return after
-
-    async def _give_up_unfit(self, row: Delivery, refusal: MootError) -> Delivery:
-        """Give up a delivery that does not fit the inputs of its workflow. The subscription stays
-        active, because later ones may fit."""
-        return await self._write(self._row_after_failure(row, refusal, None, unfit=True))
 
     def _row_after_failure(
         self, row: Delivery, refusal: MootError, due: int | None, unfit: bool = False
@@ -313,9 +298,8 @@ class InboundDeliveries:
         """Retry a dead or waiting delivery from the beginning, at once."""
         if row.state not in ("dead", *OPEN_STATES):
             hint = "; give it to a run by hand" if row.state == "delivered" else ""
-            raise Conflict(
-                f"It is {row.state}, and cannot be delivered again{hint}.", state=row.state
-            )
+            message = f"It is {row.state}, and cannot be delivered again{hint}."
+            raise Conflict(message, state=row.state)
         if (inactive := inactive_error(version)) is not None:
             raise inactive
         now = self._clock.millis()
@@ -335,9 +319,8 @@ class InboundDeliveries:
 
     async def drop_all(self, version: SubscriptionVersion) -> None:
         """Drop every open delivery of a removed subscription."""
-        where = DeliveryFilter(
-            subscription=version.it.subscription_id, states=("dead", *OPEN_STATES)
-        )
+        states, name = ("dead", *OPEN_STATES), version.it.subscription_id
+        where = DeliveryFilter(subscription=name, states=states)
         async for row in self._all_rows(version.tenant, where):
             await self._drop_removed(row)
 

@@ -1,6 +1,5 @@
 """Pause all triggers of a dismissed standing agent in the same commit."""
 
-import msgspec
 from msgspec.structs import replace
 
 from moot.agents.roster.members import MemberRecord, PausePeriod
@@ -8,7 +7,6 @@ from moot.clock import Clock
 from moot.core.schedules.pauses import block_starts
 from moot.core.triggers.subscriptions import TriggerSubscription
 from moot.store.protocol import Batch, Store
-from moot.store.records import Record
 from moot.triggers.inbound.overview import SubscriptionOverview
 from moot.triggers.inbound.subscriptions import SubscriptionService
 from moot.triggers.inbound.versions import subscription_from_record
@@ -43,23 +41,20 @@ class DismissedTriggers:
         them changes. Triggers that were paused without an end stay as they are."""
         batch, roster_id = Batch(), member_record.entry.roster_id
         reason = f"{member_record.entry.persona} is dismissed"
-        for record in await self._records_naming(tenant, SCHEDULE_KIND, roster_id):
+        for record in await self._overview.records_naming(tenant, SCHEDULE_KIND, roster_id):
             schedule = schedule_from_record(record)
             if schedule.spec.roster_id == roster_id:
                 batch.guards.append(record.guard)
                 if schedule.pause is None or schedule.pause.until is not None:
                     await self._pause_schedule(tenant, schedule, reason, batch)
-        for record in await self._records_naming(tenant, SUBSCRIPTION_KIND, roster_id):
+        for record in await self._overview.records_naming(tenant, SUBSCRIPTION_KIND, roster_id):
             version = subscription_from_record(record, self._clock.millis())
             if version.it.roster_id == roster_id:
                 batch.guards.append(version.guard)
                 if version.it.state != "paused" or version.it.until is not None:
-                    subscription = replace(
-                        version.it, state="paused", reason="source-removed", until=None
-                    )
-                    batch.records.append(
-                        self._subscriptions.record(tenant, subscription, BY, "paused")
-                    )
+                    changes = {"state": "paused", "reason": "source-removed", "until": None}
+                    paused = replace(version.it, **changes)
+                    batch.records.append(self._subscriptions.record(tenant, paused, BY, "paused"))
         return batch
 
     async def left(self, tenant: str, roster_id: str) -> list[TriggerSubscription]:
@@ -75,14 +70,7 @@ class DismissedTriggers:
             return
         pause = PausePeriod(since=now, by=BY, reason=reason)
         paused = replace(schedule, pause=pause, stopped=None, did="paused")
-        schedule_ledger = schedule_ledger_from_row(ledger)
-        schedule_ledger = replace(
-            schedule_ledger, decided=block_starts(schedule_ledger.decided, now, "paused")
-        )
+        book = schedule_ledger_from_row(ledger)
+        book = replace(book, decided=block_starts(book.decided, now, "paused"))
         batch.records.append(schedule_row(tenant, paused, BY, now))
-        batch.ledgers.append(ledger_row(tenant, schedule_id, schedule_ledger, ledger.revision, now))
-
-    async def _records_naming(self, tenant: str, kind: str, roster_id: str) -> list[Record]:
-        """Return the records whose bytes contain the id. Only those are decoded."""
-        mark = msgspec.json.encode(roster_id)
-        return [record for record in await self._store.records(tenant, kind) if mark in record.body]
+        batch.ledgers.append(ledger_row(tenant, schedule_id, book, ledger.revision, now))

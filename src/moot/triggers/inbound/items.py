@@ -49,14 +49,12 @@ def run_input_from_item(
     else."""
     event = trigger_event(subscription, arrival, row.delivery_id, row.key, row.received_at)
     declared = [variable.name for variable in flow.definition.variables]
-    inputs = inputs_from_event(
-        event, subscription.input_mapping, declared, flow.sensitive, flow.masking
-    )
+    mapping = subscription.input_mapping
+    inputs = inputs_from_event(event, mapping, declared, flow.sensitive, flow.masking)
     if flow.sensitive.isdisjoint(inputs):
         return RunInput(inputs, event, row.subject)
-    return RunInput(
-        inputs, remove_content(event), visible_subject(subscription, event, flow, row.subject)
-    )
+    subject = visible_subject(subscription, event, flow, row.subject)
+    return RunInput(inputs, remove_content(event), subject)
 
 
 def visible_subject(
@@ -69,9 +67,8 @@ def visible_subject(
     hidden = [path for name, path in places.items() if name in flow.sensitive]
     if any(path == SUBJECT[: len(path)] for path in hidden):
         return ""
-    return str(
-        mask_sealed(subject, secrets_from_event(event, places, flow.sensitive), flow.masking)
-    )
+    secrets = secrets_from_event(event, places, flow.sensitive)
+    return str(mask_sealed(subject, secrets, flow.masking))
 
 
 class ItemService:
@@ -122,15 +119,11 @@ class ItemService:
         row = await self.must_find(tenant, name)
         arrival = await self.stored_arrival(row)
         if arrival is None:
-            raise Conflict(
-                "What it said is not kept any more; give the inputs instead.",
-                id=row.delivery_id,
-                state=row.state,
-            )
+            message = "What it said is not kept any more; give the inputs instead."
+            raise Conflict(message, id=row.delivery_id, state=row.state)
         flow = await self._host.flows.newest(tenant, workflow_id)
-        return run_input_from_item(
-            await self._subscription_for(row, workflow_id), row, arrival, flow
-        )
+        subscription = await self._subscription_for(row, workflow_id)
+        return run_input_from_item(subscription, row, arrival, flow)
 
     async def _subscription_for(self, row: Delivery, workflow_id: str) -> TriggerSubscription:
         """Return the subscription of the item if it leads to this workflow, because an input

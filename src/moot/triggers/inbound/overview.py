@@ -84,22 +84,17 @@ class SubscriptionOverview:
         """Return the subscriptions after this id, by id. Only those are read."""
         records, total = await self._store.record_page(tenant, SUBSCRIPTION_KIND, after, limit)
         now = self._clock.millis()
-        versions = [
-            await self._current_state(subscription_from_record(record, now)) for record in records
-        ]
+        stored = [subscription_from_record(record, now) for record in records]
+        versions = [await self._current_state(version) for version in stored]
         last = records[-1].name if len(records) == limit else None
-        return SubscriptionPage(
-            [version for version in versions if version is not None], total, last
-        )
+        existing = [version for version in versions if version is not None]
+        return SubscriptionPage(existing, total, last)
 
     async def scheduled(self, tenant: str) -> list[SubscriptionVersion]:
         """Return the subscriptions of schedules, by id."""
-        subscriptions = self._subscriptions_from_schedules(
-            await self._store.records(tenant, SCHEDULE_KIND)
-        )
-        return [
-            SubscriptionVersion(tenant, subscriptions[name], 0) for name in sorted(subscriptions)
-        ]
+        records = await self._store.records(tenant, SCHEDULE_KIND)
+        subscriptions = self._subscriptions_from_schedules(records)
+        return [SubscriptionVersion(tenant, each, 0) for _, each in sorted(subscriptions.items())]
 
     async def must_find(self, tenant: str, name: str) -> SubscriptionVersion:
         version = await self._current_state(await self._subscriptions.must_find(tenant, name))
@@ -111,41 +106,32 @@ class SubscriptionOverview:
         """Return the subscription as its schedule is now, or None when the schedule is gone."""
         if version.it.source != SCHEDULE_SOURCE:
             return version
-        record = await self._store.record(
-            version.tenant, SCHEDULE_KIND, version.it.schedule_id or ""
-        )
+        schedule_id = version.it.schedule_id or ""
+        record = await self._store.record(version.tenant, SCHEDULE_KIND, schedule_id)
         if record is None:
             return None
-        return replace(
-            version,
-            it=with_schedule_state(version.it, schedule_from_record(record), self._clock.millis()),
-        )
+        schedule, now = schedule_from_record(record), self._clock.millis()
+        return replace(version, it=with_schedule_state(version.it, schedule, now))
 
     async def of_member(self, tenant: str, roster_id: str) -> list[Trigger]:
-        """Return the triggers of one member. Decode only records with its id in their bytes."""
-        id_bytes = msgspec.json.encode(roster_id)
-        records = [
-            record
-            for kind in (SCHEDULE_KIND, SUBSCRIPTION_KIND)
-            for record in await self._store.records(tenant, kind)
-            if id_bytes in record.body
-        ]
+        """Return the triggers of one member."""
+        schedules = await self.records_naming(tenant, SCHEDULE_KIND, roster_id)
+        records = await self.records_naming(tenant, SUBSCRIPTION_KIND, roster_id)
         availability, now = MemberAvailability(self._roster, tenant), self._clock.millis()
         subscriptions = [
-            *self._subscriptions_from_schedules(
-                [record for record in records if record.kind == SCHEDULE_KIND]
-            ).values(),
-            *(
-                subscription_from_record(record, now).it
-                for record in records
-                if record.kind != SCHEDULE_KIND
-            ),
+            *self._subscriptions_from_schedules(schedules).values(),
+            *(subscription_from_record(record, now).it for record in records),
         ]
         return [
             Trigger(subscription, await availability.inert(roster_id, subscription.workflow_id))
             for subscription in subscriptions
             if subscription.roster_id == roster_id
         ]
+
+    async def records_naming(self, tenant: str, kind: str, roster_id: str) -> list[Record]:
+        """Return the records whose bytes contain the id. Only those are decoded."""
+        mark = msgspec.json.encode(roster_id)
+        return [record for record in await self._store.records(tenant, kind) if mark in record.body]
 
     def _subscriptions_from_schedules(
         self, records: list[Record]
@@ -164,33 +150,27 @@ class SubscriptionOverview:
 
     async def changes(self, version: SubscriptionVersion) -> list[StateChangeView]:
         """Return the state changes of a subscription, oldest first."""
-        if version.it.source != SCHEDULE_SOURCE:
-            history = await self._subscriptions.history(version.tenant, version.it.subscription_id)
-            return list_state_changes(_with_ended_pauses(history, self._clock.millis()))
-        schedule_id = version.it.schedule_id or ""
-        schedule_history = await self._store.record_history(
-            version.tenant, SCHEDULE_KIND, schedule_id
-        )
-        return list_state_changes(
-            _versions_from_schedule(version.it, schedule_history, self._clock.millis())
-        )
+        subscription, now = version.it, self._clock.millis()
+        if subscription.source != SCHEDULE_SOURCE:
+            name = subscription.subscription_id
+            history = await self._subscriptions.history(version.tenant, name)
+            return list_state_changes(_with_ended_pauses(history, now))
+        name = subscription.schedule_id or ""
+        history = await self._store.record_history(version.tenant, SCHEDULE_KIND, name)
+        return list_state_changes(_versions_from_schedule(subscription, history, now))
 
     # -- by people ---------------------------------------------------------------------------
 
     async def pause(
         self, version: SubscriptionVersion, by: str, note: str = "", until: int | None = None
     ) -> SubscriptionVersion:
-        if version.it.source != SCHEDULE_SOURCE:
+        it, tenant = version.it, version.tenant
+        if it.source != SCHEDULE_SOURCE:
             return await self._subscriptions.pause(version, by, note, until)
-        changed = version.it.state == "paused" and (note, until) != (
-            version.it.note,
-            version.it.until,
-        )
-        if version.it.state == "active" or changed:
-            await self._schedules.pause(
-                version.tenant, str(version.it.schedule_id), by, note, until
-            )
-        return await self.must_find(version.tenant, version.it.subscription_id)
+        changed = it.state == "paused" and (note, until) != (it.note, it.until)
+        if it.state == "active" or changed:
+            await self._schedules.pause(tenant, str(it.schedule_id), by, note, until)
+        return await self.must_find(tenant, it.subscription_id)
 
     async def resume(self, version: SubscriptionVersion, by: str) -> SubscriptionVersion:
         """Resume a subscription. A disabled schedule is enabled."""
@@ -221,20 +201,17 @@ def _versions_from_schedule(
     """Return the versions of a schedule as versions of its subscription, newest first. The end of
     a pause counts as a version by the host."""
     versions: list[Record] = []
-    for number, record in enumerate(reversed(history)):
+    next_at = now
+    for record in history:
         schedule, at = schedule_from_record(record), record.created_at
-        versions.append(
-            _version(record, with_schedule_state(subscription, schedule, at), at, record.by)
-        )
-        next_at = (
-            history[len(history) - number - 2].created_at if number + 1 < len(history) else now
-        )
         until = schedule.pause.until if schedule.pause is not None else None
         if until is not None and at < until <= next_at:
-            versions.append(
-                _version(record, with_schedule_state(subscription, schedule, until), until, "moot")
-            )
-    return versions[::-1]
+            resumed = with_schedule_state(subscription, schedule, until)
+            versions.append(_version(record, resumed, until, "moot"))
+        state = with_schedule_state(subscription, schedule, at)
+        versions.append(_version(record, state, at, record.by))
+        next_at = at
+    return versions
 
 
 def _with_ended_pauses(history: list[Record], now: int) -> list[Record]:
@@ -243,12 +220,9 @@ def _with_ended_pauses(history: list[Record], now: int) -> list[Record]:
     next_at = now
     for record in history:
         subscription = subscription_from_record(record, 0).it
-        if (
-            subscription.until is not None
-            and (resumed := subscription.at(subscription.until)) != subscription
-            and subscription.until <= next_at
-        ):
-            versions.append(_version(record, resumed, subscription.until, "moot"))
+        until = subscription.until
+        if until is not None and until <= next_at and subscription.at(until) != subscription:
+            versions.append(_version(record, subscription.at(until), until, "moot"))
         versions.append(record)
         next_at = record.created_at
     return versions

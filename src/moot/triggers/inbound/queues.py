@@ -4,8 +4,10 @@ The first item creates its queue. Items wait while no workflow is bound."""
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from moot.agents.roster.members import RosterService
 from moot.clock import Clock
@@ -54,10 +56,9 @@ class QueueService:
 
     async def all(self, tenant: str) -> list[SubscriptionVersion]:
         """Return all queues, by name."""
-        versions = [
-            version for version in await self._subscriptions.inbound(tenant) if version.it.queue
-        ]
-        return sorted(versions, key=lambda version: version.it.queue or "")
+        versions = await self._subscriptions.inbound(tenant)
+        queues = [version for version in versions if version.it.queue]
+        return sorted(queues, key=lambda version: version.it.queue or "")
 
     async def find(self, tenant: str, queue: str) -> SubscriptionVersion | None:
         return await self._subscriptions.find(tenant, queue_subscription_id(tenant, queue))
@@ -94,24 +95,12 @@ class QueueService:
     async def _bind_once(
         self, version: SubscriptionVersion, consumer: Consumer, by: str
     ) -> SubscriptionVersion:
-        guards = await self._subscriptions.check_member(
-            version.tenant, consumer.roster_id, consumer.workflow_id
-        )
+        roster_id, workflow_id = consumer.roster_id, consumer.workflow_id
+        guards = await self._subscriptions.check_member(version.tenant, roster_id, workflow_id)
         return await self._subscriptions.change(
-            version,
-            by,
-            "bound",
-            guards,
-            workflow_id=consumer.workflow_id,
-            roster_id=consumer.roster_id,
-            retry_policy=consumer.retry_policy,
-            input_mapping=consumer.input_mapping,
-            owner=by,
-            state="active",
-            reason=None,
-            note="",
-            until=None,
-        )
+            version, by, "bound", guards, **asdict(consumer), owner=by, state="active",
+            reason=None, note="", until=None,
+        )  # fmt: skip
 
     async def _refuse_taken(self, version: SubscriptionVersion, roster_id: str | None) -> None:
         """Raise QueueTaken when another member has the queue. A dismissed member does not count."""
@@ -140,14 +129,10 @@ class QueueService:
                 raise Conflict("A workflow takes from this queue; unbind it first.", queue=queue)
             counts = await self._deliveries.counts(version)
             if undone := sum(counts.get(state, 0) for state in ("dead", *OPEN_STATES)):
-                raise Conflict(
-                    "There are items in it that nobody has done; drop them first.",
-                    queue=queue, items=undone,
-                )  # fmt: skip
-            try:
+                message = "There are items in it that nobody has done; drop them first."
+                raise Conflict(message, queue=queue, items=undone)
+            with suppress(Overtaken):
                 return await self._subscriptions.end(version, by)
-            except Overtaken:
-                continue
         raise Overtaken(queue)
 
     async def wake(self, version: SubscriptionVersion) -> None:
@@ -160,22 +145,17 @@ class QueueService:
         """Put an item into the queue. A second push with the same ``key`` is the same item."""
         subject = item.get("subject", "")
         if not isinstance(subject, str) or len(subject) > LONGEST_SUBJECT:
-            raise BadRequest(
-                f"subject must be a text of at most {LONGEST_SUBJECT} characters.", field="subject"
-            )
+            message = f"subject must be a text of at most {LONGEST_SUBJECT} characters."
+            raise BadRequest(message, field="subject")
         name = f"key:{key}" if key is not None else self._clock.new_id("item:")
         dedup = dedup_key(queue_subscription_id(tenant, queue), name)
         arrival = Arrival(content=item)
         for _ in range(MOST_RACES):
             version = await self._ensure(tenant, queue, by)
             visible = await self._visible_subject(version, arrival, subject)
-            try:
-                result = await self._deliveries.take(
-                    version, arrival, dedup, visible, key is not None
-                )
-            except SubscriptionNotFound:
-                continue  # the queue was removed meanwhile
-            return result, version
+            with suppress(SubscriptionNotFound):  # the queue was removed meanwhile
+                named = key is not None
+                return await self._deliveries.take(version, arrival, dedup, visible, named), version
         raise Overtaken(queue)
 
     async def _visible_subject(
@@ -190,9 +170,8 @@ class QueueService:
             return subject  # no run can start, so no input is secret yet
         if not flow.sensitive:
             return subject
-        return visible_subject(
-            version.it, trigger_event(version.it, arrival, "", "", 0), flow, subject
-        )
+        event = trigger_event(version.it, arrival, "", "", 0)
+        return visible_subject(version.it, event, flow, subject)
 
     async def item(
         self, tenant: str, queue: str, name: str
@@ -210,9 +189,8 @@ class QueueService:
         if version is not None:
             return version
         if not NAME.fullmatch(queue):
-            raise BadRequest(
-                "A queue's name has 1 to 64 small letters, digits, dots, - or _.", field="name"
-            )
+            message = "A queue's name has 1 to 64 small letters, digits, dots, - or _."
+            raise BadRequest(message, field="name")
         if not bound:
             await self._subscriptions.refuse_too_many_idle(tenant)
         return await self._subscriptions.ensure_queue(tenant, queue, by)

@@ -3,10 +3,11 @@
 import base64
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from moot.agents.roster.members import RosterService
 from moot.clock import Clock
@@ -78,11 +79,8 @@ class SubscriptionService:
     async def all(self, tenant: str) -> list[SubscriptionVersion]:
         """Return all subscriptions, by id. Those of schedules have only a name here; see
         SubscriptionOverview."""
-        now = self._clock.millis()
-        return [
-            subscription_from_record(record, now)
-            for record in await self._store.records(tenant, SUBSCRIPTION_KIND)
-        ]
+        now, records = self._clock.millis(), await self._store.records(tenant, SUBSCRIPTION_KIND)
+        return [subscription_from_record(record, now) for record in records]
 
     async def inbound(self, tenant: str) -> list[SubscriptionVersion]:
         """Return the subscriptions of queues and webhooks, by id. Only the first call reads those
@@ -92,14 +90,11 @@ class SubscriptionService:
 
     async def _names(self, tenant: str) -> dict[str, bool]:
         if tenant not in self._bound:
-            versions = [
-                version for version in await self.all(tenant) if version.it.source != "schedule"
-            ]
-            for version in versions:
-                self._remember(version)
-            has_workflow = {
-                version.it.subscription_id: _has_workflow(version.it) for version in versions
-            }
+            has_workflow = {}
+            for version in await self.all(tenant):
+                if version.it.source != "schedule":
+                    self._remember(version)
+                    has_workflow[version.it.subscription_id] = _has_workflow(version.it)
             self._bound[tenant] = {**has_workflow, **self._bound.get(tenant, {})}
         return self._bound[tenant]
 
@@ -114,9 +109,8 @@ class SubscriptionService:
         count against the other limit."""
         idle = [bound for bound in (await self._names(tenant)).values() if not bound]
         if len(idle) >= MOST_IDLE:
-            raise BadRequest(
-                f"There are {MOST_IDLE} queues that nobody takes from; bind or remove one first."
-            )
+            advice = "bind or remove one first"
+            raise BadRequest(f"There are {MOST_IDLE} queues that nobody takes from; {advice}.")
 
     async def find(self, tenant: str, name: str) -> SubscriptionVersion | None:
         record = await self._store.record(tenant, SUBSCRIPTION_KIND, name)
@@ -174,19 +168,9 @@ class SubscriptionService:
         name = self._clock.new_id("sub_")
         secret = self._secret()
         subscription = TriggerSubscription(
-            subscription_id=name,
-            source="webhook",
-            workflow_id=request.workflow_id,
-            roster_id=request.roster_id,
-            owner=by,
-            created_at=self._clock.millis(),
-            dedup_enabled=request.dedup_enabled,
-            retry_policy=request.retry_policy,
-            verification=request.verification,
-            input_mapping=request.input_mapping,
-            secret=secret,
-            fingerprint=secret_fingerprint(name, secret),
-        )
+            subscription_id=name, source="webhook", owner=by, created_at=self._clock.millis(),
+            secret=secret, fingerprint=secret_fingerprint(name, secret), **asdict(request),
+        )  # fmt: skip
         await self._put(SubscriptionVersion(tenant, subscription, 0), subscription, by, "made")
         self._owners[name] = tenant
         return subscription
@@ -201,24 +185,17 @@ class SubscriptionService:
                 return version
             history = await self.history(tenant, name)
             revision = history[0].revision if history else 0
-            try:
-                return await self._put(
-                    SubscriptionVersion(tenant, subscription, revision), subscription, by, "made"
-                )
-            except Overtaken:
-                continue
+            with suppress(Overtaken):
+                before = SubscriptionVersion(tenant, subscription, revision)
+                return await self._put(before, subscription, by, "made")
         raise Overtaken(subscription.subscription_id)
 
     async def ensure_queue(self, tenant: str, queue: str, by: str) -> SubscriptionVersion:
         """Return the subscription of a queue, and make it when there is none. It starts unbound."""
         subscription = TriggerSubscription(
-            subscription_id=queue_subscription_id(tenant, queue),
-            source="queue",
-            state="paused",
-            queue=queue,
-            owner=by,
-            created_at=self._clock.millis(),
-        )
+            subscription_id=queue_subscription_id(tenant, queue), source="queue", state="paused",
+            queue=queue, owner=by, created_at=self._clock.millis(),
+        )  # fmt: skip
         return await self.ensure(tenant, subscription, by)
 
     # -- changing ----------------------------------------------------------------------------
@@ -337,19 +314,15 @@ class SubscriptionService:
         record = self.record(version.tenant, subscription, by, did, gone)
         self.forget(version)
         await self._store.commit(Batch(guards=[version.guard, *guards], records=[record]))
-        newest = await self._store.record(
-            version.tenant, SUBSCRIPTION_KIND, subscription.subscription_id
-        )
-        unchanged = newest is not None and newest.body == record.body
+        tenant, name = version.tenant, subscription.subscription_id
+        newest = await self._store.record(tenant, SUBSCRIPTION_KIND, name)
         # 0: it has changed since, so a batch that guards this version is refused
-        fresh = SubscriptionVersion(
-            version.tenant, subscription, newest.revision if newest is not None and unchanged else 0
-        )
-        if subscription.source != "schedule" and version.tenant in self._bound:
-            has_workflow = self._bound[version.tenant]
-            has_workflow[subscription.subscription_id] = _has_workflow(subscription)
+        revision = newest.revision if newest is not None and newest.body == record.body else 0
+        fresh = SubscriptionVersion(tenant, subscription, revision)
+        if subscription.source != "schedule" and tenant in self._bound:
+            self._bound[tenant][name] = _has_workflow(subscription)
             if gone:
-                del has_workflow[subscription.subscription_id]
+                del self._bound[tenant][name]
         return fresh if gone else self._remember(fresh)
 
     def record(
@@ -374,15 +347,9 @@ def secret_fingerprint(name: str, secret: str) -> str:
 
 def inactive_error(version: SubscriptionVersion) -> Conflict | None:
     """Return why the subscription starts no runs now."""
-    subscription = version.it
-    if subscription.queue is not None and subscription.workflow_id is None:
-        return QueueIdle(subscription.queue)
-    if subscription.state != "active":
-        return SubscriptionNotActive(
-            subscription.subscription_id,
-            subscription.state,
-            subscription.queue,
-            subscription.note,
-            subscription.until,
-        )
-    return None
+    it = version.it
+    if it.queue is not None and it.workflow_id is None:
+        return QueueIdle(it.queue)
+    if it.state == "active":
+        return None
+    return SubscriptionNotActive(it.subscription_id, it.state, it.queue, it.note, it.until)

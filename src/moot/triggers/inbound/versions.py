@@ -35,29 +35,20 @@ def list_state_changes(history: list[Record]) -> list[StateChangeView]:
         subscription = decode_subscription(record.body)
         if previous is not None and subscription.state != previous.state:
             change = StateChange(
-                subscription_id=subscription.subscription_id,
-                source=subscription.source,
-                from_state=previous.state,
-                to_state=subscription.state,
-                reason=subscription.reason,
-            )
+                subscription_id=subscription.subscription_id, source=subscription.source,
+                from_state=previous.state, to_state=subscription.state, reason=subscription.reason,
+            )  # fmt: skip
             event_id = f"{record.name}.{record.revision}"
             if events and events[-1].event_id == event_id:
                 event_id += ".ended"  # the end of a pause
+            kind, at = SUBSCRIPTION_CHANGED, iso(record.created_at * 1000)
             events.append(
-                StateChangeView(
-                    event_id=event_id,
-                    type=SUBSCRIPTION_CHANGED,
-                    at=iso(record.created_at * 1000),
-                    by=record.by,
-                    payload=change,
-                )
+                StateChangeView(event_id=event_id, type=kind, at=at, by=record.by, payload=change)
             )
         previous = subscription
     return events
 
 
 def subscription_from_record(record: Record, now: int) -> SubscriptionVersion:
-    return SubscriptionVersion(
-        record.tenant, decode_subscription(record.body).at(now), record.revision
-    )
+    subscription = decode_subscription(record.body).at(now)
+    return SubscriptionVersion(record.tenant, subscription, record.revision)

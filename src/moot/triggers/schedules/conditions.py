@@ -70,9 +70,8 @@ async def _expression_names(
     """Return the names that an expression may use; docs/schedules.md lists them."""
     zone = require_zone(timing_from_spec(schedule.spec).zone)
     local: datetime = datetime_from_instant(now).astimezone(zone)
-    items, _ = await store.deliveries(
-        tenant, DeliveryFilter(sources=("queue",), states=OPEN_STATES), None, MOST_COUNTED
-    )
+    open_items = DeliveryFilter(sources=("queue",), states=OPEN_STATES)
+    items, _ = await store.deliveries(tenant, open_items, None, MOST_COUNTED)
     last_id = schedule_ledger.last_run
     last_run = await store.find_run(tenant, last_id) if last_id is not None else None
     return {

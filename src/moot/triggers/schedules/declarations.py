@@ -44,11 +44,8 @@ class DeclaredSchedules:
         flow = self._flows.compile(body)
         workflow_id = flow.definition.id
         old_triggers = await self._old_triggers(tenant, workflow_id)
-        triggers = {
-            trigger.id: trigger
-            for trigger in flow.definition.triggers
-            if trigger.type == "schedule"
-        }
+        scheduled = [each for each in flow.definition.triggers if each.type == "schedule"]
+        triggers = {trigger.id: trigger for trigger in scheduled}
         for trigger in list(triggers.values()):
             try:
                 await self._check(tenant, flow, trigger)

@@ -93,12 +93,8 @@ def hand_over_items(
 
 
 def _item_view(row: Delivery) -> dict[str, object]:
-    received = iso(row.received_at * 1000)
-    return {
-        "itemId": row.delivery_id,
-        "receivedAt": received,
-        "item": _decode_arrival(row.body).content,
-    }
+    received, item = iso(row.received_at * 1000), _decode_arrival(row.body).content
+    return {"itemId": row.delivery_id, "receivedAt": received, "item": item}
 
 
 def _without_secrets(view: dict[str, Any], flow: Flow) -> dict[str, object]:

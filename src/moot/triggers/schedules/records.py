@@ -119,14 +119,9 @@ def ledger_row(
 ) -> LedgerRow:
     """Return the next revision of a ledger; ``before`` is the revision it follows."""
     return LedgerRow(
-        tenant=tenant,
-        kind=SCHEDULE_KIND,
-        name=schedule_id,
-        revision=before + 1,
-        body=msgspec.json.encode(schedule_ledger),
-        due_at=due_at,
-        gone=gone,
-    )
+        tenant=tenant, kind=SCHEDULE_KIND, name=schedule_id, revision=before + 1,
+        body=msgspec.json.encode(schedule_ledger), due_at=due_at, gone=gone,
+    )  # fmt: skip
 
 
 class _EnabledPatch(Struct):

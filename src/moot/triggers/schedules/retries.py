@@ -47,13 +47,10 @@ async def pauses_since(
 ) -> list[BlockedPeriod]:
     """Return the pauses of a schedule that began since then, including ended ones."""
     history = await store.record_history(tenant, SCHEDULE_KIND, schedule_id)
-    versions = [
-        (record.created_at, schedule_from_record(record))
-        for record in history
-        if record.created_at >= since
-    ]
-    return [
-        BlockedPeriod(at, at, "paused" if schedule.spec.enabled else "disabled")
-        for at, schedule in versions
-        if schedule.pause is not None or not schedule.spec.enabled
-    ]
+    periods = []
+    for record in history:
+        schedule, at = schedule_from_record(record), record.created_at
+        enabled = schedule.spec.enabled
+        if at >= since and (schedule.pause is not None or not enabled):
+            periods.append(BlockedPeriod(at, at, "paused" if enabled else "disabled"))
+    return periods

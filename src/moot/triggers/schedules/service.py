@@ -14,7 +14,6 @@ from moot.core.runs.start import check_inputs
 from moot.core.schedules.decide import new_ledger, retime_ledger
 from moot.core.schedules.manual import backfill, run_now, skip_next_slot, unskip_last_slot
 from moot.core.schedules.model import (
-    DEFAULT_HORIZON,
     FireDecision,
     OverlapPolicy,
     Schedule,
@@ -137,7 +136,7 @@ class ScheduleService:
 
         def step(snapshot: ScheduleSnapshot) -> tuple[ScheduleRecord, SlotLedger]:
             old, now, decided = snapshot.plan.spec, snapshot.seen.now, snapshot.book.decided
-            spec = edit_schedule(old, patch, now, DEFAULT_HORIZON)
+            spec = edit_schedule(old, patch, now)
             if changes_times(old, spec):
                 decided = retime_ledger(decided, now)
             if old.enabled != spec.enabled:
@@ -287,9 +286,8 @@ class ScheduleService:
 
         def decide(snapshot: ScheduleSnapshot) -> FireDecision:
             policy, decided = overlap or "buffer-all", snapshot.book.decided
-            return backfill(
-                snapshot.plan.spec, decided, snapshot.seen, between, slots_run, policy, paused
-            )
+            spec, facts = snapshot.plan.spec, snapshot.seen
+            return backfill(spec, decided, facts, between, slots_run, policy, paused)
 
         return await self._scheduler.act(tenant, schedule_id, decide, dry)
 

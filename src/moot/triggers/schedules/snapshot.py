@@ -71,9 +71,8 @@ class ScheduleReader:
         self.forget(tenant, schedule_id)
         snapshot = await self.read(tenant, schedule_id)
         if snapshot is None:
-            raise NotFound(
-                "There is no such schedule; see the list of them.", scheduleId=schedule_id[:128]
-            )
+            message = "There is no such schedule; see the list of them."
+            raise NotFound(message, scheduleId=schedule_id[:128])
         return snapshot
 
     async def read(

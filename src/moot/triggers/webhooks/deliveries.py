@@ -94,9 +94,8 @@ class WebhookDeliveries:
         body = b'{"runId":%b,"workspaceId":%b,"event":%b}' % (
             msgspec.json.encode(run_id), msgspec.json.encode(delivery.tenant), rows[0],
         )  # fmt: skip
-        request_headers = webhook_headers(
-            hook, delivery.subject, self._clock.millis(), body, __version__
-        )
+        now = self._clock.millis()
+        request_headers = webhook_headers(hook, delivery.subject, now, body, __version__)
         request_headers[HEADER] = str(await self._hops(delivery.tenant, run_id) + 1)
         request = OutboundRequest(
             method="POST", url=hook.url, headers=request_headers, body=body, seconds=SECONDS,
@@ -145,10 +144,9 @@ class WebhookDeliveries:
             ledger, now = await self._ledger(*place), self._clock.millis()
             circuit = circuit_after_failure(_circuit_from_ledger(ledger), now, problem)
             after = self._row_after_failure(delivery, problem, now)
+            batch = Batch(deliveries=[after], ledgers=[_next_ledger(place, ledger, circuit)])
             try:
-                await self._commit(
-                    Batch(deliveries=[after], ledgers=[_next_ledger(place, ledger, circuit)])
-                )
+                await self._commit(batch)
             except Overtaken:
                 await self._check_revision(delivery)
                 continue

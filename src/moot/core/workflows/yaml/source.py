@@ -76,12 +76,11 @@ class YamlItem(Struct, frozen=True, kw_only=True):
         """Return the entries. With ``known``, any other key is an error."""
         if not isinstance(self.value, dict):
             raise self.error(f"{place} must be a mapping of names to values")
-        words = None if known is None else tuple(known)
+        words = self.value if known is None else tuple(known)
         for key in self.value:
-            if words is not None and key not in words:
-                raise self.error_at(
-                    key, f"unknown word '{key}' in {place}{spelling_hint(key, words)}"
-                )
+            if key not in words:
+                hint = spelling_hint(key, words)
+                raise self.error_at(key, f"unknown word '{key}' in {place}{hint}")
         return self.value
 
     def one_of(self, place: str, words: Iterable[str]) -> str:

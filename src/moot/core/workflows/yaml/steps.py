@@ -127,10 +127,8 @@ class StepCompiler:
         branches = [(steps, StepExit(step.id, None, label)) for label, steps in named]
         parts = self._compile_branches(branches, scope)
         inside = [risk for part in parts for risk in part.risks]
-        ends = [
-            self._one_exit(f"{step.id}-{_slug(label)}", part)
-            for (label, _), part in zip(named, parts, strict=True)
-        ]
+        names = [f"{step.id}-{_slug(label)}" for label, _ in named]
+        ends = list(map(self._one_exit, names, parts))
         watched = dict.fromkeys((*map(StepExit, inside), *ends))
         joined = self.graph.join(f"{step.id}-join", StepEntry(tuple(watched)))
         return StepPart(joined.exits, (step.id, *inside, *joined.risks))
@@ -186,9 +184,8 @@ def _common_fields(step: YamlStep) -> dict[str, object]:
     settings: dict[str, int] = {}
     for word in ("retries", "timeout"):
         if word in fields and step.verb in BRANCHING:
-            raise step.item.error_at(
-                word, f"'{word}' goes on the steps inside, not on '{step.verb}'"
-            )
+            message = f"'{word}' goes on the steps inside, not on '{step.verb}'"
+            raise step.item.error_at(word, message)
     if "retries" in fields:
         settings["maxRetries"] = fields["retries"].whole("retries")
     waits = step.verb in gates.BUILDERS and "prompt" not in fields

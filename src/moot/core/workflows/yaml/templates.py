@@ -49,9 +49,8 @@ class Scope(Struct):
 
     def check_variable(self, item: YamlItem, name: str) -> str:
         if name not in self.variables:
-            raise item.error(
-                f"there is no variable '{name}' here{spelling_hint(name, self.variables)}"
-            )
+            hint = spelling_hint(name, self.variables)
+            raise item.error(f"there is no variable '{name}' here{hint}")
         return name
 
 

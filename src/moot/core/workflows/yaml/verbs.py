@@ -55,9 +55,8 @@ def _set_node(item: YamlItem, scope: Scope) -> dict[str, object]:
     if not entries:
         raise assignments.error("'set' needs at least one variable")
     ports = {name: _assigned_port(assignments, name, scope) for name in entries}
-    hidden = scope.sensitive.intersection(entries) or any(
-        is_sensitive(entry, scope) for entry in entries.values()
-    )
+    from_hidden = any(is_sensitive(entry, scope) for entry in entries.values())
+    hidden = from_hidden or scope.sensitive.intersection(entries)
     for name in entries:
         scope.variables.setdefault(name, "any")
     node: dict[str, object] = {"typeId": "core.setVariable", "inputs": ports}
@@ -101,9 +100,8 @@ def _write_node(item: YamlItem, scope: Scope) -> dict[str, object]:
             raise write.error(f"'write' needs '{word}'")
     channel = fields["channel"].text("channel")
     if channel not in scope.channels:
-        raise fields["channel"].error(
-            f"there is no channel '{channel}' here{spelling_hint(channel, scope.channels)}"
-        )
+        hint = spelling_hint(channel, scope.channels)
+        raise fields["channel"].error(f"there is no channel '{channel}' here{hint}")
     return {
         "typeId": "core.channelWrite",
         "config": {"channelName": channel, "reducer": scope.channels[channel]},

@@ -49,7 +49,7 @@ class BatchedLookup(Generic[T]):
         requests, self._requests = self._requests[:MOST_ROWS], self._requests[MOST_ROWS:]
         self._under_way = True
         try:
-            query = self._readers.begin(lambda db: self._find(db, [key for key, _ in requests]))
+            query = self._readers.run(self._find, [key for key, _ in requests])
         except Exception as refusal:
             self._under_way = False
             _fail(requests, refusal)
@@ -84,13 +84,9 @@ def _fail(
 
 def find_receipts(db: apsw.Connection, keys: list[LookupKey]) -> dict[LookupKey, Receipt]:
     """Return receipts by tenant, operation and key."""
-    return {row[:3]: _decode_receipt(row) for row in RECEIPTS.rows(db, _flatten(keys))}
+    return {row[:3]: _decode_receipt(row) for row in RECEIPTS.select(db, keys)}
 
 
 def find_messages(db: apsw.Connection, keys: list[LookupKey]) -> dict[LookupKey, int]:
     """Return the sequences of turns by tenant, run and message id."""
-    return {row[:3]: row[3] for row in MESSAGES.rows(db, _flatten(keys))}
-
-
-def _flatten(keys: list[LookupKey]) -> list[str]:
-    return [part for key in keys for part in key]
+    return {row[:3]: row[3] for row in MESSAGES.select(db, keys)}

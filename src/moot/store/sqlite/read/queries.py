@@ -5,7 +5,6 @@ from typing import Any
 import apsw
 
 from moot.store import cursor
-from moot.store.counts import Tally
 from moot.store.protocol import (
     Definition,
     EffectRow,
@@ -14,6 +13,7 @@ from moot.store.protocol import (
     Key,
     RunFilter,
     RunIndexRow,
+    Tally,
     WorkRow,
 )
 from moot.store.sqlite.read.readers import ReadSide, first_column

@@ -37,15 +37,20 @@ class Readers:
             self._free.put(connect_reader(path))
         self._closed = False
 
-    async def run(
+    def run(
         self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        return await self._start(lambda: self._borrow(lambda db: query(db, *args, **kwargs)))
-
-    def begin(self, query: Callable[[apsw.Connection], T]) -> "Future[T]":
+    ) -> "Future[T]":
         """Start a query and return its future."""
         self._refuse_closed()
-        return get_running_loop().run_in_executor(self._threads, lambda: self._borrow(query))
+
+        def work() -> T:
+            db = self._free.get()
+            try:
+                return query(db, *args, **kwargs)
+            finally:
+                self._free.put(db)
+
+        return get_running_loop().run_in_executor(self._threads, work)
 
     async def run_alone(self, query: Callable[[apsw.Connection], T]) -> T:
         """Run a query of minutes on a connection and a thread of its own."""
@@ -59,17 +64,6 @@ class Readers:
 
         self._refuse_closed()
         return await get_running_loop().run_in_executor(None, work)
-
-    async def _start(self, work: Callable[[], T]) -> T:
-        self._refuse_closed()
-        return await get_running_loop().run_in_executor(self._threads, work)
-
-    def _borrow(self, query: Callable[[apsw.Connection], T]) -> T:
-        db = self._free.get()
-        try:
-            return query(db)
-        finally:
-            self._free.put(db)
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -89,21 +83,28 @@ class ReadSide:
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
 
-    async def _all(
+    def _all(
         self, decode: Callable[[Sequence[Any]], T], sql: str, values: Bindings = ()
-    ) -> list[T]:
-        return await self._readers.run(select_rows, decode, sql, values)
+    ) -> "Future[list[T]]":
+        return self._readers.run(select_rows, decode, sql, values)
 
-    async def _first(
+    def _first(
         self, decode: Callable[[Sequence[Any]], T], sql: str, values: Bindings = ()
-    ) -> T | None:
-        return next(iter(await self._all(decode, sql, values)), None)
+    ) -> "Future[T | None]":
+        return self._readers.run(select_first, decode, sql, values)
 
 
 def select_rows(
     db: apsw.Connection, decode: Callable[[Sequence[Any]], T], sql: str, values: Bindings
 ) -> list[T]:
     return [decode(row) for row in db.execute(sql, values).fetchall()]
+
+
+def select_first(
+    db: apsw.Connection, decode: Callable[[Sequence[Any]], T], sql: str, values: Bindings
+) -> T | None:
+    rows = db.execute(sql, values).fetchall()
+    return decode(rows[0]) if rows else None
 
 
 def first_column(row: Sequence[Any]) -> Any:

@@ -16,12 +16,12 @@ import msgspec
 
 from moot.core.errors import StorageFailed, Unavailable
 from moot.store.protocol import Batch
+from moot.store.sqlite.statements import transaction
 from moot.store.sqlite.write.group_rows import BatchGroup, ReceiptKey, receipt_key
 from moot.store.sqlite.write.heads import LogHeads
 from moot.store.sqlite.write.records import RecordChanges
 from moot.store.sqlite.write.search_index import CHUNK, SearchIndexer
 from moot.store.sqlite.write.statements import SQL
-from moot.store.sqlite.write.transaction import transaction
 
 T = TypeVar("T")
 

@@ -34,13 +34,13 @@ class BatchGroup:
         self._records = records
         self.taken: set[ReceiptKey] = set()
         self.touched: dict[str, LogHead] = {}
-        self._events: list[Any] = []
+        self._events: list[tuple[Any, ...]] = []
         self._runs: dict[int, RunIndexRow] = {}
         self._work: dict[int, tuple[LogHead, int | None]] = {}
         self._snapshots: dict[int, tuple[int, int, bytes]] = {}
         self._inbox: dict[int, tuple[str, list[InboxRow]]] = {}
-        self._messages: list[Any] = []
-        self._texts: list[Any] = []
+        self._messages: list[tuple[Any, ...]] = []
+        self._texts: list[tuple[Any, ...]] = []
         self._effects: dict[tuple[str, str, str], EffectRow] = {}
         self._receipts: list[Receipt] = []
         self._artifacts: dict[tuple[str, str, str], bytes] = {}
@@ -93,15 +93,11 @@ class BatchGroup:
         tenant, run_id = append.tenant, append.run_id
         head = self._heads.get(run_id) or self._heads.create(run_id, tenant)
         self.touched[run_id] = head
-        n, sequence, last, scope = (
-            head.n,
-            head.next_sequence,
-            head.hash,
-            chain_scope(tenant, run_id),
-        )
+        n, sequence, last = head.n, head.next_sequence, head.hash
+        scope = chain_scope(tenant, run_id)
         for body in append.events:
             last = hash_event(last, scope, sequence, body)
-            self._events += (n, sequence, last, body)
+            self._events.append((n, sequence, last, body))
             sequence += 1
         head.next_sequence, head.hash = sequence, last
         self.derive(head, append)
@@ -115,9 +111,9 @@ class BatchGroup:
         if append.inbox is not UNSET:
             self._inbox[head.n] = (append.tenant, append.inbox)
         for message_id, sequence in append.messages:
-            self._messages += (head.n, message_id, sequence)
+            self._messages.append((head.n, message_id, sequence))
         for text in append.texts:
-            self._texts += (text.at, head.n, text.sequence, text.source)
+            self._texts.append((text.at, head.n, text.sequence, text.source))
         if append.snapshot is not None:
             position = append.first + len(append.events)
             self._snapshots[head.n] = (append.fold_version, position, append.snapshot)
@@ -125,7 +121,7 @@ class BatchGroup:
     @property
     def texts(self) -> int:
         """The number of events to index."""
-        return len(self._texts) // 4
+        return len(self._texts)
 
     def index(self, effects: list[EffectRow]) -> None:
         for effect in effects:
@@ -149,31 +145,22 @@ class BatchGroup:
         self._records.write(db)
 
     def _write_log(self, db: apsw.Connection) -> None:
-        heads: list[Any] = []
-        for run_id, head in self.touched.items():
-            heads += (head.n, head.tenant, run_id, head.next_sequence, head.hash)
+        heads = [
+            (head.n, head.tenant, run_id, head.next_sequence, head.hash)
+            for run_id, head in self.touched.items()
+        ]
         statements.PUT_HEADS.run(db, heads)
         statements.ADD_EVENTS.run(db, self._events)
 
     def _write_derived(self, db: apsw.Connection) -> None:
-        runs: list[Any] = []
-        for n, row in self._runs.items():
-            runs += (n, *astuple(row))
-        statements.PUT_RUNS.run(db, runs)
+        statements.PUT_RUNS.run(db, [(n, *astuple(row)) for n, row in self._runs.items()])
         self._write_work(db)
         self._write_inbox(db)
         statements.PUT_MESSAGES.run(db, self._messages)
         statements.ADD_TEXTS.run(db, self._texts)
-        snapshots: list[Any] = []
-        for n, cached in self._snapshots.items():
-            snapshots += (n, *cached)
+        snapshots = [(n, *cached) for n, cached in self._snapshots.items()]
         statements.PUT_SNAPSHOTS.run(db, snapshots)
-        effects: list[Any] = []
-        for effect in self._effects.values():
-            effects += (effect.tenant, effect.invocation_id, effect.run_id, effect.sequence)
-            effects += (int(effect.finished), effect.day, effect.tokens, effect.money)
-            effects.append(effect.member)
-        statements.PUT_EFFECTS.run(db, effects)
+        statements.PUT_EFFECTS.run(db, [astuple(effect) for effect in self._effects.values()])
 
     def _write_inbox(self, db: apsw.Connection) -> None:
         """Write inbox rows one by one: they are rare, because people answer them."""
@@ -188,42 +175,37 @@ class BatchGroup:
             db.execute(statements.SQL["BUMP_INBOX"], (tenant,))
 
     def _write_work(self, db: apsw.Connection) -> None:
-        put: list[int] = []
-        drop: list[int] = []
+        put: list[tuple[int, int]] = []
+        drop: list[tuple[int]] = []
         for n, (head, due_at) in self._work.items():
             if due_at == head.due_at:
                 continue
             if due_at is None:
-                drop.append(n)
+                drop.append((n,))
             else:
-                put += (n, due_at)
+                put.append((n, due_at))
             head.due_at = due_at
         statements.PUT_WORK.run(db, put)
         statements.DROP_WORK.run(db, drop)
 
     def _write_primary(self, db: apsw.Connection) -> None:
-        receipts: list[Any] = []
-        for receipt in self._receipts:
-            receipts += (*receipt_key(receipt), receipt.digest, receipt.status)
-            receipts += (_encode(receipt.headers), receipt.body, receipt.created_at)
+        receipts = [
+            (*receipt_key(r), r.digest, r.status, _encode(r.headers), r.body, r.created_at)
+            for r in self._receipts
+        ]
         statements.ADD_RECEIPTS.run(db, receipts)
-        artifacts: list[Any] = []
-        for place, body in self._artifacts.items():
-            artifacts += (*place, body)
+        artifacts = [(*place, body) for place, body in self._artifacts.items()]
         statements.PUT_ARTIFACTS.run(db, artifacts)
         self._write_sealed(db)
         for row in self._memory_rows:
             memory_entries.write_entry(db, row)
 
     def _write_sealed(self, db: apsw.Connection) -> None:
-        put: list[Any] = []
-        drop: list[Any] = []
-        for run, values in self._sealed.items():
-            for name, value in values.items():
-                if value is None:
-                    drop += (*run, name)
-                else:
-                    put += (*run, name, value)
-        statements.UNSEAL.run(db, [part for run in self._unsealed for part in run])
-        statements.SEAL.run(db, put)
-        statements.FORGET_SEALED.run(db, drop)
+        rows = [
+            (*run, name, value)
+            for run, values in self._sealed.items()
+            for name, value in values.items()
+        ]
+        statements.UNSEAL.run(db, list(self._unsealed))
+        statements.SEAL.run(db, [row for row in rows if row[3] is not None])
+        statements.FORGET_SEALED.run(db, [row[:3] for row in rows if row[3] is None])

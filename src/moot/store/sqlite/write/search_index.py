@@ -13,8 +13,7 @@ import apsw
 from moot.core.search.indexed_text import texts_from_bytes
 from moot.core.text.words import index_text
 from moot.store.sqlite.read.search import SQL, index_marks
-from moot.store.sqlite.statements import BulkStatement
-from moot.store.sqlite.write.transaction import transaction
+from moot.store.sqlite.statements import BulkStatement, transaction
 
 #: events that are indexed at a time; a commit waits for one chunk at most
 CHUNK = 256
@@ -73,13 +72,12 @@ class SearchIndexer:
             raise
 
     def _add(self, rows: list[QueuedText]) -> None:
-        places: list[object] = []
-        words: list[object] = []
+        places, words = [], []
         for at, n, sequence, source, tenant, body in rows:
             for part, text in enumerate(texts_from_bytes(body) if body is not None else ()):
                 place = self._free_place(at)
-                places += (place, n, sequence, part, source)
-                words += (place, index_text(text.text), index_marks(tenant, n, text))
+                places.append((place, n, sequence, part, source))
+                words.append((place, index_text(text.text), index_marks(tenant, n, text)))
         ADD_PLACES.run(self._db, places)
         ADD_TEXTS.run(self._db, words)
         self._last = self._db.execute(SQL["LAST"]).get
