@@ -33,9 +33,8 @@ async def register_fixtures(services: Services) -> list[str]:
         if file.stem.startswith(OTHER_CAPABILITIES):
             continue
         try:
-            flow = await services.host.flows.register(
-                DEFAULT_TENANT, file.read_bytes(), source="fixture"
-            )
+            body = file.read_bytes()
+            flow = await services.host.flows.register(DEFAULT_TENANT, body, source="fixture")
         except MootError as refusal:
             log.info("Fixture %s is left out: %s", file.stem, refusal.message)
         else:
@@ -56,7 +55,6 @@ async def _with_children(services: Services, names: list[str]) -> list[str]:
 
 
 async def _serve_channel_agent(services: Services) -> None:
-    """Promote the agent that the fixture about channels names."""
     agent = stand_in_agent(CHANNEL_AGENT)
     await services.agents.put(DEFAULT_TENANT, agent, by="fixture")
     deployment = await services.deployments.of(DEFAULT_TENANT, agent)

@@ -118,11 +118,8 @@ def check_nodes(overlay: dict[str, bool], nodes: Iterable[NodeRow]) -> None:
                 )
         for claim, field, required in _used_claims(type_id, config):
             if claim in off:
-                raise BadRequest(
-                    f"Node '{name}' uses {field}, which is switched off.",
-                    requiredCapability=required,
-                    nodeId=name,
-                )
+                message = f"Node '{name}' uses {field}, which is switched off."
+                raise BadRequest(message, requiredCapability=required, nodeId=name)
 
 
 def _used_claims(type_id: str, config: Mapping[str, object]) -> Iterable[tuple[str, str, str]]:

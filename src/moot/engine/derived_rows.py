@@ -29,9 +29,8 @@ EVENTS_WITH_MESSAGE_ID = frozenset(
 
 def run_row(run: Run) -> RunIndexRow:
     fork = fork_origin(run.forked_from)
-    conversation = (
-        next(iter(run.conversations.values()), None) if run.workflow_id == THREAD else None
-    )
+    talks = run.conversations.values() if run.workflow_id == THREAD else ()
+    conversation = next(iter(talks), None)
     return RunIndexRow(
         tenant=run.tenant,
         run_id=run.run_id,
@@ -87,11 +86,9 @@ def message_ids(event: Event) -> list[tuple[str, int]]:
         case _:
             message_id = getattr(payload, "message_id", None)
     host_prefix = f"{getattr(payload, 'conversation_id', None)}:"
-    return (
-        [(message_id, event.sequence)]
-        if isinstance(message_id, str) and not message_id.startswith(host_prefix)
-        else []
-    )
+    if not isinstance(message_id, str) or message_id.startswith(host_prefix):
+        return []
+    return [(message_id, event.sequence)]
 
 
 def text_rows(run: Run, event: Event, at: int) -> list[TextRow]:

@@ -85,9 +85,8 @@ class AgentPins:
             agent = await self._find_agent(tenant, node, name)
             if channel is None or version_key(name, channel) in pinned.versions:
                 continue
-            pinned.versions[version_key(name, channel)] = await self._choose_version(
-                tenant, agent, channel, node
-            )
+            version = await self._choose_version(tenant, agent, channel, node)
+            pinned.versions[version_key(name, channel)] = version
         return pinned
 
     async def _add_members(self, tenant: str, flow: Flow, pinned: PinnedAgents) -> None:
@@ -125,11 +124,9 @@ class AgentPins:
         try:
             return await self._instances.resolved(tenant, seat)
         except (NotFound, NoActiveDeployment) as refusal:
-            raise Unprocessable(
-                f"{seat.entry.roster_id}: {refusal.message}",
-                code=refusal.code,
-                rosterId=seat.entry.roster_id,
-            ) from None
+            roster_id = seat.entry.roster_id
+            message = f"{roster_id}: {refusal.message}"
+            raise Unprocessable(message, code=refusal.code, rosterId=roster_id) from None
 
     async def _choose_version(self, tenant: str, agent: Agent, channel: str, node: FlowNode) -> str:
         lot = self._clock.new_id("lot_")

@@ -101,25 +101,17 @@ class _PieceValidator:
     def _tool_call(self, piece: ModelToolCall) -> ModelToolCall:
         self._calls += 1
         if self._calls > MOST_CALLS:
-            raise ModelAnswerInvalid(
-                f"The answer asks for more than {MOST_CALLS} tools at once.", limit=MOST_CALLS
-            )
+            raise _too_many_calls()
         arguments = _text(piece.arguments, "arguments of a tool")
         self._room -= len(arguments)
         if self._room < 0:
-            raise ModelAnswerInvalid(
-                f"The answer is longer than {MOST_CHARACTERS} characters.", limit=MOST_CHARACTERS
-            )
+            raise _too_long()
         if nesting_depth(arguments) > DEEPEST:
-            raise ModelAnswerInvalid(
-                f"The arguments of a tool have more than {DEEPEST} levels.", limit=DEEPEST
-            )
+            message = f"The arguments of a tool have more than {DEEPEST} levels."
+            raise ModelAnswerInvalid(message, limit=DEEPEST)
         redact = self._keys.redact
-        return ModelToolCall(
-            id=redact(_name(piece.id, "id of a call")),
-            name=redact(_name(piece.name, "name of a tool")),
-            arguments=redact(arguments),
-        )
+        call_id, name = _name(piece.id, "id of a call"), _name(piece.name, "name of a tool")
+        return ModelToolCall(id=redact(call_id), name=redact(name), arguments=redact(arguments))
 
 
 class ToolCallParts:
@@ -141,18 +133,14 @@ class ToolCallParts:
     def add(self, index: int, identity: Any, name: Any, arguments: Any) -> None:
         """Add a part to the call at this index; None adds nothing. Raise ModelAnswerInvalid."""
         if index not in self._calls and len(self._calls) >= MOST_CALLS:
-            raise ModelAnswerInvalid(
-                f"The answer asks for more than {MOST_CALLS} tools at once.", limit=MOST_CALLS
-            )
+            raise _too_many_calls()
         call = self._calls.setdefault(index, ([], [], []))
         for parts, value in zip(call, (identity, name, arguments), strict=True):
             if value is not None and value != "":
                 parts.append(_text(value, "call of a tool"))
                 self._room -= len(value)
         if self._room < 0:
-            raise ModelAnswerInvalid(
-                f"The answer is longer than {MOST_CHARACTERS} characters.", limit=MOST_CHARACTERS
-            )
+            raise _too_long()
 
     def calls(self) -> list[ModelToolCall]:
         """Return the calls in order. The last id counts; names and arguments are joined."""
@@ -178,7 +166,6 @@ def valid_usage(usage: TokenUsage) -> TokenUsage | None:
 
 
 def nesting_depth(text: str) -> int:
-    """Return how deep the brackets of a text are nested."""
     level = deepest = 0
     for match in _NESTING.finditer(text):
         bracket = text[match.start()]
@@ -188,6 +175,16 @@ def nesting_depth(text: str) -> int:
         elif bracket in "]}":
             level -= 1
     return deepest
+
+
+def _too_many_calls() -> ModelAnswerInvalid:
+    message = f"The answer asks for more than {MOST_CALLS} tools at once."
+    return ModelAnswerInvalid(message, limit=MOST_CALLS)
+
+
+def _too_long() -> ModelAnswerInvalid:
+    message = f"The answer is longer than {MOST_CHARACTERS} characters."
+    return ModelAnswerInvalid(message, limit=MOST_CHARACTERS)
 
 
 def _name(value: Any, what: str) -> str:

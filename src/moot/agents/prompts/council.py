@@ -37,9 +37,8 @@ _APART = re.compile(r"[\W_]++")
 
 def _shape(name: str) -> str:
     """Return the same text for names that look alike: ``the/host`` may become ``the_host``."""
-    return skeleton(_APART.sub(" ", strip_marks(name)).strip()) or skeleton(
-        _APART.sub("", name) or name
-    )
+    words = _APART.sub(" ", strip_marks(name)).strip()
+    return skeleton(words) or skeleton(_APART.sub("", name) or name)
 
 
 _TAKEN = RESERVED | {_shape(name) for name in PEOPLE.values()}
@@ -104,7 +103,6 @@ class Prompt(Struct, frozen=True):
 
 
 def build_council_prompt(agent: Agent, assignment: Assignment) -> Prompt:
-    """Build the prompt of a member for its task."""
     flagged: dict[int | str, list[str]] = {}
     names = SpeakerNames(assignment.members)
     for turn in assignment.transcript:
@@ -150,9 +148,8 @@ def _turn_message(
     flagged: dict[int | str, list[str]],
 ) -> ModelMessage:
     if turn.speaker == assignment.agent and turn.edited_by is None:
-        return ModelMessage(
-            role="assistant", content=_with_summary_note(turn, content_text(turn.content))
-        )
+        text = _with_summary_note(turn, content_text(turn.content))
+        return ModelMessage(role="assistant", content=text)
     text, flags = fence_content(turn.content, names.names)
     if flags:
         flagged[turn.index] = flags
@@ -179,10 +176,8 @@ def _task_text(assignment: Assignment, names: SpeakerNames) -> str:
         case "hand":
             return "Do you want to speak in this round? Say how urgently, from 1 to 10."
         case "choose":
-            candidates = ", ".join(name for name in assignment.members if name != assignment.agent)
-            return (
-                f"You moderate. Who speaks next? One of: {candidates}. Or stop, when all is said."
-            )
+            others = ", ".join(name for name in assignment.members if name != assignment.agent)
+            return f"You moderate. Who speaks next? One of: {others}. Or stop, when all is said."
         case "synthesise":
             return (
                 "All have spoken. Sum up: what is agreed, who disagrees about what (by name), and"
@@ -269,14 +264,14 @@ def _context(agent: Agent, assignment: Assignment, names: SpeakerNames) -> DemoC
 
 
 def synthesis_text(assignment: Assignment, answer: Mapping[str, object]) -> str:
-    """Return a synthesis as text."""
     agreements, disagreements = answer.get("agreements"), answer.get("disagreements")
     lines = []
     if isinstance(agreements, list) and agreements:
         lines.append("Agreed: " + "; ".join(map(str, agreements)))
+    rows = disagreements if isinstance(disagreements, list) else []
     lines += [
         f"{item.get('by', 'Somebody')} disagrees: {item.get('text', '')}"
-        for item in (disagreements if isinstance(disagreements, list) else [])
+        for item in rows
         if isinstance(item, dict)
     ]
     lines.append(f"Proposed: {answer.get('decision', '')}")

@@ -48,9 +48,8 @@ def build_work_prompt(agent: Agent, assignment: Assignment, memory: list[str]) -
         *_memory_messages(memory, flagged),
     ]
     messages.append(ModelMessage(role="user", name="host", content="\n\n".join([text, *rest])))
-    answer_format = (
-        AnswerFormat(schema=assignment.output) if assignment.output is not None else None
-    )
+    output = assignment.output
+    answer_format = AnswerFormat(schema=output) if output is not None else None
     context = _context(agent, assignment, assignment.prompt or _data_text(assignment.data))
     names = (agent.called, agent.name, *assignment.workers)
     return Prompt(tuple(messages), answer_format, context, flagged, names)
@@ -116,9 +115,8 @@ def parse_decision(value: Any, workers: list[str]) -> dict[str, object]:
         confidence = {"confidence": inner.pop("confidence")} if "confidence" in inner else {}
         parsed = {**confidence, **outer, "decision": inner}
     if problems := schema.schema_problems(_accepted_schema(workers), parsed):
-        raise ModelAnswerInvalid(
-            f"The answer does not fit its schema: {problems[0]}.", problems=problems
-        )
+        message = f"The answer does not fit its schema: {problems[0]}."
+        raise ModelAnswerInvalid(message, problems=problems)
     return dict(parsed)
 
 
@@ -126,9 +124,8 @@ def _accepted_schema(workers: list[str]) -> dict[str, object]:
     """Return the schema with the optional fields and the older kinds of the protocol."""
     text = {"type": "string", "minLength": 1}
     *decisions, terminate = _decision_schemas(workers)
-    older = closed_object_schema(
-        {"kind": {"enum": ["clarify", "escalate"]}, "prompt": text, "reason": text}
-    )
+    kind = {"enum": ["clarify", "escalate"]}
+    older = closed_object_schema({"kind": kind, "prompt": text, "reason": text})
     for decision in (terminate, older):
         decision["required"] = ["kind"]
     return {**_answer_schema([*decisions, terminate, older]), "required": ["decision"]}

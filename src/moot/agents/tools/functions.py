@@ -114,9 +114,8 @@ def _check_default(where: str, default: Any, hint: Any) -> None:
         msgspec.convert(msgspec.to_builtins(default), hint)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         hint_text = f"; write '{_type_name(hint)} | None'" if default is None else ""
-        raise ValueError(
-            f"{where}: its default {default!r} does not fit: {error}{hint_text}"
-        ) from None
+        problem = f"its default {default!r} does not fit: {error}{hint_text}"
+        raise ValueError(f"{where}: {problem}") from None
 
 
 def _type_name(hint: Any) -> str:
@@ -126,9 +125,8 @@ def _type_name(hint: Any) -> str:
 def _parameters_schema(
     name: str, function: Callable[..., Any], hints: Mapping[str, object]
 ) -> dict[str, object]:
-    schemas, definitions = msgspec.json.schema_components(
-        list(hints.values()), ref_template="#/$defs/{name}"
-    )
+    types, place = list(hints.values()), "#/$defs/{name}"
+    schemas, definitions = msgspec.json.schema_components(types, ref_template=place)
     properties = dict(zip(hints, schemas, strict=True))
     required = []
     for parameter in inspect.signature(function).parameters.values():
@@ -218,9 +216,8 @@ def _tools_in(value: Any) -> list[UsableTool]:
     if isinstance(value, UsableTool):
         return [value]
     if isinstance(value, ModuleType):
-        tools = (
-            getattr(member, "moot_tool", None) for member in user_files.list_own_definitions(value)
-        )
+        members = user_files.list_own_definitions(value)
+        tools = (getattr(member, "moot_tool", None) for member in members)
         return list({id(tool): tool for tool in tools if isinstance(tool, UsableTool)}.values())
     if isinstance(value, (list, tuple)):
         return [each for item in value for each in _tools_in(item)]

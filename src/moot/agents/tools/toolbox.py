@@ -101,11 +101,9 @@ class Toolbox:
         self._uses = 0
         for tool in tools.values():
             model_name = model_tool_name(tool.name)
-            self._usable[
-                f"{model_name[:55]}_{_short_hash(tool.name)}"
-                if model_name in self._usable
-                else model_name
-            ] = tool
+            if model_name in self._usable:
+                model_name = f"{model_name[:55]}_{_short_hash(tool.name)}"
+            self._usable[model_name] = tool
         self.tools = tuple(
             ModelTool(
                 name=model_name, description=tool.description or None, parameters=tool.parameters
@@ -114,12 +112,10 @@ class Toolbox:
         )
 
     def only(self, names: list[str] | None) -> "Toolbox":
-        """Return a toolbox with only these tools."""
         if names is None:
             return self
-        allowed = {
-            tool.name: tool for tool in self._usable.values() if is_tool_allowed(names, tool.name)
-        }
+        usable = self._usable.values()
+        allowed = {tool.name: tool for tool in usable if is_tool_allowed(names, tool.name)}
 
         def find_unlisted(name: str) -> UsableTool | None:
             tool = self._find_unlisted(name)
@@ -154,8 +150,6 @@ class Toolbox:
 
 
 class NoTools:
-    """A tool source for a host without tools."""
-
     async def for_agent(self, agent: Agent) -> Toolbox:
         return Toolbox({})
 
@@ -204,7 +198,6 @@ async def _record_refused_call(
     problem: ToolFailure | None,
     context: AgentContext,
 ) -> ModelMessage:
-    """Record a call that was not made."""
     name = tool.name if tool is not None else call.name[:200] or "?"
     if tool is None or problem is None:
         problem = ToolFailure("forbidden", f"You may not use a tool '{name[:100]}'.")

@@ -112,16 +112,14 @@ async def answer_with_mock(ctx: NodeContext, mock: Mapping[str, object]) -> Outc
     """Return the outcome of the named mock provider. An invalid config fails the node."""
     provider_row = PROVIDERS.get(str(mock.get("id")))
     if provider_row is None:
-        return permanent_failure(
-            "unsupported_mock_provider", f"There is no mock provider '{mock.get('id')}'."
-        )
+        message = f"There is no mock provider '{mock.get('id')}'."
+        return permanent_failure("unsupported_mock_provider", message)
     shape, provider = provider_row
     try:
         config = msgspec.convert(mock.get("config") or {}, shape)
     except msgspec.ValidationError as error:
-        return permanent_failure(
-            "validation_error", f"The mock provider's config does not fit: {error}"
-        )
+        message = f"The mock provider's config does not fit: {error}"
+        return permanent_failure("validation_error", message)
     return await provider(ctx, config)
 
 
@@ -129,9 +127,8 @@ async def _call_prompt(ctx: NodeContext) -> Outcome:
     mock = ctx.configurable.get("mockProvider")
     if isinstance(mock, dict):
         return await answer_with_mock(ctx, mock)
-    return permanent_failure(
-        "model_not_configured", f"Node '{ctx.node_id}' needs a model, and none is configured here."
-    )
+    message = f"Node '{ctx.node_id}' needs a model, and none is configured here."
+    return permanent_failure("model_not_configured", message)
 
 
 def _check(config: Mapping[str, object]) -> str | None:

@@ -101,11 +101,8 @@ async def _think(ctx: NodeContext, reasoning: bool | MockReasoning) -> None:
     if reasoning.token_count is not UNSET:
         more["tokenCount"] = reasoning.token_count
     if reasoning.stream_chunks is UNSET:
-        whole = (
-            reasoning.trace
-            if reasoning.trace is not UNSET and ctx.agent.verbosity == "full"
-            else None
-        )
+        is_full = reasoning.trace is not UNSET and ctx.agent.verbosity == "full"
+        whole = reasoning.trace if is_full else None
         await ctx.agent.reasoned(whole or reasoning.summary, **more)
         return
     thought = ctx.agent.thinking(**more)
@@ -128,9 +125,8 @@ async def _decide(ctx: NodeContext, script: MockAgentScript) -> Outcome:
     if script.mock_decision is not UNSET:
         scripted = script.mock_decision
         more = {} if scripted.reasoning is UNSET else {"reasoning": scripted.reasoning}
-        return Completed(
-            {"decision": await ctx.agent.decided(scripted.decision, scripted.confidence, **more)}
-        )
+        decision, confidence = scripted.decision, scripted.confidence
+        return Completed({"decision": await ctx.agent.decided(decision, confidence, **more)})
     if script.mock_confidence is not None:
         decision = await ctx.agent.decided({"kind": "mock"}, script.mock_confidence)
         return Completed({"decision": decision})

@@ -20,7 +20,6 @@ def seam(
     call: Handler,
     summary: str,
     body: Any = None,
-    *,
     method: str = "POST",
     status: int = 200,
 ) -> Endpoint:
@@ -57,7 +56,6 @@ async def register_workflow(request: Request, definition: Mapping[str, object]) 
 async def start_workflow(
     request: Request, flow: Flow, inputs: Mapping[str, object] | None = None
 ) -> str:
-    """Return the id of a new run of the workflow."""
     order = RunOrder(
         tenant=request.caller.tenant,
         principal=request.caller.id,

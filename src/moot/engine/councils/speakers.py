@@ -14,7 +14,7 @@ from moot.core.errors import Conflict, MootError, Unavailable
 from moot.core.events import NewEvent, copy_payload
 from moot.core.pending import PendingWork
 from moot.core.state.conversation import Conversation
-from moot.core.workflows.node_types import copy_json, error_from_exception
+from moot.core.workflows.node_types import NodeError, copy_json, error_from_exception
 from moot.engine.councils.context import TurnCache
 from moot.engine.councils.member_context import MOST_CALLS, MemberContext, WorkPermit, WorkPermits
 from moot.engine.head import BasisEvent, Head
@@ -185,21 +185,18 @@ class Speakers:
         except (Unavailable, Conflict):
             raise
         except MootError as refusal:
-            done = InvocationResult(
-                outcome="failed", error={"code": refusal.code, "message": refusal.message}
-            )
+            failure = NodeError(code=refusal.code, message=refusal.message)
+            done = InvocationResult(outcome="failed", error=failure.as_payload())
         except Exception as error:
             log.warning("An agent failed", exc_info=error, extra={"run_id": head.run.run_id})
-            done = InvocationResult(
-                outcome="failed", error=error_from_exception(error).as_payload()
-            )
+            failure = error_from_exception(error)
+            done = InvocationResult(outcome="failed", error=failure.as_payload())
         finally:
             context.end_speech(void=done is None or done.outcome != "spoke")
         if done is None:
             return None
-        return wake_ended_from_done(
-            node_id, wake_id, done, context.facts(), self._host.clock.millis()
-        )
+        now = self._host.clock.millis()
+        return wake_ended_from_done(node_id, wake_id, done, context.facts(), now)
 
     async def _assignment(
         self, head: Head, node_id: str, conversation: Conversation, wake_id: str
@@ -244,7 +241,7 @@ def wake_ended_from_done(
         to=done.to,
         answer=done.answer if isinstance(done.answer, dict) else None,
         usage=None if done.usage is None else msgspec.to_builtins(done.usage),
-        error=done.error,
+        error=None if done.error is None else dict(done.error),
         meta=done.meta,
         agent=done.agent,
         facts=tuple(_fact_at_node(node_id, fact) for fact in facts),

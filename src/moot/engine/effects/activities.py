@@ -68,11 +68,9 @@ class Activities:
         run = head.run
         key = (node.id, attempt)
         if node.type.activity is None:
-            log.error(
-                "Node type %s is not installed; the run waits for it",
-                node.type.type_id,
-                extra={"action": "node.missing", "run_id": run.run_id},
-            )
+            about = {"action": "node.missing", "run_id": run.run_id}
+            type_id = node.type.type_id
+            log.error("Node type %s is not installed; the run waits for it", type_id, extra=about)
             return
         try:
             async with self._slots:
@@ -130,13 +128,8 @@ class Activities:
         except DecisionRejected as rejection:
             return Failed(rejection.error)
         except (Exception, SystemExit) as error:
-            log.warning(
-                "Node %s (%s) raised",
-                node.id,
-                node.type.type_id,
-                exc_info=error,
-                extra={"action": "node.raised", "run_id": context.run_id},
-            )
+            about, type_id = {"action": "node.raised", "run_id": context.run_id}, node.type.type_id
+            log.warning("Node %s (%s) raised", node.id, type_id, exc_info=error, extra=about)
             return Failed(error_from_exception(error))
         if isinstance(result, (Completed, Failed, Decided)):
             return result

@@ -62,7 +62,6 @@ class AgentBudgets:
         self.ring: Callable[[str], None] = lambda _: None
 
     async def first(self, tenant: str, names: tuple[str, ...]) -> str | None:
-        """Return the first name that is a standing agent."""
         for name in names:
             if await self._roster.find(tenant, name) is not None:
                 return name
@@ -167,7 +166,6 @@ def budget_notice_key(limit: BudgetLimit, level: str, now: int) -> str:
 
 
 def month_and_day(now: int) -> tuple[int, int]:
-    """Return the first day of this month and today, in UTC."""
     today = datetime.fromtimestamp(now / 1000, UTC).date()
     return today.replace(day=1).toordinal() - _EPOCH, today.toordinal() - _EPOCH
 
@@ -179,9 +177,8 @@ def _limits(
     if tokens is not None:
         limits.append(BudgetLimit(name=f"tokensPer{period}", most=tokens, used=spent[0]))
     if money is not None:
-        limits.append(
-            BudgetLimit(name=f"moneyPer{period}", most=money, used=spent[1] / MONEY_PARTS)
-        )
+        used = spent[1] / MONEY_PARTS
+        limits.append(BudgetLimit(name=f"moneyPer{period}", most=money, used=used))
     return limits
 
 
@@ -215,7 +212,6 @@ class TenantBudget:
         self.agent_budgets: AgentBudgets | None = None
 
     async def payer(self, tenant: str, names: tuple[str, ...]) -> str | None:
-        """Return the first name that is a standing agent."""
         return None if self.agent_budgets is None else await self.agent_budgets.first(tenant, names)
 
     async def check_call(self, tenant: str, member: str | None) -> str | None:
@@ -245,11 +241,8 @@ class TenantBudget:
             raise _day_used_up_error("tokens", self._tokens, "MOOT_TENANT_TOKENS_PER_DAY")
         if self._money and money >= self._money * MONEY_PARTS:
             raise _day_used_up_error("money", self._money, "MOOT_TENANT_MONEY_PER_DAY")
-        if (
-            not self._money
-            and self._tokens - tokens >= PLENTY_TOKENS
-            and len(self._plenty) < MOST_TENANTS
-        ):
+        has_plenty = not self._money and self._tokens - tokens >= PLENTY_TOKENS
+        if has_plenty and len(self._plenty) < MOST_TENANTS:
             self._plenty[tenant] = now + PLENTY_MS
         else:
             self._plenty.pop(tenant, None)

@@ -76,9 +76,8 @@ class ActivityContext(ReportContext):
 
     @property
     def charged(self) -> tuple[str, ...]:
-        return standing_agents.budget_owners(
-            self._head.run, standing_agents.node_handle(self._node)
-        )
+        handle = standing_agents.node_handle(self._node)
+        return standing_agents.budget_owners(self._head.run, handle)
 
     async def warn(self, message: str) -> None:
         await self.log("warn", message)
@@ -130,19 +129,15 @@ class ActivityContext(ReportContext):
     async def emit_chunk(
         self, chunk: str, is_last: bool = False, meta: Mapping[str, object] | None = None
     ) -> None:
+        node_id, run_id, more = self.node_id, self.run_id, dict(meta) if meta else None
         payload = OutputChunk(
-            node_id=self.node_id,
-            run_id=self.run_id,
-            chunk=chunk,
-            is_last=is_last,
-            meta=dict(meta) if meta else None,
+            node_id=node_id, run_id=run_id, chunk=chunk, is_last=is_last, meta=more
         )
         await self.report(NewEvent(payload, self.node_id))
 
     async def log(self, level: str, message: str, **fields: Any) -> None:
-        payload = LogAppended(
-            level=level, message=message, node_id=self.node_id, fields=fields or None
-        )
+        place, more = self.node_id, fields or None
+        payload = LogAppended(level=level, message=message, node_id=place, fields=more)
         await self.report(NewEvent(payload, self.node_id))
 
     async def write(self, channel: str, value: Any, reducer: str | None = None) -> None:
@@ -188,7 +183,6 @@ class ActivityContext(ReportContext):
         await asyncio.shield(self._send(command))
 
     async def confirmed(self) -> None:
-        """Wait until every report is on disk."""
         while self._unconfirmed:
             await asyncio.shield(self._unconfirmed.popleft())
 

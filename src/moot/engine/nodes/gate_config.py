@@ -27,8 +27,6 @@ ConfigT = TypeVar("ConfigT", bound=Struct)
 
 
 class GateConfig(Struct, kw_only=True, rename="camel"):
-    """The config keys of every gate."""
-
     timeout_ms: Annotated[int, Meta(ge=0, le=LONGEST_WAIT_MS)] | UnsetType = UNSET
     on_timeout: Literal["fail", "complete"] = "fail"
     profile: str | UnsetType = UNSET
@@ -37,16 +35,12 @@ class GateConfig(Struct, kw_only=True, rename="camel"):
 
 
 class ApprovalAudience(Struct, forbid_unknown_fields=True):
-    """The people who may approve."""
-
     subjects: Words = UNSET
     groups: Words = UNSET
     roles: Words = UNSET
 
 
 class ApprovalConfig(GateConfig, rename="camel"):
-    """The config of an approval gate."""
-
     #: a timeout never approves
     on_timeout: Literal["fail"] = "fail"
     title: str | UnsetType = UNSET
@@ -64,37 +58,27 @@ class ApprovalConfig(GateConfig, rename="camel"):
 
 
 class GateQuestion(Struct):
-    """One question of a clarification."""
-
     id: Text
     question: Text
     schema: Schema = UNSET
 
 
 class ClarificationConfig(GateConfig):
-    """The config of a clarification gate."""
-
     questions: Annotated[list[GateQuestion], Meta(min_length=1)]
     context_type: str | UnsetType = UNSET
 
 
 class ExternalEventData(Struct, forbid_unknown_fields=True, rename="camel"):
-    """The data of an interrupt that waits for an external event."""
-
     event_type: Text
     correlation: dict[str, object]
 
 
 class CustomData(Struct, forbid_unknown_fields=True, rename="camel"):
-    """The data of a custom interrupt."""
-
     custom_kind: Text = "custom"
     payload: Any = None
 
 
 class ConversationConfig(GateConfig, rename="camel"):
-    """The config of a conversation gate."""
-
     lifecycle: Literal["open-exchange-close"] | UnsetType = UNSET
     mock_auto_resume: bool = False
     turn_count: Annotated[int, Meta(ge=1, le=MOST_TURNS)] = 1
@@ -121,7 +105,6 @@ def read_config(config: Mapping[str, object], type_: type[ConfigT]) -> ConfigT |
 
 
 def schema_problem(schema: Schema) -> str | None:
-    """Return the problem with a JSON Schema, or None."""
     if isinstance(schema, UnsetType):
         return None
     try:

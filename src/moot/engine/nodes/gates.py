@@ -52,7 +52,6 @@ def _gate_spec(kind: str, data: dict[str, object], config: GateConfig) -> GateSp
 
 
 def _approval_gate(call: NodeCall) -> GateSpec:
-    """Wait for enough approvals or a rejection."""
     config = call.config
     data: dict[str, object] = {
         "artifactId": str(

@@ -28,14 +28,9 @@ def built_in_types(
 
     A type of ``extra`` replaces the one with the same id.
     """
-    types = (
-        *BUILT_IN,
-        supervisor.supervisor_type(supervisor.TYPE, invoke),
-        agent.agent_type(invoke),
-        catch_up_type(invoke),
-        DEPLOYED,
-        *extra,
-    )
+    supervisors = supervisor.supervisor_type(supervisor.TYPE, invoke)
+    agents = agent.agent_type(invoke), catch_up_type(invoke), DEPLOYED
+    types = (*BUILT_IN, supervisors, *agents, *extra)
     return {type_.type_id: type_ for type_ in types}
 
 

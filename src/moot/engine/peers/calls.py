@@ -92,7 +92,6 @@ class Peer:
         await self.outbound.aclose()
 
     def call_error(self, failure: CallFailed | TargetRefused) -> PeerError:
-        """Return the error for a call without a usable answer."""
         if isinstance(failure, ResponseRefused):
             return self.invalid_answer_error(str(failure).rstrip("."))
         message = f"Host '{self.name}' cannot be reached: {_failure_reason(failure)}."
@@ -104,7 +103,6 @@ class Peer:
         return PeerError(self.error("peer_answer_invalid", problem_text), sent=True)
 
     def refusal_error(self, answer: OutboundResponse) -> PeerError:
-        """Return the error for a status that is not a success."""
         status = answer.status
         if 300 <= status < 400:
             return self.invalid_answer_error(f"it answered {status} and points elsewhere")

@@ -168,25 +168,15 @@ class RemoteRuns:
                     await self._report_refusal(job, trouble)
                     return
             else:
-                await self._send_command(
-                    job,
-                    PeerFound(
-                        ask_id=job.name,
-                        child_run=child,
-                        host_id=info.host_id,
-                        at=self._host.clock.millis(),
-                    ),
-                )
+                host_id, now = info.host_id, self._host.clock.millis()
+                found = PeerFound(ask_id=job.name, child_run=child, host_id=host_id, at=now)
+                await self._send_command(job, found)
                 return
             await asyncio.sleep(pause)
 
     async def _report_refusal(self, job: RemoteRunJob, trouble: PeerError) -> None:
-        command = PeerRefused(
-            ask_id=job.name,
-            error=trouble.error,
-            unsure=self._may_exist(job),
-            at=self._host.clock.millis(),
-        )
+        unsure, now = self._may_exist(job), self._host.clock.millis()
+        command = PeerRefused(ask_id=job.name, error=trouble.error, unsure=unsure, at=now)
         await self._send_command(job, command)
 
     def _may_exist(self, job: RemoteRunJob) -> bool:
@@ -279,11 +269,9 @@ class RemoteRuns:
         child = job.entry.child
 
         async def changed(status: Status) -> None:
+            node_id, value = job.entry.node_id, status.value
             command = ChildWaits(
-                node_id=job.entry.node_id,
-                child_run=child,
-                workflow_id=job.worker,
-                status=status.value,
+                node_id=node_id, child_run=child, workflow_id=job.worker, status=value
             )
             await self._send_command(job, command)
 
@@ -378,9 +366,8 @@ class RemoteRuns:
 
     async def _forget(self, job: RemoteRunJob) -> None:
         """Delete the work row of an ended run that is owed nothing more. Its log is closed."""
-        settled = Append(
-            tenant=job.tenant, run_id=job.run_id, first=job.next_sequence, events=[], work=None
-        )
+        first = job.next_sequence
+        settled = Append(tenant=job.tenant, run_id=job.run_id, first=first, events=[], work=None)
         await self._host.store.commit(Batch(appends=[settled]))
         self._done.pop(job.run_id, None)
 

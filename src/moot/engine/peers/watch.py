@@ -50,8 +50,6 @@ class WatchedEvent(Struct, frozen=True, rename="camel"):
 
 
 class StatusChanged(Protocol):
-    """A callback for each new status."""
-
     def __call__(self, status: Status) -> Awaitable[None]: ...
 
 
@@ -108,9 +106,8 @@ class RemoteRunWatch:
         request = self._peer.request("GET", path, self._trace, headers)
         try:
             async with self._peer.outbound.open(request) as response:
-                if response.status != 200 or "event-stream" not in response.headers.get(
-                    "content-type", ""
-                ):
+                kind = response.headers.get("content-type", "")
+                if response.status != 200 or "event-stream" not in kind:
                     return None
                 return await self._read(response, SseParser(MOST_FRAME_BYTES))
         except (CallFailed, TargetRefused) as failure:

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +23,7 @@ from moot.agents.models.protocol import (
     TokenUsage,
 )
 from moot.agents.models.retry import Wait
+from moot.agents.prompts.fencing import content_text
 from moot.config.models import DemoFailure, ScriptLine
 from moot.core.errors.models import (
     ModelBadRequest,
@@ -43,8 +43,6 @@ _TOKENS = re.compile(r"\w+|[^\w\s]")
 
 
 class _Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of a request to the demo model."""
-
     script: list[str | ScriptLine] = []
     fail: DemoFailure | None = None
 
@@ -71,9 +69,8 @@ class DemoModel:
         scene = scene_from_request(request)
         line = _script_line(options.script or self._script, scene, request)
         fail = self._failure_kind(options.fail or self._fail, scene)
-        mark = SeededChoice(
-            scene.me, scene.context.conversation_id, scene.context.turn_index
-        ).mark()
+        context = scene.context
+        mark = SeededChoice(scene.me, context.conversation_id, context.turn_index).mark()
         self._fail_at_once(fail)
         yield AnswerStart(model=NAME, response_id=f"demo_{mark}")
         if fail == "refusal":
@@ -96,7 +93,6 @@ class DemoModel:
         """Do nothing."""
 
     def _failure_kind(self, fail: DemoFailure | None, scene: Scene) -> str | None:
-        """Return the kind of failure of this attempt, if any."""
         if fail is None or fail.turn not in (None, scene.round + 1):
             return None
         turn_name = (scene.me, scene.context.conversation_id, scene.round)
@@ -166,16 +162,9 @@ def _last_pieces(
         reason = "tool_calls"
     if line.refusal:
         reason = "refusal"
-    input_tokens = sum(count_tokens(_message_text(message.content)) for message in request.messages)
-    return [
-        *pieces,
-        TokenUsage(input_tokens=input_tokens, output_tokens=count_tokens(text)),
-        AnswerStop(reason),
-    ]
-
-
-def _message_text(content: Any) -> str:
-    return content if isinstance(content, str) else msgspec.json.encode(content).decode()
+    input_tokens = sum(count_tokens(content_text(message.content)) for message in request.messages)
+    usage = TokenUsage(input_tokens=input_tokens, output_tokens=count_tokens(text))
+    return [*pieces, usage, AnswerStop(reason)]
 
 
 def count_tokens(text: str) -> int:
