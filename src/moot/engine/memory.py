@@ -31,7 +31,7 @@ from moot.store.memory_entries import MemoryRow
 from moot.store.protocol import Batch, Store
 
 if TYPE_CHECKING:
-    from moot.engine.effects.node_context import ActivityContext
+    from moot.engine.effects.activities import ActivityContext
     from moot.engine.head import Head
     from moot.engine.host import Host
 

@@ -133,17 +133,15 @@ class AgentPins:
         try:
             return await self._deployments.chosen(tenant, agent, channel, lot)
         except NoActiveDeployment as refusal:
-            raise BadRequest(
-                f"Node '{node.id}': {refusal.message}", code=refusal.code, nodeId=node.id
-            ) from None
+            message = f"Node '{node.id}': {refusal.message}"
+            raise BadRequest(message, code=refusal.code, nodeId=node.id) from None
 
     async def _find_agent(self, tenant: str, node: FlowNode, name: str) -> Agent:
         try:
             return await self._agents.must_find_by_id(tenant, name)
         except NotFound as refusal:
-            raise Unprocessable(
-                f"Node '{node.id}': {refusal.message}", nodeId=node.id, agentId=name
-            ) from None
+            message = f"Node '{node.id}': {refusal.message}"
+            raise Unprocessable(message, nodeId=node.id, agentId=name) from None
 
 
 class RunOrder(Struct, frozen=True, kw_only=True):

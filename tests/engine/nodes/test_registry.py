@@ -112,7 +112,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> None:
         assert group == "moot.nodes"
         return entries
 
-    monkeypatch.setattr(registry, "entry_points", entry_points)
+    monkeypatch.setattr(user_files, "entry_points", entry_points)
 
 
 def example(type_id: str) -> NodeType:

@@ -164,18 +164,17 @@ class AgentRegistry:
         self._cache.pop((tenant, name), None)
 
     async def _write(self, tenant: str, agent: Agent, by: str, gone: bool) -> None:
-        await self._store.put_record(
-            Record(
-                tenant=tenant,
-                kind=AGENT_KIND,
-                name=agent.name,
-                version=agent.version,
-                body=agent.encoded(),
-                created_at=self._clock.millis(),
-                by=by,
-                gone=gone,
-            )
+        record = Record(
+            tenant=tenant,
+            kind=AGENT_KIND,
+            name=agent.name,
+            version=agent.version,
+            body=agent.encoded(),
+            created_at=self._clock.millis(),
+            by=by,
+            gone=gone,
         )
+        await self._store.put_record(record)
 
     def _remember(self, tenant: str, agent: Agent) -> Agent:
         self._cache[tenant, agent.name] = agent
@@ -217,10 +216,8 @@ class AgentRegistry:
 def refuse_duplicate(text: str, agent: Agent, first: str, file: str) -> None:
     """Raise ManifestProblem when another file defines an agent of this name."""
     if first != file:
-        raise ManifestProblem(
-            f"'{agent.name}' is defined in {first}, too; give one of them another name",
-            find_field_line(text, "name"),
-        )
+        problem = f"'{agent.name}' is defined in {first}, too; give one of them another name"
+        raise ManifestProblem(problem, find_field_line(text, "name"))
 
 
 def read_agents_folder(folder: Path) -> tuple[dict[str, Agent], list[str]]:
@@ -263,17 +260,16 @@ class DeploymentService:
             raise NotFound(message, version=change.version)
         async with self._changing:
             deployment, events = deployments.change_deployment(await self.of(tenant, agent), change)
-            await self._store.put_record(
-                Record(
-                    tenant=tenant,
-                    kind=DEPLOYMENT_KIND,
-                    name=agent.name,
-                    version=change.version,
-                    body=msgspec.json.encode(deployment),
-                    created_at=self._clock.millis(),
-                    by=by,
-                )
+            record = Record(
+                tenant=tenant,
+                kind=DEPLOYMENT_KIND,
+                name=agent.name,
+                version=change.version,
+                body=msgspec.json.encode(deployment),
+                created_at=self._clock.millis(),
+                by=by,
             )
+            await self._store.put_record(record)
         return deployment, events
 
     async def chosen(self, tenant: str, agent: Agent, channel: str, run_id: str) -> str:

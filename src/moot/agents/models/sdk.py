@@ -320,10 +320,9 @@ def load_sdk(package: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError:
-        raise ModelNotConfigured(
-            f"The package '{package}' is not installed; install it with: {install_hint(package)}",
-            package=package,
-        ) from None
+        hint = f"install it with: {install_hint(package)}"
+        message = f"The package '{package}' is not installed; {hint}"
+        raise ModelNotConfigured(message, package=package) from None
 
 
 def with_schema_in_prompt(request: ModelRequest) -> ModelRequest:

@@ -90,13 +90,10 @@ class _PieceValidator:
             yield type(piece)(released)
 
     def _start(self, piece: AnswerStart) -> AnswerStart:
-        model = _name(piece.model, "model")
-        response_id = None if piece.response_id is None else _name(piece.response_id, "id")
-        redact = self._keys.redact
-        return AnswerStart(
-            model=redact(model),
-            response_id=redact(response_id) if response_id is not None else None,
-        )
+        model, response_id = self._keys.redact(_name(piece.model, "model")), piece.response_id
+        if response_id is not None:
+            response_id = self._keys.redact(_name(response_id, "id"))
+        return AnswerStart(model=model, response_id=response_id)
 
     def _tool_call(self, piece: ModelToolCall) -> ModelToolCall:
         self._calls += 1

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.context import Assignment, TranscriptTurn
@@ -234,11 +235,7 @@ def _answer_format(assignment: Assignment) -> AnswerFormat | None:
     return AnswerFormat(schema=closed_object_schema(properties), name=name)
 
 
-def _context(agent: Agent, assignment: Assignment, names: SpeakerNames) -> DemoContext:
-    turns = [turn for turn in assignment.transcript if turn.role != "system"]
-    other_turns = [turn for turn in turns if turn.speaker != assignment.agent]
-    question = next((content_text(turn.content) for turn in turns if turn.role == "user"), "")
-    last = other_turns[-1] if other_turns else None
+def demo_context(agent: Agent, assignment: Assignment, question: str) -> DemoContext:
     return DemoContext(
         agent=agent.called,
         role=agent.role,
@@ -246,21 +243,28 @@ def _context(agent: Agent, assignment: Assignment, names: SpeakerNames) -> DemoC
         conversation_id=assignment.place,
         turn_index=assignment.turn,
         question=question,
+    )
+
+
+def _context(agent: Agent, assignment: Assignment, names: SpeakerNames) -> DemoContext:
+    turns = [turn for turn in assignment.transcript if turn.role != "system"]
+    other_turns = [turn for turn in turns if turn.speaker != assignment.agent]
+    question = next((content_text(turn.content) for turn in turns if turn.role == "user"), "")
+    last = other_turns[-1] if other_turns else None
+    chosen_from = assignment.members if assignment.task == "choose" else ()
+    return replace(
+        demo_context(agent, assignment, question),
         previous_speaker=None if last is None else names.called(last.speaker),
         addressed=(names.called(last.to),) if last is not None and last.to else (),
-        heard=tuple(
-            HeardTurn(
-                name=names.called(turn.speaker),
-                text=content_text(turn.content),
-                kind="human" if turn.role == "user" else "agent",
-            )
-            for turn in turns
-        ),
-        called={name: names.called(name) for name in assignment.members}
-        if assignment.task == "choose"
-        else {},
+        heard=tuple(_heard_turn(turn, names) for turn in turns),
+        called={name: names.called(name) for name in chosen_from},
         purpose=PURPOSES.get(assignment.task, "turn"),
     )
+
+
+def _heard_turn(turn: TranscriptTurn, names: SpeakerNames) -> HeardTurn:
+    name, text = names.called(turn.speaker), content_text(turn.content)
+    return HeardTurn(name=name, text=text, kind="human" if turn.role == "user" else "agent")
 
 
 def synthesis_text(assignment: Assignment, answer: Mapping[str, object]) -> str:

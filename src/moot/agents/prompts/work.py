@@ -4,13 +4,12 @@ Pure. Text of other agents, tools, people or memory reaches the model as data, i
 data cannot end."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.context import Assignment
-from moot.agents.models.protocol import AnswerFormat, DemoContext, ModelMessage
-from moot.agents.prompts.council import Prompt, closed_object_schema
+from moot.agents.models.protocol import AnswerFormat, ModelMessage
+from moot.agents.prompts.council import Prompt, closed_object_schema, demo_context
 from moot.agents.prompts.fencing import content_text, fence_content
 from moot.core.errors.models import ModelAnswerInvalid
 from moot.core.json import schema
@@ -50,9 +49,7 @@ def build_work_prompt(agent: Agent, assignment: Assignment, memory: list[str]) -
     messages.append(ModelMessage(role="user", name="host", content="\n\n".join([text, *rest])))
     output = assignment.output
     answer_format = AnswerFormat(schema=output) if output is not None else None
-    context = _context(agent, assignment, assignment.prompt or _data_text(assignment.data))
-    names = (agent.called, agent.name, *assignment.workers)
-    return Prompt(tuple(messages), answer_format, context, flagged, names)
+    return _prompt(agent, assignment, messages, answer_format, flagged)
 
 
 def build_decision_prompt(agent: Agent, assignment: Assignment) -> Prompt:
@@ -72,8 +69,20 @@ def build_decision_prompt(agent: Agent, assignment: Assignment) -> Prompt:
         ModelMessage(role="user", name="host", content=_status_text(turn_inputs)),
     ]
     answer_format = AnswerFormat(schema=decision_schema(assignment.workers), name="decision")
-    context = _context(agent, assignment, assignment.prompt or _data_text(assignment.data))
+    return _prompt(agent, assignment, messages, answer_format, flagged)
+
+
+def _prompt(
+    agent: Agent,
+    assignment: Assignment,
+    messages: list[ModelMessage],
+    answer_format: AnswerFormat | None,
+    flagged: dict[int | str, list[str]],
+) -> Prompt:
+    values = (value for value in assignment.data.values() if value is not None)
+    question = assignment.prompt or "; ".join(map(content_text, values))[:2000]
     names = (agent.called, agent.name, *assignment.workers)
+    context = demo_context(agent, assignment, question)
     return Prompt(tuple(messages), answer_format, context, flagged, names)
 
 
@@ -213,18 +222,3 @@ def _memory_messages(memory: list[str], flagged: dict[int | str, list[str]]) -> 
     blocks = [mark_data("memory", text, flagged) for text in reversed(memory)]
     text = "\n".join(["What you remember, the oldest first:", *blocks])
     return [ModelMessage(role="user", name="host", content=text)]
-
-
-def _data_text(data: Mapping[str, object]) -> str:
-    return "; ".join(content_text(value) for value in data.values() if value is not None)[:2000]
-
-
-def _context(agent: Agent, assignment: Assignment, question: str) -> DemoContext:
-    return DemoContext(
-        agent=agent.called,
-        role=agent.role,
-        persona=agent.prompt,
-        conversation_id=assignment.place,
-        turn_index=assignment.turn,
-        question=question,
-    )

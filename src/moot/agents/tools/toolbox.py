@@ -135,8 +135,10 @@ class Toolbox:
         if self._uses > MOST_USES:
             failure = ToolFailure("rate_limited", f"No more than {MOST_USES} calls a turn.")
             return _message(call, ToolOutcome(error=failure), names)[0]
-        if tool is not None and problem is None and tool.dangerous:
-            problem = await _ask_permission(tool, arguments, agent, context)
+        needs_consent = tool is not None and tool.dangerous and problem is None
+        name = call.name if tool is None else tool.name
+        if needs_consent and not await context.ask_permission(agent.agent_id, name, arguments):
+            problem = ToolFailure("forbidden", "A person was asked, and said no.")
         if tool is None or problem is not None:
             return await _record_refused_call(call, tool, arguments, problem, context)
         open_call = await context.tool_called(tool.name, arguments, tool.transport)
@@ -147,11 +149,6 @@ class Toolbox:
         else:
             await open_call.returned(outcome.result, outcome.duration_ms, flags)
         return message
-
-
-class NoTools:
-    async def for_agent(self, agent: Agent) -> Toolbox:
-        return Toolbox({})
 
 
 def is_tool_allowed(references: list[str], name: str) -> bool:
@@ -180,15 +177,6 @@ def _parse_arguments(
 
 def _invalid(message: str) -> ToolFailure:
     return ToolFailure("validation_error", message)
-
-
-async def _ask_permission(
-    tool: UsableTool, arguments: Mapping[str, object], agent: Agent, context: AgentContext
-) -> ToolFailure | None:
-    """Return the error for the model when a person refuses the call."""
-    if await context.ask_permission(agent.agent_id, tool.name, arguments):
-        return None
-    return ToolFailure("forbidden", "A person was asked, and said no.")
 
 
 async def _record_refused_call(

@@ -74,13 +74,15 @@ async def _stream_text(ctx: NodeContext, config: StreamTextConfig) -> Outcome:
 
 async def _tool_calls(ctx: NodeContext, config: ToolCallsConfig) -> Outcome:
     calls = [call.as_meta() for call in config.tool_calls]
-    ending = {
-        "model": config.model or "mock-tool-calls-v1",
-        "finishReason": "tool_calls",
-        "toolCalls": calls,
-        "usage": config.usage or {"promptTokens": 1, "completionTokens": len(calls)},
-    }
-    await ctx.emit_chunk("", True, ending)
+    model = config.model or "mock-tool-calls-v1"
+    usage = config.usage or {"promptTokens": 1, "completionTokens": len(calls)}
+    return await _end(
+        ctx, {"model": model, "finishReason": "tool_calls", "toolCalls": calls, "usage": usage}
+    )
+
+
+async def _end(ctx: NodeContext, ending: Mapping[str, object]) -> Outcome:
+    await ctx.emit_chunk("", True, dict(ending))
     return Completed({"text": "", **ending})
 
 
@@ -90,13 +92,9 @@ async def _fail(ctx: NodeContext, config: ErrorConfig) -> Outcome:
 
 
 async def _usage_only(ctx: NodeContext, config: UsageOnlyConfig) -> Outcome:
-    ending = {
-        "model": config.model or "mock-usage-only-v1",
-        "finishReason": "stop",
-        "usage": config.usage or {"promptTokens": 1, "completionTokens": 0},
-    }
-    await ctx.emit_chunk("", True, ending)
-    return Completed({"text": "", **ending})
+    usage = config.usage or {"promptTokens": 1, "completionTokens": 0}
+    model = config.model or "mock-usage-only-v1"
+    return await _end(ctx, {"model": model, "finishReason": "stop", "usage": usage})
 
 
 #: Provider id -> (config type, handler).

@@ -7,8 +7,7 @@ from msgspec import Meta, Struct
 from moot.agents.definitions.manifest import Agent
 from moot.api.agents import deployments
 from moot.api.http.request import Reply, Request
-from moot.conformance.fixtures import CHANNEL_AGENT, stand_in_agent
-from moot.conformance.host import seams_of
+from moot.conformance.host import CHANNEL_AGENT, seams_of, stand_in_agent
 from moot.conformance.nodes.structured_output import MOST_ANSWERS, MockAnswer
 from moot.conformance.seams.setup import seam, start_workflow
 from moot.core.agents.deployments import STABLE, DeploymentChange

@@ -108,9 +108,8 @@ async def _delivery_reply(request: Request, rows: list[Delivery]) -> Reply:
 
 async def read_last_exhausted_log(request: Request) -> list[dict[str, object]]:
     """Return the log of the subscription whose delivery was given up last, or nothing."""
-    rows, _ = await request.services.store.deliveries(
-        request.caller.tenant, DeliveryFilter(states=("dead",)), None, MOST_ROWS
-    )
+    tenant, dead = request.caller.tenant, DeliveryFilter(states=("dead",))
+    rows, _ = await request.services.store.deliveries(tenant, dead, None, MOST_ROWS)
     # a schedule's delivery has the time of its slot
     last = max(rows, key=lambda row: row.updated_at, default=None)
     return await read_subscription_log(request, last.subscription) if last else []
@@ -120,9 +119,8 @@ async def read_subscription_log(request: Request, name: str) -> list[dict[str, o
     """Return state changes and newest deliveries of a subscription as events of a log."""
     triggers, tenant = request.services.triggers, request.caller.tenant
     record = await triggers.listening.must_find(tenant, name)
-    rows, _ = await request.services.store.deliveries(
-        tenant, DeliveryFilter(subscription=name), None, MOST_ROWS
-    )
+    mine = DeliveryFilter(subscription=name)
+    rows, _ = await request.services.store.deliveries(tenant, mine, None, MOST_ROWS)
     changes = await triggers.listening.changes(record)
     changed = [{**each, "at": iso(each["at"] * 1000)} for each in changes]
     tried = [each for row in rows for each in _attempt_events(row)]
@@ -245,10 +243,8 @@ async def deliver_by_source(
     """Return the delivery that came by this source. Raise NotProvided for an unknown source."""
     ways = {"schedule": _by_schedule, "queue": _by_queue, "webhook": _by_webhook}
     if source not in ways:
-        raise NotProvided(
-            f"Nothing comes by {source[:32]} here; by {', '.join(sorted(ways))} it does.",
-            capability="triggerBridge.sources",
-        )
+        message = f"Nothing comes by {source[:32]} here; by {', '.join(sorted(ways))} it does."
+        raise NotProvided(message, capability="triggerBridge.sources")
     return await ways[source](request, workflow_id, roster_id, item)
 
 

@@ -298,7 +298,6 @@ class AgentToolCall:
             outcome["durationMs"] = duration_ms
         if flags:
             outcome["flags"] = list(flags)
-        event: NewEvent = tool_returned_event(
-            self._context.node_id, self._agent_id, self._tool, self._call, outcome
-        )
+        place, agent = self._context.node_id, self._agent_id
+        event = tool_returned_event(place, agent, self._tool, self._call, outcome)
         await self._context.recorded(event)

@@ -144,10 +144,8 @@ class Speakers:
             else:
                 await self._wait_outside(asyncio.Event())
         except MootError as refusal:
-            log.warning(
-                "What a member said could not be kept yet",
-                extra={"action": "wake.waits", "run_id": run.run_id, "code": refusal.code},
-            )
+            about = {"action": "wake.waits", "run_id": run.run_id, "code": refusal.code}
+            log.warning("What a member said could not be kept yet", extra=about)
             self._forget(run.run_id, (node_id, wake_id))
             self._host.look_again(run.tenant, run.run_id)
         finally:

@@ -81,13 +81,14 @@ class AgentBudgets:
             limits += _limits(budget.tokens_per_month, budget.money_per_month, total, "Month")
         return limits
 
+    async def _bounds_of(self, tenant: str, name: str) -> list[BudgetLimit]:
+        member = await self._roster.find(tenant, name)
+        return [] if member is None else await self.bounds(tenant, member)
+
     async def check(self, tenant: str, member: str) -> str | None:
         """Raise MemberBudgetUsedUp before a model call, or return a warning once a day."""
-        seat = await self._roster.find(tenant, member)
-        if seat is None or seat.hired.budget is None:
-            return None
         warning = None
-        for limit in await self.bounds(tenant, seat):
+        for limit in await self._bounds_of(tenant, member):
             if limit.used >= limit.most:
                 refusal = _member_used_up_error(member, limit)
                 await self._notice(tenant, member, limit, STOPPED, refusal.message)
@@ -99,10 +100,7 @@ class AgentBudgets:
 
     async def warn_people(self, tenant: str, member: str) -> None:
         """Warn people after a model call, before the next one may be refused."""
-        seat = await self._roster.find(tenant, member)
-        if seat is None or seat.hired.budget is None:
-            return
-        for limit in await self.bounds(tenant, seat):
+        for limit in await self._bounds_of(tenant, member):
             if limit.share >= WARN_AT:
                 await self._notice(tenant, member, limit, WARNED, _warning_text(member, limit))
 

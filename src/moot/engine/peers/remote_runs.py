@@ -27,8 +27,7 @@ from moot.core.workflows.node_types import NodeError
 from moot.core.workflows.peer_ids import SLASH, WELL_KNOWN, PeerOrigin
 from moot.engine.head import Head
 from moot.engine.peers import calls
-from moot.engine.peers.calls import Peer, PeerError, PeerInfo, RemoteRun
-from moot.engine.peers.watch import RemoteRunWatch
+from moot.engine.peers.calls import Peer, PeerError, PeerInfo, RemoteRun, RemoteRunWatch
 from moot.store.protocol import Append, Batch
 
 if TYPE_CHECKING:

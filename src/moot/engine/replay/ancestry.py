@@ -33,10 +33,8 @@ async def list_ancestors(store: LogStore, tenant: str, run_id: str) -> list[str]
     ancestors: list[str] = []
     while (source := await find_source_run(store, tenant, run_id)) is not None:
         if len(ancestors) >= MOST_GENERATIONS:
-            raise Unprocessable(
-                f"This is the fork of a fork, {MOST_GENERATIONS} times over; fork an earlier one.",
-                runId=run_id,
-            )
+            times = f"{MOST_GENERATIONS} times over; fork an earlier one"
+            raise Unprocessable(f"This is the fork of a fork, {times}.", runId=run_id)
         ancestors.append(source)
         run_id = source
     return ancestors

@@ -93,10 +93,8 @@ async def fork_run(
     await list_ancestors(host.store, tenant, run_id)  # raises when there are too many
     plan = await _plan_fork(host, tenant, run_id, request)
     if sum(each.cut for each in plan.family()) > MOST_EVENTS:
-        raise Unprocessable(
-            f"A branch takes over at most {MOST_EVENTS} events; fork at an earlier one.",
-            fromSeq=request.from_seq,
-        )
+        message = f"A branch takes over at most {MOST_EVENTS} events; fork at an earlier one."
+        raise Unprocessable(message, fromSeq=request.from_seq)
     if plan.source.run.workflow_id in HOST_ONLY:
         raise Unprocessable("This run is the host's own; nobody leads it elsewhere.")
     family = ((each.run, each.source.flow) for each in plan.family())
@@ -273,10 +271,8 @@ class ForkTransaction(Transaction):
         run = head.run
         if sealed and not run.terminal:
             head.sealed.update(sealed)
-            self.batch.sealed += [
-                (run.tenant, run.run_id, name, msgspec.json.encode(value))
-                for name, value in sealed.items()
-            ]
+            rows = ((name, msgspec.json.encode(value)) for name, value in sealed.items())
+            self.batch.sealed += [(run.tenant, run.run_id, *row) for row in rows]
 
     def _apply_consequences(self, head: Head, new: NewEvent, event: Event) -> None:
         """Do not repeat consequences of copied events."""
@@ -289,10 +285,9 @@ class ForkTransaction(Transaction):
             return
         run, flow = head.run, head.flow
         if run.terminal:
-            raise Unprocessable(
-                f"The run had ended by event {self._request.from_seq}; fork before its end.",
-                fromSeq=self._request.from_seq,
-            )
+            from_seq = self._request.from_seq
+            message = f"The run had ended by event {from_seq}; fork before its end."
+            raise Unprocessable(message, fromSeq=from_seq)
         for event in edits.edit_variables(run, flow, edit.variables, speaker.principal):
             self._record(head, event)
         if at is not None and edit.replaces and edit.inputs is UNSET:

@@ -58,10 +58,8 @@ class ImportedLog(Struct, frozen=True):
 
     def require_scope(self, scope: str) -> None:
         if self.rights is not None and scope not in self.rights:
-            raise Forbidden(
-                f"The run is of a workflow and would go on here: that needs {scope}.",
-                scopeRequired=scope,
-            )
+            message = f"The run is of a workflow and would go on here: that needs {scope}."
+            raise Forbidden(message, scopeRequired=scope)
 
 
 async def import_run(host: Host, tenant: str, imported: ImportedLog) -> Run:

@@ -98,10 +98,8 @@ class ReplayTransaction(Transaction):
         run = head.run
         if run.terminal:
             head.sealed.clear()
-        self.batch.sealed = [
-            (run.tenant, run.run_id, name, msgspec.json.encode(value))
-            for name, value in head.sealed.items()
-        ]
+        rows = ((name, msgspec.json.encode(value)) for name, value in head.sealed.items())
+        self.batch.sealed = [(run.tenant, run.run_id, *row) for row in rows]
 
     def _step(self, head: Head) -> bool:
         """Do one more step, in the order of the record for as long as both agree."""

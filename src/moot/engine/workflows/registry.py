@@ -172,10 +172,8 @@ class WorkflowRegistry:
             try:
                 child = self.known(tenant, name) or await self._load(tenant, name)
             except WorkflowNotFound:
-                raise UnknownChildWorkflow(
-                    f"The workflow hands work to '{name}', which is not registered.",
-                    workflowId=name,
-                ) from None
+                message = f"The workflow hands work to '{name}', which is not registered."
+                raise UnknownChildWorkflow(message, workflowId=name) from None
             self._called.setdefault((tenant, name), child)
             waiting += child.references
 

@@ -127,18 +127,15 @@ def _script_line(
     """Return the line of the script for this turn. After the script the model writes its own."""
     if scene.round < len(script):
         line = script[scene.round]
-        return ScriptLine(say=line) if isinstance(line, str) else _with_json_text(line)
+        if isinstance(line, str):
+            return ScriptLine(say=line)
+        text = line.say if line.json is None else msgspec.json.encode(line.json).decode()
+        return msgspec.structs.replace(line, say=text)
     if request.response_format is not None:
         value = value_for_schema(request.response_format.schema, scene)
         return ScriptLine(say=msgspec.json.encode(value).decode())
     writers = {"turn": turn.write_turn, "synthesis": turn.write_synthesis, "vote": turn.write_vote}
     return ScriptLine(say=writers[scene.context.purpose](scene))
-
-
-def _with_json_text(line: ScriptLine) -> ScriptLine:
-    if line.json is None:
-        return line
-    return msgspec.structs.replace(line, say=msgspec.json.encode(line.json).decode())
 
 
 def _cut(text: str, request: ModelRequest) -> tuple[str, StopReason]:
