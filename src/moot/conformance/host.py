@@ -11,7 +11,7 @@ from moot.api.runs.create_options import FORCEABLE_VERSIONS
 from moot.api.seams import Seams
 from moot.api.services import Services
 from moot.config.settings import find_openwop_dir
-from moot.conformance.nodes.call_prompt import PROVIDERS
+from moot.conformance.nodes.mock_nodes import PROVIDERS
 from moot.conformance.nodes.registry import conformance_types
 from moot.conformance.nodes.structured_output import MockPrograms
 from moot.core.agents.deployments import NEXT_STATE, DeploymentChange
@@ -19,6 +19,26 @@ from moot.core.errors import BadRequest, CapabilityRequired, MootError
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
 from moot.core.workflows.flow import Flow
 from moot.core.workflows.node_types import NodeType
+
+log = logging.getLogger("moot.server")
+
+#: The agent of the fixture about channels.
+CHANNEL_AGENT = "core.conformance.channel-agent"
+#: Prefixes of fixtures about capabilities that this host lacks.
+OTHER_CAPABILITIES = (
+    "conformance-agent-pack-", "conformance-envelope-nl-to-format", "conformance-envelope-recovery",
+)  # fmt: skip
+#: Node type -> claims that must all hold.
+REQUIRED_CLAIMS = {
+    "core.conversationGate": ("conversationPrimitive",),
+    SUPERVISOR: ("agents.orchestrator", "orchestrator.supported"),
+    DISPATCH: ("agents.dispatch", "dispatch.supported"),
+}
+
+MAPPINGS = ("inputMapping", "outputMapping", "perWorkerInputMappings", "perWorkerOutputMappings")
+
+#: Id, type and config of a node.
+NodeRow = tuple[str, str, Mapping[str, object]]
 
 
 class ConformanceSeams(Seams):
@@ -94,19 +114,6 @@ def _apply_overlay(claims: dict[str, object], overlay: Mapping[str, bool]) -> di
     return claims
 
 
-#: Node type -> claims that must all hold.
-REQUIRED_CLAIMS = {
-    "core.conversationGate": ("conversationPrimitive",),
-    SUPERVISOR: ("agents.orchestrator", "orchestrator.supported"),
-    DISPATCH: ("agents.dispatch", "dispatch.supported"),
-}
-
-MAPPINGS = ("inputMapping", "outputMapping", "perWorkerInputMappings", "perWorkerOutputMappings")
-
-#: Id, type and config of a node.
-NodeRow = tuple[str, str, Mapping[str, object]]
-
-
 def check_nodes(overlay: dict[str, bool], nodes: Iterable[NodeRow]) -> None:
     """Raise CapabilityRequired or BadRequest for a node that needs a capability which is off."""
     off = {name for name, value in overlay.items() if value is False}
@@ -138,18 +145,6 @@ def _used_claims(type_id: str, config: Mapping[str, object]) -> Iterable[tuple[s
         yield "conversationPrimitive", "askUserRouting conversation", "conversationPrimitive"
     if config.get("fanOutPolicy") == "parallel":
         yield "dispatch.fanOutSupported", "fanOutPolicy parallel", "dispatch.fanOut"
-
-
-log = logging.getLogger("moot.server")
-
-#: The agent of the fixture about channels.
-CHANNEL_AGENT = "core.conformance.channel-agent"
-#: Prefixes of fixtures about capabilities that this host lacks.
-OTHER_CAPABILITIES = (
-    "conformance-agent-pack-",
-    "conformance-envelope-nl-to-format",
-    "conformance-envelope-recovery",
-)
 
 
 async def register_fixtures(services: Services) -> list[str]:

@@ -4,9 +4,11 @@ Writes go through the log of a run. Only erasure, which belongs to no run, is co
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from moot.clock import Clock
 from moot.core import memory
@@ -157,18 +159,12 @@ class MemoryJournal:
         if tenant not in self._revisions:
             await self._revisions.learn(tenant)
         now = self._clock.millis()
-        notes = [
-            MemoryRow(
-                tenant=tenant,
-                revision=self._revisions.next(tenant),
-                scope=ref,
-                memory_id=name,
-                written_at=now,
-                created_at=now,
-                erases=True,
-            )
-            for name in names
-        ]
+        row = MemoryRow(
+            tenant=tenant, revision=0, scope=ref, memory_id="", written_at=now, created_at=now,
+            erases=True,
+        )  # fmt: skip
+        next_revision = partial(self._revisions.next, tenant)
+        notes = [replace(row, revision=next_revision(), memory_id=name) for name in names]
         await self._store.commit(Batch(notes=notes))  # the queue keeps the order of revisions
         self._revisions.keep(notes)
         return names

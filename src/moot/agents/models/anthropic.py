@@ -25,14 +25,9 @@ from moot.core.errors.models import ModelDisconnected
 URL = "https://api.anthropic.com"
 
 REASONS: dict[str, StopReason] = {
-    "end_turn": "end",
-    "stop_sequence": "end",
-    "pause_turn": "end",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
-    "refusal": "refusal",
-}
+    "end_turn": "end", "stop_sequence": "end", "pause_turn": "end", "max_tokens": "length",
+    "model_context_window_exceeded": "length", "tool_use": "tool_calls", "refusal": "refusal",
+}  # fmt: skip
 SCHEMA_WORDS = ("output_config", "output_format", "json_schema", "structured output")
 #: the API requires a limit; this is the default
 OUTPUT_TOKENS = 4096

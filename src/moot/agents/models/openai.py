@@ -25,12 +25,9 @@ from moot.core.errors.models import ModelDisconnected
 URL = "https://api.openai.com/v1"
 
 REASONS: dict[str, StopReason] = {
-    "stop": "end",
-    "length": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
+    "stop": "end", "length": "length", "tool_calls": "tool_calls", "function_call": "tool_calls",
     "content_filter": "refusal",
-}
+}  # fmt: skip
 #: words in the error of a server without schemas
 SCHEMA_WORDS = ("response_format", "json_schema", "structured output")
 UNFIT_IN_NAMES = re.compile(r"[\s<|\\/>]+")

@@ -139,16 +139,8 @@ class AnswerStop(Struct, frozen=True, tag="stop", tag_field="kind"):
     reason: StopReason
 
 
-Piece = (
-    AnswerStart
-    | TextPiece
-    | ReasoningPiece
-    | RefusalPiece
-    | ModelToolCall
-    | TokenUsage
-    | AnswerRestart
-    | AnswerStop
-)
+Words = TextPiece | ReasoningPiece | RefusalPiece
+Piece = AnswerStart | Words | ModelToolCall | TokenUsage | AnswerRestart | AnswerStop
 
 
 class ModelAnswer(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -125,18 +125,18 @@ class RetryingModel:
         error: ModelError | None = None,
         wait_s: float | None = None,
     ) -> None:
-        if self._on_attempt is not None:
-            self._on_attempt(
-                CallAttempt(
-                    number=number,
-                    of=self._limits.attempts,
-                    outcome="failed" if error else "answered",
-                    took_ms=round((self._seconds() - started) * 1000),
-                    code=error.code if error else None,
-                    message=error.message if error else None,
-                    wait_s=wait_s,
-                )
-            )
+        if self._on_attempt is None:
+            return
+        attempt = CallAttempt(
+            number=number,
+            of=self._limits.attempts,
+            outcome="failed" if error else "answered",
+            took_ms=round((self._seconds() - started) * 1000),
+            code=error.code if error else None,
+            message=error.message if error else None,
+            wait_s=wait_s,
+        )
+        self._on_attempt(attempt)
 
     def _seconds(self) -> float:
         return self._clock.micros() / 1_000_000

@@ -16,6 +16,7 @@ from moot.agents.models.protocol import (
     RefusalPiece,
     TextPiece,
     TokenUsage,
+    Words,
 )
 from moot.agents.models.redact import RedactedStream, SecretKeys
 from moot.core.errors.models import ModelAnswerInvalid
@@ -83,7 +84,7 @@ class _PieceValidator:
                 yield kind(rest)
         yield AnswerStop(reason)
 
-    def _text_piece(self, piece: TextPiece | ReasoningPiece | RefusalPiece) -> Iterator[Piece]:
+    def _text_piece(self, piece: Words) -> Iterator[Piece]:
         text = _text(piece.text, "words")[: max(0, self._room)]
         self._room -= len(piece.text)
         if released := self._streams[type(piece)].add(text):

@@ -7,7 +7,8 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from moot.agents.invocation.context import Invoke, no_agents
-from moot.conformance.nodes import call_prompt, mock_agent, structured_output
+from moot.conformance.nodes import mock_nodes, structured_output
+from moot.conformance.nodes.mock_nodes import MOCK_AGENT
 from moot.conformance.nodes.structured_output import MockPrograms
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, iso
@@ -154,8 +155,8 @@ SUITE_NODES = (
     #: a gate that may answer itself
     replace(CONVERSATION_GATE, gate=_mock_gate, check=check_conversation),
     PROBED_IDENTITY,
-    call_prompt.TYPE,
-    mock_agent.TYPE,
+    mock_nodes.CALL_PROMPT,
+    MOCK_AGENT,
 )
 #: a supervisor that needs no plan
 PLANLESS_SUPERVISOR = replace(supervisor.TYPE, check=supervisor.check_decisions)

@@ -147,8 +147,8 @@ class AgentVoice:
         nth = self._next("called")
         context = self._context
         name = derived_id("call_", context.run_id, context.node_id, context.work, str(nth))
-        place, shown = context.node_id, [context.redacted(value) for value in arguments[:1]]
-        event = tool_called_event(place, self.agent_id, tool, (nth, name), shown, **more)
+        place, masked = context.node_id, [context.redacted(value) for value in arguments[:1]]
+        event = tool_called_event(place, self.agent_id, tool, (nth, name), masked, **more)
         await context.recorded(event)
         return AgentToolCall(context, self.agent_id, tool, (nth, name))
 
@@ -172,9 +172,7 @@ class AgentVoice:
         place, agent, copy = context.node_id, self.agent_id, copy_json(decision)
         event = decision_event(place, agent, copy, confidence, nth, **copy_json(more))
         await context.recorded(event)
-        if context.standing.status is NodeStatus.SUSPENDED:
-            # the attempt is cancelled here and repeated after the decision
-            await asyncio.get_running_loop().create_future()
+        await self._wait_for_ruling()
         ruling = context.standing.rulings.get(str(nth))
         if ruling is None:
             return decision
@@ -187,13 +185,16 @@ class AgentVoice:
         """Wait for a person, and return whether this use of a dangerous tool is allowed."""
         nth = self._next("asked")
         context = self._context
-        place, shown = context.node_id, context.redacted(arguments)
-        await context.recorded(tool_asked_event(place, self.agent_id, tool, shown, nth))
-        if context.standing.status is NodeStatus.SUSPENDED:
-            # the attempt is cancelled here and repeated after the answer
-            await asyncio.get_running_loop().create_future()
+        place, masked = context.node_id, context.redacted(arguments)
+        await context.recorded(tool_asked_event(place, self.agent_id, tool, masked, nth))
+        await self._wait_for_ruling()
         ruling = context.standing.rulings.get(tool_ruling_key(nth))
         return isinstance(ruling, dict) and ruling.get("action") == "accept"
+
+    async def _wait_for_ruling(self) -> None:
+        """Wait while a person is asked: the attempt is cancelled here and repeated afterwards."""
+        if self._context.standing.status is NodeStatus.SUSPENDED:
+            await asyncio.get_running_loop().create_future()
 
     async def noted(self, payload: Payload) -> None:
         """Record another protocol event about the work with a model, once like the rest."""

@@ -168,8 +168,8 @@ class RemoteRuns:
                     return
             else:
                 host_id, now = info.host_id, self._host.clock.millis()
-                found = PeerFound(ask_id=job.name, child_run=child, host_id=host_id, at=now)
-                await self._send_command(job, found)
+                command = PeerFound(ask_id=job.name, child_run=child, host_id=host_id, at=now)
+                await self._send_command(job, command)
                 return
             await asyncio.sleep(pause)
 
@@ -281,37 +281,32 @@ class RemoteRuns:
     ) -> None:
         has_cause = ended_by is not None and bool(job.entry.host_id)
         is_elsewhere = job.entry.host_id != self.host_id
-        await self._send_end(
-            job,
-            ChildEnded(
-                node_id=job.entry.node_id,
-                child_run=str(job.entry.child),
-                status=remote_run.status.value,
-                at=self._host.clock.millis(),
-                variables=remote_run.variables,
-                outputs=remote_run.outputs or {},
-                error=remote_run.failure(),
-                runs=remote_run.used(job.entry.tree),
-                cause=ended_by if has_cause and is_elsewhere else None,
-                cause_host=job.entry.host_id,
-            ),
+        ended = ChildEnded(
+            node_id=job.entry.node_id,
+            child_run=str(job.entry.child),
+            status=remote_run.status.value,
+            at=self._host.clock.millis(),
+            variables=remote_run.variables,
+            outputs=remote_run.outputs or {},
+            error=remote_run.failure(),
+            runs=remote_run.used(job.entry.tree),
+            cause=ended_by if has_cause and is_elsewhere else None,
+            cause_host=job.entry.host_id,
         )
+        await self._send_end(job, ended)
 
     async def _report_lost(self, job: RemoteRunJob, trouble: PeerError) -> None:
         """Report the child as failed to its parent, although it may still exist."""
-        error: NodeError = trouble.error
-        await self._send_end(
-            job,
-            ChildEnded(
-                node_id=job.entry.node_id,
-                child_run=str(job.entry.child),
-                status="failed",
-                at=self._host.clock.millis(),
-                error={"code": error.code, "message": error.message},
-                runs=max(1, job.entry.tree),
-                stop=not trouble.gone,
-            ),
+        ended = ChildEnded(
+            node_id=job.entry.node_id,
+            child_run=str(job.entry.child),
+            status="failed",
+            at=self._host.clock.millis(),
+            error={"code": trouble.error.code, "message": trouble.error.message},
+            runs=max(1, job.entry.tree),
+            stop=not trouble.gone,
         )
+        await self._send_end(job, ended)
 
     async def _send_end(self, job: RemoteRunJob, command: ChildEnded) -> None:
         parent = await self._host.runs.head(job.tenant, job.run_id)
