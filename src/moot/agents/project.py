@@ -29,12 +29,13 @@ def build_model_registry(
         mode=settings.models_mode, cassette=settings.cassette, demo_wps=settings.demo_wps
     )
     project = config or ProjectConfig()
-    later = None if again is None else lambda: _models_and_prices(again() or ProjectConfig())
+
+    def read_again() -> tuple[dict[str, ModelEntry], dict[str, Price]]:
+        newer = (again and again()) or ProjectConfig()
+        return newer.models, newer.prices
+
+    later = None if again is None else read_again
     return ModelRegistry(project.models, secret, clock, ways, project.prices, later=later)
-
-
-def _models_and_prices(project: ProjectConfig) -> tuple[dict[str, ModelEntry], dict[str, Price]]:
-    return project.models, project.prices
 
 
 def build_tool_registry(

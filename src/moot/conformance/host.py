@@ -1,21 +1,44 @@
 """The seams of a host under test, and the state that tests program."""
 
+import logging
 from collections.abc import Iterable, Mapping
 
+from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.context import Invoke
-from moot.api.access.auth import TEST_PREFIX
+from moot.api.access.auth import DEFAULT_TENANT, TEST_PREFIX
 from moot.api.http.request import Endpoint, Request
 from moot.api.runs.create import FORCEABLE_VERSIONS
 from moot.api.seams import Seams
 from moot.api.services import Services
-from moot.conformance.fixtures import register_fixtures
-from moot.conformance.nodes.call_prompt import PROVIDERS
+from moot.config.settings import find_openwop_dir
+from moot.conformance.nodes.mock_nodes import PROVIDERS
 from moot.conformance.nodes.registry import conformance_types
 from moot.conformance.nodes.structured_output import MockPrograms
-from moot.core.errors import BadRequest, CapabilityRequired
+from moot.core.agents.deployments import NEXT_STATE, DeploymentChange
+from moot.core.errors import BadRequest, CapabilityRequired, MootError
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
 from moot.core.workflows.flow import Flow
 from moot.core.workflows.node_types import NodeType
+
+log = logging.getLogger("moot.server")
+
+#: The agent of the fixture about channels.
+CHANNEL_AGENT = "core.conformance.channel-agent"
+#: Prefixes of fixtures about capabilities that this host lacks.
+OTHER_CAPABILITIES = (
+    "conformance-agent-pack-", "conformance-envelope-nl-to-format", "conformance-envelope-recovery",
+)  # fmt: skip
+#: Node type -> claims that must all hold.
+REQUIRED_CLAIMS = {
+    "core.conversationGate": ("conversationPrimitive",),
+    SUPERVISOR: ("agents.orchestrator", "orchestrator.supported"),
+    DISPATCH: ("agents.dispatch", "dispatch.supported"),
+}
+
+MAPPINGS = ("inputMapping", "outputMapping", "perWorkerInputMappings", "perWorkerOutputMappings")
+
+#: Id, type and config of a node.
+NodeRow = tuple[str, str, Mapping[str, object]]
 
 
 class ConformanceSeams(Seams):
@@ -91,19 +114,6 @@ def _apply_overlay(claims: dict[str, object], overlay: Mapping[str, bool]) -> di
     return claims
 
 
-#: Node type -> claims that must all hold.
-REQUIRED_CLAIMS = {
-    "core.conversationGate": ("conversationPrimitive",),
-    SUPERVISOR: ("agents.orchestrator", "orchestrator.supported"),
-    DISPATCH: ("agents.dispatch", "dispatch.supported"),
-}
-
-MAPPINGS = ("inputMapping", "outputMapping", "perWorkerInputMappings", "perWorkerOutputMappings")
-
-#: Id, type and config of a node.
-NodeRow = tuple[str, str, Mapping[str, object]]
-
-
 def check_nodes(overlay: dict[str, bool], nodes: Iterable[NodeRow]) -> None:
     """Raise CapabilityRequired or BadRequest for a node that needs a capability which is off."""
     off = {name for name, value in overlay.items() if value is False}
@@ -118,11 +128,8 @@ def check_nodes(overlay: dict[str, bool], nodes: Iterable[NodeRow]) -> None:
                 )
         for claim, field, required in _used_claims(type_id, config):
             if claim in off:
-                raise BadRequest(
-                    f"Node '{name}' uses {field}, which is switched off.",
-                    requiredCapability=required,
-                    nodeId=name,
-                )
+                message = f"Node '{name}' uses {field}, which is switched off."
+                raise BadRequest(message, requiredCapability=required, nodeId=name)
 
 
 def _used_claims(type_id: str, config: Mapping[str, object]) -> Iterable[tuple[str, str, str]]:
@@ -138,3 +145,52 @@ def _used_claims(type_id: str, config: Mapping[str, object]) -> Iterable[tuple[s
         yield "conversationPrimitive", "askUserRouting conversation", "conversationPrimitive"
     if config.get("fanOutPolicy") == "parallel":
         yield "dispatch.fanOutSupported", "fanOutPolicy parallel", "dispatch.fanOut"
+
+
+async def register_fixtures(services: Services) -> list[str]:
+    """Return the ids of the registered fixtures. A fixture with unknown nodes is left out."""
+    folder = find_openwop_dir(services.settings)
+    if folder is None:
+        log.warning("No published fixtures found; set MOOT_OPENWOP_DIR to list any.")
+        return []
+    await _serve_channel_agent(services)
+    names = []
+    for file in sorted((folder / "fixtures").glob("*.json")):
+        if file.stem.startswith(OTHER_CAPABILITIES):
+            continue
+        try:
+            body = file.read_bytes()
+            flow = await services.host.flows.register(DEFAULT_TENANT, body, source="fixture")
+        except MootError as refusal:
+            log.info("Fixture %s is left out: %s", file.stem, refusal.message)
+        else:
+            names.append(flow.definition.id)
+    return await _with_children(services, names)
+
+
+async def _with_children(services: Services, names: list[str]) -> list[str]:
+    """Return the fixtures whose child workflows are here, too."""
+    whole = []
+    for name in names:
+        try:
+            await services.host.flows.newest(DEFAULT_TENANT, name)
+        except MootError:
+            continue
+        whole.append(name)
+    return whole
+
+
+async def _serve_channel_agent(services: Services) -> None:
+    agent = stand_in_agent(CHANNEL_AGENT)
+    await services.agents.put(DEFAULT_TENANT, agent, by="fixture")
+    deployment = await services.deployments.of(DEFAULT_TENANT, agent)
+    while deployment.of(agent.version).state in NEXT_STATE:
+        change = DeploymentChange(version=agent.version, transition="promote")
+        deployment, _ = await services.deployments.change(DEFAULT_TENANT, agent, change, "fixture")
+
+
+def stand_in_agent(agent_id: str) -> Agent:
+    """Return an agent for an id that a suite names."""
+    name = agent_id.removeprefix("host:").rpartition(".")[2]
+    manifest = None if agent_id.startswith("host:") else agent_id
+    return Agent(name=name, prompt="You stand in for an agent of a test.", manifest=manifest)

@@ -64,24 +64,19 @@ async def read_run_events(request: Request) -> Reply:
     if run_id == PROBE:
         return Reply({"events": []})
     if run_id == EXHAUSTED or run_id.startswith("sub_"):
-        events = await (
-            read_last_exhausted_log(request)
-            if run_id == EXHAUSTED
-            else read_subscription_log(request, run_id)
-        )
+        if run_id == EXHAUSTED:
+            events = await read_last_exhausted_log(request)
+        else:
+            events = await read_subscription_log(request, run_id)
         only = request.query.get("type")
         return Reply({"events": [event for event in events if only in (None, event["type"])]})
-    wanted = {
-        "type": request.query.get("type"),
-        "causation_id": request.query.get("causationId"),
-        "node_id": request.query.get("nodeId"),
-    }
+    fields = {"type": "type", "causation_id": "causationId", "node_id": "nodeId"}
+    wanted = {field: request.query.get(name) for field, name in fields.items()}
     tenant, matching, after = request.caller.tenant, [], -1
     await request.services.host.view(tenant, run_id)
     while rows := await request.services.store.read(tenant, run_id, after, PAGE):
-        matching += [
-            row for row in rows if _matches(row, wanted, request.query.get("correlationId"))
-        ]
+        correlation = request.query.get("correlationId")
+        matching += [row for row in rows if _matches(row, wanted, correlation)]
         after += len(rows)
     return Reply(b'{"events":[' + b",".join(matching) + b"]}")
 
@@ -162,12 +157,8 @@ async def race_claim(request: Request) -> Reply:
         delivered.append(name)
         return name
 
-    minted = await asyncio.gather(
-        *(
-            ledger.once(notebook, Effect(1, "conformance:claim", deliver))
-            for _ in range(body.executors)
-        )
-    )
+    claims = [Effect(1, "conformance:claim", deliver) for _ in range(body.executors)]
+    minted = await asyncio.gather(*(ledger.once(notebook, claim) for claim in claims))
     return Reply({"mintedIds": minted, "attempted": body.executors, "delivered": len(delivered)})
 
 
@@ -188,5 +179,4 @@ SEAMS = (
 
 
 def conformance_seams() -> ConformanceSeams:
-    """Return the seams of a new server under test."""
     return ConformanceSeams(SEAMS)

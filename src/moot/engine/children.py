@@ -10,11 +10,8 @@ def child_statuses(run: Run, family: dict[str, Head]) -> dict[str, ChildReport]:
     """Return the current status of each child that the run waits for and that is in ``family``."""
     states = [run.nodes[name] for name in run.active]
     awaited = [child for state in states for child in (*state.living, state.child)]
-    return {
-        child: _child_status(family[child].run, family)
-        for child in awaited
-        if child is not None and child in family
-    }
+    present = (child for child in awaited if child is not None and child in family)
+    return {child: _child_status(family[child].run, family) for child in present}
 
 
 def child_ended(child: Head, parent: Head, at: int) -> ChildEnded:

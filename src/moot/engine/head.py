@@ -18,33 +18,17 @@ from moot.store.protocol import InboxRow
 
 
 class Head:
-    """One run in memory. Commands are decided on ``run``; ``inflight`` counts commits on their
-    way.
+    """One run in memory. Commands are decided on ``run``; ``inflight`` counts its commits.
 
     A head whose commit failed is broken. Its state is worthless, and the run is read from the log
     again once none of its commits is in flight.
     """
 
     __slots__ = (
-        "_settled",
-        "broken",
-        "cached",
-        "durable",
-        "earliest",
-        "flow",
-        "inbox_rows",
-        "inflight",
-        "messages",
-        "messages_at",
-        "mirrored_status",
-        "pins",
-        "run",
-        "sealed",
-        "snapshot_at",
-        "tended",
-        "tracks_messages",
-        "unfinished",
-    )
+        "_settled", "broken", "cached", "durable", "earliest", "flow", "inbox_rows", "inflight",
+        "messages", "messages_at", "mirrored_status", "pins", "run", "sealed", "snapshot_at",
+        "tended", "tracks_messages", "unfinished",
+    )  # fmt: skip
 
     def __init__(self, run: Run, flow: Flow, sealed: dict[str, object] | None = None) -> None:
         self.run, self.flow = run, flow
@@ -119,8 +103,7 @@ class Head:
         self.refuse_lost(sequence)
 
     def refuse_lost(self, sequence: int) -> None:
-        """Raise Conflict for an event that only a broken head has; another event may have its
-        number now."""
+        """Raise Conflict for an event that only a broken head has."""
         if self.broken and self.durable <= sequence:
             raise Conflict("What this goes back to was not kept.", runId=self.run.run_id)
 
@@ -159,9 +142,8 @@ class HeadCache:
 
     def put(self, head: Head) -> None:
         self._heads[head.run.tenant, head.run.run_id] = head
-        while len(self._heads) > self._limit:
-            if not self._evict(head):
-                return
+        while len(self._heads) > self._limit and self._evict(head):
+            pass
 
     def drop(self, head: Head) -> None:
         key = (head.run.tenant, head.run.run_id)

@@ -4,9 +4,11 @@ Writes go through the log of a run. Only erasure, which belongs to no run, is co
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from moot.clock import Clock
 from moot.core import memory
@@ -30,7 +32,7 @@ from moot.store.memory_entries import MemoryRow
 from moot.store.protocol import Batch, Store
 
 if TYPE_CHECKING:
-    from moot.engine.effects.node_context import ActivityContext
+    from moot.engine.effects.activities import ActivityContext
     from moot.engine.head import Head
     from moot.engine.host import Host
 
@@ -65,7 +67,6 @@ class MemoryRevisions:
         return self._last_given[tenant]
 
     def keep(self, notes: list[MemoryRow]) -> None:
-        """Count the revisions of notes that are on disk now."""
         for note in notes:
             self.durable[note.tenant] = max(self.now(note.tenant), note.revision)
 
@@ -73,7 +74,6 @@ class MemoryRevisions:
 def note_from_write(
     run: Run, write: MemoryWrite, event: Event, revision: int, now: int
 ) -> MemoryRow:
-    """Return the journal row of a write, as of its event."""
     return MemoryRow(
         tenant=run.tenant,
         revision=revision,
@@ -123,9 +123,8 @@ class MemoryJournal:
         at = None if run is None else memory_view(run).revision
         notes = await self._store.notes(tenant, ref, at, now, tag, most + len(later))
         notes = [note for note in notes if note.memory_id not in later]
-        notes += [
-            note for note in later.values() if note.lives(now) and (tag is None or tag in note.tags)
-        ]
+        mine = [note for note in later.values() if tag is None or tag in note.tags]
+        notes += [note for note in mine if note.lives(now)]
         notes.sort(key=lambda note: (note.created_at, note.revision), reverse=True)
         return notes[:most]
 
@@ -157,18 +156,12 @@ class MemoryJournal:
         if tenant not in self._revisions.durable:
             await self._revisions.learn(tenant)
         now = self._clock.millis()
-        notes = [
-            MemoryRow(
-                tenant=tenant,
-                revision=self._revisions.next(tenant),
-                scope=ref,
-                memory_id=name,
-                written_at=now,
-                created_at=now,
-                erases=True,
-            )
-            for name in names
-        ]
+        row = MemoryRow(
+            tenant=tenant, revision=0, scope=ref, memory_id="", written_at=now, created_at=now,
+            erases=True,
+        )  # fmt: skip
+        next_revision = partial(self._revisions.next, tenant)
+        notes = [replace(row, revision=next_revision(), memory_id=name) for name in names]
         await self._store.commit(Batch(notes=notes))  # the queue keeps the order of revisions
         self._revisions.keep(notes)
         return names
@@ -182,9 +175,8 @@ async def refuse_forgotten_memory(
     host: "Host", source: Run, log: list[Event], from_seq: int
 ) -> None:
     """Raise MemorySnapshotUnavailable when memory that the source saw has been erased since."""
-    used = dict.fromkeys(
-        event.payload.memory_ref for event in log if isinstance(event.payload, MEMORY_EVENTS)
-    )
+    uses = (event.payload for event in log if isinstance(event.payload, MEMORY_EVENTS))
+    used = dict.fromkeys(use.memory_ref for use in uses)
     if not used:
         return
     store, tenant = host.store, source.tenant
@@ -302,12 +294,8 @@ class NodeMemory:
         if await self.get(memory_id, ref=ref) is None:
             return False
         name = self._redact(memory_id, SHORTEST_IN_NAMES)
-        write = MemoryWrite(
-            scope=self._ref(ref),
-            memory_id=name,
-            write_id=write_id,
-            agent_id=self._context.agent_id,
-        )
+        scope, agent_id = self._ref(ref), self._context.agent_id
+        write = MemoryWrite(scope=scope, memory_id=name, write_id=write_id, agent_id=agent_id)
         await self._write(write)
         return True
 
@@ -333,7 +321,6 @@ class NodeMemory:
         return entry_from_note(note)
 
     async def _write(self, write: MemoryWrite) -> None:
-        """Record the write and return when it is on disk."""
         here = self._context
         payload = MemoryWritten(
             memory_ref=write.scope,

@@ -63,9 +63,8 @@ async def _derived_append(flows: WorkflowRegistry, run: Run, derived: DerivedRow
 async def _due(flows: WorkflowRegistry, run: Run) -> int | None:
     """Return the time to check the run. Only a living run needs its workflow for that."""
     if run.terminal:
-        return (
-            0 if remote_children.pending_remote_children(run) else None
-        )  # stopping a remote run twice does no harm
+        # stopping a remote run twice does no harm
+        return 0 if remote_children.pending_remote_children(run) else None
     flow = await flows.by_digest(run.tenant, run.definition)
     if decide(run, flow, Advance(run.updated_at)):
         return 0  # its last commit was full, and the rest of the step was lost

@@ -75,11 +75,9 @@ class RunCache:
     def parent_knows_end(self, child: Run) -> bool:
         """Return whether the parent of an ended run is in memory and has recorded the end."""
         parent = self._heads.get(child.tenant, child.parent_run or "")
-        return (
-            parent is not None
-            and not parent.broken
-            and parent.run.children.get(child.run_id) is not None
-        )
+        if parent is None or parent.broken:
+            return False
+        return parent.run.children.get(child.run_id) is not None
 
     async def view(self, tenant: str, run_id: str) -> Head:
         """Return the run as it is on disk, without anything a failed commit could take back."""
@@ -154,7 +152,6 @@ class RunCache:
         return head
 
     async def log(self, head: Head) -> list[Event]:
-        """Return every event up to the head's sequence."""
         run, until = head.run, head.run.next_sequence
         log_events: list[Event] = []
         while len(log_events) < until:

@@ -5,6 +5,7 @@ import heapq
 import re
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moot.core import events
 from moot.core.errors import BadRequest
@@ -27,8 +28,6 @@ _BEST_CURSOR = re.compile(r"([\w-]{1,64})\.(\d{1,4})", re.ASCII)
 
 
 class SearchHit(Struct, frozen=True, kw_only=True):
-    """One text that fits the query."""
-
     text: IndexedText
     run_id: str
     workflow_id: str
@@ -83,21 +82,14 @@ ORDERS = {"newest": newest_hits, "best": best_hits}
 def _rank(query: Query, results: list[SearchRow], most: int) -> list[SearchRow]:
     """Return the best results. Of two equally good ones the newer comes first."""
     chars = _chars_per_text(results)
-    scores = [
-        score_text(query, _truncate(text, chars)) if (text := _indexed_text(result)) else 0.0
-        for result in results
-    ]
+    texts = [_indexed_text(result) for result in results]
+    scores = [score_text(query, replace(t, text=t.text[:chars])) if t else 0.0 for t in texts]
     places = heapq.nsmallest(most, range(len(results)), key=lambda at: (-scores[at], at))
     return [results[at] for at in places]
 
 
 def _chars_per_text(results: list[SearchRow]) -> int:
-    """Return how many characters of each text are searched."""
     return min(MOST_CHARS_OF_TEXT, MOST_CHARS_OF_SEARCH // max(1, len(results)))
-
-
-def _truncate(text: IndexedText, chars: int) -> IndexedText:
-    return IndexedText(kind=text.kind, text=text.text[:chars])
 
 
 def _indexed_text(result: SearchRow) -> IndexedText | None:

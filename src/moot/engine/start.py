@@ -86,9 +86,8 @@ class AgentPins:
             agent = await self._find_agent(tenant, node, name)
             if channel is None or version_key(name, channel) in pinned.versions:
                 continue
-            pinned.versions[version_key(name, channel)] = await self._choose_version(
-                tenant, agent, channel, node
-            )
+            version = await self._choose_version(tenant, agent, channel, node)
+            pinned.versions[version_key(name, channel)] = version
         return pinned
 
     async def _add_members(self, tenant: str, flow: Flow, pinned: PinnedAgents) -> None:
@@ -126,28 +125,24 @@ class AgentPins:
         try:
             return await self._instances.resolved(tenant, seat)
         except (NotFound, NoActiveDeployment) as refusal:
-            raise Unprocessable(
-                f"{seat.entry.roster_id}: {refusal.message}",
-                code=refusal.code,
-                rosterId=seat.entry.roster_id,
-            ) from None
+            roster_id = seat.entry.roster_id
+            message = f"{roster_id}: {refusal.message}"
+            raise Unprocessable(message, code=refusal.code, rosterId=roster_id) from None
 
     async def _choose_version(self, tenant: str, agent: Agent, channel: str, node: FlowNode) -> str:
         lot = self._clock.new_id("lot_")
         try:
             return await self._deployments.chosen(tenant, agent, channel, lot)
         except NoActiveDeployment as refusal:
-            raise BadRequest(
-                f"Node '{node.id}': {refusal.message}", code=refusal.code, nodeId=node.id
-            ) from None
+            message = f"Node '{node.id}': {refusal.message}"
+            raise BadRequest(message, code=refusal.code, nodeId=node.id) from None
 
     async def _find_agent(self, tenant: str, node: FlowNode, name: str) -> Agent:
         try:
             return await self._agents.must_find_by_id(tenant, name)
         except NotFound as refusal:
-            raise Unprocessable(
-                f"Node '{node.id}': {refusal.message}", nodeId=node.id, agentId=name
-            ) from None
+            message = f"Node '{node.id}': {refusal.message}"
+            raise Unprocessable(message, nodeId=node.id, agentId=name) from None
 
 
 class RemoteCause(Struct, frozen=True, kw_only=True):

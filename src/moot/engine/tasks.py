@@ -77,7 +77,6 @@ class Timers:
 
     @property
     def next(self) -> int | None:
-        """Return the earliest due time."""
         return min(self._due.values(), default=None)
 
     def look(self) -> None:

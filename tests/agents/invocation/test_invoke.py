@@ -11,7 +11,6 @@ import pytest
 from moot.agents.definitions.manifest import Agent
 from moot.agents.definitions.registry import AgentRegistry, DeploymentService
 from moot.agents.invocation.invoke import Invoker
-from moot.agents.tools.toolbox import NoTools
 from moot.clock import SystemClock
 from moot.core.events import Event, decode
 from moot.core.runs.start import StartRun
@@ -20,7 +19,7 @@ from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in_types
 from moot.engine.workflows.registry import WorkflowRegistry
 from moot.store.memory.store import MemoryStore
-from tests.support.agents.models import REAL
+from tests.support.agents.models import REAL, NoTools
 from tests.support.event_payloads import payload_json
 from tests.support.model_provider import Reply, StandIn
 

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from moot import tool
 from moot.agents.tools import functions
 from moot.agents.tools.toolbox import ToolError, ToolInvocation, UsableTool
+from moot.config import user_files
 from moot.core.json.schema import schema_problems
 from moot.core.trace import run_trace
 
@@ -211,7 +212,7 @@ def test_installed_packages_have_tools(monkeypatch: pytest.MonkeyPatch) -> None:
         def load(self) -> Any:
             return [order]
 
-    monkeypatch.setattr(functions, "entry_points", lambda group: [Entry()])
+    monkeypatch.setattr(user_files, "entry_points", lambda group: [Entry()])
     [(name, (found, source))] = functions.tools_from_entry_points().items()
     assert name == "order" and found is made(order) and "acme" in source
     assert msgspec.json.encode(found.parameters)

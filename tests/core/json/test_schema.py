@@ -22,7 +22,8 @@ from moot.core.json.schema_cost import MOST_SCHEMAS, measure_cost
 from moot.core.json.schema_patterns import PLACE, pattern_cost, pattern_size
 from moot.core.workflows.definition import parse_definition
 from moot.core.workflows.flow import compile_flow
-from moot.engine.nodes import gate_config, registry
+from moot.engine.nodes import registry
+from moot.engine.nodes.gates import check_approval, check_clarification, check_conversation
 
 Schema = dict[str, Any]
 
@@ -149,11 +150,11 @@ def test_an_ordinary_schema_is_taken(schema: Schema) -> None:
 
 @pytest.mark.parametrize("schema", BOMBS.values(), ids=BOMBS)
 def test_a_bomb_is_refused_wherever_a_workflow_may_have_a_schema(schema: Schema) -> None:
-    assert gate_config.check_approval({"resumeSchema": schema})
-    assert gate_config.check_conversation({"schema": schema})
-    assert gate_config.check_conversation({"outcomeSchema": schema})
+    assert check_approval({"resumeSchema": schema})
+    assert check_conversation({"schema": schema})
+    assert check_conversation({"outcomeSchema": schema})
     question = {"id": "q", "question": "?", "schema": schema}
-    assert gate_config.check_clarification({"questions": [question]})
+    assert check_clarification({"questions": [question]})
     for place in (
         {"channels": {"c": {"reducer": "replace", "schema": schema}}},
         {"configurableSchema": schema},

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moot.config import user_files
-from moot.conformance.nodes.call_prompt import PROVIDERS
+from moot.conformance.nodes.mock_nodes import PROVIDERS
 from moot.core.workflows.node_types import NodeKind, NodeType
 from moot.engine.nodes import registry
 from tests.support.engine.node_calls import TYPES
@@ -112,7 +112,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> None:
         assert group == "moot.nodes"
         return entries
 
-    monkeypatch.setattr(registry, "entry_points", entry_points)
+    monkeypatch.setattr(user_files, "entry_points", entry_points)
 
 
 def example(type_id: str) -> NodeType:

@@ -10,7 +10,7 @@ from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.core.verify.walk import verify
 from moot.engine.host import Host
-from moot.engine.peers import remote_runs, watch
+from moot.engine.peers import calls, remote_runs
 from moot.engine.replay.replay import replay_run
 from tests.support.engine.branches import forked
 from tests.support.engine.hosts import TENANT, Place, begun, ended, log, soon, sound, until
@@ -38,7 +38,7 @@ FLOWS = [
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_runs, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(remote_runs, "LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(watch, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(calls, "POLL_SECONDS", 0.01)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from moot.core.runs.start import RunLimits
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.peers import calls, remote_runs, watch
+from moot.engine.peers import calls, remote_runs
 from moot.engine.rebuild import rebuild_rows
 from tests.support.engine.hosts import TENANT, Place, begun, ended, log, order, soon, sound, until
 from tests.support.engine.peers import (
@@ -36,7 +36,7 @@ CANCEL = ("POST", "/v1/runs/*/cancel")
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_runs, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(remote_runs, "LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(watch, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(calls, "POLL_SECONDS", 0.01)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from moot.core.state import remote_children
-from moot.engine.peers import remote_runs, watch
+from moot.engine.peers import calls, remote_runs
 from tests.support.engine.hosts import Place, begun, ended, log
 from tests.support.engine.peers import DONE, StrangePeer, hand, knowing, led, said, strange_peer
 from tests.support.event_payloads import payload_json
@@ -17,7 +17,7 @@ RUN = ("GET", "/v1/runs/*")
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_runs, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(remote_runs, "LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(watch, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(calls, "POLL_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from moot.agents.definitions.manifest import Agent
 from moot.agents.definitions.registry import AgentRegistry, DeploymentService
 from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.registry import ModelRegistry, ModelSettings
-from moot.agents.tools.toolbox import NoTools
 from moot.conformance.nodes.registry import conformance_types
 from moot.core.agents.deployments import (
     AgentDeployment,
@@ -14,6 +13,7 @@ from moot.core.agents.deployments import (
 )
 from moot.engine.nodes.registry import built_in_types
 from moot.engine.workflows.built_in import DEPLOYMENT
+from tests.support.agents.models import NoTools
 from tests.support.replay.story import TENANT, Story, node
 
 

@@ -14,13 +14,13 @@ from moot.agents.roster.members import (
     RosterService,
     new_member_guard,
 )
-from moot.agents.tools.toolbox import NoTools
 from moot.conformance.nodes.registry import conformance_types
 from moot.core.state.initiation import TriggerDelivery
 from moot.engine.nodes.registry import built_in_types
 from moot.engine.start import AgentPins, RunOrder
 from moot.triggers.start_run import RunStarter
 from moot.wire.roster import MemberAgentRef
+from tests.support.agents.models import NoTools
 from tests.support.replay.story import TENANT, Story, node
 
 SALLY = "host:sally"

@@ -104,9 +104,8 @@ def agent_from_json(body: Any) -> Agent:
     try:
         agent = msgspec.convert(body, Agent)
     except msgspec.ValidationError as error:
-        raise BadRequest(
-            f"The agent does not fit: {_describe_error(error)}", field="agent"
-        ) from None
+        problem = f"The agent does not fit: {_describe_error(error)}"
+        raise BadRequest(problem, field="agent") from None
     refuse_invisible_characters(agent)
     return agent
 
@@ -139,9 +138,8 @@ def agent_from_markdown(text: str, name: str) -> Agent:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         error_line = line + (mark.line if mark is not None else 0)
-        raise ManifestProblem(
-            f"this is no YAML: {getattr(error, 'problem', error)}", error_line
-        ) from None
+        problem = f"this is no YAML: {getattr(error, 'problem', error)}"
+        raise ManifestProblem(problem, error_line) from None
     if not isinstance(values, dict):
         raise ManifestProblem("the front matter must be 'key: value' lines", line)
     fields = {field.encode_name: field.name for field in msgspec.structs.fields(Agent)}
@@ -164,9 +162,8 @@ def agent_from_markdown(text: str, name: str) -> Agent:
     except msgspec.ValidationError as error:
         field_match = re.search(r"\$\.(\w+)", str(error))
         error_line = _key_line(head, field_match.group(1)) if field_match else 0
-        raise ManifestProblem(
-            _describe_error(error).replace("`$.", "`"), line + error_line
-        ) from None
+        problem = _describe_error(error).replace("`$.", "`")
+        raise ManifestProblem(problem, line + error_line) from None
 
 
 def _describe_error(error: msgspec.ValidationError) -> str:
@@ -196,10 +193,8 @@ def _split(text: str) -> tuple[str, int, str]:
 
 def _key_line(head: str, key: str) -> int:
     for number, line in enumerate(head.splitlines()):
-        if (
-            line.split(":", 1)[0].strip().replace("_", "").casefold()
-            == key.replace("_", "").casefold()
-        ):
+        name = line.split(":", 1)[0].strip()
+        if name.replace("_", "").casefold() == key.replace("_", "").casefold():
             return number
     return 0
 
@@ -211,7 +206,6 @@ def find_field_line(text: str, field: str) -> int:
 
 
 def find_tool_line(text: str, reference: str) -> int:
-    """Return the line that names a tool."""
     head, first, _ = _split(text)
     start = _key_line(head, "tools")
     pattern = re.compile(rf"(?<![\w:/*-]){re.escape(reference)}(?![\w:/*-])")
@@ -228,16 +222,12 @@ SCOPE = "openwop:"
 
 
 class MemoryShape(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """The kinds of memory that a manifest asks for."""
-
     scratchpad: bool = False
     conversation: bool = False
     long_term: bool = False
 
 
 class ManifestConfidence(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """The confidence settings of a manifest."""
-
     default_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.7
 
 

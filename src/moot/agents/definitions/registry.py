@@ -138,9 +138,8 @@ class AgentRegistry:
             )
         for reference in agent.tools if not packed else ():
             if problem := self._tool_problem(reference):
-                raise Unprocessable(
-                    f"Agent {agent.name}: {problem}.", field="tools", tool=reference
-                )
+                message = f"Agent {agent.name}: {problem}."
+                raise Unprocessable(message, field="tools", tool=reference)
         if problem := self._model_problem(agent.model):
             raise Unprocessable(f"Agent {agent.name}: {problem}", field="model")
         async with self._writing:  # of two agents with one id, the second is refused
@@ -165,18 +164,17 @@ class AgentRegistry:
         self._cache.pop((tenant, name), None)
 
     async def _write(self, tenant: str, agent: Agent, by: str, gone: bool) -> None:
-        await self._store.put_record(
-            Record(
-                tenant=tenant,
-                kind=AGENT_KIND,
-                name=agent.name,
-                version=agent.version,
-                body=agent.encoded(),
-                created_at=self._clock.millis(),
-                by=by,
-                gone=gone,
-            )
+        record = Record(
+            tenant=tenant,
+            kind=AGENT_KIND,
+            name=agent.name,
+            version=agent.version,
+            body=agent.encoded(),
+            created_at=self._clock.millis(),
+            by=by,
+            gone=gone,
         )
+        await self._store.put_record(record)
 
     def _remember(self, tenant: str, agent: Agent) -> Agent:
         self._cache[tenant, agent.name] = agent
@@ -218,10 +216,8 @@ class AgentRegistry:
 def refuse_duplicate(text: str, agent: Agent, first: str, file: str) -> None:
     """Raise ManifestProblem when another file defines an agent of this name."""
     if first != file:
-        raise ManifestProblem(
-            f"'{agent.name}' is defined in {first}, too; give one of them another name",
-            find_field_line(text, "name"),
-        )
+        problem = f"'{agent.name}' is defined in {first}, too; give one of them another name"
+        raise ManifestProblem(problem, find_field_line(text, "name"))
 
 
 def read_agents_folder(folder: Path) -> tuple[dict[str, Agent], list[str]]:
@@ -251,33 +247,29 @@ class DeploymentService:
 
     async def of(self, tenant: str, agent: Agent) -> AgentDeployment:
         record = await self._store.record(tenant, DEPLOYMENT_KIND, agent.name)
-        return (
-            AgentDeployment(agent_id=agent.manifest_id)
-            if record is None
-            else _decode_deployment(record.body)
-        )
+        if record is None:
+            return AgentDeployment(agent_id=agent.manifest_id)
+        return _decode_deployment(record.body)
 
     async def change(
         self, tenant: str, agent: Agent, change: DeploymentChange, by: str
     ) -> tuple[AgentDeployment, list[DeploymentEvent]]:
         """Change a deployment, one change at a time. Raise NotFound for an unknown version."""
         if await self._agents.at(tenant, agent.name, change.version) is None:
-            raise NotFound(
-                f"There is no version '{change.version}' of {agent.name}.", version=change.version
-            )
+            message = f"There is no version '{change.version}' of {agent.name}."
+            raise NotFound(message, version=change.version)
         async with self._changing:
             deployment, events = deployments.change_deployment(await self.of(tenant, agent), change)
-            await self._store.put_record(
-                Record(
-                    tenant=tenant,
-                    kind=DEPLOYMENT_KIND,
-                    name=agent.name,
-                    version=change.version,
-                    body=msgspec.json.encode(deployment),
-                    created_at=self._clock.millis(),
-                    by=by,
-                )
+            record = Record(
+                tenant=tenant,
+                kind=DEPLOYMENT_KIND,
+                name=agent.name,
+                version=change.version,
+                body=msgspec.json.encode(deployment),
+                created_at=self._clock.millis(),
+                by=by,
             )
+            await self._store.put_record(record)
         return deployment, events
 
     async def chosen(self, tenant: str, agent: Agent, channel: str, run_id: str) -> str:
@@ -299,22 +291,19 @@ class DeploymentService:
         """Return the agent for an assignment. A run keeps the version it got first."""
         agent = await self._agents.named(assignment.tenant, assignment.agent)
         name = agent.name if agent is not None else assignment.agent.removeprefix(HOST_PREFIX)
-        version = assignment.version or assignment.versions.get(
-            version_key(assignment.agent, assignment.channel)
-        )
+        key = version_key(assignment.agent, assignment.channel)
+        version = assignment.version or assignment.versions.get(key)
         if version is None:
             if agent is None:
                 return None
             if assignment.channel is None:
                 return ResolvedAgent(agent=agent, version=agent.version)
-            version = await self.chosen(
-                assignment.tenant, agent, assignment.channel, assignment.run_id
-            )
+            channel, run_id = assignment.channel, assignment.run_id
+            version = await self.chosen(assignment.tenant, agent, channel, run_id)
         pinned = await self._agents.at(assignment.tenant, name, version)
         if pinned is None and assignment.version is not None:
-            raise AgentNotFound(
-                f"There is no version '{version}' of {assignment.agent}.", agentId=assignment.agent
-            )
+            message = f"There is no version '{version}' of {assignment.agent}."
+            raise AgentNotFound(message, agentId=assignment.agent)
         if pinned is None:
             return None
         return ResolvedAgent(agent=pinned, version=version, channel=assignment.channel)

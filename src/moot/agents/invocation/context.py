@@ -100,15 +100,13 @@ class InvocationUsage(Struct, kw_only=True, omit_defaults=True, rename="camel"):
 
 
 class InvocationResult(Struct, frozen=True, kw_only=True):
-    """The result of an assignment."""
-
     outcome: Literal["spoke", "answered", "passed", "failed", "refused"]
     content: Any = None
     to: str | None = None
     #: the structured answer, if a schema was set
     answer: Any = None
     usage: InvocationUsage | None = None
-    error: dict[str, object] | None = None
+    error: Mapping[str, object] | None = None
     meta: dict[str, object] | None = None
     #: the agent and model, as stored in the turn
     agent: dict[str, object] | None = None
@@ -230,7 +228,6 @@ Invoke = Callable[[Assignment, AgentContext], Awaitable[InvocationResult | None]
 
 
 async def no_agents(assignment: Assignment, context: AgentContext) -> InvocationResult | None:
-    """Answer for a host without agents."""
     return None
 
 

@@ -48,8 +48,6 @@ ResolveAgent = Callable[[Assignment], Awaitable[ResolvedAgent | None]]
 
 
 class ToolSource(Protocol):
-    """A source of toolboxes."""
-
     async def for_agent(self, agent: Agent) -> Toolbox: ...
 
 
@@ -71,8 +69,6 @@ class Invoker:
 
 
 class _Invocation:
-    """One running assignment."""
-
     def __init__(
         self,
         registry: ModelRegistry,
@@ -132,13 +128,11 @@ class _Invocation:
                 return await self._answer_result(prompt, messages, answer)
             self._spending.refuse_over_budget()
             self._context.take_back()  # words before a tool call are not part of the turn
-            messages.append(
-                ModelMessage(role="assistant", content=answer.text, tool_calls=answer.tool_calls)
-            )
-            messages += [
-                await self._toolbox.use(call, self._agent, self._context, prompt.names)
-                for call in answer.tool_calls
-            ]
+            text, calls = answer.text, answer.tool_calls
+            messages.append(ModelMessage(role="assistant", content=text, tool_calls=calls))
+            for call in calls:
+                result = await self._toolbox.use(call, self._agent, self._context, prompt.names)
+                messages.append(result)
         raise AssertionError("the last round has no tools")
 
     async def _call_model(
@@ -179,9 +173,8 @@ class _Invocation:
         await streamer.finish(answer, always=is_first)
         self._spending.count(answer)
         if answer.finish == "length":
-            await self._context.noted(
-                ModelTruncated(**self._model_fields(), stop_reason="max_tokens")
-            )
+            cut = ModelTruncated(**self._model_fields(), stop_reason="max_tokens")
+            await self._context.noted(cut)
         return answer
 
     def _on_attempt(self, attempt: CallAttempt) -> None:
@@ -207,19 +200,12 @@ class _Invocation:
     async def _refused_result(
         self, answer: ModelAnswer, messages: list[ModelMessage]
     ) -> InvocationResult:
-        """Record a refusal and return it as such."""
         sent = [part.content for part in messages if isinstance(part.content, str)]
         text = remove_echo(answer.refusal or "", sent) or None
         await self._context.noted(ModelRefused(**self._model_fields(), refusal_text=text))
-        return InvocationResult(
-            outcome="refused",
-            error={
-                "code": "model_refused",
-                "message": "The model declined to answer.",
-                "retryable": False,
-            },
-            usage=self._spending.total(),
-        )
+        message = "The model declined to answer."
+        error = {"code": "model_refused", "message": message, "retryable": False}
+        return InvocationResult(outcome="refused", error=error, usage=self._spending.total())
 
     async def _answer_result(
         self, prompt: Prompt, messages: list[ModelMessage], answer: ModelAnswer
@@ -254,22 +240,18 @@ class _Invocation:
         except ModelAnswerInvalid as problem:
             if self._spending.used_up is not None:
                 raise
-            retry_messages = [
-                *messages,
-                ModelMessage(role="assistant", content=answer.text),
-                ModelMessage(role="user", name="host", content=f"{problem.message} Answer again."),
-            ]
-            return self._parse_answer(
-                prompt, await self._call_model(prompt, retry_messages, without_tools=True)
-            )
+            again = f"{problem.message} Answer again."
+            retry_messages = [*messages, ModelMessage(role="assistant", content=answer.text)]
+            retry_messages.append(ModelMessage(role="user", name="host", content=again))
+            second = await self._call_model(prompt, retry_messages, without_tools=True)
+            return self._parse_answer(prompt, second)
 
     def _parse_answer(self, prompt: Prompt, answer: ModelAnswer) -> Any:
         """Raise ModelAnswerInvalid."""
         decides = self._assignment.task == "decide"
+        format_ = None if decides else prompt.format
         request = ModelRequest(
-            model=answer.model,
-            messages=prompt.messages,
-            response_format=None if decides else prompt.format,
+            model=answer.model, messages=prompt.messages, response_format=format_
         )
         value = parse_structured_answer(request, answer)
         return work.parse_decision(value, self._assignment.workers) if decides else value
@@ -362,15 +344,12 @@ class _Invocation:
             return self._invocation_completed(result.outcome)
         escalated = self._assignment.task == "decide" and unsure
         completed = self._invocation_completed("escalated" if escalated else "completed")
-        return replace(
-            completed, schema_validated=prompt.format is not None, confidence=result.confidence
-        )
+        is_checked = prompt.format is not None
+        return replace(completed, schema_validated=is_checked, confidence=result.confidence)
 
     def _invocation_completed(self, outcome: str) -> InvocationCompleted:
-        assignment = self._assignment
-        return InvocationCompleted(
-            invocation_id=assignment.invocation, agent_id=assignment.agent, outcome=outcome
-        )
+        invocation, agent = self._assignment.invocation, self._assignment.agent
+        return InvocationCompleted(invocation_id=invocation, agent_id=agent, outcome=outcome)
 
 
 def stated_confidence(value: Any) -> float | None:

@@ -101,7 +101,6 @@ class Spending:
         return {**recorded, **self._priced(usage)}
 
     def cancelled_record(self, usage: TokenUsage) -> dict[str, object]:
-        """Return the record of a cancelled call."""
         return {"usage": msgspec.to_builtins(usage), "estimated": True, **self._priced(usage)}
 
     def _priced(self, usage: TokenUsage | None) -> dict[str, object]:
@@ -128,7 +127,6 @@ class Spending:
         return self._usage
 
     def meta(self, answer: ModelAnswer) -> dict[str, object]:
-        """Return the metadata of a turn."""
         usage = self.total()
         meta: dict[str, object] = {
             "model": usage.model,

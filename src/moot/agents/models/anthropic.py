@@ -25,14 +25,9 @@ from moot.core.errors.models import ModelDisconnected
 URL = "https://api.anthropic.com"
 
 REASONS: dict[str, StopReason] = {
-    "end_turn": "end",
-    "stop_sequence": "end",
-    "pause_turn": "end",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
-    "refusal": "refusal",
-}
+    "end_turn": "end", "stop_sequence": "end", "pause_turn": "end", "max_tokens": "length",
+    "model_context_window_exceeded": "length", "tool_use": "tool_calls", "refusal": "refusal",
+}  # fmt: skip
 SCHEMA_WORDS = ("output_config", "output_format", "json_schema", "structured output")
 #: the API requires a limit; this is the default
 OUTPUT_TOKENS = 4096
@@ -108,8 +103,6 @@ class _AnthropicReader:
 
 
 class AnthropicModel(SdkModel):
-    """A model behind any address with the messages API."""
-
     provider = "anthropic"
     schema_words = SCHEMA_WORDS
     reader = _AnthropicReader
@@ -152,10 +145,8 @@ def _tools(request: ModelRequest) -> tuple[ModelTool, ...]:
     """Return all tools that messages mention, as the API requires, even removed ones."""
     listed_names = {tool.name for tool in request.tools}
     mentioned_names = {call.name for message in request.messages for call in message.tool_calls}
-    return (
-        *request.tools,
-        *(ModelTool(name=name) for name in sorted(mentioned_names - listed_names)),
-    )
+    missing = sorted(mentioned_names - listed_names)
+    return (*request.tools, *(ModelTool(name=name) for name in missing))
 
 
 def _plain(message: ModelMessage) -> str:
@@ -166,11 +157,8 @@ def _plain(message: ModelMessage) -> str:
 
 def _message(message: ModelMessage) -> dict[str, object]:
     if message.role == "tool":
-        result = {
-            "type": "tool_result",
-            "tool_use_id": message.tool_call_id,
-            "content": message.content,
-        }
+        call_id, content = message.tool_call_id, message.content
+        result = {"type": "tool_result", "tool_use_id": call_id, "content": content}
         return {"role": "user", "content": [result]}
     if message.tool_calls:
         text = [{"type": "text", "text": _plain(message)}] if _plain(message) else []

@@ -54,17 +54,15 @@ class Cassette:
         key = request_key(provider, request)
         recorded = self._answers.get(key)
         if recorded is None:
-            raise self._not_recorded_error(
-                key, model_key.arrange_request(semantic_request(provider, request))
-            )
+            asked = model_key.arrange_request(semantic_request(provider, request))
+            raise self._not_recorded_error(key, asked)
         return recorded.answer
 
     def record(self, provider: str, request: ModelRequest, answer: ModelAnswer) -> None:
         semantic = semantic_request(provider, request)
         key = model_key.model_key(semantic)
-        recorded = RecordedAnswer(
-            key=key, request=model_key.arrange_request(semantic), answer=answer
-        )
+        asked = model_key.arrange_request(semantic)
+        recorded = RecordedAnswer(key=key, request=asked, answer=answer)
         self._answers[key] = msgspec.json.decode(self._encode_line(recorded), type=RecordedAnswer)
         self._write()
 
@@ -89,9 +87,8 @@ class Cassette:
             try:
                 yield msgspec.json.decode(line, type=RecordedAnswer)
             except msgspec.DecodeError as error:
-                raise ModelNotConfigured(
-                    f"{self.file}:{number}: this is no recorded answer: {error}."
-                ) from None
+                problem = f"{self.file}:{number}: this is no recorded answer: {error}."
+                raise ModelNotConfigured(problem) from None
 
     def _not_recorded_error(self, key: str, request: Mapping[str, object]) -> ModelNotRecorded:
         message = f"Nobody recorded an answer to this in {self.file} (key {key[:12]}…)."
@@ -103,11 +100,8 @@ class Cassette:
         if nearest is None:
             return ModelNotRecorded(f"{message} It is empty; record it first.", key=key)
         differences = list_differences(nearest.request, request)
-        more = (
-            f"; and {len(differences) - MOST_DIFFERENCES} more"
-            if len(differences) > MOST_DIFFERENCES
-            else ""
-        )
+        rest = len(differences) - MOST_DIFFERENCES
+        more = f"; and {rest} more" if rest > 0 else ""
         summary = "; ".join(differences[:MOST_DIFFERENCES])
         return ModelNotRecorded(
             f"{message} The nearest is {nearest.key[:12]}…, which differs: {summary}{more}."

@@ -25,12 +25,9 @@ from moot.core.errors.models import ModelDisconnected
 URL = "https://api.openai.com/v1"
 
 REASONS: dict[str, StopReason] = {
-    "stop": "end",
-    "length": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
+    "stop": "end", "length": "length", "tool_calls": "tool_calls", "function_call": "tool_calls",
     "content_filter": "refusal",
-}
+}  # fmt: skip
 #: words in the error of a server without schemas
 SCHEMA_WORDS = ("response_format", "json_schema", "structured output")
 UNFIT_IN_NAMES = re.compile(r"[\s<|\\/>]+")
@@ -95,8 +92,6 @@ class _OpenAIReader:
 
 
 class OpenAIModel(SdkModel):
-    """A model behind any address with the chat completions API."""
-
     provider = "openai"
     schema_words = SCHEMA_WORDS
     reader = _OpenAIReader
@@ -132,12 +127,9 @@ class OpenAIModel(SdkModel):
         }  # fmt: skip
         if request.response_format is not None:
             answer_format = request.response_format
-            schema = {
-                "name": answer_format.name,
-                "schema": answer_format.schema,
-                "strict": _is_closed(answer_format.schema),
-            }
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+            name, schema = answer_format.name, answer_format.schema
+            wanted = {"name": name, "schema": schema, "strict": _is_closed(schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": wanted}
         return {name: value for name, value in body.items() if value is not None}
 
     def _message(self, message: ModelMessage) -> dict[str, object]:

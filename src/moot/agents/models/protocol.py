@@ -105,20 +105,14 @@ class AnswerStart(Struct, frozen=True, kw_only=True, rename="camel", tag="begun"
 
 
 class TextPiece(Struct, frozen=True, tag="text", tag_field="kind"):
-    """A piece of the text."""
-
     text: str
 
 
 class ReasoningPiece(Struct, frozen=True, tag="reasoning", tag_field="kind"):
-    """A piece of the reasoning."""
-
     text: str
 
 
 class RefusalPiece(Struct, frozen=True, tag="refusal", tag_field="kind"):
-    """A piece of the text of a refusal."""
-
     text: str
 
 
@@ -145,16 +139,8 @@ class AnswerStop(Struct, frozen=True, tag="stop", tag_field="kind"):
     reason: StopReason
 
 
-Piece = (
-    AnswerStart
-    | TextPiece
-    | ReasoningPiece
-    | RefusalPiece
-    | ModelToolCall
-    | TokenUsage
-    | AnswerRestart
-    | AnswerStop
-)
+Words = TextPiece | ReasoningPiece | RefusalPiece
+Piece = AnswerStart | Words | ModelToolCall | TokenUsage | AnswerRestart | AnswerStop
 
 
 class ModelAnswer(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -235,7 +221,6 @@ class AnswerFolder:
 
 
 def fold_pieces(pieces: Iterable[Piece], model: str = "") -> ModelAnswer:
-    """Return the answer that these pieces form."""
     folder = AnswerFolder(model)
     for piece in pieces:
         folder.take(piece)
@@ -258,7 +243,6 @@ def pieces_from_answer(answer: ModelAnswer) -> list[Piece]:
 
 
 async def ask_model(model: Model, request: ModelRequest) -> ModelAnswer:
-    """Return the complete answer to a request."""
     folder = AnswerFolder(request.model)
     async with aclosing(model.stream(request)) as pieces:
         async for piece in pieces:
@@ -271,23 +255,18 @@ def parse_structured_answer(request: ModelRequest, answer: ModelAnswer) -> Any:
     if answer.finish == "refusal":
         raise ModelAnswerInvalid("The model refused; there is no value.", refusal=answer.refusal)
     if answer.finish == "length":
-        raise ModelAnswerInvalid(
-            "The answer was cut off at its longest; allow more output tokens.", model=answer.model
-        )
+        message = "The answer was cut off at its longest; allow more output tokens."
+        raise ModelAnswerInvalid(message, model=answer.model)
     try:
         value = msgspec.json.decode(_strip_markdown(answer.text))
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ModelAnswerInvalid(
-            f"The answer is not JSON: {error}.", model=answer.model, text=answer.text[:300]
-        ) from None
+        message, text = f"The answer is not JSON: {error}.", answer.text[:300]
+        raise ModelAnswerInvalid(message, model=answer.model, text=text) from None
     if request.response_format is not None:
         issues = schema_problems(request.response_format.schema, value)
         if issues:
-            raise ModelAnswerInvalid(
-                f"The answer does not fit its schema: {issues[0]}.",
-                model=answer.model,
-                problems=issues,
-            )
+            message = f"The answer does not fit its schema: {issues[0]}."
+            raise ModelAnswerInvalid(message, model=answer.model, problems=issues)
     return value
 
 
@@ -297,16 +276,6 @@ def _strip_markdown(text: str) -> str:
     if text.startswith("```") and text.endswith("```"):
         return text[3:-3].removeprefix("json").strip()
     return text
-
-
-def with_defaults(request: ModelRequest, **defaults: Any) -> ModelRequest:
-    """Return the request with open fields taken from the defaults."""
-    changes = {
-        name: value
-        for name, value in defaults.items()
-        if value is not None and getattr(request, name) in (None, (), {})
-    }
-    return msgspec.structs.replace(request, **changes)
 
 
 def semantic_request(provider: str, request: ModelRequest) -> model_key.SemanticRequest:
@@ -338,7 +307,6 @@ def semantic_request(provider: str, request: ModelRequest) -> model_key.Semantic
 
 
 def request_key(provider: str, request: ModelRequest) -> str:
-    """Return the key of the answer to this request."""
     return model_key.model_key(semantic_request(provider, request))
 
 

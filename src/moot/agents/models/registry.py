@@ -13,7 +13,7 @@ from msgspec import Struct
 from moot.agents.models import anthropic, openai
 from moot.agents.models.cassettes import Cassette, RecordingModel, ReplayingModel
 from moot.agents.models.demo import DemoModel
-from moot.agents.models.protocol import Model, ModelRequest, Piece, TokenUsage, with_defaults
+from moot.agents.models.protocol import Model, ModelRequest, Piece, TokenUsage
 from moot.agents.models.retry import OnAttempt, RetryingModel, RetryLimits, Wait
 from moot.agents.models.sdk import ProviderEndpoint
 from moot.clock import Clock
@@ -23,6 +23,8 @@ from moot.core.text.nearest import nearest_word
 
 DEMO = "demo"
 LONGEST_REFERENCE = 256
+#: fields of a request that an entry may set
+DEFAULT_FIELDS = ("temperature", "top_p", "max_output_tokens", "seed")
 OLLAMA_URL = "http://localhost:11434/v1"
 URLS = {"openai": openai.URL, "anthropic": anthropic.URL}
 
@@ -72,14 +74,10 @@ class Prices:
         pattern, price = match
         cached = _exact(price.input if price.cached_input is None else price.cached_input)
         uncached = usage.input_tokens - usage.cached_input_tokens
-        amount = (
-            uncached * _exact(price.input)
-            + usage.cached_input_tokens * cached
-            + usage.output_tokens * _exact(price.output)
-        ) / MILLION
-        return Cost(
-            amount=amount.normalize(), currency=price.currency, pattern=pattern, price=price
-        )
+        input_cost = uncached * _exact(price.input) + usage.cached_input_tokens * cached
+        amount = (input_cost + usage.output_tokens * _exact(price.output)) / MILLION
+        currency, amount = price.currency, amount.normalize()
+        return Cost(amount=amount, currency=currency, pattern=pattern, price=price)
 
 
 def _exact(price: float) -> Decimal:
@@ -122,18 +120,12 @@ class ChosenModel:
 
     def completed(self, request: ModelRequest) -> ModelRequest:
         entry = self.reference.entry
-        options = {**entry.options, **request.options}
-        request = msgspec.structs.replace(request, model=self.reference.model, options=options)
-        return with_defaults(
-            request,
-            temperature=entry.temperature,
-            top_p=entry.top_p,
-            max_output_tokens=entry.max_output_tokens,
-            seed=entry.seed,
-        )
+        options, model = {**entry.options, **request.options}, self.reference.model
+        unset = [name for name in DEFAULT_FIELDS if getattr(request, name) is None]
+        defaults = {name: getattr(entry, name) for name in unset}
+        return msgspec.structs.replace(request, model=model, options=options, **defaults)
 
     def cost(self, usage: TokenUsage | None) -> Cost | None:
-        """Return the cost, or None without a price."""
         return self._prices.cost(self.reference.text, self.reference.model, usage)
 
     async def aclose(self) -> None:
@@ -184,9 +176,8 @@ class ModelRegistry:
             )
         model = model or entry.model or (DEMO if entry.provider == "demo" else "")
         if not model:
-            raise ModelNotConfigured(
-                f"'{name}' does not say which model; write {name}/MODEL.", reference=reference
-            )
+            message = f"'{name}' does not say which model; write {name}/MODEL."
+            raise ModelNotConfigured(message, reference=reference)
         return ModelReference(name, model, entry)
 
     def _read_added(self, name: str) -> ModelEntry | None:
@@ -204,7 +195,6 @@ class ModelRegistry:
         return self.entries.get(name)
 
     def has_price(self, reference: str) -> bool:
-        """Return whether this host has a price for the model."""
         try:
             resolved = self.look_up(reference)
         except ModelNotConfigured:
@@ -233,7 +223,6 @@ class ModelRegistry:
         return ChosenModel(resolved, model, self._prices)
 
     def opened(self, name: str) -> Model | None:
-        """Return the model behind a name, if it is open."""
         return self._open.get(name)
 
     def _open_model(self, reference: ModelReference) -> Model:
@@ -244,9 +233,8 @@ class ModelRegistry:
 
     def _create_model(self, name: str, entry: ModelEntry) -> Model:
         if entry.provider == "demo":
-            return DemoModel(
-                script=entry.script, fail=entry.fail, wps=self._settings.demo_wps, wait=self._wait
-            )
+            wps = self._settings.demo_wps
+            return DemoModel(script=entry.script, fail=entry.fail, wps=wps, wait=self._wait)
         url = entry.url or URLS[entry.provider]
         official = url == openai.URL
         endpoint = ProviderEndpoint(
@@ -287,8 +275,10 @@ class ModelRegistry:
 def _limits(entry: ModelEntry, attempts: int | None, most: int | None) -> RetryLimits:
     defaults = RetryLimits()
     count = attempts or entry.attempts or defaults.attempts
+    attempts = count if most is None else max(1, min(count, most))
+    first_s, total_s = entry.first_token_s, entry.total_s
     return RetryLimits(
-        attempts=count if most is None else max(1, min(count, most)),
-        first_token_s=entry.first_token_s or defaults.first_token_s,
-        total_s=entry.total_s or defaults.total_s,
+        attempts=attempts,
+        first_token_s=first_s or defaults.first_token_s,
+        total_s=total_s or defaults.total_s,
     )

@@ -13,8 +13,6 @@ from moot.core.errors.models import ModelError, ModelTimeout
 
 
 class RetryLimits(Struct, frozen=True, kw_only=True):
-    """The limits on the number and duration of attempts."""
-
     attempts: int = 4
     #: until the first piece of an attempt
     first_token_s: float = 60.0
@@ -104,9 +102,8 @@ class RetryingModel:
 
     def _timeout_error(self, has_answer: bool, began: float) -> ModelTimeout:
         if has_answer or self._seconds() - began >= self._limits.total_s:
-            return ModelTimeout(
-                f"The answer was not whole after {self._limits.total_s:g} s.", limit="total"
-            )
+            message = f"The answer was not whole after {self._limits.total_s:g} s."
+            return ModelTimeout(message, limit="total")
         return ModelTimeout(f"Not a word for {self._limits.first_token_s:g} s.", limit="firstToken")
 
     def _wait_before_next(self, error: ModelError, number: int, began: float) -> float | None:
@@ -128,18 +125,18 @@ class RetryingModel:
         error: ModelError | None = None,
         wait_s: float | None = None,
     ) -> None:
-        if self._on_attempt is not None:
-            self._on_attempt(
-                CallAttempt(
-                    number=number,
-                    of=self._limits.attempts,
-                    outcome="failed" if error else "answered",
-                    took_ms=round((self._seconds() - started) * 1000),
-                    code=error.code if error else None,
-                    message=error.message if error else None,
-                    wait_s=wait_s,
-                )
-            )
+        if self._on_attempt is None:
+            return
+        attempt = CallAttempt(
+            number=number,
+            of=self._limits.attempts,
+            outcome="failed" if error else "answered",
+            took_ms=round((self._seconds() - started) * 1000),
+            code=error.code if error else None,
+            message=error.message if error else None,
+            wait_s=wait_s,
+        )
+        self._on_attempt(attempt)
 
     def _seconds(self) -> float:
         return self._clock.micros() / 1_000_000
@@ -149,6 +146,5 @@ def random_fraction(clock: Clock) -> float:
     """Return a number from 0 up to 1, from the random source of the clock."""
     letters = clock.new_id("")[:8]
     alphabet = LETTERS[:32].decode()
-    return sum(
-        alphabet.index(letter) * 32.0**-place for place, letter in enumerate(letters, start=1)
-    )
+    places = enumerate(letters, start=1)
+    return sum(alphabet.index(letter) * 32.0**-place for place, letter in places)

@@ -123,11 +123,9 @@ class SdkConnection:
             if started:
                 return ModelDisconnected(f"{endpoint.name}: the answer broke off in the middle.")
             cause = _cause(error)
-            return ModelUnavailable(
-                f"{endpoint.name}: {endpoint.url} cannot be reached: {cause}. Is it running, and"
-                " is the address right?",
-                url=endpoint.url,
-            )
+            problem = f"{endpoint.url} cannot be reached: {cause}"
+            question = "Is it running, and is the address right?"
+            return ModelUnavailable(f"{endpoint.name}: {problem}. {question}", url=endpoint.url)
         if isinstance(error, sdk.APIStatusError) and error.status_code >= 300:
             return self._error_from_status(error, message)
         if isinstance(error, sdk.APIError):
@@ -146,29 +144,22 @@ class SdkConnection:
         details = {"providerStatus": status, "providerSays": message}
         wait_s = self._retry_after(error.response.headers)
         if status in (401, 403) or code in OUT_OF_MONEY:
-            source = (
-                f"the key in {endpoint.key_env}" if endpoint.key_env else "a call without a key"
-            )
+            key_name = endpoint.key_env
+            source = f"the key in {key_name}" if key_name else "a call without a key"
             return ModelAuth(f"{endpoint.name} does not accept {source}: {message}", **details)
         if status == 429:
-            return ModelRateLimited(
-                f"{endpoint.name} asks to be left alone for a while.", wait_s, **details
-            )
+            text = f"{endpoint.name} asks to be left alone for a while."
+            return ModelRateLimited(text, wait_s, **details)
         if status in (408, 504):
             return ModelTimeout(f"{endpoint.name} did not answer in time.", wait_s, **details)
         if status >= 500:
-            return ModelUnavailable(
-                f"{endpoint.name} failed ({status}): {message}", wait_s, **details
-            )
+            text = f"{endpoint.name} failed ({status}): {message}"
+            return ModelUnavailable(text, wait_s, **details)
         if status == 404:
-            return ModelBadRequest(
-                f"{endpoint.name} has no such model, or {endpoint.url} is not its address:"
-                f" {message}",
-                **details,
-            )
-        return ModelBadRequest(
-            f"{endpoint.name} does not take this ({status}): {message}", **details
-        )
+            text = f"{endpoint.name} has no such model, or {endpoint.url} is not its address"
+            return ModelBadRequest(f"{text}: {message}", **details)
+        text = f"{endpoint.name} does not take this ({status}): {message}"
+        return ModelBadRequest(text, **details)
 
     def _retry_after(self, headers: Any) -> float | None:
         try:
@@ -276,10 +267,9 @@ def _limit_responses(http: Any) -> Any:
                 total += len(chunk)
                 line = line + len(chunk) if b"\n" not in chunk else len(chunk)
                 if total > MOST_BYTES or line > LONGEST_LINE:
+                    limits = f"{MOST_BYTES} bytes, or a line of it than {LONGEST_LINE}"
                     raise ModelAnswerInvalid(
-                        f"The answer is larger than {MOST_BYTES} bytes, or a line of it than"
-                        f" {LONGEST_LINE}.",
-                        limit=MOST_BYTES,
+                        f"The answer is larger than {limits}.", limit=MOST_BYTES
                     )
                 yield chunk
 
@@ -301,7 +291,6 @@ def read_part(take: Callable[..., list[Piece]], *part: Any) -> list[Piece]:
 
 
 def _error_from_event(name: str, error: Any, message: str) -> ModelError:
-    """Return the error for an event in the middle of an answer."""
     body = error.body if isinstance(error.body, dict) else {}
     inner = body.get("error", body)
     kind = str(inner.get("type", "")) if isinstance(inner, dict) else ""
@@ -309,9 +298,8 @@ def _error_from_event(name: str, error: Any, message: str) -> ModelError:
         return ModelRateLimited(f"{name} asks to be left alone for a while.", providerSays=message)
     if kind == "invalid_request_error":
         return ModelBadRequest(f"{name} does not take this: {message}", providerSays=message)
-    return ModelUnavailable(
-        f"{name} failed in the middle of its answer: {message}", providerSays=message
-    )
+    text = f"{name} failed in the middle of its answer: {message}"
+    return ModelUnavailable(text, providerSays=message)
 
 
 def _cause(error: BaseException) -> str:
@@ -332,10 +320,9 @@ def load_sdk(package: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError:
-        raise ModelNotConfigured(
-            f"The package '{package}' is not installed; install it with: {install_hint(package)}",
-            package=package,
-        ) from None
+        hint = f"install it with: {install_hint(package)}"
+        message = f"The package '{package}' is not installed; {hint}"
+        raise ModelNotConfigured(message, package=package) from None
 
 
 def with_schema_in_prompt(request: ModelRequest) -> ModelRequest:
@@ -344,9 +331,8 @@ def with_schema_in_prompt(request: ModelRequest) -> ModelRequest:
         return request
     schema = json.dumps(request.response_format.schema, ensure_ascii=False)
     instruction = ModelMessage(role="system", content=JSON_ONLY + schema)
-    return msgspec.structs.replace(
-        request, messages=(instruction, *request.messages), response_format=None
-    )
+    messages = (instruction, *request.messages)
+    return msgspec.structs.replace(request, messages=messages, response_format=None)
 
 
 def wrap_with_speaker(message: ModelMessage) -> str:

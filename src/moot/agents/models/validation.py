@@ -16,6 +16,7 @@ from moot.agents.models.protocol import (
     RefusalPiece,
     TextPiece,
     TokenUsage,
+    Words,
 )
 from moot.agents.models.redact import RedactedStream, SecretKeys
 from moot.core.errors.models import ModelAnswerInvalid
@@ -83,43 +84,32 @@ class _PieceValidator:
                 yield kind(rest)
         yield AnswerStop(reason)
 
-    def _text_piece(self, piece: TextPiece | ReasoningPiece | RefusalPiece) -> Iterator[Piece]:
+    def _text_piece(self, piece: Words) -> Iterator[Piece]:
         text = _text(piece.text, "words")[: max(0, self._room)]
         self._room -= len(piece.text)
         if released := self._streams[type(piece)].add(text):
             yield type(piece)(released)
 
     def _start(self, piece: AnswerStart) -> AnswerStart:
-        model = _name(piece.model, "model")
-        response_id = None if piece.response_id is None else _name(piece.response_id, "id")
-        redact = self._keys.redact
-        return AnswerStart(
-            model=redact(model),
-            response_id=redact(response_id) if response_id is not None else None,
-        )
+        model, response_id = self._keys.redact(_name(piece.model, "model")), piece.response_id
+        if response_id is not None:
+            response_id = self._keys.redact(_name(response_id, "id"))
+        return AnswerStart(model=model, response_id=response_id)
 
     def _tool_call(self, piece: ModelToolCall) -> ModelToolCall:
         self._calls += 1
         if self._calls > MOST_CALLS:
-            raise ModelAnswerInvalid(
-                f"The answer asks for more than {MOST_CALLS} tools at once.", limit=MOST_CALLS
-            )
+            raise _too_many_calls()
         arguments = _text(piece.arguments, "arguments of a tool")
         self._room -= len(arguments)
         if self._room < 0:
-            raise ModelAnswerInvalid(
-                f"The answer is longer than {MOST_CHARACTERS} characters.", limit=MOST_CHARACTERS
-            )
+            raise _too_long()
         if nesting_depth(arguments) > DEEPEST:
-            raise ModelAnswerInvalid(
-                f"The arguments of a tool have more than {DEEPEST} levels.", limit=DEEPEST
-            )
+            message = f"The arguments of a tool have more than {DEEPEST} levels."
+            raise ModelAnswerInvalid(message, limit=DEEPEST)
         redact = self._keys.redact
-        return ModelToolCall(
-            id=redact(_name(piece.id, "id of a call")),
-            name=redact(_name(piece.name, "name of a tool")),
-            arguments=redact(arguments),
-        )
+        call_id, name = _name(piece.id, "id of a call"), _name(piece.name, "name of a tool")
+        return ModelToolCall(id=redact(call_id), name=redact(name), arguments=redact(arguments))
 
 
 class ToolCallParts:
@@ -141,18 +131,14 @@ class ToolCallParts:
     def add(self, index: int, identity: Any, name: Any, arguments: Any) -> None:
         """Add a part to the call at this index; None adds nothing. Raise ModelAnswerInvalid."""
         if index not in self._calls and len(self._calls) >= MOST_CALLS:
-            raise ModelAnswerInvalid(
-                f"The answer asks for more than {MOST_CALLS} tools at once.", limit=MOST_CALLS
-            )
+            raise _too_many_calls()
         call = self._calls.setdefault(index, ([], [], []))
         for parts, value in zip(call, (identity, name, arguments), strict=True):
             if value is not None and value != "":
                 parts.append(_text(value, "call of a tool"))
                 self._room -= len(value)
         if self._room < 0:
-            raise ModelAnswerInvalid(
-                f"The answer is longer than {MOST_CHARACTERS} characters.", limit=MOST_CHARACTERS
-            )
+            raise _too_long()
 
     def calls(self) -> list[ModelToolCall]:
         """Return the calls in order. The last id counts; names and arguments are joined."""
@@ -178,7 +164,6 @@ def valid_usage(usage: TokenUsage) -> TokenUsage | None:
 
 
 def nesting_depth(text: str) -> int:
-    """Return how deep the brackets of a text are nested."""
     level = deepest = 0
     for match in _NESTING.finditer(text):
         bracket = text[match.start()]
@@ -188,6 +173,16 @@ def nesting_depth(text: str) -> int:
         elif bracket in "]}":
             level -= 1
     return deepest
+
+
+def _too_many_calls() -> ModelAnswerInvalid:
+    message = f"The answer asks for more than {MOST_CALLS} tools at once."
+    return ModelAnswerInvalid(message, limit=MOST_CALLS)
+
+
+def _too_long() -> ModelAnswerInvalid:
+    message = f"The answer is longer than {MOST_CHARACTERS} characters."
+    return ModelAnswerInvalid(message, limit=MOST_CHARACTERS)
 
 
 def _name(value: Any, what: str) -> str:

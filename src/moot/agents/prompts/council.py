@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.context import Assignment, TranscriptTurn
@@ -37,9 +38,8 @@ _APART = re.compile(r"[\W_]++")
 
 def _shape(name: str) -> str:
     """Return the same text for names that look alike: ``the/host`` may become ``the_host``."""
-    return skeleton(_APART.sub(" ", strip_marks(name)).strip()) or skeleton(
-        _APART.sub("", name) or name
-    )
+    words = _APART.sub(" ", strip_marks(name)).strip()
+    return skeleton(words) or skeleton(_APART.sub("", name) or name)
 
 
 _TAKEN = RESERVED | {_shape(name) for name in PEOPLE.values()}
@@ -104,7 +104,6 @@ class Prompt(Struct, frozen=True):
 
 
 def build_council_prompt(agent: Agent, assignment: Assignment) -> Prompt:
-    """Build the prompt of a member for its task."""
     flagged: dict[int | str, list[str]] = {}
     names = SpeakerNames(assignment.members)
     for turn in assignment.transcript:
@@ -150,9 +149,8 @@ def _turn_message(
     flagged: dict[int | str, list[str]],
 ) -> ModelMessage:
     if turn.speaker == assignment.agent and turn.edited_by is None:
-        return ModelMessage(
-            role="assistant", content=_with_summary_note(turn, content_text(turn.content))
-        )
+        text = _with_summary_note(turn, content_text(turn.content))
+        return ModelMessage(role="assistant", content=text)
     text, flags = fence_content(turn.content, names.names)
     if flags:
         flagged[turn.index] = flags
@@ -179,10 +177,8 @@ def _task_text(assignment: Assignment, names: SpeakerNames) -> str:
         case "hand":
             return "Do you want to speak in this round? Say how urgently, from 1 to 10."
         case "choose":
-            candidates = ", ".join(name for name in assignment.members if name != assignment.agent)
-            return (
-                f"You moderate. Who speaks next? One of: {candidates}. Or stop, when all is said."
-            )
+            others = ", ".join(name for name in assignment.members if name != assignment.agent)
+            return f"You moderate. Who speaks next? One of: {others}. Or stop, when all is said."
         case "synthesise":
             return (
                 "All have spoken. Sum up: what is agreed, who disagrees about what (by name), and"
@@ -239,11 +235,7 @@ def _answer_format(assignment: Assignment) -> AnswerFormat | None:
     return AnswerFormat(schema=closed_object_schema(properties), name=name)
 
 
-def _context(agent: Agent, assignment: Assignment, names: SpeakerNames) -> DemoContext:
-    turns = [turn for turn in assignment.transcript if turn.role != "system"]
-    other_turns = [turn for turn in turns if turn.speaker != assignment.agent]
-    question = next((content_text(turn.content) for turn in turns if turn.role == "user"), "")
-    last = other_turns[-1] if other_turns else None
+def demo_context(agent: Agent, assignment: Assignment, question: str) -> DemoContext:
     return DemoContext(
         agent=agent.called,
         role=agent.role,
@@ -251,32 +243,39 @@ def _context(agent: Agent, assignment: Assignment, names: SpeakerNames) -> DemoC
         conversation_id=assignment.place,
         turn_index=assignment.turn,
         question=question,
+    )
+
+
+def _context(agent: Agent, assignment: Assignment, names: SpeakerNames) -> DemoContext:
+    turns = [turn for turn in assignment.transcript if turn.role != "system"]
+    other_turns = [turn for turn in turns if turn.speaker != assignment.agent]
+    question = next((content_text(turn.content) for turn in turns if turn.role == "user"), "")
+    last = other_turns[-1] if other_turns else None
+    chosen_from = assignment.members if assignment.task == "choose" else ()
+    return replace(
+        demo_context(agent, assignment, question),
         previous_speaker=None if last is None else names.called(last.speaker),
         addressed=(names.called(last.to),) if last is not None and last.to else (),
-        heard=tuple(
-            HeardTurn(
-                name=names.called(turn.speaker),
-                text=content_text(turn.content),
-                kind="human" if turn.role == "user" else "agent",
-            )
-            for turn in turns
-        ),
-        called={name: names.called(name) for name in assignment.members}
-        if assignment.task == "choose"
-        else {},
+        heard=tuple(_heard_turn(turn, names) for turn in turns),
+        called={name: names.called(name) for name in chosen_from},
         purpose=PURPOSES.get(assignment.task, "turn"),
     )
 
 
+def _heard_turn(turn: TranscriptTurn, names: SpeakerNames) -> HeardTurn:
+    name, text = names.called(turn.speaker), content_text(turn.content)
+    return HeardTurn(name=name, text=text, kind="human" if turn.role == "user" else "agent")
+
+
 def synthesis_text(assignment: Assignment, answer: Mapping[str, object]) -> str:
-    """Return a synthesis as text."""
     agreements, disagreements = answer.get("agreements"), answer.get("disagreements")
     lines = []
     if isinstance(agreements, list) and agreements:
         lines.append("Agreed: " + "; ".join(map(str, agreements)))
+    rows = disagreements if isinstance(disagreements, list) else []
     lines += [
         f"{item.get('by', 'Somebody')} disagrees: {item.get('text', '')}"
-        for item in (disagreements if isinstance(disagreements, list) else [])
+        for item in rows
         if isinstance(item, dict)
     ]
     lines.append(f"Proposed: {answer.get('decision', '')}")

@@ -4,13 +4,12 @@ Pure. Text of other agents, tools, people or memory reaches the model as data, i
 data cannot end."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from moot.agents.definitions.manifest import Agent
 from moot.agents.invocation.context import Assignment
-from moot.agents.models.protocol import AnswerFormat, DemoContext, ModelMessage
-from moot.agents.prompts.council import Prompt, closed_object_schema
+from moot.agents.models.protocol import AnswerFormat, ModelMessage
+from moot.agents.prompts.council import Prompt, closed_object_schema, demo_context
 from moot.core.errors.models import ModelAnswerInvalid
 from moot.core.json import schema
 from moot.core.payloads.nodes import NodeFailed, VariableChanged
@@ -48,12 +47,9 @@ def build_work_prompt(agent: Agent, assignment: Assignment, memory: list[str]) -
         *_memory_messages(memory, flagged),
     ]
     messages.append(ModelMessage(role="user", name="host", content="\n\n".join([text, *rest])))
-    answer_format = (
-        AnswerFormat(schema=assignment.output) if assignment.output is not None else None
-    )
-    context = _context(agent, assignment, assignment.prompt or _data_text(assignment.data))
-    names = (agent.called, agent.name, *assignment.workers)
-    return Prompt(tuple(messages), answer_format, context, flagged, names)
+    output = assignment.output
+    answer_format = AnswerFormat(schema=output) if output is not None else None
+    return _prompt(agent, assignment, messages, answer_format, flagged)
 
 
 def build_decision_prompt(agent: Agent, assignment: Assignment) -> Prompt:
@@ -73,8 +69,20 @@ def build_decision_prompt(agent: Agent, assignment: Assignment) -> Prompt:
         ModelMessage(role="user", name="host", content=_status_text(turn_inputs)),
     ]
     answer_format = AnswerFormat(schema=decision_schema(assignment.workers), name="decision")
-    context = _context(agent, assignment, assignment.prompt or _data_text(assignment.data))
+    return _prompt(agent, assignment, messages, answer_format, flagged)
+
+
+def _prompt(
+    agent: Agent,
+    assignment: Assignment,
+    messages: list[ModelMessage],
+    answer_format: AnswerFormat | None,
+    flagged: dict[int | str, list[str]],
+) -> Prompt:
+    values = (value for value in assignment.data.values() if value is not None)
+    question = assignment.prompt or "; ".join(map(content_text, values))[:2000]
     names = (agent.called, agent.name, *assignment.workers)
+    context = demo_context(agent, assignment, question)
     return Prompt(tuple(messages), answer_format, context, flagged, names)
 
 
@@ -116,9 +124,8 @@ def parse_decision(value: Any, workers: list[str]) -> dict[str, object]:
         confidence = {"confidence": inner.pop("confidence")} if "confidence" in inner else {}
         parsed = {**confidence, **outer, "decision": inner}
     if problems := schema.schema_problems(_accepted_schema(workers), parsed):
-        raise ModelAnswerInvalid(
-            f"The answer does not fit its schema: {problems[0]}.", problems=problems
-        )
+        message = f"The answer does not fit its schema: {problems[0]}."
+        raise ModelAnswerInvalid(message, problems=problems)
     return dict(parsed)
 
 
@@ -126,9 +133,8 @@ def _accepted_schema(workers: list[str]) -> dict[str, object]:
     """Return the schema with the optional fields and the older kinds of the protocol."""
     text = {"type": "string", "minLength": 1}
     *decisions, terminate = _decision_schemas(workers)
-    older = closed_object_schema(
-        {"kind": {"enum": ["clarify", "escalate"]}, "prompt": text, "reason": text}
-    )
+    kind = {"enum": ["clarify", "escalate"]}
+    older = closed_object_schema({"kind": kind, "prompt": text, "reason": text})
     for decision in (terminate, older):
         decision["required"] = ["kind"]
     return {**_answer_schema([*decisions, terminate, older]), "required": ["decision"]}
@@ -216,18 +222,3 @@ def _memory_messages(memory: list[str], flagged: dict[int | str, list[str]]) -> 
     blocks = [mark_data("memory", text, flagged) for text in reversed(memory)]
     text = "\n".join(["What you remember, the oldest first:", *blocks])
     return [ModelMessage(role="user", name="host", content=text)]
-
-
-def _data_text(data: Mapping[str, object]) -> str:
-    return "; ".join(content_text(value) for value in data.values() if value is not None)[:2000]
-
-
-def _context(agent: Agent, assignment: Assignment, question: str) -> DemoContext:
-    return DemoContext(
-        agent=agent.called,
-        role=agent.role,
-        persona=agent.prompt,
-        conversation_id=assignment.place,
-        turn_index=assignment.turn,
-        question=question,
-    )

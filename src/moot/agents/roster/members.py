@@ -109,8 +109,6 @@ _decode = msgspec.json.Decoder(MemberRecord).decode
 
 
 class RosterService:
-    """The members of every tenant."""
-
     def __init__(self, store: Store, clock: Clock, enabled: bool = True) -> None:
         self._store, self._clock, self._enabled = store, clock, enabled
         #: called with tenant and member id after each change
@@ -136,11 +134,8 @@ class RosterService:
         return member
 
     async def all(self, tenant: str) -> list[MemberVersion]:
-        """Return all members, by id."""
-        return [
-            _version_from_record(record)
-            for record in await self._store.records(tenant, MEMBER_KIND)
-        ]
+        records = await self._store.records(tenant, MEMBER_KIND)
+        return [_version_from_record(record) for record in records]
 
     async def away(self, tenant: str, roster_id: str) -> str | None:
         """Return in words why nothing is started for a member, or None when it is on duty."""
@@ -151,16 +146,14 @@ class RosterService:
         if not self._enabled:
             return "this host keeps no roster"
         history = await self.history(tenant, roster_id)
-        return (
-            f"{member_from_record(history[0]).entry.persona if history else roster_id} is dismissed"
-        )
+        name = member_from_record(history[0]).entry.persona if history else roster_id
+        return f"{name} is dismissed"
 
     async def guard(self, tenant: str, roster_id: str) -> Guard:
         """Return a guard for the current revision of an id, even if no member has it."""
         history = await self.history(tenant, roster_id)
-        return replace(
-            new_member_guard(tenant, roster_id), revision=history[0].revision if history else 0
-        )
+        revision = history[0].revision if history else 0
+        return replace(new_member_guard(tenant, roster_id), revision=revision)
 
     async def history(self, tenant: str, roster_id: str) -> list[Record]:
         return await self._store.record_history(tenant, MEMBER_KIND, roster_id)
@@ -189,9 +182,8 @@ class RosterService:
     async def _dismiss(self, record: Record, member_record: MemberRecord, guard: Guard) -> None:
         """Dismiss a member and pause its triggers. Do the latter twice, because a trigger may be
         handed to it meanwhile; after that none can be."""
-        await self._commit_with_triggers(
-            Batch(guards=[guard], records=[record]), member_record, guard
-        )
+        batch = Batch(guards=[guard], records=[record])
+        await self._commit_with_triggers(batch, member_record, guard)
         gone = await self.guard(record.tenant, record.name)
         with suppress(Overtaken):  # the id has a new member already
             await self._commit_with_triggers(Batch(guards=[gone]), member_record, gone)
@@ -223,14 +215,12 @@ def member_from_record(record: Record) -> MemberRecord:
 
 
 def new_member_guard(tenant: str, roster_id: str) -> Guard:
-    """Return the guard of a batch that adds a new member."""
     return Guard(tenant=tenant, kind=MEMBER_KIND, name=roster_id, revision=0)
 
 
 def _version_from_record(record: Record) -> MemberVersion:
-    guard = Guard(
-        tenant=record.tenant, kind=MEMBER_KIND, name=record.name, revision=record.revision
-    )
+    kind, name = MEMBER_KIND, record.name
+    guard = Guard(tenant=record.tenant, kind=kind, name=name, revision=record.revision)
     return MemberVersion(_decode(record.body), guard)
 
 
@@ -290,9 +280,7 @@ class MemberResolver:
         if resolved is None:
             return None
         agent = replace(resolved.agent, persona=member.persona)
-        return ResolvedAgent(
-            agent=agent, version=resolved.version, channel=member.channel, member=member
-        )
+        return replace(resolved, agent=agent, channel=member.channel, member=member)
 
     async def _find_member(self, assignment: Assignment) -> RunMember | None:
         if not assignment.agent.startswith(HOST_PREFIX):

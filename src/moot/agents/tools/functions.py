@@ -5,9 +5,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -20,6 +18,8 @@ from moot.core.json.schema import SchemaError, check_schema
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 GROUP = "moot.tools"
+#: the mark of a user's function, and the word for it
+NAMES = ("moot_tool", "tool")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 TIMEOUT_S = 60.0
 LONGEST_DESCRIPTION = 1000
@@ -114,9 +114,8 @@ def _check_default(where: str, default: Any, hint: Any) -> None:
         msgspec.convert(msgspec.to_builtins(default), hint)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         hint_text = f"; write '{_type_name(hint)} | None'" if default is None else ""
-        raise ValueError(
-            f"{where}: its default {default!r} does not fit: {error}{hint_text}"
-        ) from None
+        problem = f"its default {default!r} does not fit: {error}{hint_text}"
+        raise ValueError(f"{where}: {problem}") from None
 
 
 def _type_name(hint: Any) -> str:
@@ -126,9 +125,8 @@ def _type_name(hint: Any) -> str:
 def _parameters_schema(
     name: str, function: Callable[..., Any], hints: Mapping[str, object]
 ) -> dict[str, object]:
-    schemas, definitions = msgspec.json.schema_components(
-        list(hints.values()), ref_template="#/$defs/{name}"
-    )
+    types, place = list(hints.values()), "#/$defs/{name}"
+    schemas, definitions = msgspec.json.schema_components(types, ref_template=place)
     properties = dict(zip(hints, schemas, strict=True))
     required = []
     for parameter in inspect.signature(function).parameters.values():
@@ -180,13 +178,7 @@ def _caller(function: Callable[..., Any], hints: Mapping[str, object], seconds: 
 def tools_from_entry_points() -> dict[str, tuple[UsableTool, str]]:
     """Return the tools of installed packages with their sources. Raise ValueError."""
     tools_by_name: dict[str, tuple[UsableTool, str]] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        source = f"entry point '{entry.name}' ({entry.value})"
-        try:
-            tools = _tools_in(entry.load())
-        except (Exception, SystemExit) as error:
-            problem = f"{type(error).__name__}: {error}"
-            raise ValueError(f"The tools of {source} cannot be loaded: {problem}") from error
+    for tools, source in user_files.read_entry_points(GROUP, UsableTool, *NAMES):
         add_tools(tools_by_name, tools, source)
     return tools_by_name
 
@@ -199,7 +191,8 @@ def tools_from_path(path: Path) -> dict[str, tuple[UsableTool, str]]:
         files = [path]
     tools_by_name: dict[str, tuple[UsableTool, str]] = {}
     for file in files:
-        add_tools(tools_by_name, _tools_in(user_files.load_user_module(file)), str(file))
+        module = user_files.load_user_module(file)
+        add_tools(tools_by_name, user_files.find_definitions(module, UsableTool, *NAMES), str(file))
     return tools_by_name
 
 
@@ -212,18 +205,3 @@ def add_tools(
             raise ValueError(f"{source}: tool '{tool.name}' is defined in {existing[1]}, too.")
         tools_by_name.setdefault(tool.name, (tool, source))
     return tools_by_name
-
-
-def _tools_in(value: Any) -> list[UsableTool]:
-    if isinstance(value, UsableTool):
-        return [value]
-    if isinstance(value, ModuleType):
-        tools = (
-            getattr(member, "moot_tool", None) for member in user_files.list_own_definitions(value)
-        )
-        return list({id(tool): tool for tool in tools if isinstance(tool, UsableTool)}.values())
-    if isinstance(value, (list, tuple)):
-        return [each for item in value for each in _tools_in(item)]
-    if isinstance(tool := getattr(value, "moot_tool", None), UsableTool):
-        return [tool]
-    raise TypeError(f"{value!r} is no tool, no list of them and no module")

@@ -48,11 +48,9 @@ def http_tool(name: str, entry: HttpEntry, outbound: Outbound, secret: Secret) -
 
 
 def _defaults(entry: HttpEntry) -> dict[str, object]:
-    return {
-        name: schema["default"]
-        for name, schema in entry.schema["properties"].items()
-        if isinstance(schema, dict) and "default" in schema
-    }
+    parts = entry.schema["properties"].items()
+    parts = ((name, part) for name, part in parts if isinstance(part, dict) and "default" in part)
+    return {name: part["default"] for name, part in parts}
 
 
 def _key(entry: HttpEntry, secret: Secret) -> str | None:

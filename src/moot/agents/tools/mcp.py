@@ -225,7 +225,6 @@ async def _outcome(call: Awaitable[Any]) -> tuple[Any, Exception | None]:
 
 
 async def _cancel(task: "asyncio.Task[None]", closing: ClosingTasks) -> None:
-    """Cancel the task, and wait a short time for its end."""
     task.cancel()
     closing.add(task)
     task.add_done_callback(closing.discard)
@@ -263,13 +262,10 @@ async def _client(entry: McpEntry, secret: Secret, stack: AsyncExitStack) -> Any
         raise RuntimeError(MISSING) from None
     if entry.command is not None:
         passed = {name: secret(name) or "" for name in entry.pass_env}
+        command, *arguments = entry.command
+        env = {**passed, **entry.env}
         return mcp.Client(
-            mcp.StdioServerParameters(
-                command=entry.command[0],
-                args=entry.command[1:],
-                env={**passed, **entry.env},
-                cwd=entry.cwd,
-            )
+            mcp.StdioServerParameters(command=command, args=arguments, env=env, cwd=entry.cwd)
         )
     http = importlib.import_module("httpx2")
     transport = importlib.import_module("mcp.client.streamable_http").streamable_http_client

@@ -41,8 +41,6 @@ class ToolListing(Struct, frozen=True, kw_only=True):
 
 
 class ToolRegistry:
-    """The functions, HTTP tools and MCP servers of the host."""
-
     def __init__(
         self,
         functions: Mapping[str, tuple[UsableTool, str]] | None = None,
@@ -63,7 +61,6 @@ class ToolRegistry:
         return [*sorted(self._single), *(f"{MCP}{name}/*" for name in sorted(self._servers))]
 
     def problem(self, reference: str) -> str | None:
-        """Return why no agent can use this name, or None."""
         if reference in self._single:
             return None
         match = _MCP.fullmatch(reference)
@@ -102,17 +99,15 @@ class ToolRegistry:
 
     async def listed(self, connect: bool = False) -> list[ToolListing]:
         """List all tools. Connect to servers only with ``connect``."""
-        rows = [
-            _listing(name, source, tool) for name, (tool, source) in sorted(self._single.items())
-        ]
+        single = sorted(self._single.items())
+        rows = [_listing(name, source, tool) for name, (tool, source) in single]
         for name, server in sorted(self._servers.items()):
             if connect:
                 await server.tools()
             if server.known is None:
                 problem = server.problem or "not asked yet"
-                rows.append(
-                    ToolListing(name=f"{MCP}{name}/*", source=server.place, problem=problem)
-                )
+                pattern = f"{MCP}{name}/*"
+                rows.append(ToolListing(name=pattern, source=server.place, problem=problem))
             else:
                 rows += [_listing(tool.name, server.place, tool) for tool in server.known.values()]
         return rows
@@ -136,13 +131,9 @@ def _unlisted_finder(patterns: list[tuple[str, McpServer, str]]) -> FindUnlisted
 
     def find(name: str) -> UsableTool | None:
         for prefix, server, pattern in patterns:
-            model_prefix = model_tool_name(prefix)
-            tool = name.removeprefix(model_prefix)
-            if (
-                server.known is None
-                and tool != name
-                and is_tool_allowed([prefix + pattern], prefix + tool)
-            ):
+            tool = name.removeprefix(model_tool_name(prefix))
+            is_unlisted = server.known is None and tool != name
+            if is_unlisted and is_tool_allowed([prefix + pattern], prefix + tool):
                 return server.unlisted(tool)
         return None
 

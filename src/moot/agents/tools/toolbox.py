@@ -101,11 +101,9 @@ class Toolbox:
         self._uses = 0
         for tool in tools.values():
             model_name = model_tool_name(tool.name)
-            self._usable[
-                f"{model_name[:55]}_{_short_hash(tool.name)}"
-                if model_name in self._usable
-                else model_name
-            ] = tool
+            if model_name in self._usable:
+                model_name = f"{model_name[:55]}_{_short_hash(tool.name)}"
+            self._usable[model_name] = tool
         self.tools = tuple(
             ModelTool(
                 name=model_name, description=tool.description or None, parameters=tool.parameters
@@ -114,12 +112,10 @@ class Toolbox:
         )
 
     def only(self, names: list[str] | None) -> "Toolbox":
-        """Return a toolbox with only these tools."""
         if names is None:
             return self
-        allowed = {
-            tool.name: tool for tool in self._usable.values() if is_tool_allowed(names, tool.name)
-        }
+        usable = self._usable.values()
+        allowed = {tool.name: tool for tool in usable if is_tool_allowed(names, tool.name)}
 
         def find_unlisted(name: str) -> UsableTool | None:
             tool = self._find_unlisted(name)
@@ -139,8 +135,10 @@ class Toolbox:
         if self._uses > MOST_USES:
             failure = ToolFailure("rate_limited", f"No more than {MOST_USES} calls a turn.")
             return _message(call, ToolOutcome(error=failure), names)[0]
-        if tool is not None and problem is None and tool.dangerous:
-            problem = await _ask_permission(tool, arguments, agent, context)
+        needs_consent = tool is not None and tool.dangerous and problem is None
+        name = call.name if tool is None else tool.name
+        if needs_consent and not await context.ask_permission(agent.agent_id, name, arguments):
+            problem = ToolFailure("forbidden", "A person was asked, and said no.")
         if tool is None or problem is not None:
             return await _record_refused_call(call, tool, arguments, problem, context)
         open_call = await context.tool_called(tool.name, arguments, tool.transport)
@@ -151,13 +149,6 @@ class Toolbox:
         else:
             await open_call.returned(outcome.result, outcome.duration_ms, flags)
         return message
-
-
-class NoTools:
-    """A tool source for a host without tools."""
-
-    async def for_agent(self, agent: Agent) -> Toolbox:
-        return Toolbox({})
 
 
 def is_tool_allowed(references: list[str], name: str) -> bool:
@@ -188,15 +179,6 @@ def _invalid(message: str) -> ToolFailure:
     return ToolFailure("validation_error", message)
 
 
-async def _ask_permission(
-    tool: UsableTool, arguments: Mapping[str, object], agent: Agent, context: AgentContext
-) -> ToolFailure | None:
-    """Return the error for the model when a person refuses the call."""
-    if await context.ask_permission(agent.agent_id, tool.name, arguments):
-        return None
-    return ToolFailure("forbidden", "A person was asked, and said no.")
-
-
 async def _record_refused_call(
     call: ModelToolCall,
     tool: UsableTool | None,
@@ -204,7 +186,6 @@ async def _record_refused_call(
     problem: ToolFailure | None,
     context: AgentContext,
 ) -> ModelMessage:
-    """Record a call that was not made."""
     name = tool.name if tool is not None else call.name[:200] or "?"
     if tool is None or problem is None:
         problem = ToolFailure("forbidden", f"You may not use a tool '{name[:100]}'.")

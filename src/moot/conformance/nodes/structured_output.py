@@ -42,8 +42,6 @@ Text = Annotated[str, Meta(max_length=100_000)]
 
 
 class MockAnswer(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """One programmed answer of the mock model."""
-
     content: Text
     stop_reason: Annotated[str, Meta(min_length=1, max_length=64)] = "end_turn"
     refusal_text: Text | None = None
@@ -71,7 +69,6 @@ class MockPrograms:
             del self._given[oldest]
 
     def next(self, tenant: str, node_id: str) -> dict[str, object] | None:
-        """Return the next unused answer, or None."""
         key = (tenant, node_id)
         answers, number = self._answers.get(key, []), self._given.get(key, 0)
         if number >= len(answers):
@@ -114,9 +111,8 @@ def sample_value(schema: Any) -> Any:
             shapes = schema.get("properties", {})
             return {name: sample_value(shapes.get(name, {})) for name in schema.get("required", [])}
         case "array":
-            return [sample_value(schema.get("items", {}))] * min(
-                schema.get("minItems", 0), MOST_ITEMS
-            )
+            count = min(schema.get("minItems", 0), MOST_ITEMS)
+            return [sample_value(schema.get("items", {}))] * count
         case kind:
             plain = {"string": "mock", "boolean": True, "integer": 0, "number": 0}
             return plain.get(kind) if isinstance(kind, str) else None
@@ -125,8 +121,6 @@ def sample_value(schema: Any) -> Any:
 class StructuredOutputConfig(
     Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
 ):
-    """The config of the node."""
-
     provider: Literal["mock"]
     model: Annotated[str, Meta(min_length=1)]
     output_schema: dict[str, object]
@@ -238,14 +232,11 @@ class _StructuredCall:
 
     async def _retry(self, number: int, reason: str) -> None:
         """Prepare the next call: a higher token limit after a cut, a correction after a misfit."""
-        await self._ctx.agent.noted(
-            ModelAskedAgain(
-                node_id=self._ctx.node_id,
-                attempt=number,
-                reason=reason,
-                previous_error=PROBLEMS[reason],
-            )
+        node_id, error = self._ctx.node_id, PROBLEMS[reason]
+        again = ModelAskedAgain(
+            node_id=node_id, attempt=number, reason=reason, previous_error=error
         )
+        await self._ctx.agent.noted(again)
         request = msgspec.to_builtins(self._request)
         if reason == "truncation":
             if "maxOutputTokens" in request:
@@ -259,21 +250,16 @@ class _StructuredCall:
         return {"node_id": self._ctx.node_id, "provider": request.provider, "model": request.model}
 
     def _refusal(self, text: str | None) -> Failed:
-        error = NodeError(
-            code="envelope_refused_by_provider",
-            message="The model refused to answer.",
-            retryable=False,
-        )
+        code, message = "envelope_refused_by_provider", "The model refused to answer."
+        error = NodeError(code=code, message=message, retryable=False)
         return Failed(error, because=(ModelRefused(**self._model_fields(), refusal_text=text),))
 
     def _exhausted(self, reason: str) -> Failed:
         node_id = self._ctx.node_id
         cut = reason == "truncation"
-        error = NodeError(
-            code="envelope_truncation_unrecoverable" if cut else "envelope_payload_invalid",
-            message=f"{PROBLEMS[reason]} The model was asked {MOST_CALLS} times.",
-            retryable=False,
-        )
+        code = "envelope_truncation_unrecoverable" if cut else "envelope_payload_invalid"
+        message = f"{PROBLEMS[reason]} The model was asked {MOST_CALLS} times."
+        error = NodeError(code=code, message=message, retryable=False)
         given_up = ModelGaveUp(
             node_id=node_id,
             total_attempts=MOST_CALLS,

@@ -7,8 +7,7 @@ from msgspec import Meta, Struct
 from moot.agents.definitions.manifest import Agent
 from moot.api.agents import deployments
 from moot.api.http.request import Reply, Request
-from moot.conformance.fixtures import CHANNEL_AGENT, stand_in_agent
-from moot.conformance.host import seams_of
+from moot.conformance.host import CHANNEL_AGENT, seams_of, stand_in_agent
 from moot.conformance.nodes.structured_output import MOST_ANSWERS, MockAnswer
 from moot.conformance.seams.setup import seam, start_workflow
 from moot.core.agents.deployments import STABLE, DeploymentChange
@@ -57,9 +56,8 @@ async def transition_deployment(request: Request) -> Reply:
         if body.channel in deployment.of(version).channels:
             break
         last = deployment.of(version).state in ("staged", "paused", "active")
-        change = DeploymentChange(
-            version=version, transition="promote", channel=body.channel if last else None
-        )
+        channel = body.channel if last else None
+        change = DeploymentChange(version=version, transition="promote", channel=channel)
         deployment, _ = await deployments.apply_change(request, agent.manifest_id, change)
     return Reply(deployments.deployment_view(deployment, version))
 
@@ -71,7 +69,6 @@ async def program_mock_ai(request: Request) -> Reply:
 
 
 async def read_cache_key(request: Request) -> Reply:
-    """Return the key that a model call would be recorded under."""
     call = await request.read(dict[str, object])
     return Reply({"cacheKey": model_key(parse_semantic_request(call)), "recipe": RECIPE})
 

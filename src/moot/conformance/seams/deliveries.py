@@ -44,8 +44,9 @@ UNSERVED = workflow(
     "conformance-seam-unserved",
     [node("a", "moot.agent", {"agent": "conformance-nobody", "prompt": "Are you there?"})],
 )
+DeliveredItem = Mapping[str, object]
 #: The default item.
-ITEM: dict[str, object] = {"body": "from a test suite"}
+ITEM: DeliveredItem = {"body": "from a test suite"}
 ONCE = RetryPolicy(max_attempts=1, backoff="none")
 
 
@@ -83,9 +84,8 @@ async def deliver_trigger(request: Request) -> Reply:
     if body.source == records.SCHEDULE_SOURCE:
         return await _delivery_reply(request, [await _deliver_by_schedule(request, body.scenario)])
     named = None if exhaust else body.dedup_key
-    record = await _ensure_subscription(
-        request, body.source, MISSING if exhaust else WORKFLOW, named
-    )
+    workflow_id = MISSING if exhaust else WORKFLOW
+    record = await _ensure_subscription(request, body.source, workflow_id, named)
     key = named or dedup_key(record.it.subscription_id, request.services.clock.new_id(""))
     rows = []
     for _ in range(2 if body.scenario == "dedup" else 1):
@@ -108,9 +108,8 @@ async def _delivery_reply(request: Request, rows: list[Delivery]) -> Reply:
 
 async def read_last_exhausted_log(request: Request) -> list[dict[str, object]]:
     """Return the log of the subscription whose delivery was given up last, or nothing."""
-    rows, _ = await request.services.store.deliveries(
-        request.caller.tenant, DeliveryFilter(states=("dead",)), None, MOST_ROWS
-    )
+    tenant, dead = request.caller.tenant, DeliveryFilter(states=("dead",))
+    rows, _ = await request.services.store.deliveries(tenant, dead, None, MOST_ROWS)
     # a schedule's delivery has the time of its slot
     last = max(rows, key=lambda row: row.updated_at, default=None)
     return await read_subscription_log(request, last.subscription) if last else []
@@ -120,9 +119,8 @@ async def read_subscription_log(request: Request, name: str) -> list[dict[str, o
     """Return state changes and newest deliveries of a subscription as events of a log."""
     triggers, tenant = request.services.triggers, request.caller.tenant
     record = await triggers.listening.must_find(tenant, name)
-    rows, _ = await request.services.store.deliveries(
-        tenant, DeliveryFilter(subscription=name), None, MOST_ROWS
-    )
+    mine = DeliveryFilter(subscription=name)
+    rows, _ = await request.services.store.deliveries(tenant, mine, None, MOST_ROWS)
     changes = await triggers.listening.changes(record)
     tried = [each for row in rows for each in _attempt_events(row)]
     in_order = sorted([*msgspec.to_builtins(changes), *tried], key=lambda each: str(each["at"]))
@@ -180,12 +178,8 @@ async def ingest_trigger(request: Request) -> Reply:
     arrival = Arrival(content=content, verified=False)
     row = (await services.triggers.deliveries.take(record, arrival, key)).delivery
     log = await services.store.read(record.tenant, row.run_id or "", -1, 1)
-    return Reply(
-        {
-            "triggerEvent": payload_fields(decode(log[0]))["trigger"],
-            "deliveryEvent": _delivery_event(row),
-        }
-    )
+    trigger = payload_fields(decode(log[0]))["trigger"]
+    return Reply({"triggerEvent": trigger, "deliveryEvent": _delivery_event(row)})
 
 
 def _delivery_event(row: Delivery) -> dict[str, object]:
@@ -243,24 +237,18 @@ async def _is_refused_target(request: Request, url: str) -> bool:
 
 
 async def deliver_by_source(
-    request: Request,
-    source: str,
-    workflow_id: str,
-    roster_id: str | None = None,
-    item: Mapping[str, object] = ITEM,
+    request: Request, source: str, workflow_id: str, roster_id: str | None, item: DeliveredItem
 ) -> Delivery:
     """Return the delivery that came by this source. Raise NotProvided for an unknown source."""
     ways = {"schedule": _by_schedule, "queue": _by_queue, "webhook": _by_webhook}
     if source not in ways:
-        raise NotProvided(
-            f"Nothing comes by {source[:32]} here; by {', '.join(sorted(ways))} it does.",
-            capability="triggerBridge.sources",
-        )
+        message = f"Nothing comes by {source[:32]} here; by {', '.join(sorted(ways))} it does."
+        raise NotProvided(message, capability="triggerBridge.sources")
     return await ways[source](request, workflow_id, roster_id, item)
 
 
 async def _by_queue(
-    request: Request, workflow_id: str, roster_id: str | None, item: Mapping[str, object]
+    request: Request, workflow_id: str, roster_id: str | None, item: DeliveredItem
 ) -> Delivery:
     queues, tenant, by = request.services.triggers.queues, request.caller.tenant, request.caller.id
     name = derived_id("conformance-", tenant, workflow_id, roster_id or "")
@@ -273,7 +261,7 @@ async def _by_queue(
 
 
 async def _by_webhook(
-    request: Request, workflow_id: str, roster_id: str | None, item: Mapping[str, object]
+    request: Request, workflow_id: str, roster_id: str | None, item: DeliveredItem
 ) -> Delivery:
     services, tenant, by = request.services, request.caller.tenant, request.caller.id
     wanted = TriggerSubscription(
@@ -291,7 +279,7 @@ async def _by_webhook(
 
 
 async def _by_schedule(
-    request: Request, workflow_id: str, roster_id: str | None, _: Mapping[str, object]
+    request: Request, workflow_id: str, roster_id: str | None, _: DeliveredItem
 ) -> Delivery:
     """Deliver one slot of a temporary schedule. It brings no item."""
     member = {} if roster_id is None else {"rosterId": roster_id}
@@ -299,9 +287,8 @@ async def _by_schedule(
     try:
         return await _reach_next_slot(request, case)
     finally:
-        await request.services.triggers.schedules.remove(
-            case.tenant, case.plan.spec.schedule_id, request.caller.id
-        )
+        schedules, name = request.services.triggers.schedules, case.plan.spec.schedule_id
+        await schedules.remove(case.tenant, name, request.caller.id)
 
 
 async def create_minute_schedule(

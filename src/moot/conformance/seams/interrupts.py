@@ -76,12 +76,8 @@ async def exchange_turn(request: Request) -> Reply:
     if run_id is None:
         raise NotFound("There is no such conversation.", conversationId=body.conversation_id)
     turn = {key: value for key, value in body.turn.items() if key != "turnIndex"}
-    command = GateAnswer(
-        node_id=TALK,
-        value={"operation": "exchange", "turn": turn},
-        who=speaker_from_request(request),
-        at=services.clock.millis(),
-    )
+    value, who = {"operation": "exchange", "turn": turn}, speaker_from_request(request)
+    command = GateAnswer(node_id=TALK, value=value, who=who, at=services.clock.millis())
     await answers.check_new_message_id(request, run_id, command.value)
     await services.host.handle(tenant, run_id, command)
     return Reply({"conversationId": body.conversation_id, "accepted": True})

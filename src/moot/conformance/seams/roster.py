@@ -7,13 +7,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from moot.agents.definitions.manifest import Agent
-from moot.agents.roster.members import (
-    MemberEntry,
-    MemberOwner,
-    MemberRecord,
-    MemberVersion,
-    new_member_guard,
-)
+from moot.agents.roster.members import MemberEntry, MemberOwner, MemberRecord, MemberVersion
 from moot.api.http.request import Reply, Request
 from moot.api.roster import routes
 from moot.api.roster.views import check_roster_offered
@@ -59,9 +53,8 @@ async def fire_member(request: Request) -> Reply:
     )
     await services.triggers.run_starter.drawn(order)
     item = body.as_work_item if isinstance(body.as_work_item, dict) else ITEM
-    row = await deliver_by_source(
-        request, body.trigger_source, order.workflow_id, order.roster_id, item
-    )
+    source, workflow_id = body.trigger_source, order.workflow_id
+    row = await deliver_by_source(request, source, workflow_id, order.roster_id, item)
     if row.run_id is None:
         raise Conflict(f"No run was begun: {row.reason}", rosterId=member.entry.roster_id)
     answer = {"runId": row.run_id, "rosterId": member.entry.roster_id}
@@ -85,9 +78,8 @@ async def _find_or_hire(request: Request, name: str | None) -> MemberVersion:
         workflows=(FLOW,),
     )
     record = MemberRecord(entry=entry, did="hired", hired_at=services.clock.millis())
+    guard = await services.roster.guard(tenant, NAME)
     versions = await services.roster.history(tenant, NAME)
-    guard = new_member_guard(tenant, NAME)
-    guard = replace(guard, revision=versions[0].revision) if versions else guard
     if not versions or versions[0].gone:
         with suppress(Overtaken):  # another call added it meanwhile
             await services.roster.put(tenant, record, "conformance", guard)

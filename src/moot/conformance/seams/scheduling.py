@@ -63,10 +63,8 @@ async def tick_heartbeat(request: Request) -> Reply:
     heartbeat = {"heartbeatId": body.heartbeat_id}
     answer: dict[str, object] = {"evaluated": [{**heartbeat, "status": "ok", "changed": changed}]}
     if changed and before is not None:
-        states = {
-            "from": _observed_state(before),
-            "to": _observed_state(encode(body.observed_state)),
-        }
+        now = _observed_state(encode(body.observed_state))
+        states = {"from": _observed_state(before), "to": now}
         answer["stateChanged"] = [{**heartbeat, **states}]
     return Reply(answer)
 

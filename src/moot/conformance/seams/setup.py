@@ -49,7 +49,6 @@ async def register_workflow(request: Request, definition: Mapping[str, object]) 
 async def start_workflow(
     request: Request, flow: Flow, inputs: Mapping[str, object] | None = None
 ) -> str:
-    """Return the id of a new run of the workflow."""
     order = RunOrder(
         tenant=request.caller.tenant,
         principal=request.caller.id,

@@ -80,7 +80,6 @@ def _supervisor_workflow(
 
 
 async def fan_out_workers(request: Request) -> Reply:
-    """Run one wave of workers and return how they joined."""
     body = await request.read(FanOut)
     run, events = await _run_supervisor(request, body.next_worker_ids, body.config, {})
     joins = [payload_fields(event) for event in events if isinstance(event.payload, WorkersJoined)]
@@ -91,9 +90,8 @@ async def fan_out_workers(request: Request) -> Reply:
         for event in events
         if isinstance(step := event.payload, HandoffStepped) and step.phase.startswith("child.")
     }
-    children = [
-        {"childRunId": child, "childStatus": ends[child]} for child in joins[0]["mergeOrder"]
-    ]
+    order = joins[0]["mergeOrder"]
+    children = [{"childRunId": child, "childStatus": ends[child]} for child in order]
     return Reply({"runId": run.run_id, "children": children, **joins[0]})
 
 
@@ -116,9 +114,8 @@ async def dispatch_per_item(request: Request) -> Reply:
 
 def _join_failure(run: Run) -> Unprocessable:
     error = run.error or {}
-    return Unprocessable(
-        error.get("message", "The workers did not come together."), runId=run.run_id
-    )
+    message = error.get("message", "The workers did not come together.")
+    return Unprocessable(message, runId=run.run_id)
 
 
 async def _run_supervisor(
@@ -181,9 +178,8 @@ async def run_agent_loop(request: Request) -> Reply:
     if not run.terminal:
         await _cancel_run(request, run.run_id)
     log = await read_log(request, run.run_id)
-    answer: dict[str, object] = {
-        "decisions": [payload_fields(event) for event in log if _is_decision(event)]
-    }
+    decided = [event for event in log if isinstance(event.payload, SupervisorDecided)]
+    answer: dict[str, object] = {"decisions": [payload_fields(event) for event in decided]}
     if resumed:
         answer["resumedIteration"] = _resumed_turn(log)
     return Reply(answer)
@@ -199,10 +195,6 @@ def _loop_workflow(body: AgentLoop) -> dict[str, object]:
     if 0 < suspends <= body.turns:
         plan[suspends - 1]["confidence"] = UNSURE
     return _supervisor_workflow(f"{PREFIX}-loop-{body.turns}-{suspends}", plan, {})
-
-
-def _is_decision(event: Event) -> bool:
-    return isinstance(event.payload, SupervisorDecided)
 
 
 def _resumed_turn(log: list[Event]) -> int:
@@ -234,15 +226,11 @@ async def attest_child(request: Request) -> Reply:
     log = await read_log(request, run.run_id)
     outputs = run.nodes["sub"].outputs or {}
     merged = run.status is Status.COMPLETED and outputs.get("merged", True)
-    answer = {
-        "attestation": outputs.get("attestation", {}),
-        "harvestedEvent": _harvest_payload(log),
-    }
+    attestation = outputs.get("attestation", {})
+    answer = {"attestation": attestation, "harvestedEvent": _harvest_payload(log)}
     if merged:
-        merged_values = {
-            name: run.variables[name] for name in body.child_outputs if name in run.variables
-        }
-        answer["mergedValues"] = merged_values
+        names = [name for name in body.child_outputs if name in run.variables]
+        answer["mergedValues"] = {name: run.variables[name] for name in names}
     return Reply({**answer, "merged": merged})
 
 

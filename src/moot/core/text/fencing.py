@@ -149,11 +149,7 @@ def _fence_text(text: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
     cut_characters = max(0, len(text) - LONGEST)  # text beyond the limit is not processed
     text = _BREAKS.sub("\n", text[:LONGEST])
     flags: list[str] = []
-    for flag, change in (
-        ("hidden-characters", _remove_invisible),
-        ("markup", _fence_markup),
-        ("speaker-tag", _fence_speakers),
-    ):
+    for flag, change in _CHANGES.items():
         changed = change(text, skeletons)
         if changed != text:
             flags.append(flag)
@@ -250,11 +246,8 @@ def _is_markup(match: re.Match[str], skeletons: frozenset[str]) -> bool:
     spaced = between.strip() == "" and between != ""
     if first.casefold() == "s":
         return after == ">"
-    if (
-        shape & _SKELETONS_STRONG
-        or _starts_with_strong_word(first, skeletons)
-        or ("|" in between and closed)
-    ):
+    is_strong = shape & _SKELETONS_STRONG or _starts_with_strong_word(first, skeletons)
+    if is_strong or ("|" in between and closed):
         return not spaced or closed
     return not joined and (not spaced or closed) and bool(shape & (_SKELETONS_WEAK | skeletons))
 
@@ -345,6 +338,12 @@ def _word(name: str) -> str:
     return skeleton(_NO_WORD.sub(" ", strip_marks(name)).strip())
 
 
+#: flag -> the change that it tells of, in this order
+_CHANGES = {
+    "hidden-characters": _remove_invisible,
+    "markup": _fence_markup,
+    "speaker-tag": _fence_speakers,
+}
 _NO_WORD = re.compile(r"[\W_]++")
 _SKELETONS_STRONG = _STRONG | frozenset(map(skeleton, _STRONG))
 _SKELETONS_WEAK = _WEAK | frozenset(map(skeleton, _WEAK))

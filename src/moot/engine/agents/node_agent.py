@@ -24,8 +24,6 @@ _MODEL_ERRORS = {
 
 
 class NodeAgentContext(AgentContext):
-    """The context of an agent that carries out a node of a run."""
-
     def __init__(self, ctx: NodeContext) -> None:
         self._ctx = ctx
         self._words = TextBuffer()
@@ -93,9 +91,8 @@ class NodeAgentContext(AgentContext):
 
     async def remember(self, memory: str, agent: str, text: str) -> None:
         most = LARGEST_CONTENT // 4  # a character has four bytes at most
-        await self._ctx.memory.put(
-            text[:most], tags=[f"agent:{agent}"], ref=_memory_ref(memory, agent)
-        )
+        ref = _memory_ref(memory, agent)
+        await self._ctx.memory.put(text[:most], tags=[f"agent:{agent}"], ref=ref)
 
 
 def restore_model_error(failed: EffectFailed) -> Exception:

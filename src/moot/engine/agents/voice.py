@@ -58,7 +58,6 @@ class ReportContext(EffectReporter):
 
     @property
     def standing(self) -> "NodeState":
-        """Return the current state of the node."""
         return self._host.runs.current(self._head).run.nodes[self.node_id]
 
     @property
@@ -134,7 +133,6 @@ class AgentVoice:
         return self.open_thought("each", more)
 
     async def reasoned(self, text: str, **more: Any) -> None:
-        """Record a whole thought."""
         thought = self.open_thought("none", more)
         await thought.add(text)
         await thought.close()
@@ -149,12 +147,9 @@ class AgentVoice:
         nth = self._next("called")
         context = self._context
         name = derived_id("call_", context.run_id, context.node_id, context.work, str(nth))
-        redacted_arguments = [context.redacted(value) for value in arguments[:1]]
-        await context.recorded(
-            tool_called_event(
-                context.node_id, self.agent_id, tool, (nth, name), redacted_arguments, **more
-            )
-        )
+        place, masked = context.node_id, [context.redacted(value) for value in arguments[:1]]
+        event = tool_called_event(place, self.agent_id, tool, (nth, name), masked, **more)
+        await context.recorded(event)
         return AgentToolCall(context, self.agent_id, tool, (nth, name))
 
     async def handoff(self, to_agent: str, reason: str | None = None, **more: Any) -> None:
@@ -162,9 +157,8 @@ class AgentVoice:
         if reason is not None:
             more["reason"] = reason
         nth = self._next("handoff")
-        event = agent_handoff_event(
-            self._context.node_id, self.agent_id, to_agent, nth, **copy_json(more)
-        )
+        place, more = self._context.node_id, copy_json(more)
+        event = agent_handoff_event(place, self.agent_id, to_agent, nth, **more)
         await self._context.recorded(event)
 
     async def decided(self, decision: Any, confidence: float | None = None, **more: Any) -> Any:
@@ -175,13 +169,10 @@ class AgentVoice:
         """
         nth = self._next("decided")
         context = self._context
-        event = decision_event(
-            context.node_id, self.agent_id, copy_json(decision), confidence, nth, **copy_json(more)
-        )
+        place, agent, copy = context.node_id, self.agent_id, copy_json(decision)
+        event = decision_event(place, agent, copy, confidence, nth, **copy_json(more))
         await context.recorded(event)
-        if context.standing.status is NodeStatus.SUSPENDED:
-            # the attempt is cancelled here and repeated after the decision
-            await asyncio.get_running_loop().create_future()
+        await self._wait_for_ruling()
         ruling = context.standing.rulings.get(str(nth))
         if ruling is None:
             return decision
@@ -194,15 +185,16 @@ class AgentVoice:
         """Wait for a person, and return whether this use of a dangerous tool is allowed."""
         nth = self._next("asked")
         context = self._context
-        redacted_arguments = context.redacted(arguments)
-        await context.recorded(
-            tool_asked_event(context.node_id, self.agent_id, tool, redacted_arguments, nth)
-        )
-        if context.standing.status is NodeStatus.SUSPENDED:
-            # the attempt is cancelled here and repeated after the answer
-            await asyncio.get_running_loop().create_future()
+        place, masked = context.node_id, context.redacted(arguments)
+        await context.recorded(tool_asked_event(place, self.agent_id, tool, masked, nth))
+        await self._wait_for_ruling()
         ruling = context.standing.rulings.get(tool_ruling_key(nth))
         return isinstance(ruling, dict) and ruling.get("action") == "accept"
+
+    async def _wait_for_ruling(self) -> None:
+        """Wait while a person is asked: the attempt is cancelled here and repeated afterwards."""
+        if self._context.standing.status is NodeStatus.SUSPENDED:
+            await asyncio.get_running_loop().create_future()
 
     async def noted(self, payload: Payload) -> None:
         """Record another protocol event about the work with a model, once like the rest."""
@@ -261,20 +253,15 @@ class AgentReasoning:
         if rest and self._deltas:
             await self._delta(rest)
         more = copy_json(self._more) if self._how != "off" else {}
-        await self._context.report(
-            reasoning_event(
-                self._context.node_id, self._agent_id, self._block.whole, self._number, self._how,
-                **more,
-            )
-        )  # fmt: skip
+        place, whole = self._context.node_id, self._block.whole
+        event = reasoning_event(place, self._agent_id, whole, self._number, self._how, **more)
+        await self._context.report(event)
 
     async def _delta(self, piece: str) -> None:
         number, self._deltas = self._deltas, self._deltas + 1
-        await self._context.report(
-            reasoning_delta_event(
-                self._context.node_id, self._agent_id, piece, self._number, number, self._how
-            )
-        )
+        place, thought = self._context.node_id, self._number
+        event = reasoning_delta_event(place, self._agent_id, piece, thought, number, self._how)
+        await self._context.report(event)
 
 
 class AgentToolCall:
@@ -312,7 +299,6 @@ class AgentToolCall:
             outcome["durationMs"] = duration_ms
         if flags:
             outcome["flags"] = list(flags)
-        event: NewEvent = tool_returned_event(
-            self._context.node_id, self._agent_id, self._tool, self._call, outcome
-        )
+        place, agent = self._context.node_id, self._agent_id
+        event = tool_returned_event(place, agent, self._tool, self._call, outcome)
         await self._context.recorded(event)

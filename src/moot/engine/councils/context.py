@@ -77,21 +77,17 @@ class TurnCache:
         If an earlier batch was lost, the sequences do not match and the cached turns are dropped.
         """
         for conversation in run.conversations.values():
-            if (
-                conversation.floor is None
-                or (cached := self._cached.get(_key(run, conversation))) is None
-            ):
+            key = _key(run, conversation)
+            cached = self._cached.get(key)
+            if conversation.floor is None or cached is None:
                 continue
             if cached.until != published[0].sequence:
-                del self._cached[_key(run, conversation)]
+                del self._cached[key]
                 continue
             cached.until = published[-1].sequence + 1
-            rows = (
-                turn_from_row(row.body, conversation.node_id)
-                for row in published
-                if row.type in TURN_TYPES
-            )
-            cached.turns += [turn for turn in rows if turn is not None]
+            rows = (row.body for row in published if row.type in TURN_TYPES)
+            turns = (turn_from_row(row, conversation.node_id) for row in rows)
+            cached.turns += [turn for turn in turns if turn is not None]
             spare = len(cached.turns) - _turn_limit(conversation.floor) - SPARE_TURNS
             if spare > 0 and cached.first is not None:
                 del cached.turns[:spare]

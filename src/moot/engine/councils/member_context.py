@@ -63,7 +63,6 @@ class WorkPermit:
             self._permits.release()
 
     def stir(self) -> None:
-        """Note a sign of life, such as a word or a thought."""
         self._last_sign = self._now()
 
     def silent_ms(self, at: int) -> int:
@@ -104,7 +103,6 @@ class WorkPermits:
                 del self._of[run_id]
 
     def take(self, run_id: str, wake_id: str) -> None:
-        """Mark the permit's member as having lost the floor."""
         permit = self._of.get(run_id, {}).get(wake_id)
         if permit is not None and not self.stopping:
             permit.lost_floor = True
@@ -276,9 +274,8 @@ class MemberContext(ReportContext, AgentContext):
         if self._speech is None:
             conversation = self._host.runs.current(self._head).run.conversations[self.node_id]
             speaker = {"role": "agent", "from": self._wake.agent, "speakerId": self._wake.agent}
-            self._speech = self._host.speeches.begin(
-                self.run_id, conversation.conversation_id, self._principal, speaker
-            )
+            run_id, talk = self.run_id, conversation.conversation_id
+            self._speech = self._host.speeches.begin(run_id, talk, self._principal, speaker)
         try:
             speech = self._speech.speech_id
             self._host.speeches.say(self.run_id, speech, self._principal, delta)

@@ -15,7 +15,7 @@ from moot.core.events import NewEvent, copy_payload
 from moot.core.pending import NO_WORK, PendingWork
 from moot.core.state.conversation import Conversation
 from moot.core.state.participants import led_members
-from moot.core.workflows.node_types import copy_json, error_from_exception
+from moot.core.workflows.node_types import NodeError, copy_json, error_from_exception
 from moot.engine.councils.context import TurnCache
 from moot.engine.councils.member_context import MOST_CALLS, MemberContext, WorkPermit, WorkPermits
 from moot.engine.head import BasisEvent, Head
@@ -146,10 +146,8 @@ class Speakers:
             else:
                 await self._wait_outside(asyncio.Event())
         except MootError as refusal:
-            log.warning(
-                "What a member said could not be kept yet",
-                extra={"action": "wake.waits", "run_id": run.run_id, "code": refusal.code},
-            )
+            about = {"action": "wake.waits", "run_id": run.run_id, "code": refusal.code}
+            log.warning("What a member said could not be kept yet", extra=about)
             self._forget(run.run_id, (node_id, wake_id))
             self._host.look_again(run.tenant, run.run_id)
         finally:
@@ -187,21 +185,18 @@ class Speakers:
         except (Unavailable, Conflict):
             raise
         except MootError as refusal:
-            done = InvocationResult(
-                outcome="failed", error={"code": refusal.code, "message": refusal.message}
-            )
+            failure = NodeError(code=refusal.code, message=refusal.message)
+            done = InvocationResult(outcome="failed", error=failure.as_payload())
         except Exception as error:
             log.warning("An agent failed", exc_info=error, extra={"run_id": head.run.run_id})
-            done = InvocationResult(
-                outcome="failed", error=error_from_exception(error).as_payload()
-            )
+            failure = error_from_exception(error)
+            done = InvocationResult(outcome="failed", error=failure.as_payload())
         finally:
             context.end_speech(void=done is None or done.outcome != "spoke")
         if done is None:
             return None
-        return wake_ended_from_done(
-            node_id, wake_id, done, context.facts(), self._host.clock.millis()
-        )
+        now = self._host.clock.millis()
+        return wake_ended_from_done(node_id, wake_id, done, context.facts(), now)
 
     async def _assignment(
         self, head: Head, node_id: str, conversation: Conversation, wake_id: str
@@ -246,7 +241,7 @@ def wake_ended_from_done(
         to=done.to,
         answer=done.answer if isinstance(done.answer, dict) else None,
         usage=None if done.usage is None else msgspec.to_builtins(done.usage),
-        error=done.error,
+        error=None if done.error is None else dict(done.error),
         meta=done.meta,
         agent=done.agent,
         facts=tuple(_fact_at_node(node_id, fact) for fact in facts),

@@ -62,7 +62,6 @@ class AgentBudgets:
         self.ring: Callable[[str], None] = lambda _: None
 
     async def first(self, tenant: str, names: tuple[str, ...]) -> str | None:
-        """Return the first name that is a standing agent."""
         for name in names:
             if await self._roster.find(tenant, name) is not None:
                 return name
@@ -82,13 +81,14 @@ class AgentBudgets:
             limits += _limits(budget.tokens_per_month, budget.money_per_month, total, "Month")
         return limits
 
+    async def _bounds_of(self, tenant: str, name: str) -> list[BudgetLimit]:
+        member = await self._roster.find(tenant, name)
+        return [] if member is None else await self.bounds(tenant, member)
+
     async def check(self, tenant: str, member: str) -> str | None:
         """Raise MemberBudgetUsedUp before a model call, or return a warning once a day."""
-        seat = await self._roster.find(tenant, member)
-        if seat is None or seat.hired.budget is None:
-            return None
         warning = None
-        for limit in await self.bounds(tenant, seat):
+        for limit in await self._bounds_of(tenant, member):
             if limit.used >= limit.most:
                 refusal = _member_used_up_error(member, limit)
                 await self._notice(tenant, member, limit, STOPPED, refusal.message)
@@ -100,10 +100,7 @@ class AgentBudgets:
 
     async def warn_people(self, tenant: str, member: str) -> None:
         """Warn people after a model call, before the next one may be refused."""
-        seat = await self._roster.find(tenant, member)
-        if seat is None or seat.hired.budget is None:
-            return
-        for limit in await self.bounds(tenant, seat):
+        for limit in await self._bounds_of(tenant, member):
             if limit.share >= WARN_AT:
                 await self._notice(tenant, member, limit, WARNED, _warning_text(member, limit))
 
@@ -167,7 +164,6 @@ def budget_notice_key(limit: BudgetLimit, level: str, now: int) -> str:
 
 
 def month_and_day(now: int) -> tuple[int, int]:
-    """Return the first day of this month and today, in UTC."""
     today = datetime.fromtimestamp(now / 1000, UTC).date()
     return today.replace(day=1).toordinal() - _EPOCH, today.toordinal() - _EPOCH
 
@@ -179,9 +175,8 @@ def _limits(
     if tokens is not None:
         limits.append(BudgetLimit(name=f"tokensPer{period}", most=tokens, used=spent[0]))
     if money is not None:
-        limits.append(
-            BudgetLimit(name=f"moneyPer{period}", most=money, used=spent[1] / MONEY_PARTS)
-        )
+        used = spent[1] / MONEY_PARTS
+        limits.append(BudgetLimit(name=f"moneyPer{period}", most=money, used=used))
     return limits
 
 
@@ -215,7 +210,6 @@ class TenantBudget:
         self.agent_budgets: AgentBudgets | None = None
 
     async def payer(self, tenant: str, names: tuple[str, ...]) -> str | None:
-        """Return the first name that is a standing agent."""
         return None if self.agent_budgets is None else await self.agent_budgets.first(tenant, names)
 
     async def check_call(self, tenant: str, member: str | None) -> str | None:
@@ -245,11 +239,8 @@ class TenantBudget:
             raise _day_used_up_error("tokens", self._tokens, "MOOT_TENANT_TOKENS_PER_DAY")
         if self._money and money >= self._money * MONEY_PARTS:
             raise _day_used_up_error("money", self._money, "MOOT_TENANT_MONEY_PER_DAY")
-        if (
-            not self._money
-            and self._tokens - tokens >= PLENTY_TOKENS
-            and len(self._plenty) < MOST_TENANTS
-        ):
+        has_plenty = not self._money and self._tokens - tokens >= PLENTY_TOKENS
+        if has_plenty and len(self._plenty) < MOST_TENANTS:
             self._plenty[tenant] = now + PLENTY_MS
         else:
             self._plenty.pop(tenant, None)

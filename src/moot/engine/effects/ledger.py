@@ -125,8 +125,6 @@ class RecordedEffect(Struct, frozen=True):
 
 
 class EffectLedger:
-    """Makes the effects of nodes and records them."""
-
     def __init__(self, store: LogStore) -> None:
         self._store = store
         self._histories = EffectHistories(store)

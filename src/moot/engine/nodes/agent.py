@@ -44,8 +44,6 @@ AgentText = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class AgentConfig(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The config of a ``moot.agent`` node."""
-
     #: NAME, host:NAME or the id of a manifest; left out, the agent that the node is pinned to
     agent: AgentText | None = None
     #: the task; ``{name}`` is replaced by the input of that name
@@ -132,18 +130,11 @@ def agent_type(invoke: Invoke) -> NodeType:
         config = msgspec.convert(ctx.config, AgentConfig)
         values = ctx.variables if config.show == "variables" else ctx.inputs
         prompt = config.prompt or _escape_braces(values.get(PROMPT) or "")
-        data = {
-            name: value
-            for name, value in values.items()
-            if name not in (PROMPT, TEXT) and value is not None
-        }
-        assignment = replace(
-            node_assignment(ctx, config.agent, "work", ctx.attempt),
-            prompt=prompt,
-            data=data,
-            output=config.output,
-            tools=config.tools,
-        )
+        rest = {name: value for name, value in values.items() if name not in (PROMPT, TEXT)}
+        data = {name: value for name, value in rest.items() if value is not None}
+        place = node_assignment(ctx, config.agent, "work", ctx.attempt)
+        output, tools = config.output, config.tools
+        assignment = replace(place, prompt=prompt, data=data, output=output, tools=tools)
         done = await invoke_agent(ctx, invoke, assignment)
         return done if isinstance(done, Failed) else _outcome(config, done)
 

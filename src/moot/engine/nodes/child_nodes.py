@@ -139,11 +139,8 @@ def _child_for_item(call: NodeCall, number: int) -> ChildSpec | None:
 
 
 def _check_for_each(config: Mapping[str, object]) -> str | None:
-    return first_problem(
-        _check_child(config),
-        bound_problem(config),
-        *(misfit(config, key, is_text, "name a variable") for key in ITEM_NAMES),
-    )
+    names = (misfit(config, key, is_text, "name a variable") for key in ITEM_NAMES)
+    return first_problem(_check_child(config), bound_problem(config), *names)
 
 
 # -- core.dispatch -------------------------------------------------------------------------------
@@ -158,8 +155,6 @@ class JoinPolicy(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class DispatchConfig(Struct, forbid_unknown_fields=True, rename="camel"):
-    """The config of a dispatch node."""
-
     ask_user_routing: Literal["auto", "conversation", "clarification"] = "auto"
     worker_dispatch_model: Literal["child-run"] = "child-run"
     fan_out_policy: Literal["sequential", "reject", "parallel"] = "sequential"

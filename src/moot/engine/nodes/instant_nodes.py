@@ -75,12 +75,10 @@ def _check_merge(config: Mapping[str, object]) -> str | None:
 
 
 def _identity(call: NodeCall) -> Completed:
-    """Return every input under its own name."""
     if call.config.get("emitDuplicateMessageId") is not True:
         return Completed(call.inputs)
-    return Completed(
-        call.inputs, writes=(_duplicate_message(call, "first"), _duplicate_message(call, "second"))
-    )
+    writes = (_duplicate_message(call, "first"), _duplicate_message(call, "second"))
+    return Completed(call.inputs, writes=writes)
 
 
 def _duplicate_message(call: NodeCall, content: str) -> ChannelWrite:
@@ -223,8 +221,6 @@ def _check_conditional(config: Mapping[str, object]) -> str | None:
 
 
 class ChannelWriteConfig(Struct, frozen=True, rename="camel"):
-    """The config of a channel write."""
-
     channel_name: str
     reducer: str
     value: object = UNSET

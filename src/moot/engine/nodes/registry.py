@@ -1,10 +1,7 @@
 """The node types of a host: built-in, from packages, and from a user's file."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from moot.agents.invocation.context import Invoke, no_agents
 from moot.config import user_files
@@ -17,6 +14,8 @@ from moot.engine.nodes.instant_nodes import INSTANT_NODES
 from moot.engine.nodes.user import check_type_id
 
 ENTRY_POINT_GROUP = "moot.nodes"
+#: the mark of a user's function, and the word for it
+NAMES = ("node_type", "node type")
 
 BUILT_IN = (*INSTANT_NODES, delay.TYPE, loop.TYPE, *CHILD_NODES, *GATES)
 
@@ -28,58 +27,26 @@ def built_in_types(
 
     A type of ``extra`` replaces the one with the same id.
     """
-    types = (
-        *BUILT_IN,
-        supervisor.supervisor_type(supervisor.TYPE, invoke),
-        agent.agent_type(invoke),
-        catch_up_type(invoke),
-        DEPLOYED,
-        *extra,
-    )
+    supervisors = supervisor.supervisor_type(supervisor.TYPE, invoke)
+    agents = agent.agent_type(invoke), catch_up_type(invoke), DEPLOYED
+    types = (*BUILT_IN, supervisors, *agents, *extra)
     return {type_.type_id: type_ for type_ in types}
 
 
 def types_from_entry_points() -> dict[str, NodeType]:
     """Return the types of installed packages. Raise ValueError that names a broken entry."""
     types: dict[str, NodeType] = {}
-    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
-        _add_types(types, _load_types(entry), f"entry point '{entry.name}' ({entry.value})")
+    for installed, source in user_files.read_entry_points(ENTRY_POINT_GROUP, NodeType, *NAMES):
+        _add_types(types, installed, source)
     return types
 
 
 def types_from_file(path: Path | str) -> dict[str, NodeType]:
     """Return the types of a user's file. Raise ValueError that names the file."""
     types: dict[str, NodeType] = {}
-    _add_types(types, _types_in(user_files.load_user_module(Path(path))), str(path))
+    module = user_files.load_user_module(Path(path))
+    _add_types(types, user_files.find_definitions(module, NodeType, *NAMES), str(path))
     return types
-
-
-def _load_types(entry: EntryPoint) -> list[NodeType]:
-    try:
-        return _types_in(entry.load())
-    except (Exception, SystemExit) as error:
-        raise ValueError(
-            f"The nodes of entry point '{entry.name}' ({entry.value}) cannot be loaded:"
-            f" {type(error).__name__}: {error}"
-        ) from error
-
-
-def _types_in(value: Any) -> list[NodeType]:
-    if isinstance(value, NodeType):
-        return [value]
-    if isinstance(value, ModuleType):
-        return _marked_types(user_files.list_own_definitions(value))
-    if isinstance(value, (list, tuple)):
-        return [type_ for each in value for type_ in _types_in(each)]
-    if isinstance(marked := getattr(value, "node_type", None), NodeType):
-        return [marked]
-    raise TypeError(f"{value!r} is no node type, no list of them and no module")
-
-
-def _marked_types(values: list[Any]) -> list[NodeType]:
-    """Return each type once, even when its function has two names in the module."""
-    marks = (getattr(value, "node_type", None) for value in values)
-    return list({id(mark): mark for mark in marks if isinstance(mark, NodeType)}.values())
 
 
 def _add_types(types_by_id: dict[str, NodeType], types: Iterable[NodeType], source: str) -> None:

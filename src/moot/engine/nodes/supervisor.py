@@ -52,8 +52,6 @@ class SupervisorRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class AgentSupervisorConfig(
     Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
 ):
-    """The config of a supervisor with an agent."""
-
     #: NAME, host:NAME or the id of a manifest; left out, the agent that the node is pinned to
     agent: Text | None = None
     #: the goal
@@ -96,11 +94,8 @@ def _decide_by_plan(call: NodeCall) -> Outcome:
         return ratified_outcome(call)
     assert call.turn is not None
     if "mockPendingDecision" in call.config and not call.turn.own:
-        return Decided(
-            agent_id=agent,
-            decision=call.config["mockPendingDecision"],
-            confidence=call.config.get("mockConfidence"),
-        )
+        decision, confidence = call.config["mockPendingDecision"], call.config.get("mockConfidence")
+        return Decided(agent_id=agent, decision=decision, confidence=confidence)
     return Decided(agent_id=agent, decision=_next_decision(call))
 
 

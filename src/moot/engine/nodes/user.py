@@ -78,8 +78,6 @@ def check_type_id(type_id: str) -> None:
 
 
 class _Signature:
-    """The parameters of a user's function."""
-
     def __init__(self, type_id: str, function: Callable[..., Any], pure: bool) -> None:
         self.parameters = dict(inspect.signature(function).parameters)
         self.hints = _hints(function)
@@ -88,9 +86,8 @@ class _Signature:
         self.wants_context = self.parameters.pop(CONTEXT, None) is not None
         for parameter in self.parameters.values():
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
-                raise ValueError(
-                    f"Node '{type_id}': parameter '{parameter.name}' has no name to fill it by."
-                )
+                problem = f"parameter '{parameter.name}' has no name to fill it by"
+                raise ValueError(f"Node '{type_id}': {problem}.")
         if pure and (self.wants_context or inspect.iscoroutinefunction(function)):
             raise ValueError(f"Node '{type_id}' is pure: it can be neither async nor use 'ctx'.")
 
@@ -104,18 +101,14 @@ class _Signature:
                 try:
                     arguments[name] = self._converted(name, values[name])
                 except msgspec.ValidationError as error:
-                    return permanent_failure(
-                        "validation_error", f"Input '{name}': {error}.", input=name
-                    )
+                    message = f"Input '{name}': {error}."
+                    return permanent_failure("validation_error", message, input=name)
             elif parameter.default is parameter.empty:
-                return permanent_failure(
-                    "input_unresolved", f"Input '{name}' is missing.", input=name
-                )
+                message = f"Input '{name}' is missing."
+                return permanent_failure("input_unresolved", message, input=name)
         if self.rest:
-            parameter_names = {*self.parameters, CONTEXT}
-            arguments.update(
-                {name: value for name, value in values.items() if name not in parameter_names}
-            )
+            rest = [name for name in values if name not in (*self.parameters, CONTEXT)]
+            arguments.update({name: values[name] for name in rest})
         return arguments
 
     def _converted(self, name: str, value: Any) -> Any:
@@ -169,7 +162,6 @@ async def _call_function(function: Callable[..., Any], arguments: dict[str, obje
 
 
 def outcome_from_value(value: Any) -> Outcome:
-    """Return the outcome that a function's return value means."""
     if isinstance(value, (Completed, Failed)):
         return value
     if value is None:
@@ -177,7 +169,6 @@ def outcome_from_value(value: Any) -> Outcome:
     try:
         plain = msgspec.to_builtins(value, str_keys=True)
     except (TypeError, ValueError, RecursionError) as error:
-        return permanent_failure(
-            "output_not_json", f"The node returned what JSON cannot say: {error}"
-        )
+        message = f"The node returned what JSON cannot say: {error}"
+        return permanent_failure("output_not_json", message)
     return Completed(plain if isinstance(plain, dict) else {"output": plain})

@@ -28,8 +28,7 @@ from moot.core.workflows.node_types import NodeError
 from moot.core.workflows.peer_ids import SLASH, WELL_KNOWN
 from moot.engine.head import Head
 from moot.engine.peers import calls
-from moot.engine.peers.calls import Peer, PeerError, PeerInfo, RemoteRun
-from moot.engine.peers.watch import RemoteRunWatch
+from moot.engine.peers.calls import Peer, PeerError, PeerInfo, RemoteRun, RemoteRunWatch
 from moot.store.protocol import Append, Batch
 
 if TYPE_CHECKING:
@@ -169,25 +168,15 @@ class RemoteRuns:
                     await self._report_refusal(job, trouble)
                     return
             else:
-                await self._send_command(
-                    job,
-                    PeerFound(
-                        ask_id=job.name,
-                        child_run=child,
-                        host_id=info.host_id,
-                        at=self._host.clock.millis(),
-                    ),
-                )
+                host_id, now = info.host_id, self._host.clock.millis()
+                command = PeerFound(ask_id=job.name, child_run=child, host_id=host_id, at=now)
+                await self._send_command(job, command)
                 return
             await asyncio.sleep(pause)
 
     async def _report_refusal(self, job: RemoteRunJob, trouble: PeerError) -> None:
-        command = PeerRefused(
-            ask_id=job.name,
-            error=trouble.error,
-            unsure=self._may_exist(job),
-            at=self._host.clock.millis(),
-        )
+        unsure, now = self._may_exist(job), self._host.clock.millis()
+        command = PeerRefused(ask_id=job.name, error=trouble.error, unsure=unsure, at=now)
         await self._send_command(job, command)
 
     def _may_exist(self, job: RemoteRunJob) -> bool:
@@ -280,11 +269,9 @@ class RemoteRuns:
         child = job.entry.child
 
         async def changed(status: Status) -> None:
+            node_id, value = job.entry.node_id, status.value
             command = ChildWaits(
-                node_id=job.entry.node_id,
-                child_run=child,
-                workflow_id=job.worker,
-                status=status.value,
+                node_id=node_id, child_run=child, workflow_id=job.worker, status=value
             )
             await self._send_command(job, command)
 
@@ -295,37 +282,32 @@ class RemoteRuns:
     ) -> None:
         has_cause = ended_by is not None and bool(job.entry.host_id)
         is_elsewhere = job.entry.host_id != self.host_id
-        await self._send_end(
-            job,
-            ChildEnded(
-                node_id=job.entry.node_id,
-                child_run=str(job.entry.child),
-                status=remote_run.status.value,
-                at=self._host.clock.millis(),
-                variables=remote_run.variables,
-                outputs=remote_run.outputs or {},
-                error=remote_run.failure(),
-                runs=remote_run.used(job.entry.tree),
-                cause=ended_by if has_cause and is_elsewhere else None,
-                cause_host=job.entry.host_id,
-            ),
+        ended = ChildEnded(
+            node_id=job.entry.node_id,
+            child_run=str(job.entry.child),
+            status=remote_run.status.value,
+            at=self._host.clock.millis(),
+            variables=remote_run.variables,
+            outputs=remote_run.outputs or {},
+            error=remote_run.failure(),
+            runs=remote_run.used(job.entry.tree),
+            cause=ended_by if has_cause and is_elsewhere else None,
+            cause_host=job.entry.host_id,
         )
+        await self._send_end(job, ended)
 
     async def _report_lost(self, job: RemoteRunJob, trouble: PeerError) -> None:
         """Report the child as failed to its parent, although it may still exist."""
-        error: NodeError = trouble.error
-        await self._send_end(
-            job,
-            ChildEnded(
-                node_id=job.entry.node_id,
-                child_run=str(job.entry.child),
-                status="failed",
-                at=self._host.clock.millis(),
-                error={"code": error.code, "message": error.message},
-                runs=max(1, job.entry.tree),
-                stop=not trouble.gone,
-            ),
+        ended = ChildEnded(
+            node_id=job.entry.node_id,
+            child_run=str(job.entry.child),
+            status="failed",
+            at=self._host.clock.millis(),
+            error={"code": trouble.error.code, "message": trouble.error.message},
+            runs=max(1, job.entry.tree),
+            stop=not trouble.gone,
         )
+        await self._send_end(job, ended)
 
     async def _send_end(self, job: RemoteRunJob, command: ChildEnded) -> None:
         parent = await self._host.runs.head(job.tenant, job.run_id)
@@ -379,9 +361,8 @@ class RemoteRuns:
 
     async def _forget(self, job: RemoteRunJob) -> None:
         """Delete the work row of an ended run that is owed nothing more. Its log is closed."""
-        settled = Append(
-            tenant=job.tenant, run_id=job.run_id, first=job.next_sequence, events=[], work=None
-        )
+        first = job.next_sequence
+        settled = Append(tenant=job.tenant, run_id=job.run_id, first=first, events=[], work=None)
         await self._host.store.commit(Batch(appends=[settled]))
         self._done.pop(job.run_id, None)
 

@@ -32,10 +32,8 @@ async def list_ancestors(store: LogStore, tenant: str, run_id: str) -> list[str]
     ancestors: list[str] = []
     while (source := await find_source_run(store, tenant, run_id)) is not None:
         if len(ancestors) >= MOST_GENERATIONS:
-            raise Unprocessable(
-                f"This is the fork of a fork, {MOST_GENERATIONS} times over; fork an earlier one.",
-                runId=run_id,
-            )
+            times = f"{MOST_GENERATIONS} times over; fork an earlier one"
+            raise Unprocessable(f"This is the fork of a fork, {times}.", runId=run_id)
         ancestors.append(source)
         run_id = source
     return ancestors
@@ -54,9 +52,9 @@ async def read_inherited_artifact(
     store: LogStore, tenant: str, run_id: str, artifact_id: str
 ) -> bytes | None:
     """Return an artifact that the fork's history mentions, from the run that stored it."""
-    if not await find_source_run(store, tenant, run_id) or not await _log_names_artifact(
-        store, tenant, run_id, artifact_id
-    ):
+    if not await find_source_run(store, tenant, run_id):
+        return None
+    if not await _log_names_artifact(store, tenant, run_id, artifact_id):
         return None
     for source in await list_ancestors(store, tenant, run_id):
         if body := await store.artifact(tenant, source, artifact_id):
@@ -65,7 +63,6 @@ async def read_inherited_artifact(
 
 
 async def _log_names_artifact(store: LogStore, tenant: str, run_id: str, artifact_id: str) -> bool:
-    """Return whether the run's own log mentions the artifact."""
     name = b'"artifactId":' + msgspec.json.encode(artifact_id)
     after = -1
     while rows := await store.read(tenant, run_id, after, PAGE):

@@ -90,15 +90,12 @@ class ForkPlan(Struct):
 async def fork_run(
     host: Host, tenant: str, run_id: str, request: ForkRequest, receipt: ReceiptFor | None = None
 ) -> Run:
-    """Create a new run that continues from an event of this one."""
     host.refuse_when_stopping()
     await list_ancestors(host.store, tenant, run_id)  # raises when there are too many
     plan = await _plan_fork(host, tenant, run_id, request)
     if sum(each.cut for each in plan.family()) > MOST_EVENTS:
-        raise Unprocessable(
-            f"A branch takes over at most {MOST_EVENTS} events; fork at an earlier one.",
-            fromSeq=request.from_seq,
-        )
+        message = f"A branch takes over at most {MOST_EVENTS} events; fork at an earlier one."
+        raise Unprocessable(message, fromSeq=request.from_seq)
     if plan.source.run.workflow_id in HOST_ONLY:
         raise Unprocessable("This run is the host's own; nobody leads it elsewhere.")
     family = ((each.run, each.source.flow) for each in plan.family())
@@ -146,11 +143,8 @@ def _cut_of(run: Run, log: list[Event], request: ForkRequest) -> int:
 
 
 def past_end_error(run: Run, from_seq: int) -> Unprocessable:
-    return Unprocessable(
-        f"The run has {run.next_sequence} events; it cannot be forked at {from_seq}.",
-        sourceRunId=run.run_id,
-        fromSeq=from_seq,
-    )
+    message = f"The run has {run.next_sequence} events; it cannot be forked at {from_seq}."
+    return Unprocessable(message, sourceRunId=run.run_id, fromSeq=from_seq)
 
 
 def _fold_plan(source: Head, log: list[Event], cut: int, sealed: dict[str, bytes]) -> ForkPlan:
@@ -183,7 +177,7 @@ class ForkTransaction(Transaction):
             changes |= new
             plan.secrets.sealed.update(sealed)
         self._refuse_masks()
-        self._fork(head, plan, self._fork_mark(), changes, None)
+        self._fork(head, plan, branch_start(plan.log[0], self._fork_mark(), changes, None))
         self._edit(head, at)
         for each in self.new_heads:
             each.unfinished = bool(decide(each.run, each.flow, Advance(self._now // 1000)))
@@ -238,17 +232,10 @@ class ForkTransaction(Transaction):
                 names=names,
             )
 
-    def _fork(
-        self,
-        head: Head,
-        plan: ForkPlan,
-        mark: RunFork,
-        changes: dict[str, object],
-        parent: Head | None,
-    ) -> None:
+    def _fork(self, head: Head, plan: ForkPlan, first: Event) -> None:
         self.new_heads.append(head)
         self._family[head.run.run_id] = head
-        self._copy(head, plan, mark, changes, parent)
+        self._copy(head, plan, first)
         for node_id, child in plan.children:
             self._fork_child(head, node_id, child)
         for name in peer_requests.inherited_requests(head.run):
@@ -259,22 +246,14 @@ class ForkTransaction(Transaction):
         source = plan.source.run.run_id
         name = forked_child_id(head.run.run_id, source)
         child = Head(Run(name, tenant=head.run.tenant), plan.source.flow)
-        mark = RunFork(source_run_id=source, from_seq=plan.cut, mode="branch")
-        self._fork(child, plan, mark, {}, head)
+        origin = RunFork(source_run_id=source, from_seq=plan.cut, mode="branch")
+        self._fork(child, plan, branch_start(plan.log[0], origin, {}, head.run))
         copied_events = {each.source.run.run_id: each.cut for each in plan.family()}
         self._record(head, child_forked_event(node_id, source, name, copied_events))
 
-    def _copy(
-        self,
-        head: Head,
-        plan: ForkPlan,
-        mark: RunFork,
-        changes: dict[str, object],
-        parent: Head | None,
-    ) -> None:
-        """Copy the history unchanged, except that pending deadlines start again."""
+    def _copy(self, head: Head, plan: ForkPlan, first: Event) -> None:
+        """Copy the history after its new first event. Pending deadlines start again."""
         self._copying = True
-        first = branch_start(plan.log[0], mark, changes, parent.run if parent else None)
         last = self._plan.log[self._plan.cut - 1].timestamp
         late = postponed_due_times(plan.run, self._clock.millis() - millis(last))
         places = {event.sequence: event.sequence for event in plan.history}
@@ -293,10 +272,8 @@ class ForkTransaction(Transaction):
         run = head.run
         if sealed and not run.terminal:
             head.sealed.update(sealed)
-            self.batch.sealed += [
-                (run.tenant, run.run_id, name, msgspec.json.encode(value))
-                for name, value in sealed.items()
-            ]
+            rows = ((name, msgspec.json.encode(value)) for name, value in sealed.items())
+            self.batch.sealed += [(run.tenant, run.run_id, *row) for row in rows]
 
     def _apply_consequences(self, head: Head, new: NewEvent, event: Event) -> None:
         """Do not repeat consequences of copied events."""
@@ -309,16 +286,14 @@ class ForkTransaction(Transaction):
             return
         run, flow = head.run, head.flow
         if run.terminal:
-            raise Unprocessable(
-                f"The run had ended by event {self._request.from_seq}; fork before its end.",
-                fromSeq=self._request.from_seq,
-            )
+            from_seq = self._request.from_seq
+            message = f"The run had ended by event {from_seq}; fork before its end."
+            raise Unprocessable(message, fromSeq=from_seq)
         for event in edits.edit_variables(run, flow, edit.variables, speaker.principal):
             self._record(head, event)
         if at is not None and edit.replaces and edit.inputs is UNSET:
-            answer = GateAnswer(
-                node_id=str(at.node_id), value=edit.answer, who=speaker, at=self._now // 1000
-            )
+            node_id, at_ms = str(at.node_id), self._now // 1000
+            answer = GateAnswer(node_id=node_id, value=edit.answer, who=speaker, at=at_ms)
             for event in edits.decide_edit(run, flow, edit, at, answer):
                 self._record(head, event)
 

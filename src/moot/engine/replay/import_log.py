@@ -23,7 +23,7 @@ from moot.core.workflows.flow import Flow, definition_digest
 from moot.engine.derived_rows import DerivedRows, inbox_rows, next_due, run_row
 from moot.engine.host import Host
 from moot.engine.run_cache import refuse_newer_engine
-from moot.store.protocol import Append, Batch, EffectRow
+from moot.store.protocol import Append, Batch
 from moot.store.records import Record
 
 #: names and times as this host writes them; all of them become parts of lines of text
@@ -57,10 +57,8 @@ class ImportedLog(Struct, frozen=True):
 
     def require_scope(self, scope: str) -> None:
         if self.rights is not None and scope not in self.rights:
-            raise Forbidden(
-                f"The run is of a workflow and would go on here: that needs {scope}.",
-                scopeRequired=scope,
-            )
+            message = f"The run is of a workflow and would go on here: that needs {scope}."
+            raise Forbidden(message, scopeRequired=scope)
 
 
 async def import_run(host: Host, tenant: str, imported: ImportedLog) -> Run:
@@ -91,18 +89,14 @@ async def import_run(host: Host, tenant: str, imported: ImportedLog) -> Run:
         tenant=tenant, kind=IMPORT_RECORD, name=run.run_id, version=str(now), body=b"{}",
         created_at=now, by=imported.by,
     )  # fmt: skip
-    effects = _without_usage(derived.effects)
+    # another host has paid for the usage
+    effects = [replace(row, day=0, tokens=0, money=0) for row in derived.effects]
     try:
         await host.store.commit(Batch(appends=[append], effects=effects, records=[mark]))
     except SequenceConflict:
         raise Conflict("A run cannot be taken in here under this id.") from None
     host.look_again(tenant, run.run_id)
     return run
-
-
-def _without_usage(effects: list[EffectRow]) -> list[EffectRow]:
-    """Clear the usage of effects, which another host has paid."""
-    return [replace(row, day=0, tokens=0, money=0) for row in effects]
 
 
 def _fold_imported(tenant: str, imported: ImportedLog, latest: str) -> tuple[Run, DerivedRows]:
@@ -137,9 +131,8 @@ def _reopen_tool_requests(host: Host, run: Run) -> list[bytes]:
     encoded = []
     for node_id, ask_ids in carried_approvals.allowed_tools(run) if not run.terminal else []:
         conversation = run.conversations[node_id]
-        payload = ToolReopened(
-            conversation_id=conversation.conversation_id, ask_ids=ask_ids, reason="imported"
-        )
+        talk = conversation.conversation_id
+        payload = ToolReopened(conversation_id=talk, ask_ids=ask_ids, reason="imported")
         event = Event(
             event_id=event_id(run.run_id, run.next_sequence),
             run_id=run.run_id,

@@ -47,7 +47,6 @@ from moot.engine.transaction import ReceiptFor, Transaction
 async def replay_run(
     host: Host, tenant: str, run_id: str, from_seq: int, receipt: ReceiptFor | None = None
 ) -> Run:
-    """Create a new run that replays this one."""
     host.refuse_when_stopping()
     source = await host.view(tenant, run_id)
     refuse_newer_engine(source.run)
@@ -65,8 +64,6 @@ async def replay_run(
 
 
 class ReplayTransaction(Transaction):
-    """The batch of a replay."""
-
     def build(self, head: Head, source: list[Event], from_seq: int) -> None:
         """Copy the events before ``from_seq`` as history and replay the rest."""
         self._source_run = source[0].run_id
@@ -101,10 +98,8 @@ class ReplayTransaction(Transaction):
         run = head.run
         if run.terminal:
             head.sealed.clear()
-        self.batch.sealed = [
-            (run.tenant, run.run_id, name, msgspec.json.encode(value))
-            for name, value in head.sealed.items()
-        ]
+        rows = ((name, msgspec.json.encode(value)) for name, value in head.sealed.items())
+        self.batch.sealed = [(run.tenant, run.run_id, *row) for row in rows]
 
     def _step(self, head: Head) -> bool:
         """Do one more step, in the order of the record for as long as both agree."""

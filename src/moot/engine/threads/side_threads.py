@@ -36,12 +36,10 @@ class SideThreads:
                 self._host.tasks.start(self._check(run.tenant, thread, _link_fields(run, node_id)))
 
     def report_closed(self, run: Run) -> None:
-        """Report conversations of the run that are closed."""
-        if not self.waiting:
-            return
-        for conversation in run.conversations.values():
-            if not conversation.open and (run.tenant, thread_id(run, conversation)) in self.waiting:
-                self._host.tasks.start(self._check(run.tenant, thread_id(run, conversation)))
+        for conversation in run.conversations.values() if self.waiting else ():
+            thread = thread_id(run, conversation)
+            if not conversation.open and (run.tenant, thread) in self.waiting:
+                self._host.tasks.start(self._check(run.tenant, thread))
 
     async def _check(self, tenant: str, thread: str, link: dict[str, str] | None = None) -> None:
         try:
@@ -60,9 +58,8 @@ class SideThreads:
             run = (await self._host.view(tenant, re.split("[~:]", thread)[0])).run
         except RunNotFound:
             return "it is not here any more."
-        conversation = next(
-            (each for each in run.conversations.values() if thread_id(run, each) == thread), None
-        )
+        talks = (each for each in run.conversations.values() if thread_id(run, each) == thread)
+        conversation = next(talks, None)
         if conversation is None:
             return "it is not here any more."
         return None if conversation.open else await self._outcome(run, conversation)

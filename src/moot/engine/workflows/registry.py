@@ -63,34 +63,27 @@ class WorkflowRegistry:
             raise BadRequest(f"Ids that begin with '{RESERVED}' belong to the host.", field="id")
         stored = await self._store.definition(tenant, flow.definition.id)
         if stored is None or stored.digest != flow.digest:
-            await self._store.put_definition(
-                Definition(
-                    tenant=tenant,
-                    workflow_id=flow.definition.id,
-                    version=flow.definition.version,
-                    digest=flow.digest,
-                    body=body,
-                    created_at=self._clock.millis(),
-                    source=source,
-                )
-            )
+            await self._put(tenant, flow, body, source)
         self._set_newest(tenant, flow)
         return flow
+
+    async def _put(self, tenant: str, flow: Flow, body: bytes, source: str) -> None:
+        record = Definition(
+            tenant=tenant,
+            workflow_id=flow.definition.id,
+            version=flow.definition.version,
+            digest=flow.digest,
+            body=body,
+            created_at=self._clock.millis(),
+            source=source,
+        )
+        await self._store.put_definition(record)
 
     async def keep(self, tenant: str, body: bytes) -> None:
         """Store the definition of an imported run. New runs do not use it."""
         flow = self.readable(body)
         if await self._store.definition_by_digest(tenant, flow.digest) is None:
-            record = Definition(
-                tenant=tenant,
-                workflow_id=flow.definition.id,
-                version=flow.definition.version,
-                digest=flow.digest,
-                body=body,
-                created_at=self._clock.millis(),
-                source=IMPORTED,
-            )
-            await self._store.put_definition(record)
+            await self._put(tenant, flow, body, IMPORTED)
         self._remember(tenant, flow)
 
     def known(self, tenant: str, workflow_id: str) -> Flow | None:
@@ -179,10 +172,8 @@ class WorkflowRegistry:
             try:
                 child = self.known(tenant, name) or await self._load(tenant, name)
             except WorkflowNotFound:
-                raise UnknownChildWorkflow(
-                    f"The workflow hands work to '{name}', which is not registered.",
-                    workflowId=name,
-                ) from None
+                message = f"The workflow hands work to '{name}', which is not registered."
+                raise UnknownChildWorkflow(message, workflowId=name) from None
             self._called.setdefault((tenant, name), child)
             waiting += child.references
 
@@ -200,14 +191,12 @@ class WorkflowRegistry:
 
     def readable(self, body: bytes) -> Flow:
         """Compile a definition; nodes of missing types wait until these are back."""
-        return compile_flow(
-            definition.parse_definition(body), AnyNodeType(self.types), definition_digest(body)
-        )
+        parsed, types = definition.parse_definition(body), AnyNodeType(self.types)
+        return compile_flow(parsed, types, definition_digest(body))
 
     def _compile_stored(self, body: bytes) -> Flow:
-        return build_flow(
-            definition.parse_definition(body), AnyNodeType(self.types), definition_digest(body)
-        )
+        parsed, types = definition.parse_definition(body), AnyNodeType(self.types)
+        return build_flow(parsed, types, definition_digest(body))
 
     async def _try_prepare(self, tenant: str, flow: Flow) -> None:
         """Prepare an existing run, which continues even if a workflow it calls cannot be read."""
@@ -237,7 +226,6 @@ class WorkflowRegistry:
         return WorkflowNotFound(workflow_id, nearest_word(workflow_id, workflow_ids))
 
     def _set_newest(self, tenant: str, flow: Flow) -> None:
-        """Make this the flow that new runs use."""
         key = (tenant, flow.definition.id)
         self._missing.discard(key)
         if key in self._called:

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -32,6 +31,7 @@ from moot.core.errors.models import (
     ModelRateLimited,
     ModelTimeout,
 )
+from moot.core.text.fencing import content_text
 
 NAME = "demo"
 REFUSAL = "I would rather not answer that."
@@ -43,8 +43,6 @@ _TOKENS = re.compile(r"\w+|[^\w\s]")
 
 
 class _Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of a request to the demo model."""
-
     script: list[str | ScriptLine] = []
     fail: DemoFailure | None = None
 
@@ -71,9 +69,8 @@ class DemoModel:
         scene = scene_from_request(request)
         line = _script_line(options.script or self._script, scene, request)
         fail = self._failure_kind(options.fail or self._fail, scene)
-        mark = SeededChoice(
-            scene.me, scene.context.conversation_id, scene.context.turn_index
-        ).mark()
+        context = scene.context
+        mark = SeededChoice(scene.me, context.conversation_id, context.turn_index).mark()
         self._fail_at_once(fail)
         yield AnswerStart(model=NAME, response_id=f"demo_{mark}")
         if fail == "refusal":
@@ -96,7 +93,6 @@ class DemoModel:
         """Do nothing."""
 
     def _failure_kind(self, fail: DemoFailure | None, scene: Scene) -> str | None:
-        """Return the kind of failure of this attempt, if any."""
         if fail is None or fail.turn not in (None, scene.round + 1):
             return None
         turn_name = (scene.me, scene.context.conversation_id, scene.round)
@@ -131,18 +127,15 @@ def _script_line(
     """Return the line of the script for this turn. After the script the model writes its own."""
     if scene.round < len(script):
         line = script[scene.round]
-        return ScriptLine(say=line) if isinstance(line, str) else _with_json_text(line)
+        if isinstance(line, str):
+            return ScriptLine(say=line)
+        text = line.say if line.json is None else msgspec.json.encode(line.json).decode()
+        return msgspec.structs.replace(line, say=text)
     if request.response_format is not None:
         value = value_for_schema(request.response_format.schema, scene)
         return ScriptLine(say=msgspec.json.encode(value).decode())
     writers = {"turn": turn.write_turn, "synthesis": turn.write_synthesis, "vote": turn.write_vote}
     return ScriptLine(say=writers[scene.context.purpose](scene))
-
-
-def _with_json_text(line: ScriptLine) -> ScriptLine:
-    if line.json is None:
-        return line
-    return msgspec.structs.replace(line, say=msgspec.json.encode(line.json).decode())
 
 
 def _cut(text: str, request: ModelRequest) -> tuple[str, StopReason]:
@@ -166,16 +159,9 @@ def _last_pieces(
         reason = "tool_calls"
     if line.refusal:
         reason = "refusal"
-    input_tokens = sum(count_tokens(_message_text(message.content)) for message in request.messages)
-    return [
-        *pieces,
-        TokenUsage(input_tokens=input_tokens, output_tokens=count_tokens(text)),
-        AnswerStop(reason),
-    ]
-
-
-def _message_text(content: Any) -> str:
-    return content if isinstance(content, str) else msgspec.json.encode(content).decode()
+    input_tokens = sum(count_tokens(content_text(message.content)) for message in request.messages)
+    usage = TokenUsage(input_tokens=input_tokens, output_tokens=count_tokens(text))
+    return [*pieces, usage, AnswerStop(reason)]
 
 
 def count_tokens(text: str) -> int:

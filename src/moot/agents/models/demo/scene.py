@@ -47,8 +47,6 @@ class SeededChoice:
 
 
 class Scene(Struct, frozen=True, kw_only=True):
-    """The situation of one turn."""
-
     me: str
     stance: Stance
     topic: Topic
@@ -97,9 +95,8 @@ def scene_from_request(request: ModelRequest) -> Scene:
     context = request.context or DemoContext()
     turns = context.heard or tuple(_turns_from_messages(context, request.messages))
     own_turns = sum(message.role == "assistant" for message in request.messages)
-    own_turns = max(
-        own_turns, sum(is_same_name(turn.name, context.agent) for turn in context.heard)
-    )
+    heard_own = sum(is_same_name(turn.name, context.agent) for turn in context.heard)
+    own_turns = max(own_turns, heard_own)
     question = context.question or _first_question(turns)
     return Scene(
         me=context.agent,

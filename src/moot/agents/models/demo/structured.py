@@ -135,11 +135,9 @@ class _SchemaFiller:
         return node
 
     def _object(self, schema: SchemaKeywords, depth: int) -> dict[str, object]:
-        value = {
-            name: self.value(part, name, depth + 1)
-            for name, part in (schema.properties or {}).items()
-            if depth < USUAL_DEPTH or name in schema.required
-        }
+        parts = (schema.properties or {}).items()
+        wanted = [row for row in parts if depth < USUAL_DEPTH or row[0] in schema.required]
+        value = {name: self.value(part, name, depth + 1) for name, part in wanted}
         for name in schema.required:
             value.setdefault(name, self._text(SchemaKeywords(), name))
         return value

@@ -61,9 +61,8 @@ def _reply_to_objection(scene: Scene, objection: HeardTurn) -> str:
     if questions:
         reply = _unused_sentence(scene, _answers_to(questions[-1]), "answer")
     else:
-        reply = _unused_sentence(
-            scene, SENTENCES.taken_up, "taken-up", quote=_quote(objection.text)
-        )
+        quote = _quote(objection.text)
+        reply = _unused_sentence(scene, SENTENCES.taken_up, "taken-up", quote=quote)
     return f"{name}, {_lower_first(reply)}" if name else reply
 
 
@@ -91,11 +90,8 @@ def _answers_to(question: str) -> Sequence[str]:
 
 def _own_points(scene: Scene, already: int) -> list[str]:
     stance, sentences = scene.stance, []
-    if (
-        stance.name == "moderator"
-        and scene.round
-        and (summary := summarise_wishes(scene.heard, scene.me))
-    ):
+    is_moderator = stance.name == "moderator" and scene.round
+    if is_moderator and (summary := summarise_wishes(scene.heard, scene.me)):
         sentences.append(summary)
     if scene.round == 0:
         themed = stance.themed.get(scene.topic.theme, ())
@@ -122,9 +118,8 @@ def _question(scene: Scene, sentences: list[str]) -> str | None:
 def _unused_sentence(scene: Scene, bank: Sequence[str], purpose: str, **names: str) -> str:
     """Return a sentence that no turn contains yet, if one is left."""
     context = scene.context
-    order = SeededChoice(scene.me, context.conversation_id, context.turn_index, purpose).shuffled(
-        bank
-    )
+    choice = SeededChoice(scene.me, context.conversation_id, context.turn_index, purpose)
+    order = choice.shuffled(bank)
     topic = scene.topic
     slots = {"do": topic.do, "doing": topic.doing, "thing": topic.thing, **names}
     filled = [sentence.format_map(slots) for sentence in order]
@@ -200,9 +195,8 @@ def differences_by_agent(wishes: dict[str, list[str]]) -> list[dict[str, str]]:
     """List for each agent its first wish, if others do not share it."""
     rows = []
     for name, keys in wishes.items():
-        others = [
-            other for other, other_wishes in wishes.items() if keys and keys[0] not in other_wishes
-        ]
+        rows_of_others = wishes.items() if keys else ()
+        others = [other for other, theirs in rows_of_others if keys[0] not in theirs]
         if others:
             do = "do" if len(others) > 1 else "does"
             text = f"wants {WISHES[keys[0]].wanted}, on which {join_names(others)} {do} not insist"
