@@ -42,11 +42,8 @@ def list_(options: CommandOptions) -> None:
 @click.option("--url", help="Its address, like http://localhost:11434/v1 [the provider's own].")
 @click.option("--model", help="What it is called there.")
 @click.option("--key-env", metavar="VARIABLE", help="The environment variable that has its key.")
-@click.option(
-    "--provider",
-    type=click.Choice(["openai", "anthropic", "demo"]),
-    help="What it speaks; openai is what most do [openai].",
-)
+@click.option("--provider", type=click.Choice(["openai", "anthropic", "demo"]),
+              help="What it speaks; openai is what most do [openai].")  # fmt: skip
 @json_option
 def add(options: CommandOptions, name: str, **settings: str | None) -> None:
     """Write a model into moot.toml. Its key stays in the environment."""
