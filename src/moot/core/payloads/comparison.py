@@ -32,9 +32,12 @@ RunPair = tuple[str, str] | None
 
 
 def comparable_payload(
-    type_: str, payload: Mapping[str, object], hints: object
+    type_: str, payload: Mapping[str, object], is_turn: bool
 ) -> dict[str, object]:
-    """Return the payload without times of the host and without the place of a fork."""
+    """Return the payload without times of the host and without the place of a fork.
+
+    ``is_turn`` marks a message of a channel that repeats a turn.
+    """
     without = CLOCK_FIELDS | OWN_FIELDS if type_ == RunStarted.event_type else CLOCK_FIELDS
     compared = {key: value for key, value in payload.items() if key not in without}
     for key in TURN_FIELDS:
@@ -47,7 +50,6 @@ def comparable_payload(
     if isinstance(outputs, dict):
         compared["outputs"] = _without_model_time(outputs, "usage")
     if type_ == ChannelWritten.event_type and isinstance(value, dict):
-        is_turn = isinstance(hints, dict) and bool(hints.get("turn"))
         clocks = ("_ts", "timestamp") if is_turn else ("_ts",)
         compared["value"] = {key: item for key, item in value.items() if key not in clocks}
     return compared

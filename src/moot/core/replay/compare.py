@@ -19,10 +19,13 @@ def is_same_event(a: Event, b: Event) -> bool:
 
 def is_same_payload(a: Event | NewEvent, b: Event | NewEvent, runs: RunPair) -> bool:
     """Return whether the payloads are the same, apart from the names and times of each run."""
-    left, right = (
-        comparable_payload(each.type, payload_fields(each), each.hints) for each in (a, b)
-    )
-    return is_alike(left, right, runs)
+    return is_alike(comparable_event(a), comparable_event(b), runs)
+
+
+def comparable_event(event: Event | NewEvent) -> dict[str, object]:
+    """Return the event's payload without times of the host and without the place of a fork."""
+    is_turn = bool(event.hints) and "turn" in (event.hints or ())
+    return comparable_payload(event.type, payload_fields(event), is_turn)
 
 
 def diff_states(a: Run, b: Run) -> dict[str, Any]:

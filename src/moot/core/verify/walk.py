@@ -14,7 +14,7 @@ from moot.core.commands import Advance, Compute, Dispatch, decide
 from moot.core.councils.decide import AdvanceCouncil
 from moot.core.errors import MootError
 from moot.core.events import Event, NewEvent, millis, new_event, payload_fields
-from moot.core.payloads.comparison import CLOCK_FIELDS, comparable_payload
+from moot.core.payloads.comparison import CLOCK_FIELDS
 from moot.core.payloads.nodes import LoopbackLimit, NodeSkipped, NodeStarted
 from moot.core.payloads.runs import (
     DeliveryAttempted,
@@ -25,6 +25,7 @@ from moot.core.payloads.runs import (
     RunStarted,
 )
 from moot.core.pending import pending
+from moot.core.replay.compare import comparable_event
 from moot.core.replay.lineage import is_edited
 from moot.core.replay.masks import MaskRules, mask_rules
 from moot.core.replay.replay import LIMIT_CODES
@@ -216,8 +217,8 @@ class _Walk:
         runs = None
         if place < self.run.inherited:
             runs = (self.run.run_id, str((self.run.forked_from or {}).get("sourceRunId")))
-        expected = comparable_payload(new.type, payload_fields(new), new.hints)
-        recorded = comparable_payload(event.type, payload_fields(event), event.hints)
+        expected = comparable_event(new)
+        recorded = comparable_event(event)
         if not self._is_masked and not self._masks.is_alike(expected, recorded, runs):
             raise _DifferenceFound(place, "payload", payload_fields(new), payload_fields(event))
         self._check_clocks(event, new)
