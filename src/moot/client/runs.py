@@ -9,34 +9,38 @@ from moot.client.errors import TimedOut
 from moot.client.http.async_sender import AsyncSender
 from moot.client.http.frames import Event
 from moot.client.http.methods import Handle, Resource, S, client_method, handle_method
+from moot.client.http.operation import PreparedCall
 from moot.client.http.sender import EndCheck, Sender
 from moot.client.operations import runs
 from moot.client.operations.runs import Edit, Options, RunListFilter, StreamMode
 from moot.wire.interrupts import Question
 from moot.wire.replay import ForkedRun
-from moot.wire.runs import RunMetrics, RunOwner, RunRow, Snapshot
+from moot.wire.runs import RunEventPage, RunMetrics, RunOwner, RunRow, Snapshot
 
 #: seconds that ``wait`` waits by default
 DEFAULT_WAIT_S = 600.0
 LONGEST_POLL_S = 30
 
 
-class RunWait:
-    """The deadline of a wait for a run, and the state that ends the wait."""
+class WaitDeadline:
+    """The deadline of a wait for a run or a thread."""
 
-    def __init__(self, timeout: float, to_the_end: bool) -> None:
-        self._until, self._to_the_end = time.monotonic() + timeout, to_the_end
-        self._timeout = timeout
+    def __init__(self, timeout: float) -> None:
+        self._until, self._timeout = time.monotonic() + timeout, timeout
 
-    def reached(self, run: Snapshot) -> bool:
-        return run.ended or (run.waiting and not self._to_the_end)
-
-    def seconds(self, run: Snapshot) -> int:
-        """Return the seconds of the next poll. Raise TimedOut after the deadline."""
+    def poll(self, run: Snapshot, state: str, more: str = "") -> PreparedCall[RunEventPage]:
+        """Return the call that waits for more events. Raise TimedOut after the deadline."""
         left = self._until - time.monotonic()
         if left <= 0:
-            raise TimedOut(f"{run.run_id} is {run.status} after {self._timeout:g} s; it goes on.")
-        return min(LONGEST_POLL_S, math.ceil(left))
+            raise TimedOut(f"{state} after {self._timeout:g} s{more}.")
+        seconds = min(LONGEST_POLL_S, math.ceil(left))
+        return runs.poll_events(run.run_id, after=run.metrics.event_count - 1, wait=seconds)
+
+    def poll_run(self, run: Snapshot, to_the_end: bool) -> PreparedCall[RunEventPage] | None:
+        """Return None for a run that has ended or, unless ``to_the_end``, needs an answer."""
+        if run.ended or (run.waiting and not to_the_end):
+            return None
+        return self.poll(run, f"{run.run_id} is {run.status}", "; it goes on")
 
 
 class RunHandle(Handle[S]):
@@ -97,10 +101,9 @@ class Run(RunHandle[Sender]):
 
     def wait(self, timeout: float = DEFAULT_WAIT_S, *, to_the_end: bool = False) -> "Run":
         """Wait until the run has ended or, unless ``to_the_end``, needs an answer."""
-        deadline = RunWait(timeout, to_the_end)
-        while not deadline.reached(self.refresh().snapshot):
-            last, seconds = self.snapshot.metrics.event_count - 1, deadline.seconds(self.snapshot)
-            self.sender.send(runs.poll_events(self.id, after=last, wait=seconds))
+        deadline = WaitDeadline(timeout)
+        while poll := deadline.poll_run(self.refresh().snapshot, to_the_end):
+            self.sender.send(poll)
         return self
 
     def events(
@@ -143,10 +146,9 @@ class AsyncRun(RunHandle[AsyncSender]):
         self, timeout: float = DEFAULT_WAIT_S, *, to_the_end: bool = False
     ) -> "AsyncRun":
         """Wait until the run has ended or, unless ``to_the_end``, needs an answer."""
-        deadline = RunWait(timeout, to_the_end)
-        while not deadline.reached((await self.refresh()).snapshot):
-            last, seconds = self.snapshot.metrics.event_count - 1, deadline.seconds(self.snapshot)
-            await self.sender.send(runs.poll_events(self.id, after=last, wait=seconds))
+        deadline = WaitDeadline(timeout)
+        while poll := deadline.poll_run((await self.refresh()).snapshot, to_the_end):
+            await self.sender.send(poll)
         return self
 
     async def events(

@@ -1,33 +1,18 @@
 """Threads and councils: the handle of one thread, and the list of all."""
 
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
-from moot.client.errors import TimedOut
 from moot.client.http.async_sender import AsyncSender
 from moot.client.http.frames import Event, Spoken
 from moot.client.http.methods import Handle, Resource, S, client_method, handle_method
 from moot.client.http.sender import Sender
 from moot.client.operations import runs, search, threads
 from moot.client.operations.threads import CouncilOptions
-from moot.client.runs import DEFAULT_WAIT_S, LONGEST_POLL_S, end_check_for
+from moot.client.runs import DEFAULT_WAIT_S, WaitDeadline, end_check_for
 from moot.wire.interrupts import AnswerResult
 from moot.wire.minutes import Line
 from moot.wire.threads import ThreadView
-
-
-class QuietWait:
-    """The deadline of a wait for a quiet thread."""
-
-    def __init__(self, timeout: float) -> None:
-        self._until, self._timeout = time.monotonic() + timeout, timeout
-
-    def seconds(self, view: ThreadView) -> int:
-        left = self._until - time.monotonic()
-        if left <= 0:
-            raise TimedOut(f"{view.thread_id} still goes on after {self._timeout:g} s.")
-        return max(1, min(LONGEST_POLL_S, int(left)))
 
 
 class ThreadHandle(Handle[S]):
@@ -106,14 +91,12 @@ class Thread(ThreadHandle[Sender]):
 
     def wait(self, timeout: float = DEFAULT_WAIT_S) -> "Thread":
         """Wait until no agent will speak without a person, or the thread is closed."""
-        deadline = QuietWait(timeout)
+        deadline = WaitDeadline(timeout)
         while True:
             run = self.sender.send(runs.get_run(self.run_id))
             if self.refresh().view.quiet or run.ended:
                 return self
-            last = run.metrics.event_count - 1
-            wait = deadline.seconds(self.view)
-            self.sender.send(runs.poll_events(self.run_id, after=last, wait=wait))
+            self.sender.send(deadline.poll(run, f"{self.id} still goes on"))
 
     def stream(self, after: int = -1, *, timeout: float | None = None) -> Iterator[Event | Spoken]:
         """Yield every event once, and between events the words of speech in progress."""
@@ -141,14 +124,12 @@ class AsyncThread(ThreadHandle[AsyncSender]):
 
     async def wait(self, timeout: float = DEFAULT_WAIT_S) -> "AsyncThread":
         """Wait until no agent will speak without a person, or the thread is closed."""
-        deadline = QuietWait(timeout)
+        deadline = WaitDeadline(timeout)
         while True:
             run = await self.sender.send(runs.get_run(self.run_id))
             if (await self.refresh()).view.quiet or run.ended:
                 return self
-            last = run.metrics.event_count - 1
-            wait = deadline.seconds(self.view)
-            await self.sender.send(runs.poll_events(self.run_id, after=last, wait=wait))
+            await self.sender.send(deadline.poll(run, f"{self.id} still goes on"))
 
     def stream(
         self, after: int = -1, *, timeout: float | None = None

@@ -8,16 +8,18 @@ from hypothesis import strategies as st
 
 from moot.cli.replay.align import Pair, align, event_identity
 from moot.cli.replay.diff_lines import ForkEditLine, fork_edits
-from moot.cli.shared.logs import LogEvent
+from moot.cli.shared.events import read_event
+from moot.core.events import payload_fields
 
 TYPES = ("node.started", "node.completed", "variable.changed", "conversation.exchanged")
 
 
 def event(run: str, number: int, kind: str, node: str, cause: int | None, **said: Any) -> Any:
-    return LogEvent(
-        event_id=f"{run}.{number}", run_id=run, sequence=number, type=kind, timestamp="",
-        payload=said, node_id=node, causation_id=None if cause is None else f"{run}.{cause}",
-    )  # fmt: skip
+    fields = {
+        "eventId": f"{run}.{number}", "runId": run, "sequence": number, "type": kind,
+        "timestamp": "", "payload": said, "nodeId": node,
+    }  # fmt: skip
+    return read_event(fields if cause is None else {**fields, "causationId": f"{run}.{cause}"})
 
 
 @st.composite
@@ -36,7 +38,8 @@ def moved(log: list[Any], run: str) -> list[Any]:
     """The same log as another run's."""
     return [
         event(run, one.sequence, one.type, one.node_id,
-              int(one.causation_id.split(".")[1]) if one.causation_id else None, **one.payload)
+              int(one.causation_id.split(".")[1]) if one.causation_id else None,
+              **payload_fields(one))
         for one in log
     ]  # fmt: skip
 
@@ -75,7 +78,7 @@ def test_a_log_and_its_copy_align_wholly(a: Any) -> None:
 def test_a_common_beginning_is_found_whatever_follows(head: Any, one: Any, other: Any) -> None:
     def after(rest: list[Any], run: str) -> list[Any]:
         shifted = [
-            event(run, len(head) + number, tail.type, tail.node_id, None, **tail.payload)
+            event(run, len(head) + number, tail.type, tail.node_id, None, **payload_fields(tail))
             for number, tail in enumerate(rest)
         ]
         return moved(head, run) + shifted
@@ -119,7 +122,7 @@ def test_two_workers_are_told_apart_by_what_caused_them() -> None:
     pairs = [line for line in align(a, b) if None not in line]
     assert len(pairs) == 4
     for pair in pairs:
-        assert pair.a.payload == pair.b.payload
+        assert payload_fields(pair.a) == payload_fields(pair.b)
 
 
 def test_after_another_cause_what_is_alike_still_stands_on_one_line() -> None:
@@ -141,7 +144,7 @@ def test_agents_who_are_asked_at_the_same_time_are_told_apart() -> None:
 
     for line in align(asked("a", "host:bo", "host:cy"), asked("b", "host:cy", "host:bo")):
         if line.a is not None and line.b is not None:
-            assert line.a.payload == line.b.payload
+            assert payload_fields(line.a) == payload_fields(line.b)
 
 
 def test_a_change_of_model_says_by_which_one_the_agent_spoke_before() -> None:

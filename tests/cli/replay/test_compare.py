@@ -16,7 +16,7 @@ from moot.cli.replay.compare import (
     is_same,
     word_diff,
 )
-from moot.cli.shared.logs import LogEvent
+from moot.cli.shared.events import read_event
 from moot.core.events import Event
 from moot.core.replay.compare import is_same_event as as_the_host_has_it
 
@@ -32,10 +32,11 @@ values = st.recursive(
 payloads = st.dictionaries(keys, values, max_size=3)
 
 
-def event(type_: str = "node.completed", node: str = "n", /, **payload: Any) -> LogEvent:
-    return LogEvent(
-        event_id="", run_id="", sequence=0, type=type_, timestamp="", payload=payload, node_id=node
-    )
+def event(type_: str = "node.completed", node: str = "n", /, **payload: Any) -> Event:
+    return read_event(
+        {"eventId": "", "runId": "", "sequence": 0, "type": type_, "timestamp": "",
+         "payload": payload, "nodeId": node}
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_the_terminal_agrees_with_the_host(a: dict[str, Any], b: dict[str, Any])
         )
         for run, told in ((RUN, a), (OTHER, b))
     ]  # fmt: skip
-    shown = [msgspec.convert(msgspec.to_builtins(each), LogEvent) for each in events]
+    shown = [read_event(msgspec.to_builtins(each)) for each in events]
     assert is_same(*shown) == as_the_host_has_it(*events)
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from moot.cli.runs.why import find_root, walk_causes
-from moot.cli.shared.logs import LogEvent
+from moot.cli.shared.events import read_event
+from moot.core.events import Event
 from tests.support.cli.commands import Cli
 from tests.support.cli.runs import answered, events, finished, place, replayed, supervised, waiting
 
@@ -124,11 +124,10 @@ def test_the_numbers_stand_beside_the_events_that_are_followed(moot: Cli) -> Non
 # -- the walk itself, over logs no host would write ------------------------------------------------
 
 
-def event(name: str, cause: str | None = None, **payload: Any) -> LogEvent:
-    return LogEvent(
-        event_id=name, run_id="r", sequence=0, type="t", timestamp="", payload=payload,
-        causation_id=cause,
-    )  # fmt: skip
+def event(name: str, cause: str | None = None, type_: str = "t", **payload: Any) -> Event:
+    fields = {"eventId": name, "runId": "r", "sequence": 0, "type": type_, "timestamp": "",
+              "payload": payload}  # fmt: skip
+    return read_event(fields if cause is None else {**fields, "causationId": cause})
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.none() | st.sampled_from("abcdefz")))
@@ -141,7 +140,7 @@ def test_the_walk_ends_whatever_is_said_of_causes(causes: dict[str, str | None])
         for step, cause in pairwise(steps):
             assert step.causation_id == cause.event_id
         root = find_root(steps, log.get)
-        assert (root.kind == "beginning") == (steps[-1].causation_id is None)
+        assert (root.kind == "beginning") == (not steps[-1].causation_id)
 
 
 def test_what_another_host_or_a_delivery_caused_is_the_root() -> None:
@@ -160,7 +159,7 @@ def test_a_delivery_that_began_a_run_is_where_the_walk_ends() -> None:
     log = {
         "r.0": event("r.0", "dlv_1"),
         "r.1": event("r.1", "r.0"),
-        "dlv_1": replace(event("dlv_1", "r.1"), type="trigger.delivery.attempted"),
+        "dlv_1": event("dlv_1", "r.1", "trigger.delivery.attempted"),
         "r.3": event("r.3", "dlv_1"),
     }
     for first, expected in (("r.1", ["r.1", "r.0", "dlv_1"]), ("r.3", ["r.3", "dlv_1"])):

@@ -132,10 +132,8 @@ def _send_control(
 @click.command()
 @_WHAT
 @click.argument("text", required=False)
-@click.option(
-    "--answer", "answers", multiple=True, metavar="ID=TEXT",
-    help="The answer to one of several questions; repeat it.",
-)  # fmt: skip
+@click.option("--answer", "answers", multiple=True, metavar="ID=TEXT",
+              help="The answer to one of several questions; repeat it.")  # fmt: skip
 @_AS
 @_NODE
 @server_options

@@ -102,7 +102,7 @@ def _time_columns(since: str, deadline: str | None) -> list[str | None]:
     """Return two columns for a pipe, one for a terminal."""
     if not output.on_terminal():
         return [since, deadline]
-    due = f", due in {output.format_time_left(deadline)}" if deadline else ""
+    due = f", due in {output.format_span(-output.seconds_since(deadline))}" if deadline else ""
     return [f"{output.format_age(since)}{due}"]
 
 

@@ -7,6 +7,8 @@ from moot.cli.shared import output
 from moot.cli.shared.client import Api
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.client.operations import host, threads
+from moot.clock import SystemClock
+from moot.core.text.names import full_name, is_person
 
 #: lifetime of a key; it is renewed as long as the program stays
 KEY_SECONDS = 7 * 24 * 3600
@@ -22,8 +24,6 @@ class JoinSeatTaken(CommandError):
 
 def check_name(api: Api, name: str) -> None:
     """Raise CommandError for the name of a person, or of an agent that the host speaks for."""
-    from moot.core.text.names import is_person
-
     short = name.removeprefix("host:")
     if is_person(short.casefold()):
         message = (
@@ -59,8 +59,6 @@ class GuestParticipant(Participant):
         replace: bool = False,
         seconds: int = KEY_SECONDS,
     ) -> None:
-        from moot.clock import SystemClock
-
         self._host, self._key_id, self._seconds = owner, "", seconds
         self._clock, self._since = SystemClock(), 0
         self._seat = self._clock.new_id("seat_")
@@ -132,8 +130,6 @@ class GuestParticipant(Participant):
 
     def _end_others(self) -> None:
         """Delete other keys for this name in this thread."""
-        from moot.core.text.names import full_name
-
         thread, name = self.thread(), full_name(str(self.name))
         place = f"{thread.run_id}/{thread.node_id}"
         for key in self._host.send(host.list_keys()).keys:

@@ -11,6 +11,7 @@ from moot.cli.joining.briefing import MAX_TURNS, participant_ids, read_newest_tu
 from moot.cli.shared.client import Api
 from moot.cli.shared.errors import CommandError
 from moot.client.operations import agent_bridge, threads
+from moot.core.text.names import full_name, is_person
 from moot.wire.agent_bridge import BridgeEvent, PostedType
 from moot.wire.threads import DueRequest, ThreadView
 
@@ -101,8 +102,6 @@ class Participant:
 
         Return whether it joined by itself, now or earlier, and was not invited by others.
         """
-        from moot.core.text.names import is_person
-
         name = str(self.name or "user")
         if is_person(name):
             return False
@@ -117,8 +116,6 @@ class Participant:
 
 def _profile(thread: ThreadView, name: str) -> Any:
     """Return the profile of an invited participant."""
-    from moot.core.text.names import full_name
-
     for member in thread.state.participants.invited:
         if full_name(member.id) == full_name(name):
             return member.profile

@@ -3,21 +3,36 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from moot.cli.project.files import SUFFIXES, FlowProblem
+from moot.agents.definitions.manifest import (
+    Agent,
+    ManifestProblem,
+    agent_from_markdown,
+    find_field_line,
+    find_tool_line,
+)
+from moot.agents.definitions.registry import refuse_duplicate
+from moot.agents.models.registry import PRESETS, ModelRegistry
+from moot.agents.project import build_model_registry, build_tool_registry
+from moot.cli.project.files import SUFFIXES, FlowProblem, line_of_word
 from moot.cli.project.flow import check_or_error, print_checked, print_problem
 from moot.cli.shared import output
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, json_option
-
-if TYPE_CHECKING:
-    from moot.agents.definitions.manifest import Agent
-    from moot.agents.models.registry import ModelRegistry
-    from moot.config.settings import Settings
-    from moot.core.workflows.flow import Flow
+from moot.clock import SystemClock
+from moot.config.settings import (
+    Settings,
+    find_agents_folder,
+    load_project,
+    load_settings,
+    project_file,
+    read_secret,
+)
+from moot.core.text.nearest import nearest_word
+from moot.core.workflows.flow import Flow
 
 AGENT = ".md"
 
@@ -56,8 +71,6 @@ class ProjectCheck:
         self._reported: set[tuple[str, str]] = set()
 
     def check_files(self, files: tuple[str, ...]) -> None:
-        from moot.config.settings import find_agents_folder
-
         settings = self._load_settings()
         if settings is None:
             return
@@ -76,9 +89,7 @@ class ProjectCheck:
         every = [Path(flows)] if flows is not None else []
         self._check_flows(to_check, [*every, *named], types)
 
-    def _load_settings(self) -> "Settings | None":
-        from moot.config.settings import load_settings, project_file
-
+    def _load_settings(self) -> Settings | None:
         try:
             file = project_file()
             settings = load_settings()
@@ -90,7 +101,7 @@ class ProjectCheck:
             self._report_fine(str(file))
         return settings
 
-    def _load_node_types(self, settings: "Settings") -> Any:
+    def _load_node_types(self, settings: Settings) -> Any:
         from moot.api.server import build_node_types
 
         try:
@@ -102,10 +113,7 @@ class ProjectCheck:
             self._report_fine(settings.nodes)
         return types
 
-    def _check_tools(self, settings: "Settings") -> None:
-        from moot.agents.project import build_tool_registry
-        from moot.config.settings import load_project, read_secret
-
+    def _check_tools(self, settings: Settings) -> None:
         try:
             self._tool_problem = build_tool_registry(load_project(), settings, read_secret).problem
         except ValueError as error:
@@ -115,9 +123,6 @@ class ProjectCheck:
             self._report_fine(settings.tools)
 
     def _check_agents(self, files: list[Path], report: bool) -> None:
-        from moot.agents.definitions.manifest import ManifestProblem, agent_from_markdown
-        from moot.agents.definitions.registry import refuse_duplicate
-
         for file in files:
             self._agents = self._agents or set()
             try:
@@ -137,14 +142,8 @@ class ProjectCheck:
                 if report:
                     self._report_fine(str(file))
 
-    def _check_agent(self, agent: "Agent", text: str) -> None:
+    def _check_agent(self, agent: Agent, text: str) -> None:
         """Raise ManifestProblem for a missing tool or model, or an empty file."""
-        from moot.agents.definitions.manifest import (
-            ManifestProblem,
-            find_field_line,
-            find_tool_line,
-        )
-
         for tool in agent.tools:
             if problem := self._tool_problem(tool):
                 raise ManifestProblem(problem, find_tool_line(text, tool))
@@ -175,16 +174,14 @@ class ProjectCheck:
                 self.checked += 1
                 print_checked(self._options, name, flow, sorted(set(flow.references) - known_ids))
 
-    def _missing_agent(self, file: str, flow: "Flow", flows: set[str]) -> FlowProblem | None:
+    def _missing_agent(self, file: str, flow: Flow, flows: set[str]) -> FlowProblem | None:
         """Return a problem for an agent or worker that is neither an agent nor a workflow here."""
-        from moot.core.text.nearest import nearest_word
-
         for name in _agent_names(flow) if self._agents is not None else ():
             names_known = {*(self._agents or ()), *flows}
             if name not in names_known:
                 suggestion = nearest_word(name, sorted(names_known))
                 hint = f" — did you mean '{suggestion}'?" if suggestion else ""
-                line = _line_of_word(Path(file), name)
+                line = line_of_word(Path(file).read_text(encoding="utf-8"), name) or 1
                 return FlowProblem(file, line, f"unknown agent '{name}'{hint}")
         return None
 
@@ -204,20 +201,13 @@ class ProjectCheck:
         print_problem(self._options, name, problem)
 
 
-def load_models(settings: "Settings") -> "ModelRegistry":
+def load_models(settings: Settings) -> ModelRegistry:
     """Return the project's models; none of them is called."""
-    from moot.agents.project import build_model_registry
-    from moot.clock import SystemClock
-    from moot.config.settings import load_project, read_secret
-
     return build_model_registry(load_project(), settings, read_secret, SystemClock())
 
 
-def model_problem(registry: "ModelRegistry", reference: str) -> str | None:
+def model_problem(registry: ModelRegistry, reference: str) -> str | None:
     """Return why no agent can use a model, as a message for a file."""
-    from moot.agents.models.registry import PRESETS
-    from moot.core.text.nearest import nearest_word
-
     name, names = reference.partition("/")[0], [*registry.entries, *PRESETS]
     if name in names:
         return registry.problem(reference)
@@ -231,7 +221,7 @@ def _files_in(path: Path, suffixes: tuple[str, ...]) -> list[Path]:
     return [path] if path.suffix in suffixes and path.is_file() else []
 
 
-def _agent_names(flow: "Flow") -> Iterable[str]:
+def _agent_names(flow: Flow) -> Iterable[str]:
     """Yield the agents of this host that a workflow names, and its workers."""
     for node in flow.nodes.values():
         pin = node.definition.agent
@@ -241,12 +231,3 @@ def _agent_names(flow: "Flow") -> Iterable[str]:
         for name in names:
             if isinstance(name, str) and (":" not in name or name.startswith("host:")):
                 yield name.removeprefix("host:")
-
-
-def _line_of_word(file: Path, word: str) -> int:
-    import re
-
-    lines = file.read_text(encoding="utf-8").splitlines()
-    numbers = (n for n, line in enumerate(lines, 1)
-             if re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", line))  # fmt: skip
-    return next(numbers, 1)

@@ -122,11 +122,15 @@ def _line_of_refusal(text: str, refusal: Any) -> int:
     """Return the line of the first quoted word of the refusal that is found."""
     words = [str(refusal.details.get("offendingTypeId", ""))]
     words += re.findall(r"['`]([^'`]+)['`]", refusal.message)
-    for word in filter(None, words):
-        for number, line in enumerate(text.splitlines(), 1):
-            if re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", line):
-                return number
-    return 1
+    lines = (line_of_word(text, word) for word in words if word)
+    return next((line for line in lines if line is not None), 1)
+
+
+def line_of_word(text: str, word: str) -> int | None:
+    """Return the first line that has the word."""
+    whole_word = re.compile(rf"(?<![\w.-]){re.escape(word)}(?![\w-])")
+    numbers = (n for n, line in enumerate(text.splitlines(), 1) if whole_word.search(line))
+    return next(numbers, None)
 
 
 def read_agent_file(file: Path) -> dict[str, object]:

@@ -1,19 +1,21 @@
 """``moot models``: list, add, test and remove models. Keys are never stored."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from msgspec import Struct
 
+from moot.agents.models.registry import DEMO, PRESETS, URLS, ModelRegistry
+from moot.agents.project import build_model_registry
 from moot.cli.shared import output
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, json_option
-
-if TYPE_CHECKING:
-    from moot.agents.models.registry import ModelRegistry
-    from moot.config.models import ModelEntry
-    from moot.config.project import ProjectConfig
+from moot.clock import SystemClock
+from moot.config.models import ModelEntry
+from moot.config.project import ProjectConfig, ProjectError, parse_project
+from moot.config.settings import Settings, load_project, load_settings, project_file, read_secret
+from moot.core.errors.models import ModelError
+from moot.core.text.nearest import nearest_word
 
 
 @click.group()
@@ -25,9 +27,11 @@ def models() -> None:
 @json_option
 def list_(options: CommandOptions) -> None:
     """List the models that can be named; demo is always there."""
+    project = _load_project()
+    entries = {DEMO: PRESETS[DEMO], **(project.models if project else {})}
     output.print_list(
         options,
-        [_model_row(name, entry) for name, entry in _listed_models(_load_project()).items()],
+        [_model_row(name, entry) for name, entry in entries.items()],
         ("NAME", "PROVIDER", "MODEL", "ADDRESS", "KEY"),
         lambda row: [row.name, row.provider, row.model, row.url, _key_state(row)],
     )
@@ -38,17 +42,12 @@ def list_(options: CommandOptions) -> None:
 @click.option("--url", help="Its address, like http://localhost:11434/v1 [the provider's own].")
 @click.option("--model", help="What it is called there.")
 @click.option("--key-env", metavar="VARIABLE", help="The environment variable that has its key.")
-@click.option(
-    "--provider",
-    type=click.Choice(["openai", "anthropic", "demo"]),
-    help="What it speaks; openai is what most do [openai].",
-)
+@click.option("--provider", type=click.Choice(["openai", "anthropic", "demo"]),
+              help="What it speaks; openai is what most do [openai].")  # fmt: skip
 @json_option
 def add(options: CommandOptions, name: str, **settings: str | None) -> None:
     """Write a model into moot.toml. Its key stays in the environment."""
     from moot.cli.project import toml_edit
-    from moot.config.project import ProjectError, parse_project
-    from moot.config.settings import Settings, read_secret
 
     file, text = _read_project_file()
     project = _load_project()
@@ -84,7 +83,6 @@ def add(options: CommandOptions, name: str, **settings: str | None) -> None:
 def remove(options: CommandOptions, names: tuple[str, ...]) -> None:
     """Take models out of moot.toml; nothing else in it changes."""
     from moot.cli.project import toml_edit
-    from moot.core.text.nearest import nearest_word
 
     for name in names:
         file, text = _read_project_file()
@@ -113,7 +111,6 @@ def test(options: CommandOptions, reference: str, full: bool) -> ExitCode:
     import asyncio
 
     from moot.cli.project import model_probe
-    from moot.core.errors.models import ModelError
 
     registry = _load_registry()
     try:
@@ -131,11 +128,7 @@ def test(options: CommandOptions, reference: str, full: bool) -> ExitCode:
     return ExitCode.OK
 
 
-def _load_registry() -> "ModelRegistry":
-    from moot.agents.project import build_model_registry
-    from moot.clock import SystemClock
-    from moot.config.settings import load_settings, read_secret
-
+def _load_registry() -> ModelRegistry:
     project_config = _load_project()
     try:
         return build_model_registry(project_config, load_settings(), read_secret, SystemClock())
@@ -143,9 +136,7 @@ def _load_registry() -> "ModelRegistry":
         raise CommandError(str(error), ExitCode.USAGE) from None
 
 
-def _load_project() -> "ProjectConfig | None":
-    from moot.config.settings import load_project
-
+def _load_project() -> ProjectConfig | None:
     try:
         return load_project()
     except ValueError as error:
@@ -154,8 +145,6 @@ def _load_project() -> "ProjectConfig | None":
 
 def _read_project_file() -> tuple[Path, str]:
     """Return moot.toml and its text, byte for byte; the text is empty if there is no file."""
-    from moot.config.settings import project_file
-
     try:
         file = project_file()
     except ValueError as error:
@@ -172,12 +161,6 @@ def _write_project_file(file: Path, text: str) -> None:
     draft.replace(file)
 
 
-def _listed_models(project: "ProjectConfig | None") -> "dict[str, ModelEntry]":
-    from moot.agents.models.registry import DEMO, PRESETS
-
-    return {DEMO: PRESETS[DEMO], **(project.models if project else {})}
-
-
 class ModelRow(Struct, frozen=True, rename="camel"):
     """A model of the project in a list."""
 
@@ -188,16 +171,12 @@ class ModelRow(Struct, frozen=True, rename="camel"):
     key_env: str | None
 
 
-def _model_row(name: str, entry: "ModelEntry") -> ModelRow:
-    from moot.agents.models.registry import URLS
-
+def _model_row(name: str, entry: ModelEntry) -> ModelRow:
     url = entry.url or URLS.get(entry.provider)
     return ModelRow(name, entry.provider, entry.model, url, entry.key_env)
 
 
 def _key_state(row: ModelRow) -> str:
-    from moot.config.settings import read_secret
-
     if row.provider == "demo":
         return "none needed"
     if row.key_env is None:

@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from moot.cli.shared.logs import LogEvent
+from msgspec import UnsetType
 
-Log = Sequence[LogEvent]
+from moot.cli.shared.logs import turn_fields
+from moot.core.events import Event, payload_fields
+
+Log = Sequence[Event]
 Places = list[tuple[int, int]]
 
 #: payload fields that distinguish events of one type and node
@@ -22,8 +25,8 @@ IDENTITY_FIELDS = ("attempt", "phase", "workerId", "name", "channel", "agentId",
 class Pair(NamedTuple):
     """An event of the left log, one of the right, or two that match."""
 
-    a: LogEvent | None
-    b: LogEvent | None
+    a: Event | None
+    b: Event | None
 
 
 def align(a: Log, b: Log) -> list[Pair]:
@@ -42,10 +45,11 @@ def align(a: Log, b: Log) -> list[Pair]:
     return lines
 
 
-def event_identity(event: LogEvent) -> tuple[str, ...]:
+def event_identity(event: Event) -> tuple[str, ...]:
     """Return the fields that an event shares with its counterpart in another run."""
-    details = (event.payload.get(name) for name in IDENTITY_FIELDS)
-    return tuple(map(str, (event.type, event.node_id, event.turn.get("from"), *details)))
+    payload, speaker = payload_fields(event), turn_fields(event).get("from")
+    details = (payload.get(name) for name in IDENTITY_FIELDS)
+    return tuple(map(str, (event.type, event.node_id, speaker, *details)))
 
 
 def _event_addresses(events: Log, numbers: dict[Hashable, int]) -> list[int]:
@@ -53,7 +57,7 @@ def _event_addresses(events: Log, numbers: dict[Hashable, int]) -> list[int]:
 
     A cause outside the log counts as no cause.
     """
-    address_by_id: dict[str | None, int] = {}
+    address_by_id: dict[str | UnsetType, int] = {}
     counts: Counter[Hashable] = Counter()
     addresses: list[int] = []
     for event in events:

@@ -2,9 +2,11 @@
 
 import json
 import re
+from collections.abc import Mapping
 from difflib import SequenceMatcher
 
-from moot.cli.shared.logs import LogEvent, inner_object
+from moot.cli.shared.logs import inner_object, turn_fields
+from moot.core.events import Event, payload_fields
 from moot.core.payloads.comparison import are_own_names, comparable_payload, is_alike
 
 #: the host's id of a turn on a channel: place, number and speaker
@@ -19,12 +21,12 @@ MAX_PATHS = 3
 Leaves = dict[str, object]
 
 
-def is_same(a: LogEvent, b: LogEvent) -> bool:
+def is_same(a: Event, b: Event) -> bool:
     """Whether both events say the same, regardless of time and sequence."""
     return not differing_paths(a, b)
 
 
-def differing_paths(a: LogEvent, b: LogEvent) -> list[str]:
+def differing_paths(a: Event, b: Event) -> list[str]:
     """Return the payload paths that differ; ``type`` for events of different kinds."""
     if (a.type, a.node_id) != (b.type, b.node_id):
         return ["type"]
@@ -47,7 +49,7 @@ def _is_own_name(left: Leaves, right: Leaves, path: str, runs: tuple[str, str]) 
     return path in left and path in right and are_own_names(key, left[path], right[path], runs)
 
 
-def describe_changes(a: LogEvent, b: LogEvent) -> str:
+def describe_changes(a: Event, b: Event) -> str:
     """Return ``outputs.price 1 → 2`` for the first few paths."""
     left, right = _leaves(_comparable_payload(a)), _leaves(_comparable_payload(b))
     paths = differing_paths(a, b)
@@ -58,15 +60,16 @@ def describe_changes(a: LogEvent, b: LogEvent) -> str:
     return "; ".join(texts) + rest
 
 
-def _comparable_payload(event: LogEvent) -> dict[str, object]:
+def _comparable_payload(event: Event) -> dict[str, object]:
     """Return the payload without times, by the host's own rule."""
-    is_turn = "turn" in event.hints if event.hints else _is_channel_turn(event)
-    return comparable_payload(event.type, event.payload, is_turn)
+    payload = payload_fields(event)
+    is_turn = "turn" in event.hints if event.hints else _is_channel_turn(payload)
+    return comparable_payload(event.type, payload, is_turn)
 
 
-def _is_channel_turn(event: LogEvent) -> bool:
+def _is_channel_turn(payload: Mapping[str, object]) -> bool:
     """Tell by its id whether a message on a channel is a turn, which the wire does not say."""
-    name = inner_object(event.payload, "value").get("messageId")
+    name = inner_object(payload, "value").get("messageId")
     return isinstance(name, str) and TURN_ID.fullmatch(name) is not None
 
 
@@ -88,10 +91,10 @@ def _leaves(value: object, path: str = "") -> Leaves:
     return {path: value}
 
 
-def event_text(event: LogEvent) -> str | None:
+def event_text(event: Event) -> str | None:
     """Return the words of a turn or message in the event, or None."""
-    payload = event.payload
-    text = event.turn.get("content", payload.get("chunk", payload.get("message")))
+    payload = payload_fields(event)
+    text = turn_fields(event).get("content", payload.get("chunk", payload.get("message")))
     return text if isinstance(text, str) else None
 
 

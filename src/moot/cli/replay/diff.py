@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import click
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from moot.cli.replay.align import Pair
 from moot.cli.replay.compare import describe_changes, event_text, word_diff
@@ -23,9 +23,11 @@ from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
 from moot.cli.shared.client import api_for_reading
 from moot.cli.shared.errors import ExitCode
-from moot.cli.shared.logs import LogEvent, inner_object, read_log
+from moot.cli.shared.events import event_fields
+from moot.cli.shared.logs import inner_object, read_log, turn_fields
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations.runs import get_run
+from moot.core.events import Event, payload_fields
 from moot.core.payloads.memory import EffectFinished
 from moot.wire.runs import Snapshot
 
@@ -71,13 +73,13 @@ def _is_identical(stretches: list[Stretch]) -> bool:
     return all(stretch.op == "same" for stretch in stretches)
 
 
-def _fork_edits(logs: list[list[LogEvent]]) -> list[ForkEditLine]:
+def _fork_edits(logs: list[list[Event]]) -> list[ForkEditLine]:
     relation = source_and_fork(*logs)
     return list(fork_edits(*relation)) if relation is not None else []
 
 
 def _diff_json(
-    runs: list[Snapshot], logs: list[list[LogEvent]], stretches: list[Stretch], all_read: bool
+    runs: list[Snapshot], logs: list[list[Event]], stretches: list[Stretch], all_read: bool
 ) -> dict[str, object]:
     sides = [_run_figures(run, log) for run, log in zip(runs, logs, strict=True)]
     changes = [edit._asdict() for edit in _fork_edits(logs)]
@@ -99,21 +101,21 @@ class RunFigures(Struct, frozen=True, rename="camel", omit_defaults=True):
     tokens: int | None = None
 
 
-def _run_figures(run: Snapshot, log: list[LogEvent]) -> RunFigures:
+def _run_figures(run: Snapshot, log: list[Event]) -> RunFigures:
     seconds = output.seconds_between(run.started_at, run.completed_at or log[-1].timestamp)
     tokens = count_tokens(log)
     return RunFigures(run.run_id, run.workflow_id, run.status, len(log), seconds, tokens)
 
 
-def count_tokens(log: list[LogEvent]) -> int | None:
+def count_tokens(log: list[Event]) -> int | None:
     """Return the tokens of all model calls, as far as the models report them."""
-    results = [event.payload for event in log if event.type == EffectFinished.event_type]
+    results = [payload_fields(event) for event in log if event.type == EffectFinished.event_type]
     usages = [inner_object(inner_object(each, "result"), "usage") for each in results]
     counts = [each.get(name, 0) for each in usages for name in ("inputTokens", "outputTokens")]
     return sum(count for count in counts if isinstance(count, int)) if any(usages) else None
 
 
-def _print_diff(runs: list[Snapshot], logs: list[list[LogEvent]], stretches: list[Stretch]) -> None:
+def _print_diff(runs: list[Snapshot], logs: list[list[Event]], stretches: list[Stretch]) -> None:
     has_common = count_common(stretches)
     if has_common:
         _print_labelled("common", _stretch_numbers(stretches[0]))
@@ -169,7 +171,10 @@ def _pair_lines(pair: Pair) -> Iterator[tuple[str, str]]:
     old_text, new_text = event_text(pair.a), event_text(pair.b)
     before, after = _summary(pair.a), _summary(pair.b)
     if old_text is not None and new_text is not None and old_text != new_text:
-        words, speaker = output.one_line(word_diff(old_text, new_text)), pair.a.turn.get("from")
+        words, speaker = (
+            output.one_line(word_diff(old_text, new_text)),
+            turn_fields(pair.a).get("from"),
+        )
         prefix = f"{output.one_line(str(speaker))}  " if speaker else ""
         yield "~", _event_line(pair.a, f"{prefix}{words}", pair.b)
     elif before != after:
@@ -180,11 +185,11 @@ def _pair_lines(pair: Pair) -> Iterator[tuple[str, str]]:
         yield "~", _event_line(pair.a, f"{before}: {changes}", pair.b)
 
 
-def _summary(event: LogEvent) -> str:
-    return summarize_event(to_builtins(event))
+def _summary(event: Event) -> str:
+    return summarize_event(event_fields(event))
 
 
-def _event_line(event: LogEvent, text: str, other: LogEvent | None = None) -> str:
+def _event_line(event: Event, text: str, other: Event | None = None) -> str:
     node = output.one_line(event.node_id or "")
     number = f"#{event.sequence}"
     if other is not None and other.sequence != event.sequence:
@@ -200,13 +205,13 @@ def _stretch_numbers(stretch: Stretch) -> str:
     return (left if left == right else f"{left} ↔ {right}") + count
 
 
-def _number_span(events: list[LogEvent | None]) -> str:
+def _number_span(events: list[Event | None]) -> str:
     numbers = [event.sequence for event in events if event is not None]
     first, last = numbers[0], numbers[-1]
     return f"#{first}" if first == last else f"#{first}{TO}#{last}"
 
 
-def _print_totals(runs: list[Snapshot], logs: list[list[LogEvent]]) -> None:
+def _print_totals(runs: list[Snapshot], logs: list[list[Event]]) -> None:
     """Print outcome, events, tokens and time of both runs."""
     a, b = (_run_figures(run, log) for run, log in zip(runs, logs, strict=True))
     _print_labelled("outcome", f"{_outcome_text(runs[0])} → {_outcome_text(runs[1])}")

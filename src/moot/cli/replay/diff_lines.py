@@ -7,7 +7,9 @@ from typing import NamedTuple
 from moot.cli.replay.align import Pair, align
 from moot.cli.replay.compare import differing_paths, is_same
 from moot.cli.replay.lineage import replaced_kind
-from moot.cli.shared.logs import LogEvent, inner_object
+from moot.cli.shared.events import event_fields
+from moot.cli.shared.logs import inner_object
+from moot.core.events import Event, payload_fields
 from moot.core.payloads.nodes import VariableChanged
 from moot.core.payloads.runs import RunStarted
 
@@ -21,7 +23,7 @@ class Stretch(NamedTuple):
     pairs: list[Pair]
 
 
-def compare_logs(a: list[LogEvent], b: list[LogEvent]) -> list[Stretch]:
+def compare_logs(a: list[Event], b: list[Event]) -> list[Stretch]:
     """Return the whole comparison. The edits of a fork explain its changed start event."""
     is_fork = source_and_fork(a, b) is not None
     groups = groupby(align(a, b), key=lambda pair: _pair_op(pair, is_fork))
@@ -53,7 +55,7 @@ def _pair_json(op: str, pair: Pair) -> dict[str, object]:
         if event is not None:
             line[side] = event.sequence
             if op != "same":
-                line[f"{side}Event"] = event
+                line[f"{side}Event"] = event_fields(event)
     if op == "changed" and pair.a is not None and pair.b is not None:
         line["paths"] = differing_paths(pair.a, pair.b)
     return line
@@ -67,9 +69,7 @@ class ForkEditLine(NamedTuple):
     after: object
 
 
-def source_and_fork(
-    a: list[LogEvent], b: list[LogEvent]
-) -> tuple[list[LogEvent], list[LogEvent]] | None:
+def source_and_fork(a: list[Event], b: list[Event]) -> tuple[list[Event], list[Event]] | None:
     """Return the source and its fork when one run is the fork of the other."""
     for source, fork in ((a, b), (b, a)):
         if source and fork_origin(fork).get("sourceRunId") == source[0].run_id:
@@ -77,13 +77,13 @@ def source_and_fork(
     return None
 
 
-def fork_origin(events: list[LogEvent]) -> dict[str, object]:
-    return inner_object(events[0].payload, "forkedFrom") if events else {}
+def fork_origin(events: list[Event]) -> dict[str, object]:
+    return inner_object(payload_fields(events[0]), "forkedFrom") if events else {}
 
 
-def fork_edits(source: list[LogEvent], fork: list[LogEvent]) -> Iterator[ForkEditLine]:
+def fork_edits(source: list[Event], fork: list[Event]) -> Iterator[ForkEditLine]:
     """Yield the edits, read from the start of both logs and from where they part."""
-    old_start, new_start = source[0].payload, fork[0].payload
+    old_start, new_start = payload_fields(source[0]), payload_fields(fork[0])
     new_models = _chosen_models(new_start)
     old_models = _chosen_models(old_start)
     old_models = {**_used_models(source, {*new_models} - {*old_models}), **old_models}
@@ -105,9 +105,9 @@ def fork_edits(source: list[LogEvent], fork: list[LogEvent]) -> Iterator[ForkEdi
         yield ForkEditLine(f"{kind} #{at}", None, None)
 
 
-def _is_set_by_hand(event: LogEvent) -> bool:
+def _is_set_by_hand(event: Event) -> bool:
     """Whether a user set the variable, and not a node."""
-    return event.type == VariableChanged.event_type and "by" in event.payload
+    return event.type == VariableChanged.event_type and "by" in payload_fields(event)
 
 
 def _changed_values(word: str, old: JsonFields, new: JsonFields) -> Iterator[ForkEditLine]:
@@ -120,13 +120,14 @@ def _chosen_models(start: JsonFields) -> JsonFields:
     return inner_object(inner_object(start, "configurable"), "models")
 
 
-def _used_models(source: list[LogEvent], agents: set[str]) -> JsonFields:
+def _used_models(source: list[Event], agents: set[str]) -> JsonFields:
     """Return the models that these agents used where the run had chosen none."""
     models: dict[str, object] = {}
     for event in source if agents else ():
-        full = str(event.payload.get("agentId", ""))
+        payload = payload_fields(event)
+        full = str(payload.get("agentId", ""))
         for name in {full, full.removeprefix("host:")} & agents:
-            if model := inner_object(event.payload, "usage").get("model"):
+            if model := inner_object(payload, "usage").get("model"):
                 models.setdefault(name, model)
     return models
 
@@ -137,7 +138,8 @@ def _run_options(start: JsonFields) -> JsonFields:
     return {**rest, **{name: start[name] for name in ("tags", "metadata") if name in start}}
 
 
-def _variable_set(event: LogEvent) -> dict[str, object]:
+def _variable_set(event: Event) -> dict[str, object]:
     if event.type != VariableChanged.event_type:
         return {}
-    return {str(event.payload["name"]): event.payload.get("next")}
+    payload = payload_fields(event)
+    return {str(payload["name"]): payload.get("next")}

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from moot.cli.shared import output
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import parse_value
-from moot.cli.shared.logs import LogEvent, inner_object
+from moot.cli.shared.logs import inner_object
+from moot.core.events import Event, payload_fields
 from moot.core.payloads.conversations import ConversationEnded, ConversationExchanged
 from moot.core.payloads.interrupts import (
     ApprovalGranted,
@@ -74,7 +75,7 @@ def replaced_parts(edit: ForkEdit) -> list[str]:
     return [part for part in REPLACING if has_part(edit, part)]
 
 
-def parse_edits(settings: tuple[str, ...], at: LogEvent) -> ForkEdit:
+def parse_edits(settings: tuple[str, ...], at: Event) -> ForkEdit:
     """Return the edit of all ``--set`` options; ``at`` is the named event."""
     edit = ForkEdit()
     for word in settings:
@@ -107,7 +108,7 @@ def _parse_part(name: str) -> tuple[str, str]:
     )
 
 
-def _replacement(name: str, text: str, at: LogEvent) -> object:
+def _replacement(name: str, text: str, at: Event) -> object:
     if name == "turn":
         return TurnEdit(content=text)
     if name == "answer":
@@ -118,28 +119,29 @@ def _replacement(name: str, text: str, at: LogEvent) -> object:
     return value
 
 
-def parse_answer(text: str, at: LogEvent) -> object:
+def parse_answer(text: str, at: Event) -> object:
     """Return JSON as it is; a bare word is a decision, or the answer to the only question."""
     value = parse_value(text)
     if isinstance(value, dict):
         return value
     if _is_decision(at):
         return {"action": ACTIONS.get(text, text)}
-    question_ids = list(inner_object(inner_object(at.payload, "resumeValue"), "answers"))
-    if at.payload.get("kind") == "clarification" and len(question_ids) != 1:
+    payload = payload_fields(at)
+    question_ids = list(inner_object(inner_object(payload, "resumeValue"), "answers"))
+    if payload.get("kind") == "clarification" and len(question_ids) != 1:
         shape = json.dumps({"answers": dict.fromkeys(question_ids, "…")}, ensure_ascii=False)
         raise click.UsageError(f"--set answer={text}: there were several questions; write {shape}.")
     return {"answers": {question_ids[0]: text}} if question_ids else value
 
 
-def _is_decision(at: LogEvent) -> bool:
+def _is_decision(at: Event) -> bool:
     is_answer = at.type == InterruptResolved.event_type
-    return not is_answer or at.payload.get("kind") in ("approval", "low-confidence")
+    return not is_answer or payload_fields(at).get("kind") in ("approval", "low-confidence")
 
 
-def draft_from_event(at: LogEvent) -> EditDraft | None:
+def draft_from_event(at: Event) -> EditDraft | None:
     """Return the part of the event that can be edited, or None."""
-    payload = at.payload
+    payload = payload_fields(at)
     if at.type in TURNS:
         turn = inner_object(payload, TURNS[at.type])
         return EditDraft("turn", turn.get("content")) if turn else None

@@ -16,10 +16,11 @@ from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
-from moot.cli.shared.logs import LogEvent, LogReader, read_events
+from moot.cli.shared.logs import LogReader, read_events
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.run_refs import parse_run_place
 from moot.client.operations import runs
+from moot.core.events import Event
 from moot.core.payloads.interrupts import ApprovalReceived, ClarificationResolved
 from moot.core.payloads.nodes import NodeResumed
 from moot.wire.replay import ForkEdit, ForkedRun
@@ -87,7 +88,7 @@ def fork(
 
 def _event_to_fork(
     log_reader: LogReader, run_id: str, sequence: int, settings: tuple[str, ...], by_hand: bool
-) -> LogEvent:
+) -> Event:
     """Return the named event, or the first event of the answer that it belongs to."""
     at = log_reader.expect(run_id, sequence)
     if by_hand or _sets_answer(settings):
@@ -102,7 +103,7 @@ def _sets_answer(settings: tuple[str, ...]) -> bool:
     return any(word.startswith("answer=") for word in settings)
 
 
-def _build_edit(api: Api, at: LogEvent, settings: tuple[str, ...], by_hand: bool) -> ForkEdit:
+def _build_edit(api: Api, at: Event, settings: tuple[str, ...], by_hand: bool) -> ForkEdit:
     if _sets_answer(settings) and at.type not in ANSWERS:
         raise _misfit_error(api, at, "is no answer", ANSWERS)
     edit = parse_edits(settings, at)
@@ -120,7 +121,7 @@ def _build_edit(api: Api, at: LogEvent, settings: tuple[str, ...], by_hand: bool
     return edit_draft(edit, draft)
 
 
-def _misfit_error(api: Api, at: LogEvent, problem: str, kinds: tuple[str, ...]) -> CommandError:
+def _misfit_error(api: Api, at: Event, problem: str, kinds: tuple[str, ...]) -> CommandError:
     """Return an error that suggests events of these kinds, nearest last."""
     before = read_events(api, at.run_id, max(-1, at.sequence - SEARCHED_EVENTS))
     candidates = [event for event in before if event.type in kinds][-SUGGESTED_EVENTS:]

@@ -11,9 +11,11 @@ from moot.cli.runs.follow import status_line
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.errors import ExitCode
+from moot.cli.shared.events import event_fields
 from moot.cli.shared.logs import read_log
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations import runs
+from moot.core.events import payload_fields
 from moot.core.payloads.runs import ReplayDiverged
 from moot.wire.replay import VerificationDifference
 
@@ -69,7 +71,7 @@ def _replay(options: CommandOptions, api: Api, source: str) -> ExitCode:
     events, _ = read_log(api, replayed.run_id, MAX_EVENTS)
     divergences = [each for each in events if each.type.startswith(ReplayDiverged.event_type)]
     if options.json:
-        diverged = [one.payload for one in divergences]
+        diverged = [payload_fields(one) for one in divergences]
         fields = {**to_builtins(replayed), "status": run.status, "diverged": diverged}
         output.print_json(fields)
     else:
@@ -77,5 +79,5 @@ def _replay(options: CommandOptions, api: Api, source: str) -> ExitCode:
         origin = f"replay of {output.short_id(source)}"
         click.echo(f"{output.short_id(replayed.run_id)}{gap}{origin}{gap}{status_line(run)}")
         for event in divergences:
-            click.echo(f"it {summarize_event(to_builtins(event))}")
+            click.echo(f"it {summarize_event(event_fields(event))}")
     return ExitCode.FAILED if divergences else ExitCode.OK

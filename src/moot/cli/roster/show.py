@@ -13,7 +13,7 @@ from moot.cli.schedules.wording import describe_times, describe_until, local_tim
 from moot.cli.shared import output
 from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
-from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.errors import CommandError
 from moot.cli.shared.quantities import format_count, format_duration
 from moot.client.http.operation import PreparedCall
 from moot.client.operations import roster
@@ -50,9 +50,9 @@ def read_members(api: Api) -> list[MemberView]:
 
 def _send_or_none(api: Api, call: PreparedCall[T]) -> T | None:
     try:
-        return api.send(call)
+        return api.find(call)
     except CommandError as error:
-        if error.exit_code is ExitCode.NOT_FOUND or "no roster" in str(error):
+        if "no roster" in str(error):
             return None
         raise
 

@@ -5,7 +5,7 @@ They are checked before hiring, so that a mistake hires no agent.
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from moot.cli.schedules.wording import local_time
 from moot.cli.shared.client import Api
@@ -16,7 +16,6 @@ from moot.client.operations import roster, schedules, triggers
 from moot.wire.roster import LeftTrigger
 from moot.wire.triggers import SubscriptionBinding
 
-T = TypeVar("T")
 QUEUE = re.compile(r"queue:([a-z0-9][a-z0-9._-]{0,63})")
 WEBHOOK = "webhook"
 
@@ -58,20 +57,12 @@ class HireTriggers:
 
     def _check_queue(self, queue: str, roster_id: str) -> None:
         """Raise CommandError if another member has the queue. A dismissed member does not count."""
-        record = self._send_or_none(triggers.get_queue(queue))
+        record = self._api.find(triggers.get_queue(queue))
         holder = record.roster_id if record is not None else None
         if holder is None or holder == roster_id or self._take_over:
             return
-        if self._send_or_none(roster.get_member(holder)) is not None:
+        if self._api.find(roster.get_member(holder)) is not None:
             raise CommandError(f"{queue} is {holder}'s; --take-over gives it to {roster_id}.")
-
-    def _send_or_none(self, call: PreparedCall[T]) -> T | None:
-        try:
-            return self._api.send(call)
-        except CommandError as error:
-            if error.exit_code is ExitCode.NOT_FOUND:
-                return None
-            raise
 
     def begin(self, roster_id: str) -> list[str]:
         """Make the triggers and describe them. Undo everything after a refusal."""

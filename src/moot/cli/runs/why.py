@@ -4,16 +4,17 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import click
-from msgspec import to_builtins
 
 from moot.cli.runs.event_lines import summarize_event
 from moot.cli.shared import output
 from moot.cli.shared.client import api_for_reading
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
-from moot.cli.shared.logs import LogEvent, LogReader
+from moot.cli.shared.events import event_fields
+from moot.cli.shared.logs import LogReader
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.run_refs import parse_run_place
+from moot.core.events import Event, payload_fields
 from moot.core.payloads.runs import DeliveryAttempted
 
 #: steps that are walked by default
@@ -22,7 +23,7 @@ DEFAULT_STEPS = 200
 #: the event that begins a triggered run, and its possible sequences
 DELIVERY, DELIVERED_AT = DeliveryAttempted.event_type, (1, 2)
 
-EventLookup = Callable[[str], LogEvent | None]
+EventLookup = Callable[[str], Event | None]
 
 
 class CauseRoot(NamedTuple):
@@ -53,36 +54,35 @@ def why(options: CommandOptions, place: str, limit: int) -> None:
     finder = EventFinder(log_reader, run_id)
     steps = list(walk_causes(first, finder, limit))
     root = find_root(steps, finder)
-    if options.json:
-        root_fields = {"kind": root.kind, "causationId": root.cause, "hostId": root.host}
-        root_json = {name: value for name, value in root_fields.items() if value is not None}
-        output.print_json(
-            {"runId": run_id, "sequence": sequence, "steps": steps, "root": root_json}
-        )
-    else:
+    if not options.json:
         _print_steps(steps, root)
+        return
+    root_fields = {"kind": root.kind, "causationId": root.cause, "hostId": root.host}
+    root_json = {name: value for name, value in root_fields.items() if value is not None}
+    fields = {"runId": run_id, "sequence": sequence, "steps": list(map(event_fields, steps))}
+    output.print_json({**fields, "root": root_json})
 
 
-def walk_causes(first: LogEvent, find: EventLookup, limit: int) -> Iterator[LogEvent]:
+def walk_causes(first: Event, find: EventLookup, limit: int) -> Iterator[Event]:
     """Yield the event, its cause, the cause of that … as far as found, and none twice."""
     visited: set[str] = set()
-    event: LogEvent | None = first
+    event: Event | None = first
     while event is not None and len(visited) < limit and event.event_id not in visited:
         visited.add(event.event_id)
         yield event
         if event.type == DELIVERY:
             return
-        cause = event_cause(event)
-        event = find(cause) if cause is not None and cause_host(event) is None else None
+        cause = event.causation_id
+        event = find(cause) if cause and cause_host(event) is None else None
 
 
-def find_root(steps: list[LogEvent], find: EventLookup) -> CauseRoot:
+def find_root(steps: list[Event], find: EventLookup) -> CauseRoot:
     """Return why the walk stops at the last step."""
     last = steps[-1]
     if last.type == DELIVERY:
         return CauseRoot("delivery", last.event_id)
-    cause, host = event_cause(last), cause_host(last)
-    if cause is None:
+    cause, host = last.causation_id, cause_host(last)
+    if not cause:
         return CauseRoot("beginning")
     if host is not None:
         return CauseRoot("host", cause, host)
@@ -91,17 +91,13 @@ def find_root(steps: list[LogEvent], find: EventLookup) -> CauseRoot:
     return CauseRoot("limit" if find(cause) is not None else "outside", cause)
 
 
-def event_cause(event: LogEvent) -> str | None:
-    return event.causation_id or None
-
-
-def cause_host(event: LogEvent) -> str | None:
+def cause_host(event: Event) -> str | None:
     """Return the other host on which the cause happened, or None."""
-    host = event.payload.get("causationHostId")
+    host = payload_fields(event).get("causationHostId")
     return str(host) if host else None
 
 
-def read_event(log_reader: LogReader, event_id: str) -> LogEvent | None:
+def find_event(log_reader: LogReader, event_id: str) -> Event | None:
     """Return the event with that id, or None if its run is not on this host."""
     run_id, _, sequence = event_id.rpartition(".")
     if not run_id or not sequence.isdecimal() or not sequence.isascii():
@@ -120,26 +116,28 @@ class EventFinder:
     def __init__(self, log_reader: LogReader, run_id: str) -> None:
         self._log_reader, self._runs = log_reader, [run_id]
 
-    def __call__(self, event_id: str) -> LogEvent | None:
-        event = read_event(self._log_reader, event_id) or self._delivery(event_id)
+    def __call__(self, event_id: str) -> Event | None:
+        event = find_event(self._log_reader, event_id) or self._delivery(event_id)
         if event is not None and event.run_id not in self._runs:
             self._runs.append(event.run_id)
         return event
 
-    def _delivery(self, event_id: str) -> LogEvent | None:
+    def _delivery(self, event_id: str) -> Event | None:
         for run_id in self._runs:
             for sequence in DELIVERED_AT:
-                event = read_event(self._log_reader, f"{run_id}.{sequence}")
+                event = find_event(self._log_reader, f"{run_id}.{sequence}")
                 if event is not None and event.event_id == event_id:
                     return event
         return None
 
 
-def _print_steps(steps: list[LogEvent], root: CauseRoot) -> None:
+def _print_steps(steps: list[Event], root: CauseRoot) -> None:
     """Print a list on a terminal, newest first; in a pipe one row for each step."""
     if not output.on_terminal():
-        rows = [[step.run_id, step.sequence, step.type, step.node_id,
-                 summarize_event(to_builtins(step))] for step in steps]  # fmt: skip
+        rows = [
+            [step.run_id, step.sequence, step.type, step.node_id or None, _summary(step)]
+            for step in steps
+        ]
         if sentence := root_sentence(steps[-1], root):
             rows.append([None, None, root.kind, None, sentence])
         output.print_table((), rows)
@@ -150,17 +148,18 @@ def _print_steps(steps: list[LogEvent], root: CauseRoot) -> None:
         if step.run_id != run_id:
             run_id = step.run_id
             click.echo(f"in {click.style(output.safe_line(run_id), bold=True)}")
-        output.print_fitted(f"{'←' if count else ' '} {_step_line(step)}")
+        number, node = f"#{step.sequence}", output.one_line(step.node_id or "")
+        arrow = "←" if count else " "
+        output.print_fitted(f"{arrow} {number:<5} {node:<12}  {_summary(step)}")
     if sentence := root_sentence(steps[-1], root):
         output.print_fitted(f"  {sentence}")
 
 
-def _step_line(event: LogEvent) -> str:
-    number, node = f"#{event.sequence}", output.one_line(event.node_id or "")
-    return f"{number:<5} {node:<12}  {summarize_event(to_builtins(event))}"
+def _summary(event: Event) -> str:
+    return summarize_event(event_fields(event))
 
 
-def root_sentence(last: LogEvent, root: CauseRoot) -> str:
+def root_sentence(last: Event, root: CauseRoot) -> str:
     place = f"{last.run_id}@{last.sequence}"
     sentences: dict[str, str] = {
         "beginning": "",

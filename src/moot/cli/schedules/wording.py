@@ -7,6 +7,7 @@ from datetime import UTC, datetime, tzinfo
 from moot.cli.shared import output
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.quantities import format_count, format_duration
+from moot.clock import SystemClock
 from moot.wire.roster import MemberTrigger
 from moot.wire.runs import RunTimes
 from moot.wire.schedules import FireResultList, FireView, PauseCost, SchedulePreview, ScheduleView
@@ -43,8 +44,6 @@ def localize_times(text: str) -> str:
 
 
 def _day_and_clock(timestamp: str, zone: tzinfo | None) -> str:
-    from moot.clock import SystemClock
-
     moment = output.parse_timestamp(timestamp).astimezone(zone)
     now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone(zone)
     days = (moment.date() - now.date()).days
@@ -98,8 +97,6 @@ def describe_state(
 
 def describe_until(timestamp: str) -> str:
     """Return ``Mon 08:00 CET`` in this machine's zone, with the date unless it is within a week."""
-    from moot.clock import SystemClock
-
     moment = output.parse_timestamp(timestamp).astimezone()
     now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone()
     days = (moment.date() - now.date()).days

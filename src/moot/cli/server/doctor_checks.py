@@ -3,6 +3,7 @@
 Each check returns its result (ok, warning or problem) and a sentence.
 """
 
+import json
 import os
 import platform
 import socket
@@ -10,18 +11,36 @@ import statistics
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
+from moot.agents.definitions.manifest import find_field_line
+from moot.agents.definitions.registry import read_agents_folder
+from moot.agents.models.registry import URLS
+from moot.agents.project import build_tool_registry
+from moot.cli.project.check import load_models, model_problem
+from moot.cli.server.doctor_tools import tool_problems
+from moot.cli.server.serve import refuse_taken_port
 from moot.cli.shared.client import Api, ServerUnreachable
 from moot.cli.shared.errors import CommandError
 from moot.client.operations import host, runs
+from moot.clock import SystemClock
+from moot.config.extras import install_hint
+from moot.config.models import ModelEntry
 from moot.config.server_location import ServerLocation, key_file
-
-if TYPE_CHECKING:
-    from moot.config.models import ModelEntry
-    from moot.config.settings import Settings
+from moot.config.settings import (
+    ENV_PREFIX,
+    Settings,
+    find_agents_folder,
+    find_openwop_dir,
+    load_project,
+    parse_peers,
+    read_peer_key,
+    read_secret,
+)
+from moot.core.events import iso
 
 Finding = tuple[str, str]
 
@@ -38,14 +57,14 @@ CAPABILITIES = "/capabilities.schema.json"
 DISCOVERY = ("protocolVersion", "supportedEnvelopes", "schemaVersions", "limits")
 
 
-def python(place: ServerLocation, settings: "Settings") -> Finding:
+def python(place: ServerLocation, settings: Settings) -> Finding:
     version = platform.python_version()
     if sys.version_info < OLDEST_PYTHON:
         return "problem", f"{version} is too old; install 3.11 or newer"
     return "ok", version
 
 
-def sqlite(place: ServerLocation, settings: "Settings") -> Finding:
+def sqlite(place: ServerLocation, settings: Settings) -> Finding:
     import apsw
 
     from moot.store.sqlite.errors import StoreRefused
@@ -58,7 +77,7 @@ def sqlite(place: ServerLocation, settings: "Settings") -> Finding:
     return "ok", apsw.sqlite_lib_version()
 
 
-def store(place: ServerLocation, settings: "Settings") -> Finding:
+def store(place: ServerLocation, settings: Settings) -> Finding:
     """Check the file quickly; ``moot db verify`` reads every byte."""
     import apsw
 
@@ -82,7 +101,7 @@ def store(place: ServerLocation, settings: "Settings") -> Finding:
     return "ok", f"{file}, {size:.1f} MB, quick check passed (moot db verify reads every byte)"
 
 
-def key(place: ServerLocation, settings: "Settings") -> Finding:
+def key(place: ServerLocation, settings: Settings) -> Finding:
     file = key_file(place.database)
     if not file.exists():
         return "ok", f"{file} does not exist yet; moot serve makes it"
@@ -92,7 +111,7 @@ def key(place: ServerLocation, settings: "Settings") -> Finding:
     return "ok", f"{file}, readable by you only"
 
 
-def disk(place: ServerLocation, settings: "Settings") -> Finding:
+def disk(place: ServerLocation, settings: Settings) -> Finding:
     """Check that a sync takes a plausible time."""
     folder = place.database.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
@@ -118,11 +137,9 @@ def _sync_times(folder: Path) -> list[float]:
     return times
 
 
-def clock(place: ServerLocation, settings: "Settings") -> Finding:
+def clock(place: ServerLocation, settings: Settings) -> Finding:
     import apsw
 
-    from moot.clock import SystemClock
-    from moot.core.events import iso
     from moot.store.sqlite.read.readers import connect_reader
 
     now = SystemClock().millis()
@@ -140,9 +157,7 @@ def clock(place: ServerLocation, settings: "Settings") -> Finding:
     return "ok", iso(now * 1000)
 
 
-def port(place: ServerLocation, settings: "Settings") -> Finding:
-    from moot.cli.server.serve import refuse_taken_port
-
+def port(place: ServerLocation, settings: Settings) -> Finding:
     version = None
     try:
         version = Api(place).send(host.get_health()).version
@@ -159,7 +174,7 @@ def port(place: ServerLocation, settings: "Settings") -> Finding:
     return "problem", f"something else answers at {place.url}; choose another --port"
 
 
-def discovery(place: ServerLocation, settings: "Settings") -> Finding:
+def discovery(place: ServerLocation, settings: Settings) -> Finding:
     try:
         document = Api(place).send(host.get_discovery())
     except ServerUnreachable:
@@ -177,10 +192,8 @@ def discovery(place: ServerLocation, settings: "Settings") -> Finding:
     return "ok", f"protocol {document['protocolVersion']}, {claims} claims, well formed{checked}"
 
 
-def models(place: ServerLocation, settings: "Settings") -> Finding:
+def models(place: ServerLocation, settings: Settings) -> Finding:
     """Check that each model has a key, a package and a reachable address. No model is called."""
-    from moot.config.settings import load_project
-
     project_config = load_project()
     entries = project_config.models if project_config else {}
     model_problems = [
@@ -193,12 +206,8 @@ def models(place: ServerLocation, settings: "Settings") -> Finding:
     return "ok", ", ".join(["demo (offline, no key)", *entries])
 
 
-def tools(place: ServerLocation, settings: "Settings") -> Finding:
+def tools(place: ServerLocation, settings: Settings) -> Finding:
     """Check that tools can be loaded and are complete. No tool is used."""
-    from moot.agents.project import build_tool_registry
-    from moot.cli.server.doctor_tools import tool_problems
-    from moot.config.settings import load_project, read_secret
-
     project_config = load_project()
     try:
         registry = build_tool_registry(project_config, settings, read_secret)
@@ -210,13 +219,8 @@ def tools(place: ServerLocation, settings: "Settings") -> Finding:
     return "ok", ", ".join(registry.names) or "none"
 
 
-def _model_problem(name: str, entry: "ModelEntry") -> str | None:
+def _model_problem(name: str, entry: ModelEntry) -> str | None:
     """Return a problem of the model and its remedy, or None."""
-    from importlib.util import find_spec
-
-    from moot.agents.models.registry import URLS
-    from moot.config.extras import install_hint
-    from moot.config.settings import read_secret
 
     if entry.provider == "demo":
         return None
@@ -235,13 +239,8 @@ def _model_problem(name: str, entry: "ModelEntry") -> str | None:
     return None
 
 
-def agents(place: ServerLocation, settings: "Settings") -> Finding:
+def agents(place: ServerLocation, settings: Settings) -> Finding:
     """Check that the files of agents can be read. A mistake is named by file and line."""
-    from moot.agents.definitions.manifest import find_field_line
-    from moot.agents.definitions.registry import read_agents_folder
-    from moot.cli.project.check import load_models, model_problem
-    from moot.config.settings import find_agents_folder
-
     folder = find_agents_folder(settings)
     if folder is None:
         return "ok", "no folder of agents; write agents/NAME.md to have one"
@@ -259,13 +258,10 @@ def agents(place: ServerLocation, settings: "Settings") -> Finding:
     return "ok", f"{folder}: {names or 'no *.md files'}"
 
 
-def _schema_problems(document: Any, settings: "Settings") -> list[str] | None:
+def _schema_problems(document: Any, settings: Settings) -> list[str] | None:
     """Return None when the published schemas are not available."""
-    import json
 
     import jsonschema_rs
-
-    from moot.config.settings import find_openwop_dir
 
     folder = find_openwop_dir(settings)
     if folder is None:
@@ -282,10 +278,8 @@ def _schema_problems(document: Any, settings: "Settings") -> list[str] | None:
     return [error.message for error in validator.iter_errors(document)]
 
 
-def peers(place: ServerLocation, settings: "Settings") -> Finding:
+def peers(place: ServerLocation, settings: Settings) -> Finding:
     """Check that each peer answers and accepts its key."""
-    from moot.config.settings import parse_peers, read_peer_key
-
     configured = parse_peers(settings)
     if not configured:
         return "ok", "none are configured"
@@ -295,8 +289,6 @@ def peers(place: ServerLocation, settings: "Settings") -> Finding:
 
 
 def _check_peer(name: str, url: str, key: str | None) -> Finding:
-    from moot.config.settings import ENV_PREFIX
-
     api = Api(ServerLocation(url, key, Path(), True))
     try:
         is_host = _is_protocol_host(api)

@@ -5,7 +5,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moot.agents.definitions.manifest import ManifestProblem, agent_from_markdown, find_tool_line
+from moot.agents.definitions.manifest import find_tool_line
+from moot.agents.definitions.registry import read_agents_folder
 from moot.agents.tools.registry import ToolRegistry
 from moot.config.extras import install_hint
 from moot.config.settings import find_agents_folder, read_secret
@@ -57,14 +58,10 @@ def _mcp_problems(entry: "McpEntry") -> list[str]:
 def _agent_problems(folder: Path, registry: ToolRegistry) -> list[str]:
     """Return the tools that agents name and that do not exist."""
     problems = []
-    for file in sorted(folder.glob("*.md")):
-        try:
-            text = file.read_text(encoding="utf-8")
-            agent = agent_from_markdown(text, file.stem)
-        except (OSError, UnicodeDecodeError, ManifestProblem):
-            continue  # the server reports it when it reads the file
+    for file, agent in read_agents_folder(folder)[0].items():
+        text = (folder / file).read_text(encoding="utf-8")
         problems += [
-            f"{file}:{find_tool_line(text, reference)}: {problem}"
+            f"{folder / file}:{find_tool_line(text, reference)}: {problem}"
             for reference in agent.tools
             if (problem := registry.problem(reference))
         ]

@@ -8,6 +8,7 @@ from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations import host
+from moot.clock import SystemClock
 from moot.wire.keys import KeyView
 
 
@@ -93,8 +94,6 @@ def revoke(options: CommandOptions, key_ids: tuple[str, ...], yes: bool) -> None
 
 def _active_keys(api: Api) -> list[KeyView]:
     """Return the keys that are neither revoked nor expired."""
-    from moot.clock import SystemClock
-
     now = SystemClock().millis() / 1000
     return [
         row

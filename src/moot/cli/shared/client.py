@@ -75,6 +75,15 @@ class Api:
         except BadAnswer as error:
             raise CommandError(_answer_problem(body, error)) from error
 
+    def find(self, call: PreparedCall[T]) -> T | None:
+        """Return None where the server has no such thing."""
+        try:
+            return self.send(call)
+        except CommandError as error:
+            if error.exit_code is ExitCode.NOT_FOUND:
+                return None
+            raise
+
     def exchange(self, call: PreparedCall[Any]) -> WholeAnswer:
         """Return the answer with its headers."""
         with _command_errors(self.place):

@@ -5,7 +5,7 @@ Nothing is written. A user who can read the file may see everything in it, so no
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import click
@@ -14,24 +14,13 @@ from moot.cli.shared.client import ServerTransport
 from moot.cli.shared.command_hint import program_name
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.client.http.attempts import ConnectionLost, HttpRequest
-from moot.client.http.sender import IncomingAnswer
+from moot.client.http.sender import IncomingAnswer, WholeAnswer
 from moot.config.server_location import ServerLocation
 
 if TYPE_CHECKING:
     from moot.api.app import App
     from moot.api.http.request import HttpScope, ReceivedMessage
     from moot.store.protocol import Store
-
-
-class FileAnswer(NamedTuple):
-    """A whole answer."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    def pieces(self) -> Iterator[bytes]:
-        yield self.body
 
 
 class ServerOrFile:
@@ -82,7 +71,7 @@ class DatabaseFile:
     def __init__(self, place: ServerLocation) -> None:
         self.place = place
 
-    def answer(self, request: HttpRequest) -> FileAnswer:
+    def answer(self, request: HttpRequest) -> WholeAnswer:
         import asyncio
 
         from moot.store.sqlite.errors import StoreRefused
@@ -92,7 +81,7 @@ class DatabaseFile:
         except StoreRefused as refusal:
             raise CommandError(str(refusal)) from refusal
 
-    async def _answer(self, request: HttpRequest) -> FileAnswer:
+    async def _answer(self, request: HttpRequest) -> WholeAnswer:
         from moot.store.sqlite import SqliteStore
 
         store = await SqliteStore.open(self.place.database, readonly=True)
@@ -135,7 +124,7 @@ def _build_app(store: "Store", place: ServerLocation) -> "App":
     return App(services)
 
 
-async def _call_app(app: "App", request: HttpRequest) -> FileAnswer:
+async def _call_app(app: "App", request: HttpRequest) -> WholeAnswer:
     import asyncio
 
     path, _, query = request.target.partition("?")
@@ -164,4 +153,4 @@ async def _call_app(app: "App", request: HttpRequest) -> FileAnswer:
         "headers": [(b"accept", b"application/json")],
     }
     await app(scope, receive, send)
-    return FileAnswer(status, headers, b"".join(pieces))
+    return WholeAnswer(status, headers, b"".join(pieces))

@@ -2,40 +2,16 @@
 
 from collections.abc import Mapping
 
-from msgspec import Struct, convert
-
 from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.events import read_event
 from moot.client.operations import runs
+from moot.core.events import Event, payload_fields
 from moot.wire.runs import RunEventPage
 
 #: events that the server puts on one page
 PAGE_SIZE = 1000
-
-
-class LogEvent(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """An event of a run as the server sends it; its payload is JSON."""
-
-    event_id: str
-    run_id: str
-    sequence: int
-    type: str
-    timestamp: str
-    payload: dict[str, object]
-    schema_version: int | None = None
-    engine_version: str | None = None
-    node_id: str | None = None
-    causation_id: str | None = None
-    hints: dict[str, object] | None = None
-
-    @property
-    def turn(self) -> Mapping[str, object]:
-        """The turn that the event records, or an empty object."""
-        for name in ("turn", "initialTurn", "finalTurn"):
-            if turn := inner_object(self.payload, name):
-                return turn
-        return {}
 
 
 def inner_object(fields: Mapping[str, object], name: str) -> dict[str, object]:
@@ -44,28 +20,35 @@ def inner_object(fields: Mapping[str, object], name: str) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
+def turn_fields(event: Event) -> dict[str, object]:
+    """Return the turn that the event records, or an empty object."""
+    payload = payload_fields(event)
+    turns = (inner_object(payload, name) for name in ("turn", "initialTurn", "finalTurn"))
+    return next(filter(None, turns), {})
+
+
 def read_page(api: Api, run_id: str, after: int) -> RunEventPage:
     """Return the page of events after a sequence, without waiting for new ones."""
     return api.send(runs.poll_events(run_id, after=after))
 
 
-def read_events(api: Api, run_id: str, after: int) -> list[LogEvent]:
+def read_events(api: Api, run_id: str, after: int) -> list[Event]:
     """Return the events of one page."""
-    return convert(read_page(api, run_id, after).events, list[LogEvent])
+    return [read_event(fields) for fields in read_page(api, run_id, after).events]
 
 
-def read_log(api: Api, run_id: str, most: int) -> tuple[list[LogEvent], bool]:
+def read_log(api: Api, run_id: str, most: int) -> tuple[list[Event], bool]:
     """Return at most ``most`` events from the start, and whether these are all of them."""
-    events: list[LogEvent] = []
+    events: list[Event] = []
     while len(events) < most:
         page = read_page(api, run_id, len(events) - 1)
-        events += convert(page.events, list[LogEvent])
+        events += map(read_event, page.events)
         if page.is_complete or not page.events:
             return events[:most], len(events) <= most
     return events[:most], False
 
 
-def read_last_events(api: Api, run_id: str, count: int) -> list[LogEvent]:
+def read_last_events(api: Api, run_id: str, count: int) -> list[Event]:
     """Return the newest ``count`` events, oldest first."""
     length = api.send(runs.get_run(run_id)).metrics.event_count
     return read_events(api, run_id, max(-1, length - count - 1))[-count:]
@@ -76,9 +59,9 @@ class LogReader:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._events: dict[str, dict[int, LogEvent]] = {}
+        self._events: dict[str, dict[int, Event]] = {}
 
-    def event(self, run_id: str, sequence: int) -> LogEvent | None:
+    def event(self, run_id: str, sequence: int) -> Event | None:
         """Return None when the run has no such event yet. Raise CommandError for an unknown run."""
         events = self._events.setdefault(run_id, {})
         if sequence not in events:
@@ -90,7 +73,7 @@ class LogReader:
                     break
         return events.get(sequence)
 
-    def expect(self, run_id: str, sequence: int) -> LogEvent:
+    def expect(self, run_id: str, sequence: int) -> Event:
         event = self.event(run_id, sequence)
         if event is None:
             raise self.missing_event_error(run_id, sequence)

@@ -239,19 +239,9 @@ def format_age(timestamp: str) -> str:
 
 
 def seconds_since(timestamp: str) -> float:
-    return -_seconds_until(timestamp)
-
-
-def format_time_left(timestamp: str) -> str:
-    """Return the time until then, in one unit."""
-    return format_span(_seconds_until(timestamp))
-
-
-def _seconds_until(timestamp: str) -> float:
     from moot.clock import SystemClock
 
-    instant = parse_timestamp(timestamp).astimezone(UTC).timestamp() * 1000
-    return (instant - SystemClock().millis()) / 1000
+    return SystemClock().millis() / 1000 - parse_timestamp(timestamp).astimezone(UTC).timestamp()
 
 
 def seconds_between(start: str, end: str) -> float:

@@ -7,7 +7,8 @@ from moot.cli.shared import output
 from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
-from moot.cli.shared.logs import LogEvent, read_last_events, read_log
+from moot.cli.shared.logs import read_last_events, read_log, turn_fields
+from moot.core.events import Event
 from moot.core.payloads.conversations import ConversationExchanged, ConversationOpened
 
 #: events that an error suggests when the user names none
@@ -53,10 +54,10 @@ def _turn_sequence(api: Api, run_id: str, number: int) -> int:
     raise CommandError(f"{run_id} has no turn {number}; {range_text}.", ExitCode.NOT_FOUND)
 
 
-def _turn_index(event: LogEvent) -> int | None:
+def _turn_index(event: Event) -> int | None:
     if event.type not in (ConversationOpened.event_type, ConversationExchanged.event_type):
         return None
-    index = event.turn.get("turnIndex")
+    index = turn_fields(event).get("turnIndex")
     return index if isinstance(index, int) else None
 
 
@@ -72,7 +73,7 @@ def _missing_event_error(api: Api, run_id: str, verb: str) -> CommandError:
     )
 
 
-def _event_label(event: LogEvent) -> str:
+def _event_label(event: Event) -> str:
     turn = _turn_index(event)
     if turn is not None:
         return f"{TURN}{turn}"

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.quantities import parse_seconds
+from moot.clock import SystemClock
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 #: days from today
@@ -89,8 +90,6 @@ def parse_time_option(
     option: str, text: str, zone: tzinfo | None, past: bool = False, daily: time = MORNING
 ) -> str:
     """Return the typed time in the form that the server takes. Raise CommandError."""
-    from moot.clock import SystemClock
-
     now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC)
     try:
         return parse_time(text, now, zone, past, daily).isoformat()

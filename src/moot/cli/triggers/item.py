@@ -126,10 +126,11 @@ def _member_hint(api: Api, queue: QueueView, roster_id: str) -> str | None:
     """Return the command after which the member of this queue works again."""
     flow, name = str(queue.workflow_id), roster_id.removeprefix("host:")
     try:
-        member = api.send(get_member(roster_id))
-    except CommandError as error:
-        dismissed = error.exit_code is ExitCode.NOT_FOUND
-        return f"queue bind {queue.name} --flow {flow} --member NAME" if dismissed else None
+        member = api.find(get_member(roster_id))
+    except CommandError:
+        return None
+    if member is None:
+        return f"queue bind {queue.name} --flow {flow} --member NAME"
     if queue.state != "active":
         return f"queue resume {queue.name}"
     if member.status == "on-duty":  # the workflow is no longer in its portfolio

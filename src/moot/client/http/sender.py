@@ -59,6 +59,9 @@ class WholeAnswer(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
 
+    def pieces(self) -> Iterator[bytes]:
+        yield self.body
+
 
 class Sender:
     """Sends calls over a transport."""

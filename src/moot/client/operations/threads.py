@@ -97,35 +97,39 @@ def control_thread(
     )
 
 
+def _control(thread_id: str, **content: object) -> RequestParts:
+    return RequestParts(thread_id, body=threads.ControlThread(content=content))
+
+
 @operation(CONTROLS, threads.ThreadView)
 def mute_participants(thread_id: str, *names: str, seconds: int | None = None) -> RequestParts:
     """Mute participants, for ``seconds`` or until they are unmuted."""
     content: Any = list(names) if seconds is None else {"targets": list(names), "seconds": seconds}
-    return RequestParts(thread_id, body=threads.ControlThread(content={"mute": content}))
+    return _control(thread_id, mute=content)
 
 
 @operation(CONTROLS, threads.ThreadView)
 def unmute_participants(thread_id: str, *names: str) -> RequestParts:
     """Let muted participants speak again."""
-    return RequestParts(thread_id, body=threads.ControlThread(content={"unmute": list(names)}))
+    return _control(thread_id, unmute=list(names))
 
 
 @operation(CONTROLS, threads.ThreadView)
 def pause_thread(thread_id: str) -> RequestParts:
     """Pause the thread, so that only people speak."""
-    return RequestParts(thread_id, body=threads.ControlThread(content={"pause": {"on": True}}))
+    return _control(thread_id, pause={"on": True})
 
 
 @operation(CONTROLS, threads.ThreadView)
 def resume_thread(thread_id: str) -> RequestParts:
     """Resume the thread, so that agents speak again."""
-    return RequestParts(thread_id, body=threads.ControlThread(content={"pause": {"on": False}}))
+    return _control(thread_id, pause={"on": False})
 
 
 @operation(CONTROLS, threads.ThreadView)
 def prod_participants(thread_id: str, *names: str) -> RequestParts:
     """Ask participants to speak once."""
-    return RequestParts(thread_id, body=threads.ControlThread(content={"prod": list(names)}))
+    return _control(thread_id, prod=list(names))
 
 
 @operation(CONTROLS, threads.ThreadView)
@@ -133,16 +137,13 @@ def invite_participant(
     thread_id: str, name: str, *, profile: Mapping[str, Any] | None = None
 ) -> RequestParts:
     """Invite a participant. The roster must be open."""
-    participant = {"participant_id": name, **without_none(profile=profile)}
-    return RequestParts(thread_id, body=threads.ControlThread(content={"invite": participant}))
+    return _control(thread_id, invite={"participant_id": name, **without_none(profile=profile)})
 
 
 @operation(CONTROLS, threads.ThreadView)
 def uninvite_participant(thread_id: str, name: str) -> RequestParts:
     """Remove a participant from an open roster."""
-    return RequestParts(
-        thread_id, body=threads.ControlThread(content={"uninvite": {"participant_id": name}})
-    )
+    return _control(thread_id, uninvite={"participant_id": name})
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}:close", threads.ThreadView)

@@ -23,6 +23,7 @@ def is_same_payload(a: Event | NewEvent, b: Event | NewEvent, runs: RunPair) -> 
 
 
 def comparable_event(event: Event | NewEvent) -> dict[str, object]:
+    """Return the event's payload without times of the host and without the place of a fork."""
     is_turn = bool(event.hints) and "turn" in (event.hints or ())
     return comparable_payload(event.type, payload_fields(event), is_turn)
 
