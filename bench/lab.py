@@ -80,11 +80,11 @@ class Server:
         )  # fmt: skip
         return {**json.loads(done.stdout), "cpu": self.cpu() - before}
 
-    def stop(self) -> None:
+    def stop(self, patience: float = 10) -> None:
         with self._process:  # which waits for its end
             self._process.terminate()
             try:
-                self._process.wait(10)
+                self._process.wait(patience)
             except subprocess.TimeoutExpired:
                 self._process.kill()
 
@@ -122,14 +122,18 @@ class Lab:
         return self.folder / f"{self._number}-{name}"
 
     def moot(
-        self, database: Path | None = None, source: Path | None = None, **settings: str
+        self,
+        database: Path | None = None,
+        source: Path | None = None,
+        wrapper: list[str] | None = None,
+        **settings: str,
     ) -> Server:
-        """The server as it is, started by its own command."""
+        """The server as it is, started by its own command, or by a program that watches it."""
         environment = {"MOOT_BOOTSTRAP_KEY": KEY, "MOOT_PORT": "0", **settings}
         tree = self.environment if source is None else _of_tree(source)
         file = database or self.path("moot.db")
         command = [sys.executable, "-m", "moot.cli", "serve", str(file)]
-        return Server(command, {**environment, **tree})
+        return Server([*(wrapper or ()), *command], {**environment, **tree})
 
     def bare(self, sample: Sample | None = None) -> Server:
         sample = sample or Sample(database="")

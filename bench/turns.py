@@ -46,8 +46,8 @@ def open_conversation(moot: Server) -> str:
     return f"/v1/runs/{run_id}/interrupts/floor"
 
 
-def _said(message_id: str = "") -> list[str]:
-    """What the members say, one after the other."""
+def bodies(message_id: str = "") -> list[str]:
+    """The bodies of turns of all members, in turn."""
     turns = [{"role": "agent", "speakerId": name, "content": WORDS} for name in AGENTS]
     turns += [{"role": "user", "from": name, "content": WORDS} for name in PEOPLE]
     named = {"messageId": message_id} if message_id else {}
@@ -57,14 +57,14 @@ def _said(message_id: str = "") -> list[str]:
 def _sample(moot: Server) -> Sample:
     """What a turn writes and answers, for the bare server to do the same."""
     path = open_conversation(moot)
-    answer = moot.call("POST", path, json.loads(_said()[0]))
+    answer = moot.call("POST", path, json.loads(bodies()[0]))
     events = events_of(moot, str(answer["runId"]))[-1:]
     created = json.dumps(answer, separators=(",", ":")).encode()
     return Sample(database="", run_events=events, created=created)
 
 
 def drive(lab: Lab, server: Server, clients: int, paths: list[str], name: str = "") -> Figures:
-    asked = {"clients": clients, "seconds": lab.seconds, "paths": paths, "bodies": _said(name)}
+    asked = {"clients": clients, "seconds": lab.seconds, "paths": paths, "bodies": bodies(name)}
     return server.drive("turns", **asked)
 
 
@@ -108,7 +108,7 @@ def _growth(lab: Lab, moot: Server) -> list[Row]:
     """Turns into a long conversation, and into one that is begun anew each round."""
     length = LONG // 10 if lab.quick else LONG
     path = open_conversation(moot)
-    moot.drive("turns", clients=64, seconds=600, paths=[path], bodies=_said(), most=length)
+    moot.drive("turns", clients=64, seconds=600, paths=[path], bodies=bodies(), most=length)
     long, empty = lab.in_turn(
         lambda: drive(lab, moot, 16, [path]),
         lambda: drive(lab, moot, 16, [open_conversation(moot)]),
