@@ -60,10 +60,9 @@ def end_attested_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent
 def _ended_event(
     run: Run, node: FlowNode, state: NodeState, spec: ChildSpec, ended: ChildEnded
 ) -> NewEvent:
-    more = handoff.failure_details(ended.status, ended.error)
-    phase = handoff.ENDS[ended.status]
+    error, phase = handoff.handoff_error(ended.status, ended.error), handoff.ENDS[ended.status]
     return handoff.handoff_event(
-        run, node.id, phase, spec.workflow_id, state.link, ended.child_run, **more
+        run, node.id, phase, spec.workflow_id, state.link, ended.child_run, error=error
     )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from moot.core.children import handoff, peer_requests, tree_limit
@@ -251,8 +252,9 @@ def _completed_event(
 
 
 def child_failure(ended: ChildEnded) -> Failed:
-    inner = ended.error or {}
-    because = f": {inner['message']}" if inner.get("message") else "."
+    error = ended.error
+    because = f": {error.message}" if error is not None and error.message else "."
+    inner = {} if error is None else {"childError": msgspec.to_builtins(error)}
     return Failed(
         NodeError(
             code="child_failed",
@@ -260,7 +262,7 @@ def child_failure(ended: ChildEnded) -> Failed:
             details={
                 "childRunId": ended.child_run,
                 "childStatus": ended.status,
-                **({"childError": inner} if inner else {}),
+                **inner,
             },
         )
     )

@@ -1,5 +1,6 @@
 """Payloads of the events of agents and models."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from msgspec import UNSET
@@ -118,7 +119,7 @@ class ModelRetried(Payload, frozen=True, kw_only=True):
     model: str | None = None
     attempt: int
     of: int | None = None
-    error: dict[str, Any] | None = None
+    error: Mapping[str, object] | None = None
     wait_ms: int | None = None
 
 

@@ -1,10 +1,11 @@
 """Payloads of the events of councils."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from msgspec import UNSET, Struct
 
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
 
 InvitationTask = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
 
@@ -76,7 +77,7 @@ class InvitationAnswered(Payload, frozen=True, kw_only=True):
     outcome: str
     answer: dict[str, Any] | None = None
     usage: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
+    error: Mapping[str, object] | None = None
 
 
 class MemberHeard(Payload, frozen=True, kw_only=True):
@@ -95,7 +96,7 @@ class CouncilStopped(Payload, frozen=True, kw_only=True):
     reason: str
     limit: int | float | None = None
     observed: int | float | None = None
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
 
 
 class CouncilContinued(Payload, frozen=True, kw_only=True):

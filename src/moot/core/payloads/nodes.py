@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from msgspec import UNSET
 
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
 
 
 class NodeStarted(Payload, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class NodeFailed(Payload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "node.failed"
 
     node_id: str
-    error: dict[str, Any]
+    error: RecordedError
     attempts: int
 
 
@@ -40,7 +40,7 @@ class NodeRetried(Payload, frozen=True, kw_only=True):
     node_id: str
     attempt: int
     delay_ms: int
-    last_error: dict[str, Any]
+    last_error: RecordedError
 
 
 class NodeSkipped(Payload, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from msgspec import UNSET, Struct, UnsetType
 
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
 
 
 class RunPrincipal(Struct, frozen=True):
@@ -151,7 +151,7 @@ class RunCompleted(Payload, frozen=True, kw_only=True):
 class RunFailed(Payload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "run.failed"
 
-    error: dict[str, Any]
+    error: RecordedError
     duration_ms: int
     failed_node_id: str | None = None
 

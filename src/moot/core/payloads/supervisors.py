@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
 
 
 class SupervisorDecided(Payload, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class HandoffStepped(Payload, frozen=True, kw_only=True):
     parent_run_id: str
     child_run_id: str | None = None
     harvested_keys: list[str] | None = None
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
     attestation: dict[str, str] | None = None
     causation_host_id: str | None = None
 

@@ -102,7 +102,7 @@ def is_fact(flow: Flow, event: Event) -> bool:
         case MembersInvited():
             return False
         case RunFailed(error=error):
-            return error.get("code") in {*LIMIT_CODES, refusals.DIVERGED_CODE}
+            return error.code in {*LIMIT_CODES, refusals.DIVERGED_CODE}
         case CapBreached() | NodeCancelled() | InterruptResolved() | NodeResumed():
             return True
         case NodeStarted(attempt=attempt):

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from moot.core.events import NewEvent, iso
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.nodes import (
     CapabilityInsufficient,
     NodeCompleted,
@@ -206,10 +207,8 @@ def _execution_limit_reached(
     run: Run, node: FlowNode, limit: int, at: int, events: Sequence[NewEvent]
 ) -> list[NewEvent]:
     cap = CapBreached(kind="node-executions", limit=limit, observed=limit + 1, node_id=node.id)
-    error = {
-        "code": "recursion_limit_exceeded",
-        "message": f"The run may start {limit} nodes and wanted to start one more.",
-    }
+    message = f"The run may start {limit} nodes and wanted to start one more."
+    error = RecordedError(code="recursion_limit_exceeded", message=message)
     return finish.fail_at_limit(run, cap, error, at, events)
 
 

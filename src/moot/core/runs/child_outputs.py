@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from moot.core.errors import BadRequest
+from moot.core.payloads.base import RecordedError
 from moot.core.workflows.definition import is_of_type
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import ChildSpec
@@ -27,7 +28,7 @@ class ChildEnded(Struct, frozen=True, kw_only=True):
     at: int
     variables: dict[str, Any] = {}
     outputs: dict[str, Any] = {}
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
     sealed: dict[str, Any] = {}
     #: the size of its run tree, itself included
     runs: int = 1

@@ -131,7 +131,7 @@ def apply_decision_answer(orchestrator: Orchestrator, hints: EventHints) -> None
 def _worker_result(step: HandoffStepped, status: str) -> dict[str, Any]:
     """Return a worker's result as the supervisor sees it."""
     result = {"workerId": step.worker_id, "childRunId": step.child_run_id, "status": status}
-    return result if step.error is None else {**result, "error": step.error.get("code")}
+    return result if step.error is None else {**result, "error": step.error.code}
 
 
 def _apply_worker_ended(run: "Run", event: Event, child: str, status: str) -> None:

@@ -184,7 +184,7 @@ def _apply_effect_ended(
 def _is_not_made(payload: EffectFinished | EffectAbandoned) -> bool:
     """Return whether the budget refused the call after its start was recorded."""
     error = payload.error if isinstance(payload, EffectFinished) else None
-    return error is not None and error.get("code") in NOT_MADE
+    return error is not None and error.code in NOT_MADE
 
 
 def _usage_from_result(result: dict[str, Any]) -> ModelUsage:

@@ -13,6 +13,7 @@ from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
 from moot.core.interrupts import decide, escalations
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.nodes import NodeDispatched
 from moot.core.payloads.runs import CapBreached, RunCompleted
 from moot.core.payloads.supervisors import FannedOut, PeerAsked, SupervisorDecided
@@ -116,11 +117,11 @@ def _fail_at_loop_limit(
     allowance = (
         f"hand work to {limit} workers" if bound == "dispatch-iterations" else f"take {limit} turns"
     )
-    error = {
-        "code": "loop_limit_exceeded",
-        "message": f"The supervisor may {allowance} and wanted one more.",
-        "details": {"iteration": observed, "bound": bound},
-    }
+    error = RecordedError(
+        code="loop_limit_exceeded",
+        message=f"The supervisor may {allowance} and wanted one more.",
+        details={"iteration": observed, "bound": bound},
+    )
     return fail_at_limit(run, breach, error, at)
 
 

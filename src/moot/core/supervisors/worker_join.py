@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.core.payloads.base import RecordedError
 from moot.core.state.supervisor import Orchestrator
 
 
@@ -21,7 +22,7 @@ class EndedWorker(Struct, frozen=True):
     child: str
     worker: str
     status: str
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
     #: the parent's variable -> value; None when no outputs are mapped
     harvest: dict[str, Any] | None = None
     #: the join no longer needed it: it was cancelled, or ended just before that

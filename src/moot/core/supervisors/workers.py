@@ -5,12 +5,14 @@ Only a completed worker's outputs are merged.
 
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from moot.core.children import handoff
 from moot.core.children.tree_limit import last_report
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.supervisors import HandoffStepped, WorkersJoined
 from moot.core.runs.advance import node_completed_event, node_failed_event
 from moot.core.runs.child_outputs import ChildEnded, ChildReport, map_outputs
@@ -27,8 +29,11 @@ from moot.core.supervisors.worker_join import (
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import NodeError
 
-NOT_NEEDED = {"code": "cancelled", "message": "It was not needed any more."}
-FAILED_LATE = {"code": "failed", "message": "It failed, and was not needed any more."}
+#: status of a worker that the join no longer needed -> its error
+LATE_ERRORS = {
+    "cancelled": RecordedError(code="cancelled", message="It was not needed any more."),
+    "failed": RecordedError(code="failed", message="It failed, and was not needed any more."),
+}
 
 
 def fail_node(node: FlowNode, state: NodeState, code: str, message: str) -> list[NewEvent]:
@@ -59,11 +64,8 @@ def _lost_workers(
 
 def _lost_worker(child: str, worker: str, report: ChildReport) -> EndedWorker:
     status = report.status or "cancelled"
-    return EndedWorker(child, worker, status, _lost_error(status), lost=True, runs=report.runs)
-
-
-def _lost_error(status: str) -> dict[str, Any] | None:
-    return {"cancelled": NOT_NEEDED, "failed": FAILED_LATE}.get(status)
+    error = LATE_ERRORS.get(status)
+    return EndedWorker(child, worker, status, error, lost=True, runs=report.runs)
 
 
 def end_worker(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
@@ -109,7 +111,7 @@ def _ended_event(run: Run, flow: Flow | None, node: FlowNode, ended: EndedWorker
     )
     result: dict[str, Any] = {"worker": ended.worker, "lost": ended.lost}
     if ended.error is not None:
-        result["error"] = ended.error
+        result["error"] = msgspec.to_builtins(ended.error)
     if ended.harvest is not None and flow is not None:
         hidden = flow.sensitive & set(ended.harvest)
         visible = {mine: None if mine in hidden else ended.harvest[mine] for mine in ended.harvest}
@@ -142,7 +144,7 @@ def _ended_workers(state: NodeState, sealed: dict[str, Any]) -> list[EndedWorker
             result["child"],
             result["worker"],
             result["status"],
-            result.get("error"),
+            msgspec.convert(result.get("error"), RecordedError | None),
             _unseal_outputs(result, sealed),
             result["lost"],
         )
@@ -236,5 +238,5 @@ def _worker_summary(worker: EndedWorker) -> dict[str, Any]:
         "childRunId": worker.child,
         "childStatus": worker.status,
     }
-    error = {"error": {"code": worker.error.get("code", "failed")}} if worker.error else {}
+    error = {"error": {"code": worker.error.code}} if worker.error else {}
     return {**summary, **error}

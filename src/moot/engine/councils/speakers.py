@@ -194,7 +194,7 @@ class Speakers:
         except Exception as error:
             log.warning("An agent failed", exc_info=error, extra={"run_id": head.run.run_id})
             done = InvocationResult(
-                outcome="failed", error=error_from_exception(error).as_payload()
+                outcome="failed", error=msgspec.to_builtins(error_from_exception(error))
             )
         finally:
             context.end_speech(void=done is None or done.outcome != "spoke")
