@@ -3,7 +3,7 @@
 Each report is recorded once. A decision below the confidence threshold waits for a person.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -152,11 +152,11 @@ def attribute_agents(run: Run, flow: Flow, events: list[NewEvent]) -> list[NewEv
 
 
 def _with_invocation(
-    run: Run, flow: Flow, event: NewEvent, agent: dict[str, Any] | None
+    run: Run, flow: Flow, event: NewEvent, agent: Mapping[str, object] | None
 ) -> list[NewEvent]:
     """Add the invocation events of a pure node whose agent is bound by channel."""
-    channel = (agent or {}).get("channel")
-    version = _version(run, agent["agentId"], channel) if agent and channel else None
+    agent_id, channel = str((agent or {}).get("agentId")), (agent or {}).get("channel")
+    version = _version(run, agent_id, str(channel)) if agent and channel else None
     if agent is None or version is None or flow.nodes[str(event.node_id)].type.instant is None:
         return [event]
     payload = event.payload
@@ -165,12 +165,12 @@ def _with_invocation(
     invocation_id = f"{event.node_id}:{attempt}"  # the same in every replay
     if isinstance(payload, NodeCompleted):
         done = InvocationCompleted(
-            invocation_id=invocation_id, agent_id=agent["agentId"], outcome="completed"
+            invocation_id=invocation_id, agent_id=agent_id, outcome="completed"
         )
         return [NewEvent(done, event.node_id, cause=event.cause), event]
     began = {
         "invocationId": invocation_id,
-        "agentId": agent["agentId"],
+        "agentId": agent_id,
         "source": "workflow-node",
         "resolvedAgentVersion": version,
         "resolvedChannel": channel,

@@ -4,6 +4,7 @@ Pure. A change returns the new deployment and its events, or is refused.
 """
 
 import hashlib
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -248,7 +249,7 @@ TRANSITIONS = {
 
 
 def _deployment_event(
-    type_: str, deployment: AgentDeployment, payload: dict[str, Any]
+    type_: str, deployment: AgentDeployment, payload: Mapping[str, object]
 ) -> DeploymentEvent:
     return type_, {"agentId": deployment.agent_id, **payload}
 

@@ -5,9 +5,9 @@ unchanged.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from moot.core.children import decide, handoff
 from moot.core.children.decide import child_spec
@@ -17,6 +17,7 @@ from moot.core.ids import derived_id
 from moot.core.interrupts.decide import request_interrupt
 from moot.core.json.canonical import canonical_digest
 from moot.core.payloads.hints import HeldOutputs
+from moot.core.payloads.supervisors import HandoffStepped
 from moot.core.runs.advance import node_completed_event, node_failed_event
 from moot.core.runs.child_outputs import ChildEnded, collect_outputs, map_outputs, sensitive_outputs
 from moot.core.runs.nodes import finish_attempt, variable_events
@@ -110,7 +111,7 @@ def _question(run: Run, held: HeldOutputs, timeout_ms: int | None) -> GateSpec:
 
 
 def settle_attestation(
-    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, Any]
+    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, object]
 ) -> list[NewEvent]:
     """Merge or reject the held outputs after a person's answer or a timeout."""
     state, node = run.nodes[node_id], flow.nodes[node_id]
@@ -160,7 +161,7 @@ def _merge_outputs(
     flow: Flow,
     node: FlowNode,
     held: HeldOutputs,
-    harvest: Mapping[str, Any],
+    harvest: Mapping[str, object],
     cause: int,
     at: int,
 ) -> list[NewEvent]:
@@ -170,14 +171,14 @@ def _merge_outputs(
     events = variable_events(run, flow, values, node.id, cause)
     attestation = _attestation(held)
     if collect:
-        place, keys = (held.workflow, cause, held.child), list(values)
-        events.append(
-            handoff.handoff_event(
-                run, node.id, "output.harvested", *place, harvested_keys=keys, **attestation
-            )
+        harvested = handoff.harvested_event(
+            run, node.id, held.workflow, held.child, list(values), cause
         )
+        assert isinstance(harvested.payload, HandoffStepped)
+        harvested.payload = replace(harvested.payload, attestation=attestation.get("attestation"))
+        events.append(harvested)
     hidden = sensitive_outputs(flow, collect)
-    outputs = {
+    outputs: dict[str, object] = {
         "childRunId": held.child,
         "childStatus": "completed",
         "childOutputs": {key: value for key, value in harvest.items() if key not in hidden},
@@ -189,7 +190,7 @@ def _merge_outputs(
     return [*events, node_completed_event(node, state, outputs, at)]
 
 
-def _attestation(held: HeldOutputs) -> dict[str, Any]:
+def _attestation(held: HeldOutputs) -> dict[str, dict[str, str]]:
     """Return the checksum of the child's own outputs, also when a person edited them."""
     if held.checksum is None:
         return {}

@@ -3,6 +3,7 @@
 Each transition is an event, caused by the one before it. The decision causes the first one.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from moot.core.events import NewEvent
@@ -45,7 +46,7 @@ def handoff_event(
 
 
 def dispatched_event(
-    node_id: str, child: str, worker: str, cause: int, hints: dict[str, Any]
+    node_id: str, child: str, worker: str, cause: int, hints: Mapping[str, object]
 ) -> NewEvent:
     """Record that the child exists. Only this first such event of a child has hints."""
     payload = NodeDispatched(child_run_id=child, child_workflow_id=worker, child_status="running")
@@ -53,7 +54,7 @@ def dispatched_event(
 
 
 def worker_begun_events(
-    run: Run, node_id: str, worker: str, child: str, first: int, hints: dict[str, Any]
+    run: Run, node_id: str, worker: str, child: str, first: int, hints: Mapping[str, object]
 ) -> list[NewEvent]:
     """Begin a worker's child run with this decision.
 

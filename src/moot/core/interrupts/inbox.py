@@ -4,7 +4,7 @@ A conversation is listed only while a participant addresses a person. External e
 listed.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -129,9 +129,9 @@ def _awaited_item(run: Run, interrupt: Interrupt, conversation: Conversation) ->
     )
 
 
-def _question_text(data: dict[str, Any]) -> str:
-    if "questions" in data:
-        return " ".join(str(each.get("question", "")) for each in data["questions"])
+def _question_text(data: Mapping[str, object]) -> str:
+    if isinstance(questions := data.get("questions"), list):
+        return " ".join(str(each.get("question", "")) for each in questions)
     names = ("title", "customKind", "prompt", "eventType")
     text = next((str(data[name]) for name in names if data.get(name)), "A question")
     return f"{text}: {data['description']}" if data.get("description") else text

@@ -4,6 +4,7 @@ A log holds masks only. A secret is carried when the source still has the value 
 or when it is a default of the workflow.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -24,13 +25,13 @@ HASH_PREFIX = "sha256:"
 class CarriedSecrets(Struct):
     """Secrets for a fork, by the names under which they are sealed."""
 
-    sealed: dict[str, Any]
+    sealed: dict[str, object]
     #: names that the rest of the run needs and that are gone
     lost: list[str]
 
 
 def carry_secrets(
-    run: Run, flow: Flow, log: list[Event], current: dict[str, Any], ended: bool
+    run: Run, flow: Flow, log: list[Event], current: Mapping[str, object], ended: bool
 ) -> CarriedSecrets:
     """Return the secrets of a fork.
 

@@ -4,8 +4,6 @@ Nodes that are pure functions run again, so that a difference shows. Input of th
 time, other systems) is a fact: the replay copies it and calls no one.
 """
 
-from typing import Any
-
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -204,7 +202,7 @@ def next_due(run: Run, flow: Flow) -> int | None:
     return min(moments, default=None)
 
 
-def workflow_secrets(flow: Flow) -> dict[str, Any]:
+def workflow_secrets(flow: Flow) -> dict[str, object]:
     """Return the sensitive defaults of the workflow. Other secrets of the source are not known."""
     return {
         f"var:{variable.name}": variable.default_value

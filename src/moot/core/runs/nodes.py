@@ -45,7 +45,7 @@ class Emit(Struct, frozen=True):
     attempt: int
     events: tuple[NewEvent, ...]
     at: int
-    variables: dict[str, Any] = {}
+    variables: Mapping[str, object] = {}
     writes: tuple[ChannelWrite, ...] = ()
     required: bool = False
 
@@ -54,7 +54,7 @@ REDUCERS = frozenset({"replace", "append", "merge", "counter", "votes", "feedbac
 
 
 def compute_outcome(
-    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
+    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, object]
 ) -> Outcome | None:
     """Return the outcome of a pure node, or None when it is not running."""
     state = running_attempt(run, node_id, run.nodes[node_id].attempt)
@@ -118,7 +118,7 @@ def _completion_events(
 
 def _mask_outputs(
     flow: Flow, node: FlowNode, outputs: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[dict[str, Any], dict[str, object]]:
     """Mask the sensitive ports for the log and return their values to be sealed."""
     if not node.definition.output_sensitivity:
         return outputs, {}

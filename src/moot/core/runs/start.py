@@ -98,7 +98,7 @@ def start_run(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
     payload = RunStarted(
         workflow_id=flow.definition.id,
         definition=flow.digest,
-        inputs={**_mask_inputs(flow, command.inputs), **_seed_inputs(command, variables)},
+        inputs=_visible_inputs(flow, command, variables),
         variables=variables,
         transport=command.transport,
         engine_version=str(command.engine_version),
@@ -135,7 +135,7 @@ def check_inputs(flow: Flow, inputs: Mapping[str, object]) -> None:
         raise BadRequest(f"The inputs do not fit: {problems[0]}.", fields=problems)
 
 
-def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, Any], dict[str, Any]]:
+def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, object], dict[str, object]]:
     """Return the visible and the sealed variables.
 
     Inputs override defaults, and the parent's seeds override both.
@@ -159,19 +159,16 @@ def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, Any], dict[str,
     return visible, sealed
 
 
-def _seed_inputs(command: StartRun, variables: dict[str, Any]) -> dict[str, Any]:
-    """Return the parent's seeds as inputs of the child, masked where they are secret."""
-    return {name: variables[name] for name in command.seed if name in variables}
-
-
-def _mask_inputs(flow: Flow, inputs: dict[str, Any]) -> dict[str, Any]:
-    if not flow.sensitive:
-        return inputs
-    visible = {
+def _visible_inputs(
+    flow: Flow, command: StartRun, variables: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the inputs and the parent's seeds, masked where they are secret."""
+    masked = {
         name: mask_value(flow.masking, value) if name in flow.sensitive else value
-        for name, value in inputs.items()
+        for name, value in command.inputs.items()
     }
-    return {name: value for name, value in visible.items() if value is not UNSET}
+    visible = {name: value for name, value in masked.items() if value is not UNSET}
+    return {**visible, **{name: variables[name] for name in command.seed if name in variables}}
 
 
 def resolve_limits(

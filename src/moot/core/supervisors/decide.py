@@ -3,7 +3,7 @@
 Every decision is recorded before anything follows from it.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import UNSET, Struct
 
@@ -129,7 +129,7 @@ def _fail_at_loop_limit(
 
 
 def dispatch_decision(
-    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any] | None = None
+    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, object] | None = None
 ) -> list[NewEvent]:
     """Take the next step of a dispatch node: carry out the decision or begin a child."""
     state, node = run.nodes.get(node_id), flow.nodes[node_id]
@@ -187,7 +187,7 @@ def _terminate(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) 
     assert run.orchestrator is not None
     decision = run.orchestrator.decision
     keys = ("reason", "successCriteria")
-    outputs: dict[str, Any] = {key: decision[key] for key in keys if key in decision}
+    outputs = {key: decision[key] for key in keys if key in decision}
     done = node_completed_event(node, state, outputs, at)
     if node.targets:
         return [done]
@@ -204,7 +204,7 @@ def _question(run: Run, node: FlowNode) -> GateSpec:
     routing = order.routing or node.definition.config.get("askUserRouting", "auto")
     word = next((raw for raw, way in ROUTINGS.items() if way == order.routing), None)
     if routing == "approval":
-        data: dict[str, Any] = {
+        data: dict[str, object] = {
             "artifactId": derived_id("art_", run.run_id, str(order.decided_seq)),
             "artifactType": "question",
             "title": prompt,
@@ -225,7 +225,7 @@ def _question(run: Run, node: FlowNode) -> GateSpec:
 
 
 def _next_worker(
-    run: Run, flow: Flow, node: FlowNode, at: int, sealed: dict[str, Any]
+    run: Run, flow: Flow, node: FlowNode, at: int, sealed: Mapping[str, object]
 ) -> list[NewEvent]:
     assert run.orchestrator is not None
     state = run.nodes[node.id]
@@ -261,7 +261,7 @@ def _next_worker(
 
 
 def _ask_peer(
-    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], first: int, share: int
+    run: Run, node: FlowNode, at: int, sealed: Mapping[str, object], first: int, share: int
 ) -> list[NewEvent]:
     """Record the request to a worker on another host. It is sent once this is on disk."""
     assert run.orchestrator is not None

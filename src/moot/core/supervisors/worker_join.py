@@ -24,7 +24,7 @@ class EndedWorker(Struct, frozen=True):
     status: str
     error: RecordedError | None = None
     #: the parent's variable -> value; None when no outputs are mapped
-    harvest: dict[str, Any] | None = None
+    harvest: dict[str, object] | None = None
     #: the join no longer needed it: it was cancelled, or ended just before that
     lost: bool = False
     #: the size of its run tree, itself included

@@ -3,7 +3,7 @@
 Only a completed worker's outputs are merged.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -93,7 +93,7 @@ def end_worker(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         return [step, *rest, *fail_node(node, state, refusal.code, refusal.message)]
 
 
-def _collect_outputs(node: FlowNode, worker: str, ended: ChildEnded) -> dict[str, Any] | None:
+def _collect_outputs(node: FlowNode, worker: str, ended: ChildEnded) -> dict[str, object] | None:
     """Return a completed worker's outputs under the parent's names; None without a mapping."""
     config = node.definition.config
     mapping = config.get("perWorkerOutputMappings", {}).get(worker, config.get("outputMapping", {}))
@@ -109,7 +109,7 @@ def _ended_event(run: Run, flow: Flow | None, node: FlowNode, ended: EndedWorker
     event = handoff.worker_ended_event(
         run, node.id, ended.worker, ended.child, ended.status, ended.error
     )
-    result: dict[str, Any] = {"worker": ended.worker, "lost": ended.lost}
+    result: dict[str, object] = {"worker": ended.worker, "lost": ended.lost}
     if ended.error is not None:
         result["error"] = msgspec.to_builtins(ended.error)
     if ended.harvest is not None and flow is not None:
@@ -138,25 +138,25 @@ def _sealed_key(child: str, mine: str) -> str:
     return f"harvest:{child}:{mine}"
 
 
-def _ended_workers(state: NodeState, sealed: dict[str, Any]) -> list[EndedWorker]:
+def _ended_workers(state: NodeState, sealed: Mapping[str, object]) -> list[EndedWorker]:
     return [
         EndedWorker(
             result["child"],
             result["worker"],
             result["status"],
             msgspec.convert(result.get("error"), RecordedError | None),
-            _unseal_outputs(result, sealed),
+            _unseal_outputs(result["child"], result.get("harvest"), sealed),
             result["lost"],
         )
         for result in state.results or []
     ]
 
 
-def _unseal_outputs(result: dict[str, Any], sealed: dict[str, Any]) -> dict[str, Any] | None:
-    harvest: dict[str, Any] | None = result.get("harvest")
+def _unseal_outputs(
+    child: str, harvest: Mapping[str, object] | None, sealed: Mapping[str, object]
+) -> dict[str, object] | None:
     if harvest is None:
         return None
-    child = result["child"]
     return {mine: sealed.get(_sealed_key(child, mine), value) for mine, value in harvest.items()}
 
 
@@ -232,7 +232,7 @@ def _join_events(
     return [*events, node_completed_event(node, state, outputs, at)]
 
 
-def _worker_summary(worker: EndedWorker) -> dict[str, Any]:
+def _worker_summary(worker: EndedWorker) -> dict[str, object]:
     summary = {
         "workflowId": worker.worker,
         "childRunId": worker.child,
