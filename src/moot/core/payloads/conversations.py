@@ -1,5 +1,6 @@
 """Payloads of the events of conversations and threads."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from msgspec import UNSET, Struct
@@ -38,7 +39,7 @@ class ConversationOpened(Payload, frozen=True, kw_only=True):
     conversation_id: str
     initial_turn: Turn
     agent_id: str | None = None
-    participants: list[dict[str, Any]] | None = None
+    participants: Sequence[Mapping[str, object]] | None = None
     schema: Any = None
     capabilities: list[str]
 

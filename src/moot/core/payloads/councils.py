@@ -44,7 +44,7 @@ class PolicySet(Payload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.set"
 
     conversation_id: str
-    policy: dict[str, Any]
+    policy: Mapping[str, object]
     members: list[CouncilMember]
     called: bool | None = None
     asked: list[str] | None = None
@@ -76,7 +76,7 @@ class InvitationAnswered(Payload, frozen=True, kw_only=True):
     task: str
     outcome: str
     answer: dict[str, Any] | None = None
-    usage: dict[str, Any] | None = None
+    usage: Mapping[str, object] | None = None
     error: Mapping[str, object] | None = None
 
 

@@ -1,5 +1,6 @@
 """Payloads of the events of nodes, variables and channels."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from msgspec import UNSET
@@ -126,7 +127,7 @@ class OutputChunk(Payload, frozen=True, kw_only=True):
     run_id: str
     chunk: str
     is_last: bool
-    meta: dict[str, Any] | None = None
+    meta: Mapping[str, object] | None = None
 
 
 class LogAppended(Payload, frozen=True, kw_only=True):
@@ -135,7 +136,7 @@ class LogAppended(Payload, frozen=True, kw_only=True):
     level: str
     message: str
     node_id: str | None = None
-    fields: dict[str, Any] | None = None
+    fields: Mapping[str, object] | None = None
 
 
 class LoopbackLimit(Payload, frozen=True, kw_only=True):

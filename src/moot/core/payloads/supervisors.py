@@ -1,5 +1,6 @@
 """Payloads of the events of supervisors and their children."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from moot.core.payloads.base import Payload, RecordedError
@@ -33,7 +34,7 @@ class ConfidenceEscalated(Payload, frozen=True, kw_only=True):
     floor: int | float
     escalation_kind: str
     parent_run_id: str
-    original_decision: dict[str, Any]
+    original_decision: Mapping[str, object]
     worker_id: str | None = None
 
 

@@ -1,7 +1,6 @@
 """End a run: cancel its active nodes, then write the final event."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from moot.core.events import NewEvent
 from moot.core.payloads.base import RecordedError
@@ -56,7 +55,7 @@ def finish_run(run: Run, flow: Flow, overlay: dict[str, NodeState], at: int) -> 
     done = [node_id for node_id in flow.ends if _is_passed(states[node_id])]
     if failed or not done:
         return _failure_events(run, flow, failed, at)
-    outputs: dict[str, Any] = {}
+    outputs: dict[str, object] = {}
     for node_id in sorted(done, key=lambda key: (flow.nodes[key].index, key)):
         outputs.update(states[node_id].outputs or {})
     duration = max(0, at - run.started_at)

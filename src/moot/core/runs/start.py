@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
@@ -44,13 +45,13 @@ class StartRun(Struct, frozen=True, kw_only=True):
     limits: RunLimits
     #: the person that the key names, if any
     person: str = "user"
-    inputs: dict[str, Any] = {}
-    seed: dict[str, Any] = {}
+    inputs: dict[str, object] = {}
+    seed: dict[str, object] = {}
     unset: tuple[str, ...] = ()
     #: names of the seeds that are secrets of the parent
     secret: tuple[str, ...] = ()
     tags: list[str] = []
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, object] = {}
     configurable: dict[str, Any] = {}
     scope_id: str | None = None
     callback_url: str | None = None
@@ -94,8 +95,25 @@ def start_run(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
         return []
     variables, sealed = _variables(flow, command)
     cause, initiation = command.cause, run_initiation(flow, command)
-    inherits = initiation is None or initiation.member is None
-    payload = RunStarted(
+    payload = _started_payload(run, flow, command, variables)
+    if initiation is None:
+        return [NewEvent(payload, cause=cause, sealed=sealed or None)]
+    member = None if initiation.member is not None else payload.member
+    payload = replace(payload, member=member, trigger=initiation.trigger, hops=initiation.hops)
+    cause = initiation.delivered.delivery_id if initiation.delivered is not None else cause
+    started = NewEvent(payload, cause=cause, sealed=sealed or None)
+    return [started, *initiation_events(run.run_id, flow.definition.id, initiation)]
+
+
+def _started_payload(
+    run: Run, flow: Flow, command: StartRun, variables: dict[str, object]
+) -> RunStarted:
+    """Return the payload with the options that are set; an absent option is absent in the log."""
+    channels = {
+        name: None if channel.default is UNSET else channel.default
+        for name, channel in flow.definition.channels.items()
+    }
+    return RunStarted(
         workflow_id=flow.definition.id,
         definition=flow.digest,
         inputs=_visible_inputs(flow, command, variables),
@@ -108,16 +126,24 @@ def start_run(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
             scope=command.memory_scope or default_scope(run.run_id, command.scope_id),
             ancestors=list(command.ancestors) or None,
         ),
-        member=command.inherits if inherits else None,
-        trigger=None if initiation is None else initiation.trigger,
-        hops=0 if initiation is None else initiation.hops,
-        **_options(flow, command),
+        tags=command.tags or None,
+        metadata=command.metadata or None,
+        configurable=command.configurable or None,
+        scope_id=command.scope_id or None,
+        person=None if command.person in ("", "user") else command.person,
+        callback_url=command.callback_url or None,
+        agent_versions=command.versions or None,
+        members={name: member.recorded() for name, member in command.members.items()} or None,
+        parent_run_id=command.parent_run or None,
+        parent_node_id=command.parent_node or None,
+        depth=command.depth,
+        trace=None if command.trace is None else _trace(command.trace) or None,
+        origin=command.origin,
+        causation_host_id=command.cause_host or None,
+        channels=channels or None,
+        rights=command.rights,
+        member=command.inherits,
     )
-    if initiation is None:
-        return [NewEvent(payload, cause=cause, sealed=sealed or None)]
-    cause = initiation.delivered.delivery_id if initiation.delivered is not None else cause
-    started = NewEvent(payload, cause=cause, sealed=sealed or None)
-    return [started, *initiation_events(run.run_id, flow.definition.id, initiation)]
 
 
 def check_inputs(flow: Flow, inputs: Mapping[str, object]) -> None:
@@ -188,32 +214,6 @@ def resolve_limits(
         tree=ceilings.tree if tree is None else min(tree, ceilings.tree),
         loop_iterations=UNSET if loops is None else min(int(loops), ceilings.loops),
     )
-
-
-def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
-    """Return only the options that are set; an absent option is absent in the log."""
-    options: dict[str, Any] = {
-        "tags": command.tags,
-        "metadata": command.metadata,
-        "configurable": command.configurable,
-        "scope_id": command.scope_id,
-        "person": command.person if command.person != "user" else None,
-        "callback_url": command.callback_url,
-        "agent_versions": command.versions,
-        "members": {name: member.recorded() for name, member in command.members.items()},
-        "parent_run_id": command.parent_run,
-        "parent_node_id": command.parent_node,
-        "depth": command.depth,
-        "trace": _trace(command.trace) if command.trace is not None else None,
-        "origin": command.origin,
-        "causation_host_id": command.cause_host,
-        "channels": {
-            name: None if channel.default is UNSET else channel.default
-            for name, channel in flow.definition.channels.items()
-        },
-    }
-    present = {name: value for name, value in options.items() if value}
-    return present if command.rights is None else {**present, "rights": command.rights}
 
 
 def _trace(trace: Trace) -> dict[str, str]:

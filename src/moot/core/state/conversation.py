@@ -142,7 +142,7 @@ def _apply_conversation_opened(
         opened_at=at,
         opened_seq=event.sequence,
         last_seq=event.sequence,
-        roster=None if members is None else [member.get("agentId", "") for member in members],
+        roster=None if members is None else [str(member.get("agentId", "")) for member in members],
         schema=payload.schema,
         owner=payload.agent_id,
         group_id=payload.initial_turn.group_id,
