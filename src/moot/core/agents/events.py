@@ -132,13 +132,8 @@ def tool_called_event(
     """``arguments`` has the arguments as its only item, if any. The caller has removed secrets."""
     if not tool:
         raise BadRequest("A tool has a name.", agentId=agent_id)
-    payload: dict[str, object] = {
-        "agentId": agent_id,
-        "toolName": tool,
-        "toolId": tool,
-        "callId": call[1],
-        **more,
-    }
+    names = {"agentId": agent_id, "toolName": tool, "toolId": tool, "callId": call[1]}
+    payload: dict[str, object] = {**names, **more}
     if arguments:
         payload |= {"inputs": arguments[0], "argsHash": canonical.canonical_digest(arguments[0])}
     return new_event(ToolCalled.event_type, payload, node_id, nth=call[0])
@@ -163,14 +158,8 @@ def tool_returned_event(
     """``outcome`` is {outcome} or {error: {code, message}}, with durationMs where it is known."""
     if ("outcome" in outcome) == ("error" in outcome):
         raise BadRequest("A tool gives an outcome or an error.", callId=call[1])
-    payload = {
-        "agentId": agent_id,
-        "toolName": tool,
-        "toolId": tool,
-        "callId": call[1],
-        "status": _status(outcome),
-        **outcome,
-    }
+    names = {"agentId": agent_id, "toolName": tool, "toolId": tool, "callId": call[1]}
+    payload = {**names, "status": _status(outcome), **outcome}
     return new_event(ToolReturned.event_type, payload, node_id, nth=call[0])
 
 

@@ -7,7 +7,6 @@ unchanged.
 from collections.abc import Mapping
 
 import msgspec
-from msgspec.structs import replace
 
 from moot.core.children import decide, handoff
 from moot.core.children.decide import child_spec
@@ -17,16 +16,15 @@ from moot.core.ids import derived_id
 from moot.core.interrupts.decide import request_interrupt
 from moot.core.json.canonical import canonical_digest
 from moot.core.payloads.hints import HeldOutputs
-from moot.core.payloads.supervisors import HandoffStepped
 from moot.core.runs.advance import node_completed_event, node_failed_event
 from moot.core.runs.child_outputs import ChildEnded, collect_outputs, map_outputs, sensitive_outputs
-from moot.core.runs.nodes import finish_attempt, variable_events
+from moot.core.runs.nodes import fail_attempt, variable_events
 from moot.core.runs.readiness import PortProblem
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import ATTESTATION, ChildSpec, Failed, GateSpec, NodeError
+from moot.core.workflows.node_types import ATTESTATION, ChildSpec, GateSpec, permanent_error
 
 ALGORITHM = "sha256"
 OUTPUTS = "sub-run-outputs"
@@ -45,7 +43,7 @@ def end_attested_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent
     try:
         spec = child_spec(run, node, ended.at, ended.sealed, state.children - 1)
     except PortProblem as problem:
-        return finish_attempt(run, flow, node.id, state.attempt, Failed(problem.error), ended.at)
+        return fail_attempt(run, flow, node.id, problem.error, ended.at)
     assert spec is not None
     event = _ended_event(run, node, state, spec, ended)
     event.hints = {"runs": ended.runs}
@@ -54,8 +52,7 @@ def end_attested_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent
     if spec.absorb:
         outputs = {"childRunId": ended.child_run, "childStatus": ended.status, "childOutputs": {}}
         return [event, node_completed_event(node, state, outputs, ended.at)]
-    failure = decide.child_failure(ended)
-    return [event, *finish_attempt(run, flow, node.id, state.attempt, failure, ended.at)]
+    return [event, *fail_attempt(run, flow, node.id, decide.child_failure(ended), ended.at)]
 
 
 def _ended_event(
@@ -134,9 +131,7 @@ def settle_attestation(
 
 
 def _failed_event(node: FlowNode, state: NodeState, code: str, message: str) -> NewEvent:
-    return node_failed_event(
-        node, NodeError(code=code, message=message, retryable=False), state.attempt
-    )
+    return node_failed_event(node, permanent_error(code, message), state.attempt)
 
 
 def _rejection_event(node: FlowNode, state: NodeState, action: str | None, at: int) -> NewEvent:
@@ -171,11 +166,11 @@ def _merge_outputs(
     events = variable_events(run, flow, values, node.id, cause)
     attestation = _attestation(held)
     if collect:
-        harvested = handoff.harvested_event(
-            run, node.id, held.workflow, held.child, list(values), cause
-        )
-        assert isinstance(harvested.payload, HandoffStepped)
-        harvested.payload = replace(harvested.payload, attestation=attestation.get("attestation"))
+        place, keys = (held.workflow, cause, held.child), list(values)
+        harvested = handoff.handoff_event(
+            run, node.id, handoff.HARVESTED, *place, harvested_keys=keys,
+            attestation=attestation.get("attestation"),
+        )  # fmt: skip
         events.append(harvested)
     hidden = sensitive_outputs(flow, collect)
     outputs: dict[str, object] = {

@@ -12,7 +12,7 @@ from moot.core.events import NewEvent, event_id
 from moot.core.payloads.nodes import NodeCompleted, NodeDispatched, NodeFailed, NodeRetried
 from moot.core.runs.advance import node_completed_event
 from moot.core.runs.child_outputs import ChildEnded, map_outputs
-from moot.core.runs.nodes import finish_attempt, variable_events
+from moot.core.runs.nodes import fail_attempt, variable_events
 from moot.core.runs.readiness import PortProblem, build_node_call, call_node_type
 from moot.core.runs.start import RunLimits, StartRun
 from moot.core.secrets import is_secret
@@ -23,7 +23,7 @@ from moot.core.state.run import Run
 from moot.core.state.status import GOING, NodeStatus
 from moot.core.trace import run_trace
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import ChildSpec, Failed, NodeError
+from moot.core.workflows.node_types import ChildSpec, NodeError, permanent_error
 from moot.core.workflows.peer_ids import is_peer_id
 
 
@@ -85,23 +85,17 @@ def dispatch_child(
     try:
         spec = child_spec(run, node, at, sealed, state.children)
     except PortProblem as problem:
-        return finish_attempt(run, flow, node_id, state.attempt, Failed(problem.error), at)
+        return fail_attempt(run, flow, node_id, problem.error, at)
     if spec is None:
         return [_completed_event(node, state, at, {}, state.results or [])]
     share = tree_limit.next_share(run, flow, node_id, away=is_peer_id(spec.workflow_id))
     error = tree_limit.child_refusal(run, share)
     if error is not None:
-        return finish_attempt(run, flow, node_id, state.attempt, Failed(error), at)
+        return fail_attempt(run, flow, node_id, error, at)
     if is_peer_id(spec.workflow_id):
         if hidden := secret_seeds(node, spec, sealed):
-            return finish_attempt(
-                run,
-                flow,
-                node_id,
-                state.attempt,
-                Failed(peer_requests.secret_withheld_error(hidden)),
-                at,
-            )
+            withheld = peer_requests.secret_withheld_error(hidden)
+            return fail_attempt(run, flow, node_id, withheld, at)
         return [peer_requests.peer_request_event(run, node, state, spec, share, None)]
     child = peer_requests.new_child_id(run, node_id, str(state.attempt), str(state.children))
     hints = {"tree": share}
@@ -141,7 +135,7 @@ def child_start_command(
         parent_node=node.id,
         rights=_child_rights(run, spec),
         depth=run.depth + 1,
-        tree=_lent_share(state),
+        tree=list(state.lent.values())[-1],
         memory_scope=None if spec.isolated else memory_scope(run),
         ancestors=(*ancestor_runs(run), run.run_id),
         cause=event_id(run.run_id, run.next_sequence - 1),
@@ -163,11 +157,6 @@ def secret_seeds(node: FlowNode, spec: ChildSpec, sealed: Mapping[str, object]) 
         for name, value in spec.seed.items()
         if f"var:{mapping.get(name)}" in sealed or (is_secret(value) and value in values)
     )
-
-
-def _lent_share(state: NodeState) -> int:
-    """Return the number of runs lent to the child just dispatched."""
-    return list(state.lent.values())[-1]
 
 
 def _child_rights(run: Run, spec: ChildSpec) -> list[str] | None:
@@ -194,23 +183,15 @@ def end_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         spec = child_spec(run, node, ended.at, ended.sealed, state.children - 1)
         next_spec = child_spec(run, node, ended.at, ended.sealed, state.children)
     except PortProblem as problem:
-        failure_events = finish_attempt(
-            run, flow, node.id, state.attempt, Failed(problem.error), ended.at
-        )
-        return _mark_child_end(failure_events, ended)
+        return _fail_with_child(run, flow, problem.error, ended)
     absorbed = spec is not None and spec.absorb
     if ended.status != "completed" and not absorbed:
-        failure = child_failure(ended)
-        return _mark_child_end(
-            finish_attempt(run, flow, node.id, state.attempt, failure, ended.at), ended
-        )
+        return _fail_with_child(run, flow, child_failure(ended), ended)
     try:
         events = _merge_outputs(run, flow, node, spec, ended)
     except BadRequest as refusal:
-        error = NodeError(code=refusal.code, message=refusal.message, retryable=False)
-        return _mark_child_end(
-            finish_attempt(run, flow, node.id, state.attempt, Failed(error), ended.at), ended
-        )
+        error = permanent_error(refusal.code, refusal.message)
+        return _fail_with_child(run, flow, error, ended)
     if next_spec is None:
         outputs = {"childRunId": ended.child_run, "childStatus": ended.status}
         results = [*(state.results or []), ended.outputs]
@@ -222,8 +203,7 @@ def end_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         child_status=ended.status,
     )
     hints = {"result": ended.outputs, "runs": ended.runs}
-    note = NewEvent(payload, node.id, hints=hints)
-    return [*events, note]
+    return [*events, NewEvent(payload, node.id, hints=hints)]
 
 
 def _running_node(run: Run, node_id: str) -> NodeState | None:
@@ -252,21 +232,19 @@ def _completed_event(
     return node_completed_event(node, state, outputs, at)
 
 
-def child_failure(ended: ChildEnded) -> Failed:
+def child_failure(ended: ChildEnded) -> NodeError:
     error = ended.error
     because = f": {error.message}" if error is not None and error.message else "."
     inner = {} if error is None else {"childError": msgspec.to_builtins(error)}
-    return Failed(
-        NodeError(
-            code="child_failed",
-            message=f"The child run {ended.status}{because}",
-            details={
-                "childRunId": ended.child_run,
-                "childStatus": ended.status,
-                **inner,
-            },
-        )
+    return NodeError(
+        code="child_failed",
+        message=f"The child run {ended.status}{because}",
+        details={"childRunId": ended.child_run, "childStatus": ended.status, **inner},
     )
+
+
+def _fail_with_child(run: Run, flow: Flow, error: NodeError, ended: ChildEnded) -> list[NewEvent]:
+    return _mark_child_end(fail_attempt(run, flow, ended.node_id, error, ended.at), ended)
 
 
 def _mark_child_end(events: list[NewEvent], ended: ChildEnded) -> list[NewEvent]:

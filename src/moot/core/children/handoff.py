@@ -12,6 +12,8 @@ from moot.core.payloads.nodes import NodeDispatched
 from moot.core.payloads.supervisors import HandoffStepped
 from moot.core.state.run import Run
 
+HARVESTED = "output.harvested"
+
 #: phase -> the phases it may follow; the first one follows a decision
 TRANSITIONS: dict[str, tuple[str, ...]] = {
     "dispatch.began": (),
@@ -20,7 +22,7 @@ TRANSITIONS: dict[str, tuple[str, ...]] = {
     "child.completed": ("dispatch.succeeded",),
     "child.failed": ("dispatch.succeeded",),
     "child.cancelled": ("dispatch.succeeded",),
-    "output.harvested": ("child.completed",),
+    HARVESTED: ("child.completed",),
 }
 
 ENDS = {
@@ -70,17 +72,6 @@ def worker_begun_events(
     ]
 
 
-def worker_refused_events(
-    run: Run, node_id: str, worker: str, error: RecordedError, first: int
-) -> list[NewEvent]:
-    """Record that a worker could not be started."""
-    assert run.orchestrator is not None
-    return [
-        handoff_event(run, node_id, "dispatch.began", worker, run.orchestrator.decided_seq),
-        handoff_event(run, node_id, "dispatch.failed", worker, first, error=error),
-    ]
-
-
 def worker_ended_event(
     run: Run, node_id: str, worker: str, child: str, status: str, error: RecordedError | None
 ) -> NewEvent:
@@ -97,11 +88,3 @@ def handoff_error(status: str, error: RecordedError | None) -> RecordedError | N
     if error is None:
         return RecordedError(code=status, message=f"The child run {status}.")
     return RecordedError(code=error.code, message=error.message)
-
-
-def harvested_event(
-    run: Run, node_id: str, worker: str, child: str, keys: list[str], cause: int
-) -> NewEvent:
-    return handoff_event(
-        run, node_id, "output.harvested", worker, cause, child, harvested_keys=keys
-    )

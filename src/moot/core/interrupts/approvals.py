@@ -28,7 +28,7 @@ from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
 from moot.core.text.names import is_person
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import GateSpec, NodeError, NodeKind
+from moot.core.workflows.node_types import GateSpec, NodeKind, permanent_error
 from moot.core.workflows.supervisor_decisions import parse_decision
 
 ACTIONS = ("accept", "reject", "refine", "edit-accept", "ask")
@@ -316,8 +316,7 @@ def finish_approval(
     action = value["action"]
     if action in ("reject", "refine") and not _has_port(flow, node, action):
         message = value.get("comment") or value.get("feedback") or "The approval was rejected."
-        error = NodeError(code="approval_rejected", message=str(message), retryable=False)
-        return gate_failed_event(run, node, error)
+        return gate_failed_event(run, node, permanent_error("approval_rejected", str(message)))
     outputs = {"action": action, action: value}
     for key in ("editedArtifactData", "refineFeedback", "comment"):
         if key in value:

@@ -29,14 +29,14 @@ from moot.core.json import schema
 from moot.core.payloads.interrupts import InterruptRequested
 from moot.core.payloads.nodes import NodeSuspended
 from moot.core.runs.answers import GateAnswer, end_interrupt, gate_completed_event
-from moot.core.runs.nodes import finish_attempt
+from moot.core.runs.nodes import error_from_refusal, fail_attempt
 from moot.core.runs.readiness import PortProblem, build_node_call, is_same_json
 from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
 from moot.core.workflows.definition import SUPERVISOR
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import Failed, GateSpec, NodeError, error_from_exception
+from moot.core.workflows.node_types import GateSpec, error_from_exception, permanent_error
 from moot.core.workflows.supervisor_decisions import parse_decision
 
 AUTH_REQUIRED = "openwop-interrupt-auth-required"
@@ -53,20 +53,14 @@ def begin_gate(
     try:
         spec = node.type.gate(build_node_call(run, node, at, sealed, state.attempt))
     except PortProblem as problem:
-        return finish_attempt(run, flow, node_id, state.attempt, Failed(problem.error), at)
+        return fail_attempt(run, flow, node_id, problem.error, at)
     except MootError as refusal:
-        error = NodeError(
-            code=refusal.code, message=refusal.message, details=refusal.details, retryable=False
-        )
-        return finish_attempt(run, flow, node_id, state.attempt, Failed(error), at)
+        return fail_attempt(run, flow, node_id, error_from_refusal(refusal), at)
     except Exception as error:  # an error of the node type fails the node
-        return finish_attempt(
-            run, flow, node_id, state.attempt, Failed(error_from_exception(error)), at
-        )
+        return fail_attempt(run, flow, node_id, error_from_exception(error), at)
     if mistake := node.type.check and node.type.check(node.definition.config):
         # the config was valid when the run began and no longer is
-        refused = NodeError(code=BadRequest.code, message=mistake, retryable=False)
-        return finish_attempt(run, flow, node_id, state.attempt, Failed(refused), at)
+        return fail_attempt(run, flow, node_id, permanent_error(BadRequest.code, mistake), at)
     events = request_interrupt(run, flow, node, spec, at)
     if spec.conversation is not None and spec.conversation.mock_turns is not None:
         events += decide.mock_conversation(run, flow, node, spec.conversation, at)

@@ -16,7 +16,7 @@ from moot.core.payloads.supervisors import ConfidenceEscalated
 from moot.core.state.run import Run
 from moot.core.state.supervisor import DECISION
 from moot.core.workflows.flow import FlowNode
-from moot.core.workflows.node_types import GateSpec, NodeError
+from moot.core.workflows.node_types import GateSpec, permanent_error
 
 FLOOR = 0.5
 THRESHOLD = 0.7
@@ -27,9 +27,7 @@ ESCALATION_KIND = "approval"
 class DecisionRejected(Exception):
     """A person has rejected an unsure decision."""
 
-    error = NodeError(
-        code="decision_rejected", message="A person rejected the decision.", retryable=False
-    )
+    error = permanent_error("decision_rejected", "A person rejected the decision.")
 
 
 def is_unsure(run: Run, confidence: Any, usual: Any = None) -> bool:

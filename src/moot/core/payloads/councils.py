@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 from msgspec import UNSET, Struct
 
 from moot.core.payloads.base import Payload, RecordedError
+from moot.core.payloads.conversations import ConversationPayload
 
 InvitationTask = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
 
@@ -40,10 +41,9 @@ class MemberInvitation(Struct, frozen=True, kw_only=True, rename="camel", omit_d
     result: bool = False
 
 
-class PolicySet(Payload, frozen=True, kw_only=True):
+class PolicySet(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.set"
 
-    conversation_id: str
     policy: Mapping[str, object]
     members: list[CouncilMember]
     called: bool | None = None
@@ -55,10 +55,9 @@ class PolicySet(Payload, frozen=True, kw_only=True):
     digest: str | None = None
 
 
-class MembersInvited(Payload, frozen=True, kw_only=True):
+class MembersInvited(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.decided"
 
-    conversation_id: str
     phase: Literal["talk", "synthesis", "vote", "over"]
     round: int
     wakes: list[MemberInvitation]
@@ -67,10 +66,9 @@ class MembersInvited(Payload, frozen=True, kw_only=True):
     unclear: dict[str, list[str]] | None = None
 
 
-class InvitationAnswered(Payload, frozen=True, kw_only=True):
+class InvitationAnswered(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.answered"
 
-    conversation_id: str
     wake_id: str
     agent_id: str
     task: str
@@ -80,29 +78,26 @@ class InvitationAnswered(Payload, frozen=True, kw_only=True):
     error: Mapping[str, object] | None = None
 
 
-class MemberHeard(Payload, frozen=True, kw_only=True):
+class MemberHeard(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.heard"
 
-    conversation_id: str
     wake_id: str
     agent_id: str
     silent_ms: int
 
 
-class CouncilStopped(Payload, frozen=True, kw_only=True):
+class CouncilStopped(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.stopped"
 
-    conversation_id: str
     reason: str
     limit: int | float | None = None
     observed: int | float | None = None
     error: RecordedError | None = None
 
 
-class CouncilContinued(Payload, frozen=True, kw_only=True):
+class CouncilContinued(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.continued"
 
-    conversation_id: str
     by: str
     via: str | None = None
     rounds: int | None = None
@@ -110,10 +105,9 @@ class CouncilContinued(Payload, frozen=True, kw_only=True):
     digest: str | None = None
 
 
-class VoteCalled(Payload, frozen=True, kw_only=True):
+class VoteCalled(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.vote.called"
 
-    conversation_id: str
     decision: str
     close: bool
     by: str
@@ -134,10 +128,9 @@ class ToolAsked(Payload, frozen=True, kw_only=True):
     args_hash: str | None = None
 
 
-class ToolAnswered(Payload, frozen=True, kw_only=True):
+class ToolAnswered(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.tool.answered"
 
-    conversation_id: str
     ask_id: str
     allowed: bool
     by: str
@@ -146,41 +139,35 @@ class ToolAnswered(Payload, frozen=True, kw_only=True):
     digest: str | None = None
 
 
-class ToolReopened(Payload, frozen=True, kw_only=True):
+class ToolReopened(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.tool.reopened"
 
-    conversation_id: str
     ask_ids: list[str]
     reason: str
 
 
-class TurnHeld(Payload, frozen=True, kw_only=True):
+class TurnHeld(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.turn.held"
 
-    conversation_id: str
     wake_id: str
     held: str
     turn: dict[str, Any]
     reason: str
 
 
-class TurnAdmitted(Payload, frozen=True, kw_only=True):
+class TurnSettled(ConversationPayload, frozen=True, kw_only=True):
+    """A person's answer to a turn that is held back."""
+
+    held: str
+    by: str
+    via: str | None = None
+    message_id: str | None = None
+    digest: str | None = None
+
+
+class TurnAdmitted(TurnSettled, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.turn.admitted"
 
-    conversation_id: str
-    held: str
-    by: str
-    via: str | None = None
-    message_id: str | None = None
-    digest: str | None = None
 
-
-class TurnDropped(Payload, frozen=True, kw_only=True):
+class TurnDropped(TurnSettled, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.turn.dropped"
-
-    conversation_id: str
-    held: str
-    by: str
-    via: str | None = None
-    message_id: str | None = None
-    digest: str | None = None

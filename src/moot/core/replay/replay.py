@@ -44,7 +44,7 @@ from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
 from moot.core.workflows.definition import SUPERVISOR
 from moot.core.workflows.flow import Flow
-from moot.core.workflows.node_types import NodeError, NodeKind
+from moot.core.workflows.node_types import NodeKind, permanent_error
 
 #: operations on the source that a replay leaves out
 OPERATOR_EVENTS = (PauseBegan, RunResumed, PauseRequested)
@@ -61,10 +61,8 @@ LIMIT_CODES = frozenset({"run_timeout", "recursion_limit_exceeded", "loop_limit_
 #: kinds of nodes that a replay must not run
 WORLD_KINDS = frozenset({NodeKind.ACTIVITY, NodeKind.CHILD})
 
-NO_RECORD = NodeError(
-    code="replay_source_missing",
-    message="The source run has no recorded outcome for this attempt.",
-    retryable=False,
+NO_RECORD = permanent_error(
+    "replay_source_missing", "The source run has no recorded outcome for this attempt."
 )
 
 

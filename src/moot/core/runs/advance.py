@@ -28,7 +28,7 @@ from moot.core.state.node import NodeState
 from moot.core.state.run import Run, RunPause
 from moot.core.state.status import NodeStatus
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import NodeError, NodeKind
+from moot.core.workflows.node_types import NodeError, NodeKind, permanent_error
 
 
 def advance_run(run: Run, flow: Flow, at: int, after: tuple[str, ...] | None) -> list[NewEvent]:
@@ -224,12 +224,8 @@ def _missing_capability(node: FlowNode, cause: int | None) -> list[NewEvent]:
             missing_capabilities=list(node.type.requires_model),
         )
         events.append(NewEvent(payload, node.id, cause=cause))
-    error = NodeError(
-        code="capability_not_provided",
-        message=f"Node '{node.id}' needs {', '.join(missing)}, which this host does not provide.",
-        details={"capability": missing[0]},
-        retryable=False,
-    )
+    message = f"Node '{node.id}' needs {', '.join(missing)}, which this host does not provide."
+    error = permanent_error("capability_not_provided", message, capability=missing[0])
     return [*events, node_failed_event(node, error, 1)]
 
 

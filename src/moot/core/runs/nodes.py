@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core.errors import BadRequest, ChannelAccessDenied, Conflict, RunPaused
+from moot.core.errors import BadRequest, ChannelAccessDenied, Conflict, MootError, RunPaused
 from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
 from moot.core.json.schema import schema_problems
@@ -82,11 +82,19 @@ def finish_attempt(
         try:
             return _completion_events(run, flow, node, state, outcome, at)
         except BadRequest as refusal:
-            error = NodeError(
-                code=refusal.code, message=refusal.message, details=refusal.details, retryable=False
-            )
-            outcome = Failed(error)
+            outcome = Failed(error_from_refusal(refusal))
     return failure_events(run, node, state, outcome, at)
+
+
+def fail_attempt(run: Run, flow: Flow, node_id: str, error: NodeError, at: int) -> list[NewEvent]:
+    """Return the events of the failure of a node's current attempt."""
+    return finish_attempt(run, flow, node_id, run.nodes[node_id].attempt, Failed(error), at)
+
+
+def error_from_refusal(refusal: MootError) -> NodeError:
+    return NodeError(
+        code=refusal.code, message=refusal.message, details=refusal.details, retryable=False
+    )
 
 
 def running_attempt(run: Run, node_id: str, attempt: int) -> NodeState | None:

@@ -16,7 +16,7 @@ from moot.core.state.status import NODE_TERMINAL, NodeStatus
 from moot.core.workflows import expressions
 from moot.core.workflows.definition import SUPERVISOR
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import NodeCall, NodeError, error_from_exception
+from moot.core.workflows.node_types import NodeCall, error_from_exception, permanent_error
 from moot.core.workflows.schema import (
     ConnectionValue,
     EdgeCondition,
@@ -215,7 +215,7 @@ class PortProblem(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.error = NodeError(code="input_unresolved", message=message, retryable=False)
+        self.error = permanent_error("input_unresolved", message)
 
 
 def call_node_type(function: Callable[..., ResultT], *arguments: Any) -> ResultT:

@@ -326,9 +326,11 @@ def _refusal_events(
     first: int,
     reports: dict[str, ChildReport] | None = None,
 ) -> list[NewEvent]:
-    handoff_events = handoff.worker_refused_events(run, node.id, worker, error.as_payload(), first)
+    assert run.orchestrator is not None
+    decided, failure = run.orchestrator.decided_seq, error.as_payload()
     return [
-        *handoff_events,
+        handoff.handoff_event(run, node.id, "dispatch.began", worker, decided),
+        handoff.handoff_event(run, node.id, "dispatch.failed", worker, first, error=failure),
         *give_up_workers(run, node, state, reports or {}),
         node_failed_event(node, error, state.attempt),
     ]

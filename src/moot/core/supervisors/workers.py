@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from moot.core.children import handoff
+from moot.core.children.handoff import HARVESTED
 from moot.core.children.tree_limit import last_report
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
@@ -27,7 +28,7 @@ from moot.core.supervisors.worker_join import (
     join_policy,
 )
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import NodeError
+from moot.core.workflows.node_types import permanent_error
 
 #: status of a worker that the join no longer needed -> its error
 LATE_ERRORS = {
@@ -37,7 +38,7 @@ LATE_ERRORS = {
 
 
 def fail_node(node: FlowNode, state: NodeState, code: str, message: str) -> list[NewEvent]:
-    error = NodeError(code=code, message=message, retryable=False)
+    error = permanent_error(code, message)
     return [node_failed_event(node, error, state.attempt, state.started_seq)]
 
 
@@ -196,10 +197,9 @@ def _merge_outputs(
     if worker.harvest is None:
         return []
     changes = variable_events(run, flow, worker.harvest, node.id, completed_seq)
+    place = (worker.worker, completed_seq, worker.child)
     keys = list(worker.harvest)
-    harvested = handoff.harvested_event(
-        run, node.id, worker.worker, worker.child, keys, completed_seq
-    )
+    harvested = handoff.handoff_event(run, node.id, HARVESTED, *place, harvested_keys=keys)
     return [*changes, harvested]
 
 

@@ -29,6 +29,11 @@ class NodeError(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return RecordedError(**structs.asdict(self))
 
 
+def permanent_error(code: str, message: str, **details: Any) -> NodeError:
+    """Return an error that no retry can help."""
+    return NodeError(code=code, message=message, details=details, retryable=False)
+
+
 class ChannelWrite(Struct, frozen=True, kw_only=True):
     """A write to a channel. A declared channel's reducer overrides the one named here."""
 
