@@ -199,21 +199,16 @@ def _answer_external_event(
         raise CorrelationMismatch(
             f"The event does not match in {', '.join(mismatched)}.", mismatched=mismatched
         )
-    outputs = {"event": answer.value, **answer.value}
-    return [
-        *end_interrupt(node, interrupt, answer, answer.value, []),
-        gate_completed_event(run, node, outputs, answer.at),
-    ]
+    completed = gate_completed_event(run, node, {"event": answer.value, **answer.value}, answer.at)
+    return [*end_interrupt(node, interrupt, answer, answer.value, []), completed]
 
 
 def _answer_custom(
     run: Run, flow: Flow, node: FlowNode, interrupt: Interrupt, answer: GateAnswer
 ) -> list[NewEvent]:
     outputs = answer.value if isinstance(answer.value, dict) else {"value": answer.value}
-    return [
-        *end_interrupt(node, interrupt, answer, answer.value, []),
-        gate_completed_event(run, node, outputs, answer.at),
-    ]
+    completed = gate_completed_event(run, node, outputs, answer.at)
+    return [*end_interrupt(node, interrupt, answer, answer.value, []), completed]
 
 
 def _answer_escalation(

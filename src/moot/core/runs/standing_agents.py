@@ -110,13 +110,13 @@ def budget_owners(run: "Run", name: str | None) -> tuple[str, ...]:
     return tuple(owners)
 
 
-def agent_from_member(member: RunMember) -> dict[str, Any]:
+def agent_from_member(member: RunMember) -> dict[str, str]:
     """Return a member in the form that events use for an agent."""
-    agent = {"agentId": member.roster_id, "name": member.persona}
-    if member.manifest_id is not None:
-        agent["sourceManifestId"] = member.manifest_id
-    if member.channel is not None:
-        agent["channel"] = member.channel
-    elif member.version is not None:
-        agent["version"] = member.version
-    return agent
+    agent = {
+        "agentId": member.roster_id,
+        "name": member.persona,
+        "sourceManifestId": member.manifest_id,
+        "channel": member.channel,
+        "version": member.version if member.channel is None else None,
+    }
+    return {name: value for name, value in agent.items() if value is not None}

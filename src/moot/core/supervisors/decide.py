@@ -25,7 +25,7 @@ from moot.core.runs.readiness import PortProblem
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
-from moot.core.supervisors.worker_join import WorkerJoin, join_policy
+from moot.core.supervisors.worker_join import WorkerJoin, join_policy, planned_workers
 from moot.core.supervisors.workers import fail_node, give_up_workers
 from moot.core.workflows.definition import SUPERVISOR
 from moot.core.workflows.flow import Flow, FlowNode
@@ -227,9 +227,7 @@ def _question(run: Run, node: FlowNode) -> GateSpec:
 def _next_worker(
     run: Run, flow: Flow, node: FlowNode, at: int, sealed: Mapping[str, object]
 ) -> list[NewEvent]:
-    assert run.orchestrator is not None
-    state = run.nodes[node.id]
-    workers = run.orchestrator.decision["nextWorkerIds"]
+    state, workers = run.nodes[node.id], planned_workers(run)
     policy = node.definition.config.get("fanOutPolicy", "sequential")
     if policy == "reject" and len(workers) > 1:
         message = "This dispatch node hands work to one worker at a time."
@@ -266,7 +264,7 @@ def _ask_peer(
     """Record the request to a worker on another host. It is sent once this is on disk."""
     assert run.orchestrator is not None
     state = run.nodes[node.id]
-    worker = run.orchestrator.decision["nextWorkerIds"][state.children]
+    worker = planned_workers(run)[state.children]
     try:
         spec = child_spec(run, node, at, sealed, state.children)
     except PortProblem as problem:

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from moot.core.payloads.base import RecordedError
+from moot.core.state.run import Run
 from moot.core.state.supervisor import Orchestrator
 
 
@@ -29,6 +30,13 @@ class EndedWorker(Struct, frozen=True):
     lost: bool = False
     #: the size of its run tree, itself included
     runs: int = 1
+
+
+def planned_workers(run: Run) -> list[str]:
+    """Return the workers that the newest decision hands work to."""
+    assert run.orchestrator is not None
+    workers: list[str] = run.orchestrator.decision["nextWorkerIds"]
+    return workers
 
 
 def is_join_settled(join: WorkerJoin, ended: list[EndedWorker], planned: int) -> bool:

@@ -26,6 +26,7 @@ from moot.core.supervisors.worker_join import (
     is_join_settled,
     join_outcome,
     join_policy,
+    planned_workers,
 )
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import permanent_error
@@ -54,8 +55,7 @@ def give_up_workers(
 def _lost_workers(
     run: Run, state: NodeState, reports: dict[str, ChildReport], but: str
 ) -> list[EndedWorker]:
-    assert run.orchestrator is not None
-    workers = run.orchestrator.decision["nextWorkerIds"]
+    workers = planned_workers(run)
     return [
         _lost_worker(child, workers[number], last_report(run, state, reports, child))
         for child, number in state.living.items()
@@ -74,8 +74,7 @@ def end_worker(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
     state, node = run.nodes.get(ended.node_id), flow.nodes[ended.node_id]
     if not run.going or state is None or ended.child_run not in state.living:
         return []
-    assert run.orchestrator is not None
-    worker = run.orchestrator.decision["nextWorkerIds"][state.living[ended.child_run]]
+    worker = planned_workers(run)[state.living[ended.child_run]]
     harvest = _collect_outputs(node, worker, ended)
     end_of_worker = EndedWorker(
         ended.child_run, worker, ended.status, ended.error, harvest, runs=ended.runs
@@ -165,8 +164,7 @@ def _next_events(
     run: Run, flow: Flow, node: FlowNode, state: NodeState, worker: EndedWorker, ended: ChildEnded
 ) -> list[NewEvent]:
     """Return the events after a worker's end. Raise BadRequest when an output cannot be set."""
-    assert run.orchestrator is not None
-    workers = run.orchestrator.decision["nextWorkerIds"]
+    workers = planned_workers(run)
     join = join_policy(node.definition.config, workers)
     if join is None:
         return _next_in_sequence(run, flow, node, state, worker, ended.at)
@@ -182,9 +180,8 @@ def _next_events(
 def _next_in_sequence(
     run: Run, flow: Flow, node: FlowNode, state: NodeState, worker: EndedWorker, at: int
 ) -> list[NewEvent]:
-    assert run.orchestrator is not None
     events = _merge_outputs(run, flow, node, worker, run.next_sequence)
-    if state.children < len(run.orchestrator.decision["nextWorkerIds"]):
+    if state.children < len(planned_workers(run)):
         return events
     outputs = {"childRunId": worker.child, "childStatus": worker.status}
     return [*events, node_completed_event(node, state, outputs, at)]
@@ -208,7 +205,7 @@ def _join_events(
 ) -> list[NewEvent]:
     """Join the workers. One that ended too late to matter is neither counted nor merged."""
     assert run.orchestrator is not None
-    workers = run.orchestrator.decision["nextWorkerIds"]
+    workers = planned_workers(run)
     join = join_policy(node.definition.config, workers)
     assert join is not None
     outcome = join_outcome(join, ended, len(workers))
