@@ -132,8 +132,9 @@ def attribute_agents(run: Run, flow: Flow, events: list[NewEvent]) -> list[NewEv
         if isinstance(payload, NodeStarted | NodeCompleted):
             agent = node_agent(run, flow, event.node_id or "")
             event.payload = replace(payload, agent=agent)
-        is_start = isinstance(payload, NodeStarted) and _is_new_turn(run, event)
-        if agent is not None and is_start:
+        # the node starts for the first time, or again in a loop's next round
+        is_new = event.node_id not in run.nodes or "again" in (event.hints or {})
+        if agent is not None and is_new and isinstance(payload, NodeStarted):
             taker = agent["agentId"]
             if holder is not None and holder["agentId"] != taker:
                 passed = AgentHandedOff(from_agent_id=holder["agentId"], to_agent_id=taker)
@@ -172,11 +173,6 @@ def _version(run: Run, agent_id: str, channel: str) -> str | None:
     if (member := run.members.get(agent_id)) is not None:
         return member.version
     return run.versions.get(version_key(agent_id, channel))
-
-
-def _is_new_turn(run: Run, event: NewEvent) -> bool:
-    """Return whether the node starts for the first time, or again in a loop's next round."""
-    return event.node_id not in run.nodes or "again" in (event.hints or {})
 
 
 def tool_approval_gate(run: Run, node_id: str, asked: ToolAsked, number: int) -> GateSpec:

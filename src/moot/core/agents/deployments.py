@@ -148,7 +148,7 @@ def _share_channels(
         if version.canary_percent == 100:
             whole = [each for each in others if each.canary_percent == 100]
             deployment = deployment.with_versions(
-                *(_leave_channel(each, channel) for each in whole)
+                *(replace(each, channels=_without(each.channels, channel)) for each in whole)
             )
             continue
         shared = sum(each.canary_percent for each in others if each.canary_percent < 100)
@@ -157,29 +157,16 @@ def _share_channels(
     return deployment
 
 
-def _leave_channel(version: DeployedVersion, channel: str) -> DeployedVersion:
-    return replace(version, channels=tuple(each for each in version.channels if each != channel))
+def _without(channels: tuple[str, ...], channel: str) -> tuple[str, ...]:
+    return tuple(each for each in channels if each != channel)
 
 
-def _pause(
+def _retire(
     deployment: AgentDeployment, version: DeployedVersion, change: DeploymentChange
 ) -> DeploymentStep:
-    return _change_state(deployment, version, change, "paused", version.channels)
-
-
-def _deprecate(
-    deployment: AgentDeployment, version: DeployedVersion, change: DeploymentChange
-) -> DeploymentStep:
-    return _change_state(deployment, version, change, "deprecated", ())
-
-
-def _change_state(
-    deployment: AgentDeployment,
-    version: DeployedVersion,
-    change: DeploymentChange,
-    state: VersionState,
-    channels: tuple[str, ...],
-) -> DeploymentStep:
+    """Pause or deprecate a version; a paused one keeps its channels."""
+    state: VersionState = "paused" if change.transition == "pause" else "deprecated"
+    channels = version.channels if state == "paused" else ()
     if version.state != "active" or change.to_state not in (None, state):
         raise _illegal_transition(version, change.to_state or state)
     changed = DeploymentStateChanged(
@@ -237,8 +224,8 @@ def _adjust_canary(
 
 TRANSITIONS = {
     "promote": _promote,
-    "pause": _pause,
-    "deprecate": _deprecate,
+    "pause": _retire,
+    "deprecate": _retire,
     "rollback": _rollback,
     "adjust-canary": _adjust_canary,
 }

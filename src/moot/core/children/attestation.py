@@ -45,7 +45,10 @@ def end_attested_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent
     except PortProblem as problem:
         return fail_attempt(run, flow, node.id, problem.error, ended.at)
     assert spec is not None
-    event = _ended_event(run, node, state, spec, ended)
+    error, phase = handoff.handoff_error(ended.status, ended.error), handoff.ENDS[ended.status]
+    event = handoff.handoff_event(
+        run, node.id, phase, spec.workflow_id, state.link, ended.child_run, error=error
+    )
     event.hints = {"runs": ended.runs}
     if ended.status == "completed":
         return _complete_child(run, flow, node, spec, ended, event)
@@ -53,15 +56,6 @@ def end_attested_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent
         outputs = {"childRunId": ended.child_run, "childStatus": ended.status, "childOutputs": {}}
         return [event, node_completed_event(node, state, outputs, ended.at)]
     return [event, *fail_attempt(run, flow, node.id, decide.child_failure(ended), ended.at)]
-
-
-def _ended_event(
-    run: Run, node: FlowNode, state: NodeState, spec: ChildSpec, ended: ChildEnded
-) -> NewEvent:
-    error, phase = handoff.handoff_error(ended.status, ended.error), handoff.ENDS[ended.status]
-    return handoff.handoff_event(
-        run, node.id, phase, spec.workflow_id, state.link, ended.child_run, error=error
-    )
 
 
 def _complete_child(

@@ -26,6 +26,9 @@ from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import ChildSpec, NodeError, permanent_error
 from moot.core.workflows.peer_ids import is_peer_id
 
+#: options that a child does not take over from its parent: it has limits of its own
+OWN_LIMITS = ("recursionLimit", "runTimeoutMs", "maxLoopIterations")
+
 
 class ChildWaits(Struct, frozen=True, kw_only=True):
     """A child run waits for an answer, or runs again."""
@@ -130,7 +133,9 @@ def child_start_command(
         unset=spec.unset,
         secret=secret_seeds(node, spec, sealed),
         tags=run.tags,
-        configurable=_child_configurable(run.configurable),
+        configurable={
+            name: value for name, value in run.configurable.items() if name not in OWN_LIMITS
+        },
         parent_run=run.run_id,
         parent_node=node.id,
         rights=_child_rights(run, spec),
@@ -167,12 +172,6 @@ def _child_rights(run: Run, spec: ChildSpec) -> list[str] | None:
     return [scope for scope in scopes if run.rights is None or scope in run.rights]
 
 
-def _child_configurable(configurable: Mapping[str, object]) -> dict[str, object]:
-    """Return the parent's options without its limits; a child has its own."""
-    limits = ("recursionLimit", "runTimeoutMs", "maxLoopIterations")
-    return {key: value for key, value in configurable.items() if key not in limits}
-
-
 def end_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
     """Decide the end of a child, once, for the attempt that waits for it."""
     state = _running_node(run, ended.node_id)
@@ -188,7 +187,10 @@ def end_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
     if ended.status != "completed" and not absorbed:
         return _fail_with_child(run, flow, child_failure(ended), ended)
     try:
-        events = _merge_outputs(run, flow, node, spec, ended)
+        # outputs that a completed child has not set leave their variables unchanged
+        collect = spec.collect if ended.status == "completed" and spec is not None else {}
+        values = map_outputs(collect, ended.variables)
+        events = variable_events(run, flow, values, node.id, None)
     except BadRequest as refusal:
         error = permanent_error(refusal.code, refusal.message)
         return _fail_with_child(run, flow, error, ended)
@@ -211,16 +213,6 @@ def _running_node(run: Run, node_id: str) -> NodeState | None:
     if not run.going or state is None:
         return None
     return state if state.status is NodeStatus.RUNNING else None
-
-
-def _merge_outputs(
-    run: Run, flow: Flow, node: FlowNode, spec: ChildSpec | None, ended: ChildEnded
-) -> list[NewEvent]:
-    """Set the mapped variables that a completed child has set; leave the others unchanged."""
-    if ended.status != "completed" or spec is None:
-        return []
-    values = map_outputs(spec.collect, ended.variables)
-    return variable_events(run, flow, values, node.id, None)
 
 
 def _completed_event(

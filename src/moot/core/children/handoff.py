@@ -55,23 +55,6 @@ def dispatched_event(
     return NewEvent(payload, node_id, cause=cause, hints=hints)
 
 
-def worker_begun_events(
-    run: Run, node_id: str, worker: str, child: str, first: int, hints: Mapping[str, object]
-) -> list[NewEvent]:
-    """Begin a worker's child run with this decision.
-
-    ``first`` is the sequence of the first event. ``hints`` hold the worker's number and its share
-    of the run tree.
-    """
-    assert run.orchestrator is not None
-    decided = run.orchestrator.decided_seq
-    return [
-        handoff_event(run, node_id, "dispatch.began", worker, decided),
-        dispatched_event(node_id, child, worker, decided, hints),
-        handoff_event(run, node_id, "dispatch.succeeded", worker, first, child),
-    ]
-
-
 def worker_ended_event(
     run: Run, node_id: str, worker: str, child: str, status: str, error: RecordedError | None
 ) -> NewEvent:

@@ -42,7 +42,8 @@ def carry_secrets(
     if not _may_have_secrets(flow, log[0]) and not current:
         return carried
     sealed = _sealed_names(flow, log[: run.next_sequence])
-    changed = _changed_names(flow, log[run.next_sequence :])
+    later = log[run.next_sequence :]
+    changed = {name for event in later for name, _ in _sealed_by_event(flow, event)}
     for name, sequence in sealed.items():
         if name in current and name not in changed:
             carried.sealed[name] = current[name]
@@ -73,10 +74,6 @@ def _sealed_names(flow: Flow, log: list[Event]) -> dict[str, int]:
             if hidden:
                 sealed[name] = event.sequence
     return sealed
-
-
-def _changed_names(flow: Flow, log: list[Event]) -> set[str]:
-    return {name for event in log for name, _ in _sealed_by_event(flow, event)}
 
 
 def _sealed_by_event(flow: Flow, event: Event) -> list[tuple[str, bool]]:

@@ -41,7 +41,8 @@ class MaskRules(Struct, frozen=True):
         if any(isinstance(value, ConnectionValue) and value.node_id in nodes for value in inputs):
             return True
         # other than inputs, a node sees only variables unmasked
-        names = _secret_variables(self.flow, run)
+        masked = (name for name, value in run.variables.items() if is_masked(value))
+        names = {*self.flow.sensitive, *masked}
         text = msgspec.json.encode([node.definition.config, list(inputs)]).decode()
         return bool(names) and (
             ANY_NAME.search(text) is not None or any(_mentions(text, name) for name in names)
@@ -62,10 +63,6 @@ def mask_rules(flow: Flow, start: Event) -> MaskRules:
         fields.get("variables", {})
     )
     return MaskRules(flow, flow.masking != "passthrough" and (is_declared or is_handed_over))
-
-
-def _secret_variables(flow: Flow, run: Run) -> set[str]:
-    return {*flow.sensitive, *(name for name, value in run.variables.items() if is_masked(value))}
 
 
 def _secret_channels(flow: Flow, run: Run) -> set[str]:

@@ -105,20 +105,12 @@ def is_fact(flow: Flow, event: Event) -> bool:
             return attempt > 1
         case SupervisorDecided():
             return True  # a replay does not ask the supervisor again
-        case NodeCompleted() if _is_supervisor(flow, event):
-            return True  # recorded together with the decision
-        case _:
-            return _node_kind(flow, event) is not NodeKind.INSTANT
-
-
-def _is_supervisor(flow: Flow, event: Event) -> bool:
-    node = flow.nodes.get(str(event.node_id))
-    return node is not None and node.type.type_id == SUPERVISOR
-
-
-def _node_kind(flow: Flow, event: Event) -> NodeKind | None:
-    node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
-    return node.type.kind if node is not None else None
+        case payload:
+            node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
+            if node is None or node.type.kind is not NodeKind.INSTANT:
+                return True
+            # a supervisor's end is recorded together with its decision
+            return isinstance(payload, NodeCompleted) and node.type.type_id == SUPERVISOR
 
 
 def can_apply(run: Run, event: Event) -> bool:

@@ -25,7 +25,7 @@ from moot.core.runs.readiness import (
     node_readiness,
 )
 from moot.core.state.node import NodeState
-from moot.core.state.run import Run, RunPause
+from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import NodeError, NodeKind, permanent_error
@@ -35,7 +35,8 @@ def advance_run(run: Run, flow: Flow, at: int, after: tuple[str, ...] | None) ->
     if not run.going:
         return []
     if run.pause is not None:
-        return [] if is_executing(run) else [_paused_event(run.pause)]
+        began = PauseBegan(drain_policy=run.pause.policy, reason=run.pause.reason)
+        return [] if is_executing(run) else [NewEvent(began)]
     for node_id in run.active:
         if run.nodes[node_id].status is NodeStatus.INTERRUPTED:
             return start_attempt(run, flow.nodes[node_id], at, run.nodes[node_id].attempt + 1, ())
@@ -76,10 +77,6 @@ def is_executing(run: Run) -> bool:
         and not run.nodes[node_id].living
         for node_id in run.active
     )
-
-
-def _paused_event(pause: RunPause) -> NewEvent:
-    return NewEvent(PauseBegan(drain_policy=pause.policy, reason=pause.reason))
 
 
 class _Step:

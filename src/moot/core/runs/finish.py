@@ -52,7 +52,11 @@ def finish_run(run: Run, flow: Flow, overlay: dict[str, NodeState], at: int) -> 
     """
     states = {node_id: overlay.get(node_id) or run.nodes[node_id] for node_id in flow.ends}
     failed = [node_id for node_id in flow.ends if states[node_id].status is NodeStatus.FAILED]
-    done = [node_id for node_id in flow.ends if _is_passed(states[node_id])]
+    done = [
+        node_id
+        for node_id, state in states.items()
+        if state.status is NodeStatus.COMPLETED or state.reason == "disabled"
+    ]
     if failed or not done:
         return _failure_events(run, flow, failed, at)
     outputs: dict[str, object] = {}
@@ -60,10 +64,6 @@ def finish_run(run: Run, flow: Flow, overlay: dict[str, NodeState], at: int) -> 
         outputs.update(states[node_id].outputs or {})
     duration = max(0, at - run.started_at)
     return [NewEvent(RunCompleted(outputs=outputs, duration_ms=duration))]
-
-
-def _is_passed(state: NodeState) -> bool:
-    return state.status is NodeStatus.COMPLETED or state.reason == "disabled"
 
 
 def _failure_events(run: Run, flow: Flow, failed: list[str], at: int) -> list[NewEvent]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET
 
+from moot.core.runs.standing_agents import pinned_agent
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NODE_TERMINAL, NodeStatus
@@ -112,18 +113,14 @@ def _edge_state(run: Run, flow: Flow, edge: EdgeDef, overlay: dict[str, NodeStat
     if source is None or source.status not in NODE_TERMINAL:
         return EdgeState.OPEN
     if source.status is NodeStatus.COMPLETED:
-        if edge.source_node_id in flow.loops and not _is_loop_over(run):
-            return EdgeState.OPEN
+        is_over = run.orchestrator is not None and run.orchestrator.over
+        if edge.source_node_id in flow.loops and not is_over:
+            return EdgeState.OPEN  # nodes after a loop wait for its end
         return EdgeState.SUCCESS if _is_edge_taken(run, flow, edge, source) else EdgeState.DROPPED
     if source.status is NodeStatus.SKIPPED:
         # Successors of a disabled node may run.
         return EdgeState.SUCCESS if source.reason == "disabled" else EdgeState.SKIPPED
     return EdgeState.FAILURE
-
-
-def _is_loop_over(run: Run) -> bool:
-    """Return whether the loop ended; nodes after it wait for that."""
-    return run.orchestrator is not None and run.orchestrator.over
 
 
 def _is_turned_down(run: Run, node_id: str) -> bool:
@@ -251,16 +248,10 @@ def build_node_call(
         decision=run.orchestrator.decision if run.orchestrator is not None else {},
         turn=supervisor_turn(run, node.id) if node.type.type_id == SUPERVISOR else None,
         answer=run.nodes[node.id].answer if node.id in run.nodes else [],
-        agent_id=_pinned_agent(node),
+        agent_id=pinned_agent(node.definition),
         earlier=run.attempts.get(node.id, 0),
         trigger=run.trigger,
     )
-
-
-def _pinned_agent(node: FlowNode) -> str | None:
-    agent = node.definition.agent
-    agent_id = agent.get("agentId") if isinstance(agent, dict) else None
-    return agent_id if isinstance(agent_id, str) else None
 
 
 def _unseal(values: dict[str, Any], prefix: str, sealed: Mapping[str, object]) -> dict[str, Any]:
@@ -301,10 +292,13 @@ def _inputs(
 def _evaluate_input(
     run: Run, node: FlowNode, port: str, value: ExpressionValue, variables: Mapping[str, object]
 ) -> Any:
+    readable = run.channels
+    if node.unreadable:
+        readable = {name: v for name, v in readable.items() if name not in node.unreadable}
     names = {
         "variables": variables,
         "inputs": run.inputs,
-        "channels": _readable_channels(run, node),
+        "channels": readable,
         "nodes": {key: state.outputs or {} for key, state in run.nodes.items()},
         "configurable": run.configurable,
         "trigger": run.trigger or {},
@@ -313,12 +307,6 @@ def _evaluate_input(
         return expressions.evaluate_expression(value.expression, names)
     except expressions.ExpressionError as error:
         raise PortProblem(f"Input '{port}' of node '{node.id}': {error}") from None
-
-
-def _readable_channels(run: Run, node: FlowNode) -> Mapping[str, object]:
-    if not node.unreadable:
-        return run.channels
-    return {name: value for name, value in run.channels.items() if name not in node.unreadable}
 
 
 def _connect_input(

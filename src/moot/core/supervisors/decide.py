@@ -251,10 +251,14 @@ def _next_worker(
     if away:
         return [*events, *_ask_peer(run, node, at, sealed, first, share)]
     child = peer_requests.new_child_id(run, node.id, str(state.started_seq), str(number))
+    assert run.orchestrator is not None
+    worker, decided = workers[number], run.orchestrator.decided_seq
     hints = {"worker": number, "tree": share}
     return [
         *events,
-        *handoff.worker_begun_events(run, node.id, workers[number], child, first, hints),
+        handoff.handoff_event(run, node.id, "dispatch.began", worker, decided),
+        handoff.dispatched_event(node.id, child, worker, decided, hints),
+        handoff.handoff_event(run, node.id, "dispatch.succeeded", worker, first, child),
     ]
 
 

@@ -55,18 +55,14 @@ def give_up_workers(
 def _lost_workers(
     run: Run, state: NodeState, reports: dict[str, ChildReport], but: str
 ) -> list[EndedWorker]:
-    workers = planned_workers(run)
-    return [
-        _lost_worker(child, workers[number], last_report(run, state, reports, child))
-        for child, number in state.living.items()
-        if child != but
-    ]
-
-
-def _lost_worker(child: str, worker: str, report: ChildReport) -> EndedWorker:
-    status = report.status or "cancelled"
-    error = LATE_ERRORS.get(status)
-    return EndedWorker(child, worker, status, error, lost=True, runs=report.runs)
+    workers, lost = planned_workers(run), []
+    for child, number in state.living.items():
+        if child != but:
+            report = last_report(run, state, reports, child)
+            status = report.status or "cancelled"
+            error, runs = LATE_ERRORS.get(status), report.runs
+            lost.append(EndedWorker(child, workers[number], status, error, lost=True, runs=runs))
+    return lost
 
 
 def end_worker(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
