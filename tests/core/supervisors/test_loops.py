@@ -115,7 +115,7 @@ def test_a_question_may_be_a_clarification() -> None:
         life = place.start(flow)
         [asked] = life.told("clarification.requested")
         assert [q["question"] for q in payload_json(asked)["questions"]] == ["Blue?"]
-        assert life.run.orchestrator.decision == ask("Blue?")
+        assert msgspec.to_builtins(life.run.orchestrator.decision) == ask("Blue?")
         place.answer(life, "dis", {"answers": {"answer": "yes"}}, ADA)
         assert life.run.status is Status.COMPLETED
         assert not life.told("conversation.opened")

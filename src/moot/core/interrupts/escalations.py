@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+import msgspec
+
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
@@ -61,10 +63,8 @@ def low_confidence_gate(
 
 def is_weak(run: Run) -> bool:
     """Return whether the newest decision states a confidence below the floor."""
-    orchestrator = run.orchestrator
-    if orchestrator is None:
-        return False
-    confidence = orchestrator.decision.get("confidence")
+    decision = None if run.orchestrator is None else run.orchestrator.decision
+    confidence = None if decision is None else decision.confidence
     return confidence is not None and confidence < FLOOR
 
 
@@ -72,13 +72,14 @@ def escalate_decision(run: Run, node: FlowNode) -> tuple[NewEvent, GateSpec]:
     """Return the event of the escalation, and the approval it asks for."""
     assert run.orchestrator is not None
     decision = run.orchestrator.decision
+    assert decision is not None and decision.confidence is not None
     escalated = ConfidenceEscalated(
-        confidence=decision["confidence"],
+        confidence=decision.confidence,
         floor=FLOOR,
         escalation_kind="escalate",
         parent_run_id=run.run_id,
         original_decision=decision,
-        worker_id=decision["nextWorkerIds"][0] if decision["kind"] == "next-worker" else None,
+        worker_id=decision.next_worker_ids[0] if decision.kind == "next-worker" else None,
     )
     event = NewEvent(escalated, node.id, cause=run.orchestrator.decided_seq)
     spec = GateSpec(
@@ -86,8 +87,8 @@ def escalate_decision(run: Run, node: FlowNode) -> tuple[NewEvent, GateSpec]:
         data={
             "artifactId": derived_id("art_", run.run_id, str(run.orchestrator.decided_seq)),
             "artifactType": DECISION,
-            "artifactData": decision,
-            "title": f"Carry out a decision with confidence {decision['confidence']}?",
+            "artifactData": msgspec.to_builtins(decision),
+            "title": f"Carry out a decision with confidence {decision.confidence}?",
             "actions": ["accept", "reject", "edit-accept"],
         },
     )

@@ -245,7 +245,7 @@ def build_node_call(
         run_inputs=run.inputs,
         configurable=run.configurable,
         at=at,
-        decision=run.orchestrator.decision if run.orchestrator is not None else {},
+        decision=run.orchestrator.decision if run.orchestrator is not None else None,
         turn=supervisor_turn(run, node.id) if node.type.type_id == SUPERVISOR else None,
         answer=run.nodes[node.id].answer if node.id in run.nodes else [],
         agent_id=pinned_agent(node.definition),

@@ -5,7 +5,9 @@ Every decision is recorded before anything follows from it.
 
 from collections.abc import Mapping
 
+import msgspec
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from moot.core.children import handoff, peer_requests, tree_limit
 from moot.core.children.decide import child_spec, secret_seeds
@@ -82,7 +84,7 @@ def _record_decision(
     if escalations.is_unsure(run, outcome.confidence, threshold) and not outcome.ratified:
         assert outcome.confidence is not None
         spec = escalations.low_confidence_gate(
-            run, outcome.agent_id, outcome.confidence, decision, threshold
+            run, outcome.agent_id, outcome.confidence, msgspec.to_builtins(decision), threshold
         )
         return decide.request_interrupt(run, flow, node, spec, at)
     turn = next_iteration(run)
@@ -92,7 +94,8 @@ def _record_decision(
     payload = SupervisorDecided(agent_id=outcome.agent_id, decision=decision, iteration=turn)
     hints = {"routing": routing} if routing else None
     event = NewEvent(payload, node.id, cause=state.started_seq, hints=hints)
-    return [event, node_completed_event(node, state, {"decision": decision, "iteration": turn}, at)]
+    outputs = {"decision": msgspec.to_builtins(decision), "iteration": turn}
+    return [event, node_completed_event(node, state, outputs, at)]
 
 
 def _check_turn_limit(run: Run, node: FlowNode, turn: int, at: int) -> list[NewEvent]:
@@ -136,7 +139,7 @@ def dispatch_decision(
     if not run.going or state is None or state.status is not NodeStatus.RUNNING:
         return []
     order = run.orchestrator
-    if order is None or not order.decision:
+    if order is None or order.decision is None:
         return fail_node(node, state, "no_pending_decision", "No supervisor has decided anything.")
     if escalations.is_weak(run) and not order.ratified and not state.children:
         if not state.answer:
@@ -145,7 +148,7 @@ def dispatch_decision(
         events = _apply_review(run, flow, node, state, at)
         if events:
             return events
-    match order.decision.get("kind"):
+    match order.decision.kind:
         case "terminate":
             return _terminate(run, flow, node, state, at)
         case "ask-user" if state.answer:
@@ -173,7 +176,7 @@ def _apply_review(
     if action != "edit-accept":
         return []
     decision, routing = parse_decision(value.get("editedArtifactData"))  # checked with the answer
-    decision.pop("confidence", None)  # a person has decided
+    decision = replace(decision, confidence=None)  # a person has decided
     payload = SupervisorDecided(
         agent_id=order.agent_id, decision=decision, iteration=order.iteration
     )
@@ -185,7 +188,7 @@ def _apply_review(
 def _terminate(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
     """End the run, unless nodes come after the dispatch node."""
     assert run.orchestrator is not None
-    decision = run.orchestrator.decision
+    decision = msgspec.to_builtins(run.orchestrator.decision)
     keys = ("reason", "successCriteria")
     outputs = {key: decision[key] for key in keys if key in decision}
     done = node_completed_event(node, state, outputs, at)
@@ -198,9 +201,9 @@ def _terminate(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) 
 
 def _question(run: Run, node: FlowNode) -> GateSpec:
     """Return the supervisor's question to a person, routed by the decision or the config."""
-    assert run.orchestrator is not None
     order = run.orchestrator
-    prompt = order.decision["prompt"]
+    assert order is not None and order.decision is not None
+    prompt = order.decision.prompt
     routing = order.routing or node.definition.config.get("askUserRouting", "auto")
     word = next((raw for raw, way in ROUTINGS.items() if way == order.routing), None)
     if routing == "approval":

@@ -34,9 +34,8 @@ class EndedWorker(Struct, frozen=True):
 
 def planned_workers(run: Run) -> list[str]:
     """Return the workers that the newest decision hands work to."""
-    assert run.orchestrator is not None
-    workers: list[str] = run.orchestrator.decision["nextWorkerIds"]
-    return workers
+    assert run.orchestrator is not None and run.orchestrator.decision is not None
+    return run.orchestrator.decision.next_worker_ids
 
 
 def is_join_settled(join: WorkerJoin, ended: list[EndedWorker], planned: int) -> bool:
@@ -92,9 +91,9 @@ def can_dispatch_more(
     order: Orchestrator | None, config: dict[str, Any], started: int, living: int
 ) -> bool:
     """Return whether a dispatch node can take its next step now."""
-    if order is None or order.decision.get("kind") != "next-worker":
+    if order is None or order.decision is None or order.decision.kind != "next-worker":
         return True
-    workers = order.decision["nextWorkerIds"]
+    workers = order.decision.next_worker_ids
     if join_policy(config, workers) is None:
         return not living
     return started < len(workers) and living < (config.get("maxConcurrency") or len(workers))

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from moot.core.json.nesting import is_too_deep
 from moot.core.payloads.base import Payload, RecordedError
+from moot.core.payloads.supervisors import SupervisorDecision
 from moot.core.workflows.turn_inputs import SupervisorTurn
 
 T = TypeVar("T")
@@ -146,7 +147,7 @@ class NodeCall(Struct, frozen=True):
     configurable: dict[str, Any]
     at: int
     #: the supervisor's newest decision, for a dispatch node
-    decision: dict[str, Any] = {}
+    decision: SupervisorDecision | None = None
     #: the turn a supervisor is in
     turn: SupervisorTurn | None = None
     #: the answer to the node's last question, if it had one

@@ -39,7 +39,7 @@ class DispatchConfig(Struct, forbid_unknown_fields=True, rename="camel"):
 
 def _worker(call: NodeCall, number: int) -> ChildSpec | None:
     """Return the child run for the worker with this number in the newest decision."""
-    workers = call.decision.get("nextWorkerIds", [])
+    workers = [] if call.decision is None else call.decision.next_worker_ids
     if number >= len(workers):
         return None
     worker, config = workers[number], call.config
