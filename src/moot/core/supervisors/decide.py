@@ -27,8 +27,13 @@ from moot.core.runs.readiness import PortProblem
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
-from moot.core.supervisors.worker_join import WorkerJoin, join_policy, planned_workers
-from moot.core.supervisors.workers import fail_node, give_up_workers
+from moot.core.supervisors.workers import (
+    WorkerJoin,
+    fail_node,
+    give_up_workers,
+    join_policy,
+    planned_workers,
+)
 from moot.core.workflows.definition import SUPERVISOR
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import ConversationSpec, Decided, GateSpec, NodeError
