@@ -152,7 +152,9 @@ def floor_view(floor: Floor, at_rest: bool) -> CouncilFloor:
         limits=msgspec.convert(msgspec.to_builtins(policy.limits), CouncilLimits),
         proposal=floor.proposal,
         votes=floor.votes,
-        held=[HeldTurn(held=name, turn=turn) for name, turn in floor.held.items()],
+        held=[
+            HeldTurn(held=name, turn=msgspec.to_builtins(turn)) for name, turn in floor.held.items()
+        ],
         asks=[
             ToolQuestion(ask_id=name, agent_id=ask.agent, tool_name=ask.tool)
             for name, ask in floor.asks.items()

@@ -5,6 +5,7 @@ Each invitation ends exactly once. An answer to an invitation that has ended cau
 
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -28,7 +29,7 @@ from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.errors.models import DailyBudgetUsedUp
 from moot.core.events import NewEvent
 from moot.core.payloads.agents import ToolReturned
-from moot.core.payloads.councils import CouncilStopped, ToolAsked, TurnHeld
+from moot.core.payloads.councils import CouncilStopped, ToolAsked, TurnHeld, WithheldTurn
 from moot.core.payloads.memory import EffectAbandoned
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
@@ -124,18 +125,17 @@ def _end_with_answer(
 ) -> list[NewEvent]:
     if ending.outcome != "spoke" or invitation.task not in SPOKEN_TASKS:
         return _end_without_turn(node, conversation, invitation, ending)
-    turn: dict[str, Any] = {
-        "role": "agent",
-        "speakerId": invitation.agent,
-        "content": ending.content,
-    }
-    for key in ("to", "meta", "agent"):
-        if getattr(ending, key) is not None:
-            turn[key] = getattr(ending, key)
-    if meta := invitations.turn_meta(conversation, invitation):
-        turn["meta"] = {**turn.get("meta", {}), **meta}
-    speaker = Speaker(HOST, (invitation.agent,))
-    answer = GateAnswer(node_id=node.id, value={"turn": turn}, who=speaker, at=ending.at)
+    meta = invitations.turn_meta(conversation, invitation)
+    turn = WithheldTurn(
+        role="agent",
+        speaker_id=invitation.agent,
+        content=ending.content,
+        to=ending.to,
+        meta={**(ending.meta or {}), **meta} if meta else ending.meta,
+        agent=ending.agent,
+    )
+    speaker, value = Speaker(HOST, (invitation.agent,)), {"turn": msgspec.to_builtins(turn)}
+    answer = GateAnswer(node_id=node.id, value=value, who=speaker, at=ending.at)
     try:
         events = answer_conversation(run, flow, node, answer)
     except (ParticipantMuted, ThreadPaused) as refusal:

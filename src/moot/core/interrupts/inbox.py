@@ -67,7 +67,7 @@ def _floor_items(
 ) -> list[InboxEntry]:
     """Return held turns and tool requests that wait for a person."""
     held_turns = [
-        (f"held:{name}", "held-turn", f"{turn.get('speakerId', 'Somebody')} has a turn held back",
+        (f"held:{name}", "held-turn", f"{turn.speaker_id or 'Somebody'} has a turn held back",
          ["admit", "drop"], interrupt.requested_at)
         for name, turn in floor.held.items()
     ]  # fmt: skip

@@ -146,12 +146,23 @@ class ToolReopened(ConversationPayload, frozen=True, kw_only=True):
     reason: str
 
 
+class WithheldTurn(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A turn of a member that may not speak now, as it was said."""
+
+    role: str | None = None
+    speaker_id: str = ""
+    content: Any = UNSET
+    to: str | None = None
+    meta: dict[str, object] | None = None
+    agent: Mapping[str, object] | None = None
+
+
 class TurnHeld(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.turn.held"
 
     wake_id: str
     held: str
-    turn: dict[str, Any]
+    turn: WithheldTurn
     reason: str
 
 

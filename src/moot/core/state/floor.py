@@ -8,7 +8,13 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from moot.core.payloads.councils import CouncilStopped, InvitationTask, MembersInvited, PolicySet
+from moot.core.payloads.councils import (
+    CouncilStopped,
+    InvitationTask,
+    MembersInvited,
+    PolicySet,
+    WithheldTurn,
+)
 from moot.core.state.council_policy import SMALL, THREAD_MODES, Policy, policy_from_payload
 from moot.core.text.names import full_name, is_person
 
@@ -177,7 +183,7 @@ class Floor(Struct, omit_defaults=True):
     #: request id -> an open request to use a dangerous tool
     asks: dict[str, ToolRequest] = {}
     #: id of a held turn -> the turn
-    held: dict[str, dict[str, Any]] = {}
+    held: dict[str, WithheldTurn] = {}
 
     @property
     def mode(self) -> str:

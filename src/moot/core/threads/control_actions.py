@@ -5,9 +5,10 @@ link threads.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from moot.core.conversations import closing_decision, turns
@@ -25,8 +26,8 @@ from moot.core.payloads.councils import (
     TurnAdmitted,
     TurnDropped,
     VoteCalled,
+    WithheldTurn,
 )
-from moot.core.speaker import Speaker
 from moot.core.state.conversation import Conversation
 from moot.core.state.council_policy import Policy, describe_unused_settings
 from moot.core.state.run import Run
@@ -147,7 +148,7 @@ def call_vote(
 
 def _find_held_turn(
     conversation: Conversation, control: "Control", word: str
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, WithheldTurn]:
     name = str(control.content[word])
     turn = conversation.floor.held.get(name) if conversation.floor is not None else None
     if turn is None:
@@ -160,20 +161,15 @@ def admit_turn(
 ) -> list[NewEvent]:
     """Record a held turn under its speaker's name, because a person admits it."""
     held_id, held_turn = _find_held_turn(conversation, control, "admit")
-    speaker = Speaker("moot", (str(held_turn.get("speakerId", "")),), admin=True)
-    node = flow.nodes[control.node_id]
-    index = conversation.turns + 1
-    turn = turns.new_turn(
-        conversation.conversation_id,
-        index,
-        "agent",
-        str(held_turn["speakerId"]),
-        held_turn["content"],
-        control.at,
-        conversation.group_id,
+    node, speaker, content = flow.nodes[control.node_id], held_turn.speaker_id, held_turn.content
+    talk, group, index = conversation.conversation_id, conversation.group_id, conversation.turns + 1
+    turn = replace(
+        turns.new_turn(talk, index, "agent", speaker, content, control.at, group),
+        to=held_turn.to,
+        meta=UNSET if held_turn.meta is None else held_turn.meta,
+        agent=UNSET if held_turn.agent is None else held_turn.agent,
+        via=turns.HOST,
     )
-    held = {key: held_turn[key] for key in ("to", "meta", "agent") if key in held_turn}
-    turn = replace(turn, via=speaker.principal, **held)
     admitted = TurnAdmitted(
         conversation_id=conversation.conversation_id,
         held=held_id,
