@@ -4,9 +4,11 @@ from msgspec import Struct
 
 from moot.core.councils import next_speaker
 from moot.core.state import remote_children
+from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Floor
 from moot.core.state.mutes import put_off_until
 from moot.core.state.node import NodeState
+from moot.core.state.participants import find_participant
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
 from moot.core.supervisors.workers import can_dispatch_more
@@ -97,17 +99,19 @@ def _add_conversation(work: PendingWork, run: Run, node_id: str) -> None:
     if conversation.links:
         work.sides += [(node_id, name) for name, link in conversation.links.items() if link.open]
     if conversation.floor is not None:
-        _add_speakers(work, node_id, conversation.floor)
+        _add_speakers(work, node_id, conversation, conversation.floor)
         for until in put_off_until(conversation).values():
             _add_due_time(work, until)
     if next_speaker.next_step(conversation, run.updated_at) is not None:
         work.talks.append(node_id)
 
 
-def _add_speakers(work: PendingWork, node_id: str, floor: Floor) -> None:
+def _add_speakers(
+    work: PendingWork, node_id: str, conversation: Conversation, floor: Floor
+) -> None:
     for invitation_id, invitation in floor.wakes.items():
-        member = floor.members.get(invitation.agent)
-        if member is not None and member.driven:
+        member = find_participant(conversation, invitation.agent)
+        if member.led and member.driven:
             work.speakers.append((node_id, invitation_id))
         _add_due_time(work, invitation.due)
 

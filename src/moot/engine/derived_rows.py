@@ -9,9 +9,8 @@ from moot.core.payloads.conversations import ConversationEnded, ConversationExch
 from moot.core.payloads.memory import EffectAbandoned, EffectFinished, EffectStarted
 from moot.core.pending import PendingWork
 from moot.core.search.indexed_text import TYPES_WITH_TEXT
-from moot.core.state.conversation import THREAD
+from moot.core.state.conversation import THREAD, current_title
 from moot.core.state.run import Run
-from moot.core.state.titles import current_title
 from moot.core.tenants import is_private_tenant
 from moot.core.verify.controls import WORDS_BY_EVENT
 from moot.engine.effects.agent_budgets import DAY_MS, MONEY_PARTS

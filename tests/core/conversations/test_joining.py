@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from moot.core.conversations.joining import is_participant_name
 from moot.core.conversations.participants import RESERVED_NAMES
 from moot.core.errors.threads import NameTaken
+from moot.core.state.participants import joined_members
 from moot.core.text.names import full_name, is_person
 from moot.core.threads.agent_bridge import handle_from_name
 from tests.support.core.simulator import CHAIR
@@ -42,7 +43,7 @@ def test_who_could_be_taken_for_a_member_is_not_let_in(other: str) -> None:
     for who in (control(world, {"invite": other}), world.answering("talk", {
         "role": "agent", "speakerId": full_name(other), "content": "hello"}, CHAIR)):  # fmt: skip
         assert world.refused(life, who) is not None
-    assert list(talk_of(life).state.members) == ["host:ada"]
+    assert list(joined_members(talk_of(life))) == ["host:ada"]
     refusal = world.refused(life, control(world, {"invite": other}))
     assert isinstance(refusal, NameTaken) and refusal.message.startswith("ada takes part here")
     steer(world, life, {"invite": "ada"})

@@ -31,7 +31,7 @@ def check(life: Life) -> None:
     assert inbox_of(run) == naive_fold.inbox(log)
     talk = run.conversations.get("convo")
     if talk is not None:
-        shown = naive_fold.thread_shown(talk.state)
+        shown = naive_fold.thread_shown(talk)
         assert shown == naive_fold.thread(log)
         assert talk.open == (not run.terminal and "conversation.closed" not in life.types)
 

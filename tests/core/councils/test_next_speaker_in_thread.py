@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from moot.core.state.council_policy import THREAD_POLICY
+from moot.core.state.floor import current_mode
 from tests.support.core.simulator import Speaker
 from tests.support.core.threads import (
     check,
@@ -113,16 +114,18 @@ def test_all_who_are_invited_answer_when_that_is_switched_on() -> None:
 
 def test_a_thread_becomes_large_with_its_fifth_agent_and_small_again() -> None:
     world, life = thread(*FIVE[:4])
-    assert floor_of(life).mode == "small"
+    assert current_mode(talk_of(life), floor_of(life)) == "small"
     steer(world, life, {"invite": "ed"})
-    assert floor_of(life).mode == "large"
+    assert current_mode(talk_of(life), floor_of(life)) == "large"
     say(world, life, "Ideas?")
     assert woken(life) == []
     steer(world, life, {"uninvite": "ed"})
     say(world, life, "Ideas?")
     assert speak_all(world, life) == list(FIVE[:4])
     steer(world, life, {"participation": {**THREAD_POLICY, "mode": "large"}})
-    assert floor_of(life).mode == "large", "unless a person has said how it is"
+    assert current_mode(talk_of(life), floor_of(life)) == "large", (
+        "unless a person has said how it is"
+    )
     check(life)
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from moot.core.errors import BadRequest, Forbidden, ThreadPaused
+from moot.core.state.participants import led_members
 from moot.core.threads.decide import Control
 from moot.core.verify.walk import verify
 from tests.core.councils.test_next_speaker import council, end, floor_of, speakers, talk_on, woken
@@ -156,7 +157,7 @@ def test_who_is_invited_later_is_given_the_floor_and_who_leaves_is_not() -> None
     world = World()
     life = world.start(compiled(definition([gate])), inputs=inputs)
     steer(world, life, invite={"participant_id": "dee", "profile": {"role": "legal"}})
-    assert floor_of(life).members["host:dee"].profile == {"role": "legal"}
+    assert led_members(life.run.conversations["convo"])["host:dee"].profile == {"role": "legal"}
     end(world, life)
     assert woken(life) == [("host:dee", "speak")]
     steer(world, life, uninvite="dee")

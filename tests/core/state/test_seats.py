@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from moot.core.catalogue import PAYLOADS
 from moot.core.payloads.conversations import SeatClaimed, SeatLeft
-from moot.core.state import seats as seating
+from moot.core.state import conversation, thread_controls
 from moot.core.state.run import Run
 from tests.support.core.gates import council
 from tests.support.event_payloads import event_with
@@ -28,7 +28,7 @@ def tell(run: Run, type_: str, name: str, seat: str, at: int) -> None:
         event_id="e", run_id=run.run_id, sequence=0, type=type_, timestamp="", node_id="convo",
         payload={"conversationId": "c", "participantId": name, "seat": seat},
     )  # fmt: skip
-    seating.HANDLERS[PAYLOADS[type_]](run, event.payload, event, at)
+    conversation.HANDLERS[PAYLOADS[type_]](run, event.payload, event, at)
 
 
 @given(STEPS)
@@ -48,7 +48,7 @@ def test_a_name_has_the_newest_seat_until_who_has_it_leaves(
 
 
 def test_of_seats_without_end_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seating, "MOST_NAMES", 3)
+    monkeypatch.setattr(thread_controls, "MOST_NAMES", 3)
     run = council()[1].run
     for at, name in enumerate([*NAMES, NAMES[2]]):
         tell(run, SeatClaimed.event_type, name, f"seat-{at}", at)

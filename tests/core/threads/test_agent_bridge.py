@@ -12,6 +12,7 @@ from moot.core.commands import TimePassed
 from moot.core.errors import MootError
 from moot.core.events import Event, decode, encode, event_id, iso
 from moot.core.state.conversation import Conversation
+from moot.core.state.participants import joined_members
 from moot.core.state.run import Run, apply, fold
 from moot.core.state.thread_controls import ThreadControls
 from moot.core.threads import agent_bridge
@@ -279,7 +280,7 @@ def test_who_comes_in_by_speaking_is_invited_by_himself() -> None:
     invite, message = told(life)[-2:]
     assert invite["content"]["invite"]["participant_id"] == invite["from"] == "rex"
     assert (message["from"], message["content"]) == ("rex", "Here I am.")
-    assert talk_of(life).state.members["host:rex"].outside
+    assert joined_members(talk_of(life))["host:rex"].outside
     assert world.refused(life, world.answering(TALK, turn, Speaker("k", ("host:rex",)))) is None
     stranger = {**turn, "speakerId": "host:new"}
     refusal = world.refused(life, world.answering(TALK, stranger, CHAIR))
@@ -290,10 +291,10 @@ def test_who_comes_in_by_speaking_is_invited_by_himself() -> None:
 def test_who_steers_without_a_seat_is_given_one_where_that_is_trusted() -> None:
     world, life = thread("ada")
     world.take(life, control(world, {"done": True}, REX, "host:rex"))
-    assert talk_of(life).state.done == ["host:rex"] and "host:rex" in talk_of(life).state.members
+    assert talk_of(life).state.done == ["host:rex"] and "host:rex" in joined_members(talk_of(life))
     bob = Speaker("local", ("host:bob",), joins="outside")
     world.take(life, control(world, {"invite": "cy"}, bob, "host:bob"))
-    assert set(talk_of(life).state.members) == {"host:ada", "host:rex", "host:cy"}
+    assert set(joined_members(talk_of(life))) == {"host:ada", "host:rex", "host:cy"}
     refusal = world.refused(
         life, control(world, {"done": True}, Speaker("k", ("host:z",)), "host:z")
     )

@@ -10,6 +10,8 @@ from moot.core.errors import ThreadPaused as Paused
 from moot.core.errors.threads import NameTaken
 from moot.core.events import Event
 from moot.core.state.council_policy import THREAD_POLICY
+from moot.core.state.floor import current_mode
+from moot.core.state.participants import joined_members, led_members
 from moot.core.threads.agent_restrictions import MAX_BROUGHT_ALONG, MAX_CONTROL_BYTES
 from moot.core.threads.decide import Control
 from moot.core.threads.pending_requests import RequestReader
@@ -75,7 +77,7 @@ def test_who_may_not_speak_sends_nobody_away_but_himself(held: dict[str, Any]) -
             refusal = world.refused(life, by_rex(world, content))
             assert isinstance(refusal, ParticipantMuted | Paused)
     world.take(life, by_rex(world, {"uninvite": {"participant_id": "rex"}}))
-    assert list(talk_of(life).state.members) == ["host:ada"]
+    assert list(joined_members(talk_of(life))) == ["host:ada"]
     check(life)
 
 
@@ -84,7 +86,7 @@ def test_who_is_muted_may_be_done_go_and_be_here() -> None:
     steer(world, life, {"mute": ["rex"]})
     for content in ({"presence": "thinking"}, {"done": True}, {"uninvite": "rex"}):
         world.take(life, by_rex(world, content))
-    assert talk_of(life).state.members == {}
+    assert joined_members(talk_of(life)) == {}
     check(life)
 
 
@@ -96,9 +98,9 @@ def test_no_agent_says_how_it_is_called(name: str) -> None:
     world, life = thread("ada", outside=("rex",))
     for content in (invited("rex", name=name), invited("new", name=name)):
         assert isinstance(world.refused(life, by_rex(world, content)), Forbidden)
-    assert talk_of(life).state.members["host:rex"].profile == {}
+    assert joined_members(talk_of(life))["host:rex"].profile == {}
     steer(world, life, invited("rex", name="Rexy"))
-    assert talk_of(life).state.members["host:rex"].profile == {"name": "Rexy"}
+    assert joined_members(talk_of(life))["host:rex"].profile == {"name": "Rexy"}
 
 
 def test_an_agent_says_who_it_is_and_not_who_others_are() -> None:
@@ -108,8 +110,8 @@ def test_an_agent_says_who_it_is_and_not_who_others_are() -> None:
         assert isinstance(refusal, Forbidden)
     assert isinstance(world.refused(life, by_rex(world, invited("ada", role="idiot"))), Forbidden)
     world.take(life, by_rex(world, invited("rex", nickname="T", model="m", roles=["critic"])))
-    assert talk_of(life).state.members["host:ada"].profile == {}
-    assert talk_of(life).state.members["host:rex"].profile["nickname"] == "T"
+    assert joined_members(talk_of(life))["host:ada"].profile == {}
+    assert joined_members(talk_of(life))["host:rex"].profile["nickname"] == "T"
     check(life)
 
 
@@ -122,7 +124,7 @@ def test_what_the_host_knows_of_its_agents_only_people_say_otherwise() -> None:
             node_id="talk", content=said, who=who, at=world.at, sender=sender, known=known
         )
         world.take(life, given)
-        profile = talk_of(life).state.members["host:bo"].profile
+        profile = joined_members(talk_of(life))["host:bo"].profile
         assert profile == {"name": "Bo", "role": role, "nickname": "B"}
     check(life)
 
@@ -162,7 +164,7 @@ def test_an_agent_brings_nobody_by_the_name_of_a_person() -> None:
     say(world, life, "hi", "user:bob")
     assert isinstance(world.refused(life, by_rex(world, invited("Bob"))), NameTaken)
     steer(world, life, invited("bob"))
-    assert "host:bob" in talk_of(life).state.members
+    assert "host:bob" in joined_members(talk_of(life))
 
 
 def test_a_persons_name_means_that_person_before_any_nickname() -> None:
@@ -194,7 +196,7 @@ def test_no_agent_describes_people_invites_who_is_here_or_sends_them_away() -> N
     for who in ("user", "user:eve"):
         assert world.take(life, by_rex(world, {"invite": who})) == []
     world.take(life, by_rex(world, {"invite": "user:new"}))
-    assert set(talk_of(life).state.members) == {"host:rex", "user:ann", "user:new"}
+    assert set(joined_members(talk_of(life))) == {"host:rex", "user:ann", "user:new"}
     check(life)
 
 
@@ -212,13 +214,14 @@ def test_one_agent_brings_few_others_and_makes_no_thread_large() -> None:
         world.take(life, by_rex(world, invited(f"x{number}")))
     refusal = world.refused(life, by_rex(world, invited("more")))
     assert isinstance(refusal, RosterFull)
-    assert len(floor_of(life).members) == 6 and floor_of(life).mode == "small"
+    assert len(led_members(talk_of(life))) == 6
+    assert current_mode(talk_of(life), floor_of(life)) == "small"
     say(world, life, "anyone?")
     assert woken(life) == ["ada"]
     steer(world, life, invited("by-a-person"))
     for number in range(2):
         say(world, life, "Here I am.", f"x{number}")
-    assert floor_of(life).mode == "large", "these have spoken"
+    assert current_mode(talk_of(life), floor_of(life)) == "large", "these have spoken"
     world.take(life, by_rex(world, invited("rex", model="m")))
     check(life)
 

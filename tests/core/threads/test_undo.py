@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from moot.core.state.participants import joined_members
 from moot.core.threads.undo import undo_control
 from tests.support.core.simulator import Life, World
 from tests.support.core.threads import check, say, steer, talk_of, thread, told
@@ -44,7 +45,7 @@ def test_who_was_sent_away_comes_back_as_he_was() -> None:
     back = offered(world, life)
     assert back == {"invite": {"participant_id": "codex", "profile": about}}
     steer(world, life, back)
-    assert talk_of(life).state.members["host:codex"].profile == about
+    assert joined_members(talk_of(life))["host:codex"].profile == about
     check(life)
 
 

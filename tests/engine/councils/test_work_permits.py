@@ -3,7 +3,8 @@
 import asyncio
 
 from moot.core.state.conversation import Conversation
-from moot.core.state.floor import Floor, FloorMember, Invitation
+from moot.core.state.floor import Floor, Invitation
+from moot.core.state.participants import Participant
 from moot.core.state.run import Run
 from moot.engine.councils.work_limits import WorkPermit, WorkPermits
 from moot.testing.clock import VirtualClock
@@ -12,10 +13,11 @@ MINUTE = 60_000
 
 
 def led(*wakes: Invitation) -> Run:
-    floor = Floor(members={wake.agent: FloorMember() for wake in wakes})
+    floor = Floor()
     floor.wakes = {f"1.{number}": wake for number, wake in enumerate(wakes)}
     talk = Conversation("run:talk:1", "talk", 0, 0, 0)
     talk.floor = floor
+    talk.participants = {wake.agent: Participant(led=True) for wake in wakes}
     return Run("run", conversations={"talk": talk})
 
 

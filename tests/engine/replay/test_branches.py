@@ -9,6 +9,7 @@ from moot.core.commands import CancelRun
 from moot.core.errors import EngineVersionMismatch, InterruptAlreadyResolved, Unprocessable
 from moot.core.events import ENGINE_VERSION
 from moot.core.ids import logical_invocation_id
+from moot.core.state.participants import roster_names
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
@@ -168,7 +169,7 @@ async def test_a_council_goes_on_in_the_branch_with_the_same_speakers(place: Pla
     assert await host.store.message(TENANT, run.run_id, "m1") == places[1]
     assert await host.store.message(TENANT, run.run_id, "m2") is None
     talk = run.conversations["talk"]
-    assert (talk.turns, talk.open, talk.roster) == (2, True, ["host:ada", "host:bo"])
+    assert (talk.turns, talk.open, roster_names(talk)) == (2, True, ["host:ada", "host:bo"])
     assert talk.conversation_id == f"{source}:talk:1"
     said = {"role": "agent", "speakerId": "host:bo", "content": "No: May"}
     await answer(host, run.run_id, "talk", said)

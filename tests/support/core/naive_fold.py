@@ -8,6 +8,8 @@ from typing import Any
 from msgspec import UNSET
 
 from moot.core.events import Event, millis
+from moot.core.state.conversation import Conversation
+from moot.core.state.participants import joined_members
 from moot.core.state.status import Status
 from tests.support.event_payloads import payload_json
 
@@ -179,14 +181,14 @@ class Thread:
         return f"Thread({vars(self)})"
 
 
-def thread_shown(state: Any) -> Thread:
+def thread_shown(talk: Conversation) -> Thread:
     """The core's state of a thread in the words used here."""
-    shown = Thread()
+    shown, state = Thread(), talk.state
     shown.paused, shown.discussion = state.paused, state.discussion
     shown.mentions, shown.invited_auto = state.allow_agent_mentions, state.invited_auto
     shown.muted, shown.ttl_until = dict(state.muted), state.ttl_until
     shown.prodded, shown.done = list(state.prodded), list(state.done)
-    shown.members = {name: member.profile for name, member in state.members.items()}
+    shown.members = {name: dict(each.profile) for name, each in joined_members(talk).items()}
     shown.ever_invited = state.by_invitation
     return shown
 

@@ -6,10 +6,9 @@ from typing import Any
 from moot.core.councils.invitations import InvitationEnded
 from moot.core.events import Event
 from moot.core.speaker import Speaker
-from moot.core.state.conversation import THREAD, Conversation, thread_id
+from moot.core.state.conversation import THREAD, Conversation, first_title, thread_id
 from moot.core.state.council_policy import THREAD_POLICY
 from moot.core.state.floor import Floor
-from moot.core.state.titles import first_title
 from moot.core.threads.agent_bridge import BridgeEvent, BridgeRenderer
 from moot.core.threads.decide import Control
 from moot.core.verify.walk import verify

@@ -20,7 +20,7 @@ from moot.api.threads.controls import control_command, control_digest, end_uninv
 from moot.api.threads.inputs import agent_profiles
 from moot.api.threads.lookup import find_thread_to_write
 from moot.core.commands import Command
-from moot.core.conversations import addressing, joining, turns
+from moot.core.conversations import addressing, joining
 from moot.core.errors import (
     BadRequest,
     BodyTooLarge,
@@ -34,6 +34,7 @@ from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state.control_content import parse_control
 from moot.core.state.conversation import Conversation, thread_id
+from moot.core.state.participants import needs_invitation, participant_profiles
 from moot.core.state.run import Run
 from moot.core.text.names import full_name, is_person
 from moot.core.threads import control_checks, presence
@@ -112,7 +113,7 @@ async def _post_new(
         raise ConversationClosed("The conversation is closed.")
     if body.type not in TURN_TYPES:
         return await _send_control(request, run, conversation, body, who, name)
-    comes_in = who.joins is not None and joining.needs_invitation(conversation, name)
+    comes_in = who.joins is not None and needs_invitation(conversation, name)
     if comes_in and await agent_profiles(request, [name]):
         who = replace(who, joins="inside")  # the host may speak for it as well
     command = GateAnswer(
@@ -230,7 +231,7 @@ def _is_same_address(conversation: Conversation, recorded: JsonObject, turn: Jso
     """
     if "to" not in turn or "to" not in recorded:
         return ("to" in turn) == ("to" in recorded)
-    could = addressing.resolve_address(turn["to"], turns.participant_profiles(conversation))
+    could = addressing.resolve_address(turn["to"], participant_profiles(conversation))
     return recorded["to"] in (full_name(turn["to"]), *could)
 
 

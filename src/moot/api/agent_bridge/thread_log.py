@@ -9,9 +9,8 @@ from msgspec import Struct
 from moot.api.http.request import encode
 from moot.core.errors import BadRequest
 from moot.core.events import Event, decode, micros
-from moot.core.state.conversation import Conversation, thread_id
+from moot.core.state.conversation import Conversation, first_title, thread_id
 from moot.core.state.run import Run
-from moot.core.state.titles import first_title
 from moot.core.threads.agent_bridge import BridgeEvent, BridgeRenderer, micros_from_time
 from moot.store.protocol import LogStore
 

@@ -11,9 +11,9 @@ from moot.core.errors import RunNotFound
 from moot.core.events import iso
 from moot.core.interrupts.inbox import question_item
 from moot.core.state import awaited_people
+from moot.core.state.conversation import current_title
 from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
-from moot.core.state.titles import current_title
 from moot.core.threads.agent_bridge import handle_from_name
 from moot.engine.streams.hub import inbox_channel
 from moot.engine.threads.transcript import StoredConversation, read_turns

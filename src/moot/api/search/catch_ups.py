@@ -18,10 +18,10 @@ from moot.api.search import read_marks
 from moot.api.threads.lookup import find_thread
 from moot.core.errors import BadRequest, Forbidden, NotFound, RunNotFound
 from moot.core.events import iso
-from moot.core.state.conversation import Conversation, thread_id
+from moot.core.state.conversation import Conversation, current_title, thread_id
+from moot.core.state.participants import roster_names
 from moot.core.state.run import Run
 from moot.core.state.status import LIVE
-from moot.core.state.titles import current_title
 from moot.core.tenants import private_tenant
 from moot.engine.nodes.host_nodes import CATCH_UP_INPUT, CatchUpInput
 from moot.engine.start import RunOrder, start_run
@@ -114,7 +114,7 @@ async def _choose_author(request: Request, conversation: Conversation, named: st
         return (await agents.must_find_by_id(tenant, named)).agent_id
     policy = conversation.floor.policy if conversation.floor is not None else None
     first = [policy.moderator, policy.summarise] if policy is not None else []
-    for name in [*first, *(conversation.roster or ()), *_member_profiles(conversation)]:
+    for name in [*first, *(roster_names(conversation) or ()), *_member_profiles(conversation)]:
         agent = await agents.named(tenant, name) if name is not None else None
         if agent is not None:
             return agent.agent_id
@@ -125,10 +125,13 @@ async def _choose_author(request: Request, conversation: Conversation, named: st
 
 
 def _member_profiles(conversation: Conversation) -> dict[str, JsonObject]:
-    if conversation.floor is not None:
-        return {name: dict(member.profile) for name, member in conversation.floor.members.items()}
-    invited = {name: dict(member.profile) for name, member in conversation.state.members.items()}
-    return {**{name: {} for name in conversation.roster or ()}, **invited}
+    is_led = conversation.floor is not None
+    members = conversation.participants.items()
+    return {
+        name: dict(each.profile)
+        for name, each in members
+        if (each.led if is_led else each.listed or each.joined)
+    }
 
 
 async def _turn_range(

@@ -23,9 +23,8 @@ from moot.core.conversations import joining
 from moot.core.errors import ConversationClosed, InterruptAlreadyResolved
 from moot.core.speaker import Speaker
 from moot.core.state.control_content import parse_control
-from moot.core.state.conversation import Conversation, thread_id
+from moot.core.state.conversation import Conversation, current_title, thread_id
 from moot.core.state.run import Run
-from moot.core.state.titles import current_title
 from moot.core.text.names import full_name
 from moot.core.threads.decide import Control, control_warnings
 from moot.wire.json import JsonObject

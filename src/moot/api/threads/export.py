@@ -25,9 +25,8 @@ from moot.core import events
 from moot.core.errors import BadRequest, Forbidden, Unauthenticated
 from moot.core.events import iso
 from moot.core.json.nesting import is_too_deep
-from moot.core.state.conversation import Conversation, thread_id
+from moot.core.state.conversation import Conversation, is_opened_by_title, thread_id
 from moot.core.state.run import Run
-from moot.core.state.titles import is_opened_by_title
 from moot.engine.replay.import_log import ImportedLog, import_run
 from moot.wire.json import JsonObject
 from moot.wire.minutes import Line, MinutesView

@@ -11,6 +11,7 @@ from moot.core.conversations import joining
 from moot.core.errors import BadRequest, ConversationClosed, Forbidden
 from moot.core.events import iso
 from moot.core.state.conversation import thread_id
+from moot.core.state.participants import needs_invitation
 from moot.core.text.names import full_name, is_person
 from moot.wire.threads import JoinThread, JoinToken
 
@@ -32,7 +33,7 @@ async def create_join_key(request: Request) -> Reply:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
     if body.seat is not UNSET:
         seats.check_holds_seat(request, conversation, name, str(body.seat))
-    if not is_person(name) and joining.needs_invitation(conversation, name):
+    if not is_person(name) and needs_invitation(conversation, name):
         profile = {"profile": body.profile} if body.profile else {}
         content = {"invite": {"participant_id": name, **profile}}
         command = await controls.control_command(request, conversation, content)

@@ -8,8 +8,8 @@ from moot.api.http.request import Request
 from moot.api.search import read_marks
 from moot.api.threads.view import closing_decision
 from moot.core.events import iso
+from moot.core.state.conversation import count_turns, is_opened_by_title
 from moot.core.state.run import Run
-from moot.core.state.titles import count_turns, is_opened_by_title
 from moot.core.threads.agent_bridge import handle_from_name
 from moot.engine.replay.import_log import IMPORT_RECORD
 from moot.engine.threads import transcript
@@ -70,7 +70,8 @@ async def _add_details(
     conversation = run.conversations.get(TALK)
     if conversation is None:
         return view
-    members = dict.fromkeys([*(conversation.roster or ()), *conversation.state.members])
+    everyone = conversation.participants.items()
+    members = [name for name, each in everyone if each.listed or each.joined]
     mark = await services.store.record(where.tenant, IMPORT_RECORD, where.run_id)
     decision = closing_decision(run, conversation)
     return replace(

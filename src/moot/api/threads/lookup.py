@@ -7,6 +7,7 @@ from moot.api.http.request import Request
 from moot.core.conversations import joining
 from moot.core.errors import BadRequest, ConversationClosed, NotFound, RunNotFound
 from moot.core.state.conversation import Conversation, thread_id
+from moot.core.state.participants import needs_invitation
 from moot.core.state.run import Run
 
 
@@ -53,7 +54,7 @@ async def find_thread_by_id(
 def _check_still_invited(request: Request, conversation: Conversation) -> None:
     """Raise when the agents of a thread key have lost their invitation."""
     key = request.caller
-    gone = [name for name in key.speaks_as if joining.needs_invitation(conversation, name)]
+    gone = [name for name in key.speaks_as if needs_invitation(conversation, name)]
     if key.thread is not None and is_agent_key(key) and len(gone) == len(key.speaks_as):
         raise joining.not_invited_error(conversation, gone[0])
 

@@ -13,6 +13,7 @@ from moot.core.events import iso
 from moot.core.speaker import Speaker
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.mutes import is_muted
+from moot.core.state.participants import takes_part
 from moot.core.text.names import is_person
 from moot.core.threads.agent_bridge import handle_from_name
 from moot.core.threads.presence import PresenceRecord
@@ -92,9 +93,7 @@ def check_takes_part(request: Request, conversation: Conversation, who: Speaker,
     joining.check_participant_name(name, "from")
     if is_person(name) or is_local(request.caller):
         return
-    if (
-        conversation.roster is not None and name not in conversation.roster
-    ) or joining.needs_invitation(conversation, name):
+    if not takes_part(conversation, name):
         raise joining.not_invited_error(conversation, name)
 
 

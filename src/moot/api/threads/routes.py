@@ -20,10 +20,9 @@ from moot.core.errors import BadRequest, Conflict
 from moot.core.events import Event, decode
 from moot.core.payloads.conversations import ConversationEnded
 from moot.core.runs.start import LinkedStart
-from moot.core.state.conversation import THREAD, Conversation, thread_id
+from moot.core.state.conversation import THREAD, Conversation, current_title, thread_id
 from moot.core.state.council_policy import describe_unused_settings
 from moot.core.state.run import Run
-from moot.core.state.titles import current_title
 from moot.core.threads.agent_bridge import BridgeEvent
 from moot.core.threads.control_text import event_sentence
 from moot.core.threads.undo import undo_control

@@ -8,7 +8,7 @@ from moot.core.errors.threads import SeatTaken
 from moot.core.events import iso
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
-from moot.core.state.seats import has_seat
+from moot.core.state.thread_controls import has_seat
 from moot.core.text.names import full_name, is_person
 from moot.core.threads import seats
 from moot.store.protocol import Key

@@ -11,13 +11,17 @@ from moot.core.conversations.closing_decision import CouncilDecision, read_decis
 from moot.core.councils.answer_loops import chain_limit
 from moot.core.councils.next_speaker import next_step
 from moot.core.events import event_id, iso
-from moot.core.state.conversation import THREAD, Conversation, thread_id
-from moot.core.state.floor import Floor, Invitation
+from moot.core.state.conversation import THREAD, Conversation, count_turns, current_title, thread_id
+from moot.core.state.floor import Floor, Invitation, current_mode
 from moot.core.state.mutes import is_muted
+from moot.core.state.participants import (
+    Participant,
+    joined_members,
+    led_members,
+    roster_names,
+)
 from moot.core.state.run import Run
 from moot.core.state.tasks import ThreadTask
-from moot.core.state.thread_controls import ThreadControls, ThreadMember
-from moot.core.state.titles import count_turns, current_title
 from moot.core.threads.agent_bridge import handle_from_name
 from moot.store.protocol import RunFilter
 from moot.wire.agent_bridge import (
@@ -68,7 +72,7 @@ def thread_view(run: Run, conversation: Conversation, at: int | None = None) -> 
         created_at=iso(conversation.opened_at * 1000),
         created_by=run.person,
         updated_at=iso(run.updated_at * 1000),
-        state=state_view(conversation.state, run.updated_at if at is None else at),
+        state=state_view(conversation, run.updated_at if at is None else at),
         decision=None if decision is None else _decision_view(decision),
         forked_from=None if source is None else source.source_run_id,
         fork_note=UNSET if source is None else source.note,
@@ -81,8 +85,8 @@ def thread_view(run: Run, conversation: Conversation, at: int | None = None) -> 
             if link.back
         ],
         side_of=run.inputs.get("sideOf") if run.workflow_id == THREAD else None,
-        participants=_roster_view(conversation.roster),
-        floor=None if floor is None else floor_view(floor, _is_at_rest(run, conversation, floor)),
+        participants=_roster_view(conversation),
+        floor=None if floor is None else floor_view(run, conversation, floor),
         stopped=chain_limit(conversation.chain) if floor is None else None,
     )
 
@@ -109,12 +113,9 @@ def _side_threads(conversation: Conversation) -> list[ThreadLinkView]:
     ]
 
 
-def _roster_view(roster: list[str] | None) -> Sequence[ThreadParticipant]:
+def _roster_view(conversation: Conversation) -> Sequence[ThreadParticipant]:
+    roster = roster_names(conversation)
     return () if roster is None else [ThreadParticipant(agent_id=name) for name in roster]
-
-
-def _is_at_rest(run: Run, conversation: Conversation, floor: Floor) -> bool:
-    return not floor.wakes and next_step(conversation, run.updated_at) is None
 
 
 def _task_view(run: Run, place: int, task: ThreadTask) -> ThreadTaskView:
@@ -134,24 +135,24 @@ def closing_decision(run: Run, conversation: Conversation) -> CouncilDecision | 
     return None if conversation.open else read_decision(outcome)
 
 
-def floor_view(floor: Floor, at_rest: bool) -> CouncilFloor:
+def floor_view(run: Run, conversation: Conversation, floor: Floor) -> CouncilFloor:
     """Return the state of a council: speakers, rounds, costs, votes."""
-    policy = floor.policy
+    policy, members = floor.policy, led_members(conversation)
     return CouncilFloor(
         mode=policy.mode,
-        now=floor.mode,
+        now=current_mode(conversation, floor),
         phase=floor.phase,
         round=min(floor.round, policy.rounds),
         rounds=policy.rounds,
         moderator=policy.moderator,
-        members={name: member.profile for name, member in floor.members.items()},
-        outside=[name for name, member in floor.members.items() if member.outside],
+        members={name: dict(member.profile) for name, member in members.items()},
+        outside=[name for name, member in members.items() if member.outside],
         speaking=[_speaking_member(wake_id, wake) for wake_id, wake in floor.wakes.items()],
         stopped=floor.stopped,
         spent=msgspec.convert(msgspec.to_builtins(floor.spent), CouncilSpending),
         limits=msgspec.convert(msgspec.to_builtins(policy.limits), CouncilLimits),
         proposal=floor.proposal,
-        votes=floor.votes,
+        votes={name: dict(vote) for name, vote in floor.votes.items()},
         held=[
             HeldTurn(held=name, turn=msgspec.to_builtins(turn)) for name, turn in floor.held.items()
         ],
@@ -160,7 +161,7 @@ def floor_view(floor: Floor, at_rest: bool) -> CouncilFloor:
             for name, ask in floor.asks.items()
             if ask.allowed is None
         ],
-        at_rest=at_rest,
+        at_rest=not floor.wakes and next_step(conversation, run.updated_at) is None,
     )
 
 
@@ -171,7 +172,7 @@ def _speaking_member(wake_id: str, wake: Invitation) -> SpeakingMember:
 
 def bridge_state(run: Run, conversation: Conversation, at: int) -> BridgeControls:
     """Return the state in the shapes and handles of Agent Bridge."""
-    state = state_view(conversation.state, at)
+    state, floor = state_view(conversation, at), conversation.floor
     return BridgeControls(
         paused=state.paused,
         muted=sorted(map(handle_from_name, state.muted)),
@@ -183,7 +184,7 @@ def bridge_state(run: Run, conversation: Conversation, at: int) -> BridgeControl
         invited_auto=BridgeSwitch(state.invited_auto),
         participants=InvitedMembers([_with_handles(each) for each in state.participants.invited]),
         tasks=_bridge_tasks(run, conversation),
-        mode=conversation.floor.mode if conversation.floor is not None else None,
+        mode=current_mode(conversation, floor) if floor is not None else None,
         open=conversation.open,
     )
 
@@ -202,8 +203,9 @@ def _bridge_tasks(run: Run, conversation: Conversation) -> dict[str, list[Bridge
     return tasks
 
 
-def state_view(state: ThreadControls, at: int) -> ThreadState:
+def state_view(conversation: Conversation, at: int) -> ThreadState:
     """Return the folded controls as Agent Bridge writes them, without expired mutes."""
+    state, members = conversation.state, joined_members(conversation)
     muted = {name: state.muted[name] for name in sorted(state.muted) if is_muted(state, name, at)}
     return ThreadState(
         paused=state.paused,
@@ -215,16 +217,14 @@ def state_view(state: ThreadControls, at: int) -> ThreadState:
         discussion=state.discussion,
         allow_agent_mentions=state.allow_agent_mentions,
         invited_auto=state.invited_auto,
-        participants=InvitedMembers(
-            [_invited_member(name, member) for name, member in state.members.items()]
-        ),
+        participants=InvitedMembers([_invited_member(*item) for item in members.items()]),
     )
 
 
-def _invited_member(name: str, member: ThreadMember) -> InvitedMember:
+def _invited_member(name: str, member: Participant) -> InvitedMember:
     return InvitedMember(
         id=name,
-        profile=member.profile,
+        profile=dict(member.profile),
         invited_by=member.invited_by,
         invited_at=iso(member.invited_at * 1000),
         from_turn=member.from_turn,

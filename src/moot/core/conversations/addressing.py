@@ -1,20 +1,24 @@
 """Resolve addresses to participants, and warn about addresses that match none."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
-from moot.core.conversations import turns
 from moot.core.conversations.participants import RESERVED_NAMES
+from moot.core.errors import BadRequest, Forbidden, ParticipantNotInvited
+from moot.core.errors.threads import TaskNotOpen, TooManyTasks
 from moot.core.payloads.conversations import Turn
+from moot.core.state import participants, tasks
 from moot.core.state.conversation import Conversation
+from moot.core.state.tasks import ThreadTask
 from moot.core.text import mentions
 from moot.core.text.names import full_name, is_person
 
 #: participants that a warning lists at most
 MAX_LISTED_NAMES = 12
 
-Profiles = dict[str, dict[str, Any]]
+Profiles = Mapping[str, Mapping[str, object]]
 
 
 def resolve_address(to: str, profiles: Profiles) -> list[str]:
@@ -33,26 +37,51 @@ def resolve_recipient(turn: Turn, profiles: Profiles) -> Turn:
     return replace(turn, to=names[0]) if len(names) == 1 else turn
 
 
+def check_task_turn(open_tasks: Mapping[int, ThreadTask], profiles: Profiles, turn: Turn) -> None:
+    """Raise when a turn is not a valid task, or not the result of an open one."""
+    kind = tasks.turn_kind(turn)
+    if kind == "task":
+        _check_task(open_tasks, profiles, turn.to)
+    elif kind == "result":
+        task = open_tasks.get(-1 if (seq := tasks.reply_sequence(turn)) is None else seq)
+        if task is None:
+            text = "A result names the task it is of, which must be open: meta.reply_to."
+            raise TaskNotOpen(text)
+        speaker = full_name(turn.from_)
+        if speaker != task.to and not is_person(speaker):
+            raise Forbidden("The result of a task comes from who was asked, or from a person.")
+
+
+def _check_task(open_tasks: Mapping[int, ThreadTask], profiles: Profiles, to: str | None) -> None:
+    if len(open_tasks) >= tasks.MOST_TASKS:
+        raise TooManyTasks(f"At most {tasks.MOST_TASKS} tasks are open at a time; finish some.")
+    if to is None:
+        raise BadRequest("A task is for one participant: to.", field="to")
+    names = [to] if is_person(to) else resolve_address(to, profiles)
+    if len(names) > 1:
+        text = "Several could be meant; name one by its id."
+        raise BadRequest(text, field="to", could=names)
+    if not names:
+        text = "Nobody of this name takes part; invite him first."
+        raise ParticipantNotInvited(text, speakerId=to, roster=list(profiles))
+
+
 def recipient_warning(conversation: Conversation, to: str | None, content: Any) -> str | None:
     """Return a warning for the sender of a turn that is addressed to no participant."""
-    agents, participants = (
-        turns.agent_profiles(conversation),
-        turns.participant_profiles(conversation),
-    )
+    agents = participants.agent_profiles(conversation)
+    everyone = participants.participant_profiles(conversation)
     if not agents and not (conversation.floor is not None and conversation.floor.threaded):
         return None  # anyone may speak here, so no list of participants exists
     if to is not None and to != "all":
-        return None if is_person(to) else _address_warning(to, agents, participants)
+        return None if is_person(to) else _address_warning(to, agents, everyone)
     unknown = [
-        word
-        for word in mentions.unknown_mentions(content, participants)
-        if not _is_never_unknown(word)
+        word for word in mentions.unknown_mentions(content, everyone) if not _is_never_unknown(word)
     ]
     return _unknown_names_text([f"@{word}" for word in unknown], agents) if unknown else None
 
 
-def _address_warning(to: str, agents: Profiles, participants: Profiles) -> str | None:
-    names = resolve_address(to, participants)
+def _address_warning(to: str, agents: Profiles, everyone: Profiles) -> str | None:
+    names = resolve_address(to, everyone)
     if len(names) > 1:
         return f"Several could be meant by {to[:64]}: {_join_names(names)}. Name one."
     return None if names else _unknown_names_text([to.removeprefix("host:")], agents)

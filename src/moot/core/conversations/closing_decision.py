@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from moot.core.errors import BadRequest
+from moot.core.state import participants
 from moot.core.state.conversation import Conversation
 from moot.core.text.names import full_name, is_person
 
@@ -82,15 +83,12 @@ def check_decision(
     for name in [*voters, *(dissent.by for dissent in decision.dissent)]:
         if names and name not in names:
             raise BadRequest(f"You cannot vote or dissent for '{name}'.", field="decision")
-        if (
-            conversation.roster is not None
-            and not is_person(name)
-            and name not in conversation.roster
-        ):
+        is_listed = participants.find_participant(conversation, name).listed
+        if conversation.closed and not is_listed and not is_person(name):
             raise BadRequest(
                 f"'{name}' is not on the roster of this conversation.",
                 field="decision",
-                roster=conversation.roster,
+                roster=participants.roster_names(conversation),
             )
 
 

@@ -19,7 +19,7 @@ from moot.core.payloads.conversations import (
 from moot.core.payloads.interrupts import InterruptResolved
 from moot.core.payloads.nodes import NodeResumed
 from moot.core.runs.answers import GateAnswer, end_interrupt, gate_completed_event
-from moot.core.state import tasks
+from moot.core.state import participants
 from moot.core.state.conversation import Conversation
 from moot.core.state.run import Run
 from moot.core.text.names import full_name
@@ -54,10 +54,9 @@ def answer_conversation(run: Run, flow: Flow, node: FlowNode, answer: GateAnswer
         return close_conversation(run, flow, node, conversation, closed_event, answer)
     turn = turns.build_turn(conversation, parsed.turn, answer.who, answer.at)
     if turn.to is not None or turn.meta is not UNSET:
-        profiles = turns.participant_profiles(conversation)
-        turn = addressing.resolve_recipient(
-            tasks.check_task_turn(conversation.tasks, profiles, turn), profiles
-        )
+        profiles = participants.participant_profiles(conversation)
+        addressing.check_task_turn(conversation.tasks, profiles, turn)
+        turn = addressing.resolve_recipient(turn, profiles)
     return [
         *_join_by_speaking(conversation, turn, answer),
         *record_turn(run, flow, node, conversation, turn, answer),
@@ -67,7 +66,7 @@ def answer_conversation(run: Run, flow: Flow, node: FlowNode, answer: GateAnswer
 def _join_by_speaking(conversation: Conversation, turn: Turn, answer: GateAnswer) -> list[NewEvent]:
     """Add a speaker that may join without an invitation."""
     name = turn.from_
-    if turn.role != "agent" or not joining.needs_invitation(conversation, full_name(name)):
+    if turn.role != "agent" or not participants.needs_invitation(conversation, full_name(name)):
         return []
     outside = answer.who.joins == "outside"
     return [

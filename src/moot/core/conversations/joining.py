@@ -11,7 +11,7 @@ from moot.core.errors import BadRequest, ParticipantNotInvited, RosterClosed, Ro
 from moot.core.errors.threads import NameTaken
 from moot.core.events import NewEvent
 from moot.core.payloads.conversations import ParticipantJoined
-from moot.core.state import thread_controls
+from moot.core.state import participants
 from moot.core.state.conversation import Conversation
 from moot.core.text.confusables import skeleton
 from moot.core.text.names import full_name, is_name, is_person
@@ -57,36 +57,13 @@ def not_invited_error(conversation: Conversation, name: str) -> ParticipantNotIn
     """Return the error for a speaker outside the conversation, with the way to invite it."""
     short, thread = name.removeprefix("host:"), conversation.conversation_id.partition(":")[0]
     advice = f"A person invites him: moot thread invite {thread} {short}"
-    if conversation.roster is not None:
+    if conversation.closed:
         advice = "Its roster is closed: fork it with the new member."
     return ParticipantNotInvited(
         f"{short} takes no part in this conversation. {advice}",
         speakerId=name,
         conversationId=conversation.conversation_id,
-        roster=sorted(
-            conversation.roster if conversation.roster is not None else conversation.state.members
-        ),
-    )
-
-
-def needs_invitation(conversation: Conversation, name: str) -> bool:
-    """Return whether an agent must be invited first: the roster is open and does not have it."""
-    return (
-        conversation.roster is None
-        and conversation.state.by_invitation
-        and name not in conversation.state.members
-    )
-
-
-def can_join_by_speaking(conversation: Conversation, name: str, joins: str | None) -> bool:
-    """Return whether an agent joins with its first turn.
-
-    The host must trust its key, and no person may have removed the agent.
-    """
-    return (
-        joins is not None
-        and needs_invitation(conversation, name)
-        and name not in conversation.state.away
+        roster=sorted(participants.invitable_members(conversation)),
     )
 
 
@@ -98,24 +75,23 @@ def joined_event(
     Raise RosterClosed, RosterFull, NameTaken or BadRequest. ``outside`` means that the host does
     not speak for it.
     """
-    is_closed = conversation.roster is not None and name not in map(full_name, conversation.roster)
-    if is_closed and not is_person(name):
+    roster = participants.roster_names(conversation)
+    if roster is not None and name not in map(full_name, roster) and not is_person(name):
         raise RosterClosed(
             "The roster of this conversation is closed; fork it with the new member instead.",
             participant=name,
-            roster=conversation.roster,
+            roster=roster,
         )
-    members = conversation.state.members
-    if name not in members:
+    member = participants.find_participant(conversation, name)
+    if not member.joined:
         check_distinct_name(conversation, name, name, by)
-    if name not in members and len(members) >= MOST_PARTICIPANTS:
+    if not member.joined and len(participants.joined_members(conversation)) >= MOST_PARTICIPANTS:
         raise RosterFull(
             f"At most {MOST_PARTICIPANTS} participants can be invited.",
             maxParticipants=MOST_PARTICIPANTS,
         )
     profile = profile if isinstance(profile, dict) else {}
-    member = members.get(name)
-    merged = {**(member.profile if member else {}), **profile}
+    merged = {**(member.profile if member.joined else {}), **profile}
     if len(msgspec.json.encode(merged)) > MAX_PROFILE_BYTES:
         raise BadRequest(
             f"A profile has at most {MAX_PROFILE_BYTES} bytes in all.",
@@ -129,7 +105,7 @@ def joined_event(
         by=by,
         from_turn=conversation.turns + 1,
         outside=outside,
-        changed=member is not None,  # the participant stays; only its profile changes
+        changed=member.joined,  # the participant stays; only its profile changes
     )
     return NewEvent(joined, conversation.node_id, cause=conversation.last_seq)
 
@@ -139,8 +115,11 @@ def check_distinct_name(conversation: Conversation, word: str, name: str, by: st
 
     A person may give an agent a person's name; an agent may not.
     """
-    members = {*conversation.state.members, *(conversation.roster or ())} - {name}
-    others = {member: member.removeprefix("host:") for member in members}
+    others = {
+        each: each.removeprefix("host:")
+        for each, participant in conversation.participants.items()
+        if (participant.joined or participant.listed) and each != name
+    }
     if not is_person(by) and not is_person(word):
         others |= _other_people(conversation, name)
     _check_distinct(others, word, name)
@@ -152,9 +131,7 @@ def check_distinct_role(conversation: Conversation, word: str, name: str) -> Non
 
 
 def _other_people(conversation: Conversation, name: str) -> dict[str, str]:
-    others = [
-        person for person in thread_controls.people_present(conversation.state) if person != name
-    ]
+    others = [each for each in participants.people_present(conversation) if each != name]
     return {person: person.removeprefix("user:") for person in others}
 
 

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.core.errors import BadRequest
+from moot.core.state import participants
 from moot.core.state.conversation import Conversation
 
 LONGEST_NAME = 256
@@ -99,8 +100,9 @@ def _check_names(conversation: Conversation, turn: dict[str, Any], own: bool) ->
     except msgspec.ValidationError as error:
         raise BadRequest(f"agent does not fit: {error}", field="turn.agent") from None
     speaker, named = turn.get("speakerId"), ref.agent_id
-    others = {*(conversation.roster or ()), *conversation.state.members} - {speaker}
+    other = participants.find_participant(conversation, str(named))
+    is_other = named != speaker and (other.listed or other.joined)
     # an id of this host must be the speaker's own, even if that agent is not here
     foreign = named is not UNSET and named.startswith("host:") and named != speaker
-    if named in others or foreign:
+    if is_other or foreign:
         raise BadRequest("agent is somebody else than the speaker.", field="turn.agent")

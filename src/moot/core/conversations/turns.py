@@ -31,7 +31,7 @@ from moot.core.payloads.conversations import (
 )
 from moot.core.runs.nodes import write_events
 from moot.core.speaker import Speaker
-from moot.core.state import thread_controls
+from moot.core.state import participants
 from moot.core.state.conversation import Conversation
 from moot.core.state.mutes import is_muted
 from moot.core.state.run import Run
@@ -100,8 +100,8 @@ def build_turn(
 
 def _host_speaks_for(conversation: Conversation, speaker: str) -> bool:
     """Return whether the host invites this member, so that its name means a model spoke."""
-    member = conversation.floor.members.get(speaker) if conversation.floor is not None else None
-    return member is not None and not member.outside
+    member = participants.find_participant(conversation, speaker)
+    return member.led and not member.outside
 
 
 def check_speaker(
@@ -110,7 +110,7 @@ def check_speaker(
     """Return the role and name of the speaker. Raise when it may not speak now."""
     role = body.get("role", "user")
     speaker = _speaker_name(body, role, key_holder)
-    if role == "agent" and not joining.can_join_by_speaking(
+    if role == "agent" and not participants.can_join_by_speaking(
         conversation, full_name(speaker), key_holder.joins
     ):
         _check_roster(conversation, speaker)
@@ -143,15 +143,14 @@ def _speaker_name(body: dict[str, Any], role: str, key_holder: Speaker) -> str:
 
 
 def _check_roster(conversation: Conversation, speaker: str) -> None:
-    if conversation.roster is not None:
-        if speaker not in conversation.roster:
-            raise SpeakerNotParticipant(
-                "Speaker is not on this conversation's roster.",
-                speakerId=speaker,
-                conversationId=conversation.conversation_id,
-                roster=conversation.roster,
-            )
-    elif conversation.state.by_invitation and full_name(speaker) not in conversation.state.members:
+    if conversation.closed and not participants.takes_part(conversation, speaker):
+        raise SpeakerNotParticipant(
+            "Speaker is not on this conversation's roster.",
+            speakerId=speaker,
+            conversationId=conversation.conversation_id,
+            roster=participants.roster_names(conversation),
+        )
+    if participants.needs_invitation(conversation, full_name(speaker)):
         raise joining.not_invited_error(conversation, speaker)
 
 
@@ -268,22 +267,6 @@ def echo_turn(run: Run, flow: Flow, node: FlowNode, turn: Turn, at: int) -> list
     return write_events(
         run, flow, node, (ChannelWrite(channel=name, value=message, turn=True),), at
     )
-
-
-def agent_profiles(conversation: Conversation) -> dict[str, dict[str, Any]]:
-    """Return the agents of the conversation with their profiles."""
-    profiles = {name: member.profile for name, member in conversation.state.members.items()}
-    profiles |= {name: {} for name in conversation.roster or ()}
-    if conversation.floor is not None:
-        profiles |= {name: member.profile for name, member in conversation.floor.members.items()}
-    return profiles
-
-
-def participant_profiles(conversation: Conversation) -> dict[str, dict[str, Any]]:
-    """Return the agents and the people of the conversation with their profiles."""
-    return {
-        name: {} for name in thread_controls.people_present(conversation.state)
-    } | agent_profiles(conversation)
 
 
 def require_open(conversation: Conversation | None, run: Run, node_id: str) -> Conversation:

@@ -9,6 +9,7 @@ from moot.core.events import NewEvent
 from moot.core.state.conversation import Conversation
 from moot.core.state.council_policy import SMALL
 from moot.core.state.floor import NOBODY_ANSWERED, PAIR, RUNWAY, SYNTHESIS_FAILED, TO_MANY
+from moot.core.state.participants import find_participant, led_members
 from moot.core.workflows.flow import FlowNode
 
 
@@ -36,7 +37,7 @@ def mention_question(conversation: Conversation, words: dict[str, list[str]]) ->
 
 
 def _example_mention(conversation: Conversation) -> str:
-    members = conversation.floor.members if conversation.floor is not None else {}
+    members = led_members(conversation)
     return next((f"@{_short_name(name)}" for name in members), "@codex")
 
 
@@ -83,6 +84,5 @@ FAILURE_TEXTS = {
 
 
 def display_name(conversation: Conversation, name: str) -> str:
-    member = conversation.floor.members.get(name) if conversation.floor is not None else None
-    profile = member.profile if member is not None else {}
-    return str(profile.get("name") or name.rpartition(":")[2])
+    member = find_participant(conversation, name)
+    return str((member.profile.get("name") if member.led else None) or name.rpartition(":")[2])

@@ -1,13 +1,16 @@
-"""Decide who speaks next in a council, with one function for each mode.
+"""Decide who speaks next in a council or thread, with one function for each mode.
 
 The functions are pure and total: a council that is not at rest has a next step at any time. A step
 that would change nothing is not a step.
+
+In small threads every member answers a person's turn to all. In large ones the person must mention
+members, unless the thread lets all of them answer. Programs outside the host are called; the host
+does not wait for them.
 """
 
 from collections.abc import Callable
 
-from moot.core.councils import next_speaker_in_thread
-from moot.core.councils.answer_loops import chain_stop, pair_stop
+from moot.core.councils.answer_loops import chain_stop, loop_stop, pair_stop
 from moot.core.councils.limits import fit_to_limits, limit_stop
 from moot.core.councils.steps import CouncilStep, PlannedInvitation
 from moot.core.state import thread_controls
@@ -20,8 +23,10 @@ from moot.core.state.floor import (
     SYNTHESIS_FAILED,
     TO_ALL,
     Floor,
+    FloorRequest,
 )
 from moot.core.state.mutes import is_muted
+from moot.core.state.participants import find_participant, is_led, led_members, round_speakers
 
 #: turns that one summary covers at most
 MAX_SUMMARISED_TURNS = 200
@@ -35,11 +40,7 @@ def next_step(conversation: Conversation, at: int) -> CouncilStep | None:
     if not conversation.open or conversation.state.paused or floor.stopped:
         return None
     if floor.wakes:
-        return (
-            next_speaker_in_thread.call_outside_members(conversation, floor, at)
-            if floor.threaded
-            else None
-        )
+        return _call_outside_members(conversation, floor, at) if floor.threaded else None
     step = _step_in_phase(conversation, floor, at)
     if step is None or not _changes_state(conversation, floor, step):
         return None
@@ -68,7 +69,7 @@ def _summary_step(conversation: Conversation, floor: Floor, at: int) -> CouncilS
     """
     name, window = floor.policy.summarise, floor.policy.window
     is_blind = floor.policy.blind and floor.round == 1 and floor.phase == "talk"
-    if name is None or name not in floor.members or is_blind or conversation.turns <= 0:
+    if name is None or not is_led(conversation, name) or is_blind or conversation.turns <= 0:
         return None
     if conversation.turns - floor.summed_up <= 2 * window or is_muted(conversation.state, name, at):
         return None
@@ -80,9 +81,8 @@ def _summary_step(conversation: Conversation, floor: Floor, at: int) -> CouncilS
 
 def _step_in_phase(conversation: Conversation, floor: Floor, at: int) -> CouncilStep | None:
     if floor.threaded and floor.phase == "talk":
-        return next_speaker_in_thread.next_thread_step(conversation, floor, at)
-    prodded = [name for name in conversation.state.prodded if name in floor.members]
-    if prodded:
+        return _thread_step(conversation, floor, at)
+    if prodded := _prodded_members(conversation):
         return _invite_first(conversation, floor, prodded[:1], at, "prodded", forced=True)
     if floor.asked:
         name, request = next(iter(floor.asked.items()))
@@ -91,13 +91,17 @@ def _step_in_phase(conversation: Conversation, floor: Floor, at: int) -> Council
         return _invite_first(conversation, floor, [name], at, request.why)
     match floor.phase:
         case "talk":
-            return _discussion_step(conversation, floor, at) if floor.members else None
+            return _discussion_step(conversation, floor, at) if led_members(conversation) else None
         case "synthesis":
-            return _synthesis_step(floor)
+            return _synthesis_step(conversation, floor)
         case "vote":
             return _vote_step(conversation, floor, at)
         case "over":
             return _close_step(floor)
+
+
+def _prodded_members(conversation: Conversation) -> list[str]:
+    return [name for name in conversation.state.prodded if is_led(conversation, name)]
 
 
 def _discussion_step(conversation: Conversation, floor: Floor, at: int) -> CouncilStep | None:
@@ -108,9 +112,9 @@ def _discussion_step(conversation: Conversation, floor: Floor, at: int) -> Counc
     return step
 
 
-def _synthesis_step(floor: Floor) -> CouncilStep:
+def _synthesis_step(conversation: Conversation, floor: Floor) -> CouncilStep:
     moderator = floor.policy.moderator
-    if moderator is None or moderator not in floor.members:
+    if moderator is None or moderator not in led_members(conversation):
         return CouncilStep(round=floor.round, phase="over")
     if floor.unsummed:
         return CouncilStep(stop=SYNTHESIS_FAILED)
@@ -185,12 +189,14 @@ def _invite_blind(
 
 
 def _round_robin_step(conversation: Conversation, floor: Floor, at: int) -> CouncilStep:
-    return _step_in_round(conversation, floor, at, floor.speakers, f"round {floor.round}")
+    return _step_in_round(
+        conversation, floor, at, round_speakers(conversation), f"round {floor.round}"
+    )
 
 
 def _declared_step(conversation: Conversation, floor: Floor, at: int) -> CouncilStep | None:
     """Invite every member once for each turn of a person to all."""
-    waiting = [name for name in floor.speakers if name not in floor.had]
+    waiting = [name for name in round_speakers(conversation) if name not in floor.had]
     if not floor.called or not waiting:
         return None
     return _invite_first(conversation, floor, waiting, at, TO_ALL)
@@ -201,7 +207,7 @@ def _addressed_step(conversation: Conversation, floor: Floor, at: int) -> Counci
 
 
 def _raise_hand_step(conversation: Conversation, floor: Floor, at: int) -> CouncilStep:
-    hands, order = floor.hands or {}, floor.speakers
+    hands, order = floor.hands or {}, round_speakers(conversation)
     if unasked := [name for name in order if name not in hands]:
         wakes = tuple(PlannedInvitation(name, "hand", f"round {floor.round}") for name in unasked)
         return CouncilStep(wakes=wakes, round=floor.round)
@@ -215,13 +221,13 @@ def _raise_hand_step(conversation: Conversation, floor: Floor, at: int) -> Counc
 
 def _moderated_step(conversation: Conversation, floor: Floor, at: int) -> CouncilStep:
     moderator = floor.policy.moderator
-    if moderator not in floor.members:
+    if moderator not in led_members(conversation):
         return _round_robin_step(conversation, floor, at)  # no moderator is present
     if floor.chosen is not None:
         return _invite_first(conversation, floor, [floor.chosen], at, f"chosen by {moderator}")
     if floor.round > floor.policy.rounds:
         return CouncilStep(stop="moderator")
-    if floor.choices >= floor.policy.rounds * len(floor.speakers):
+    if floor.choices >= floor.policy.rounds * len(round_speakers(conversation)):
         all_failed = floor.had and all(outcome in FAILED_OUTCOMES for outcome in floor.had.values())
         return CouncilStep(
             stop=NOBODY_ANSWERED if all_failed else "rounds", limit=floor.policy.rounds
@@ -237,9 +243,9 @@ def _vote_step(conversation: Conversation, floor: Floor, at: int) -> CouncilStep
     Muted members have no vote. Programs outside the host have none either, because the host only
     calls them and would wait in vain.
     """
-    waiting = [name for name in floor.speakers if name not in floor.votes]
+    waiting = [name for name in round_speakers(conversation) if name not in floor.votes]
     skipped = {name: "muted" for name in waiting if is_muted(conversation.state, name, at)}
-    skipped |= {name: "outside" for name in waiting if floor.members[name].outside}
+    skipped |= {name: "outside" for name in waiting if find_participant(conversation, name).outside}
     reason = "the proposal is put to the vote"
     wakes = tuple(
         PlannedInvitation(name, "vote", reason) for name in waiting if name not in skipped
@@ -262,3 +268,78 @@ MODES: dict[str, Callable[[Conversation, Floor, int], CouncilStep | None]] = {
     "raise-hand": _raise_hand_step,
     "moderated": _moderated_step,
 }
+
+
+# -- in a thread ----------------------------------------------------------------------------------
+
+
+def _thread_step(conversation: Conversation, floor: Floor, at: int) -> CouncilStep | None:
+    """Return the next invitation, and every member that is skipped or called before it."""
+    if floor.unclear:
+        return CouncilStep(unclear=floor.unclear, round=floor.round)
+    skipped: dict[str, str] = {}
+    called: dict[str, str] = {}
+    planned: PlannedInvitation | None = None
+    for name, request in _waiting_requests(conversation, floor).items():
+        if (reason := _skip_reason(conversation, floor, name, request, at)) is not None:
+            skipped[name] = reason
+        elif planned is not None and not find_participant(conversation, name).outside:
+            continue
+        elif stop := loop_stop(floor, name, request):
+            if planned is None:
+                return _skip_or_call(floor, skipped, called) or stop
+        elif find_participant(conversation, name).outside:
+            called[name] = request.why
+        else:
+            planned = PlannedInvitation(
+                name, "speak", request.why, reply=request.seq or None, result=request.task
+            )
+    if planned is None:
+        return _skip_or_call(floor, skipped, called)
+    return CouncilStep(wakes=(planned,), skipped=skipped, called=called, round=floor.round)
+
+
+def _call_outside_members(conversation: Conversation, floor: Floor, at: int) -> CouncilStep | None:
+    """Return the calls to programs outside while a member of the host has the floor."""
+    if floor.phase != "talk":
+        return None
+    called = {
+        name: request.why
+        for name, request in _waiting_requests(conversation, floor).items()
+        if find_participant(conversation, name).outside
+        and _skip_reason(conversation, floor, name, request, at) is None
+        and loop_stop(floor, name, request) is None
+    }
+    return _skip_or_call(floor, {}, called)
+
+
+def _skip_or_call(
+    floor: Floor, skipped: dict[str, str], called: dict[str, str]
+) -> CouncilStep | None:
+    if not skipped and not called:
+        return None
+    return CouncilStep(skipped=skipped, called=called, round=floor.round)
+
+
+def _waiting_requests(conversation: Conversation, floor: Floor) -> dict[str, FloorRequest]:
+    """Return prodded members, then requested ones, then those a turn to all is for."""
+    prodded = _prodded_members(conversation)
+    requests = {name: FloorRequest("prodded", direct=True) for name in prodded}
+    requests |= {name: each for name, each in floor.asked.items() if name not in requests}
+    if floor.called:
+        to_all = FloorRequest(TO_ALL, seq=floor.called_seq)
+        others = [name for name in round_speakers(conversation) if name not in floor.had]
+        requests |= {name: to_all for name in others if name not in requests}
+    return requests
+
+
+def _skip_reason(
+    conversation: Conversation, floor: Floor, name: str, request: FloorRequest, at: int
+) -> str | None:
+    if is_muted(conversation.state, name, at):
+        return "muted"
+    if request.direct:
+        return None
+    if thread_controls.is_ttl_over(conversation.state, at):
+        return RUNWAY
+    return "done" if name in conversation.state.done and name not in floor.asked else None

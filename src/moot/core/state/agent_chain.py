@@ -3,7 +3,7 @@
 The host stops a chain that gets too long, until a person speaks or continues it.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -34,7 +34,7 @@ class AgentChain(Struct, omit_defaults=True):
 def apply_turn_to_chain(
     chain: AgentChain | None,
     turn: Turn,
-    profiles: dict[str, dict[str, Any]],
+    profiles: Mapping[str, Mapping[str, object]],
     sequence: int,
 ) -> AgentChain | None:
     """Return the chain after the turn; a person's turn ends it. ``profiles`` maps participants."""
@@ -60,7 +60,7 @@ def apply_turn_to_chain(
     return chain
 
 
-def addressed_agents(turn: Turn, profiles: dict[str, dict[str, Any]]) -> list[str]:
+def addressed_agents(turn: Turn, profiles: Mapping[str, Mapping[str, object]]) -> list[str]:
     """Return the agents that the turn is addressed to or mentions."""
     if turn.to is not None and turn.to != "all":
         return [] if is_person(turn.to) else [full_name(turn.to)]

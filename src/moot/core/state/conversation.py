@@ -1,6 +1,6 @@
-"""Fold conversations and threads: turns, controls, links and participants.
+"""Fold conversations and threads: turns, controls, links, titles and participants.
 
-The state holds counters, rosters and references only. The text of a turn stays in the log.
+The state holds counters, participants and references only. The text of a turn stays in the log.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,11 @@ from moot.core.payloads.conversations import (
     ParticipantJoined,
     ParticipantLeft,
     PresenceChanged,
+    SeatClaimed,
+    SeatLeft,
     ThreadControlled,
     ThreadLinked,
+    ThreadRenamed,
     Turn,
 )
 from moot.core.payloads.councils import (
@@ -36,40 +39,22 @@ from moot.core.payloads.councils import (
     VoteCalled,
 )
 from moot.core.state import (
-    agent_chain,
-    awaited_people,
+    floor,
+    mutes,
+    participants,
     supervisor,
-    tasks,
     thread_controls,
-    turn_addressees,
+    tool_requests,
     usage,
 )
-from moot.core.state.floor import (
-    Floor,
-    add_floor_member,
-    apply_participation_decided,
-    apply_participation_set,
-    apply_participation_stopped,
-)
-from moot.core.state.floor_continuation import (
-    apply_participation_continued,
-    apply_vote_called,
-    lift_ttl_stop,
-)
-from moot.core.state.mutes import (
-    apply_turn_held,
-    apply_turn_settled,
-    put_off_muted_requests,
-    resume_put_off_requests,
-)
+from moot.core.state.agent_chain import AgentChain, apply_turn_to_chain
+from moot.core.state.awaited_people import AwaitedPeople, add_question, apply_reply
+from moot.core.state.floor import RUNWAY, Floor
 from moot.core.state.node import node_id_of
-from moot.core.state.tasks import ThreadTask
-from moot.core.state.tool_requests import (
-    apply_tool_answered,
-    apply_tool_asked,
-    apply_tool_asked_at_node,
-    apply_tool_reopened,
-)
+from moot.core.state.participants import Participant
+from moot.core.state.tasks import ThreadTask, apply_task_turn
+from moot.core.state.thread_controls import ThreadControls, is_ttl_over
+from moot.core.state.turn_addressees import apply_opening_addressees, apply_turn_to_floor
 from moot.core.text import mentions
 from moot.core.text.names import full_name, is_person
 
@@ -103,24 +88,26 @@ class Conversation(Struct, omit_defaults=True):
     #: sequence of the newest turn: the next turn is caused by it, whatever controls came between
     turn_seq: int = 0
     open: bool = True
-    #: agents that may speak, when the roster is closed
-    roster: list[str] | None = None
-    schema: dict[str, Any] | None = None
+    #: name -> the participant, however it came
+    participants: dict[str, Participant] = {}
+    #: the roster is closed: of the agents only listed ones speak
+    closed: bool = False
+    schema: dict[str, object] | None = None
     owner: str | None = None
     group_id: str | None = None
     #: people who were asked and have not answered
-    asked: awaited_people.AwaitedPeople = {}
+    asked: AwaitedPeople = {}
     #: the title after a rename; None while the first title holds
     title: str | None = None
     #: sequence of an open task -> the task
     tasks: dict[int, ThreadTask] = {}
     #: thread id -> its link
     links: dict[str, ThreadLink] = {}
-    state: thread_controls.ThreadControls = field(default_factory=thread_controls.ThreadControls)
+    state: ThreadControls = field(default_factory=ThreadControls)
     #: set in a council
     floor: Floor | None = None
     #: set while agents speak in a conversation without a floor
-    chain: agent_chain.AgentChain | None = None
+    chain: AgentChain | None = None
 
 
 def thread_id(run: "Run", conversation: Conversation) -> str:
@@ -131,10 +118,45 @@ def thread_id(run: "Run", conversation: Conversation) -> str:
     return f"{run.run_id}~{conversation.node_id}~{number}"
 
 
+#: characters of a title in a list
+LONGEST_TITLE = 256
+TITLE_RULE = f"A title is a line of 1 to {LONGEST_TITLE} characters that can be read."
+
+
+def parse_title(text: Any) -> str | None:
+    """Return the text as one printable line, or None when it cannot be a title."""
+    line = " ".join(text.split()) if isinstance(text, str) else ""
+    return line if 1 <= len(line) <= LONGEST_TITLE and line.isprintable() else None
+
+
+def first_title(run: "Run", conversation: Conversation) -> str:
+    """Return the title at the beginning: the run's title, else its question, else its node."""
+    source = run.inputs.get("title") or run.inputs.get("question")
+    text = source[: 4 * LONGEST_TITLE] if isinstance(source, str) else ""
+    line = " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())
+    return (line or f"{run.workflow_id}/{conversation.node_id}")[:LONGEST_TITLE]
+
+
+def current_title(run: "Run", conversation: Conversation) -> str:
+    return first_title(run, conversation) if conversation.title is None else conversation.title
+
+
+def is_opened_by_title(run: "Run") -> bool:
+    """Return whether the thread's first turn is only its title, which does not count as a turn."""
+    return run.workflow_id == THREAD and not run.inputs.get("question")
+
+
+def count_turns(run: "Run", conversation: Conversation) -> int:
+    return conversation.turns if is_opened_by_title(run) else conversation.turns + 1
+
+
+# -- the fold -------------------------------------------------------------------------------------
+
+
 def _apply_conversation_opened(
     run: "Run", payload: ConversationOpened, event: Event, at: int
 ) -> None:
-    members = payload.participants
+    roster = payload.participants
     node_id = node_id_of(event)
     run.conversations[node_id] = conversation = Conversation(
         conversation_id=payload.conversation_id,
@@ -142,180 +164,207 @@ def _apply_conversation_opened(
         opened_at=at,
         opened_seq=event.sequence,
         last_seq=event.sequence,
-        roster=None if members is None else [str(member.get("agentId", "")) for member in members],
         schema=payload.schema,
         owner=payload.agent_id,
         group_id=payload.initial_turn.group_id,
     )
+    if roster is not None:
+        participants.list_roster(conversation, [str(row.get("agentId", "")) for row in roster])
     conversation.state.by_invitation = run.workflow_id == THREAD
-    thread_controls.add_person(conversation.state, run.person)
+    participants.add_person(conversation, run.person)
     _apply_turn(conversation, payload.initial_turn, event.sequence, at)
     if supervisor.is_supervisor_question(run, payload.agent_id):
-        awaited_people.add_question(conversation.asked, "user", str(payload.agent_id), (0, at))
+        add_question(conversation.asked, "user", str(payload.agent_id), (0, at))
+
+
+def _apply_to_conversation(run: "Run", payload: Payload, event: Event, at: int) -> None:
+    conversation = run.conversations.get(node_id_of(event))
+    if conversation is not None:
+        CONVERSATION_HANDLERS[type(payload)](conversation, payload, event.sequence, at)
+        conversation.last_seq = event.sequence
 
 
 def _apply_conversation_exchanged(
-    run: "Run", payload: ConversationExchanged, event: Event, at: int
+    conversation: Conversation, payload: ConversationExchanged, sequence: int, at: int
 ) -> None:
-    conversation = run.conversations.get(node_id_of(event))
-    if conversation is not None:
-        _apply_turn(conversation, payload.turn, event.sequence, at)
+    _apply_turn(conversation, payload.turn, sequence, at)
 
 
 def _apply_turn(conversation: Conversation, turn: Turn, sequence: int, at: int) -> None:
     if turn.turn_index is not None:
         conversation.turns = turn.turn_index
-    conversation.last_seq = conversation.turn_seq = sequence
-    speaker, to = turn.from_, turn.to
-    controls = conversation.state
+    conversation.turn_seq = sequence
     if conversation.asked:
-        awaited_people.apply_reply(conversation.asked, speaker, to)
-    if to is not None and is_person(to):
-        awaited_people.add_question(conversation.asked, to, speaker, (conversation.turns, at))
-    thread_controls.apply_speaker(controls, speaker)
+        apply_reply(conversation.asked, turn.from_, turn.to)
+    if turn.to is not None and is_person(turn.to):
+        add_question(conversation.asked, turn.to, turn.from_, (conversation.turns, at))
+    speaker = full_name(turn.from_)
+    participants.add_person(conversation, speaker)
+    thread_controls.apply_speaker(conversation.state, speaker)
     if turn.meta is not UNSET:
-        tasks.apply_task_turn(conversation.tasks, turn, sequence, at)
+        apply_task_turn(conversation.tasks, turn, conversation.turns, sequence, at)
     if conversation.floor is not None:
-        turn_addressees.apply_turn_to_floor(conversation.floor, turn, controls, sequence, at)
+        apply_turn_to_floor(conversation, conversation.floor, turn, sequence, at)
     else:
-        profiles = _mentionable_profiles(conversation) if mentions.has_mention(turn.content) else {}
-        conversation.chain = agent_chain.apply_turn_to_chain(
-            conversation.chain, turn, profiles, sequence
+        profiles = (
+            participants.participant_profiles(conversation)
+            if mentions.has_mention(turn.content)
+            else {}
         )
-
-
-def _mentionable_profiles(conversation: Conversation) -> dict[str, dict[str, Any]]:
-    controls = conversation.state
-    profiles = {name: member.profile for name, member in controls.members.items()}
-    return profiles | {name: {} for name in (*(conversation.roster or ()), *controls.people)}
+        conversation.chain = apply_turn_to_chain(conversation.chain, turn, profiles, sequence)
 
 
 def _apply_conversation_closed(
-    run: "Run", payload: ConversationEnded, event: Event, at: int
+    conversation: Conversation, payload: ConversationEnded, sequence: int, at: int
 ) -> None:
-    conversation = run.conversations.get(node_id_of(event))
-    if conversation is not None:
-        conversation.turns = payload.turn_index
-        conversation.last_seq = event.sequence
-        conversation.open = False
-        conversation.asked, conversation.tasks, conversation.chain = {}, {}, None
-        floor = conversation.floor
-        if floor is not None:
-            floor.wakes, floor.held, floor.asks = {}, {}, {}
-            floor.unpaid, floor.later = {}, {}
+    conversation.turns = payload.turn_index
+    conversation.open = False
+    conversation.asked, conversation.tasks, conversation.chain = {}, {}, None
+    if (council := conversation.floor) is not None:
+        council.wakes, council.held, council.asks = {}, {}, {}
+        council.unpaid, council.later = {}, {}
 
 
-def _apply_thread_control(run: "Run", payload: ThreadControlled, event: Event, at: int) -> None:
-    conversation = run.conversations.get(node_id_of(event))
-    if conversation is not None:
-        thread_controls.apply_control(conversation.state, payload, at)
-        conversation.last_seq = event.sequence
-        if conversation.floor is not None:
-            thread_controls.drop_absent_prods(conversation.state, conversation.floor.members)
-            resume_put_off_requests(conversation.floor, conversation.state)
-            if not thread_controls.is_ttl_over(conversation.state, at):
-                lift_ttl_stop(conversation.floor)
+def _apply_thread_control(
+    conversation: Conversation, payload: ThreadControlled, sequence: int, at: int
+) -> None:
+    state, council = conversation.state, conversation.floor
+    thread_controls.apply_control(state, payload, at)
+    if council is not None:
+        members = participants.led_members(conversation)
+        # the prod of an absent member does not count when the member joins later
+        state.prodded = [name for name in state.prodded if name in members or is_person(name)]
+        mutes.resume_put_off_requests(conversation, council)
+        if council.stopped == RUNWAY and not is_ttl_over(state, at):
+            council.stopped = None
 
 
-def _apply_thread_linked(run: "Run", payload: ThreadLinked, event: Event, at: int) -> None:
-    conversation = run.conversations.get(node_id_of(event))
-    if conversation is not None:
-        is_open = not payload.closed and not payload.back
-        link = ThreadLink(payload.title, is_open, payload.back)
-        conversation.links[payload.thread_id] = link
-        conversation.last_seq = event.sequence
+def _apply_thread_renamed(
+    conversation: Conversation, payload: ThreadRenamed, sequence: int, at: int
+) -> None:
+    conversation.title = payload.title[:LONGEST_TITLE]
 
 
-def _apply_presence_changed(run: "Run", payload: PresenceChanged, event: Event, at: int) -> None:
-    conversation = run.conversations.get(node_id_of(event))
-    if conversation is not None:
-        thread_controls.apply_presence(conversation.state, payload)
-        conversation.last_seq = event.sequence
+def _apply_thread_linked(
+    conversation: Conversation, payload: ThreadLinked, sequence: int, at: int
+) -> None:
+    is_open = not payload.closed and not payload.back
+    conversation.links[payload.thread_id] = ThreadLink(payload.title, is_open, payload.back)
+
+
+def _apply_presence_changed(
+    conversation: Conversation, payload: PresenceChanged, sequence: int, at: int
+) -> None:
+    thread_controls.apply_presence(conversation.state, payload)
 
 
 def _apply_participant_joined(
-    run: "Run", payload: ParticipantJoined, event: Event, at: int
+    conversation: Conversation, payload: ParticipantJoined, sequence: int, at: int
 ) -> None:
+    thread_controls.apply_participant_joined(conversation.state, full_name(payload.participant_id))
+    participants.add_joined(conversation, payload, at)
+
+
+def _apply_participant_left(
+    conversation: Conversation, payload: ParticipantLeft, sequence: int, at: int
+) -> None:
+    name = full_name(payload.participant_id)
+    participant = participants.remove_joined(conversation, name)
+    profile = participant.profile if participant.joined else {}
+    thread_controls.apply_participant_left(conversation.state, name, profile, payload.by)
+    if conversation.floor is not None:
+        usage.apply_member_left(conversation.floor, name)
+
+
+def _apply_seat(run: "Run", payload: SeatClaimed | SeatLeft, event: Event, at: int) -> None:
     conversation = run.conversations.get(node_id_of(event))
     if conversation is not None:
-        thread_controls.apply_participant_joined(conversation.state, payload, at)
-        conversation.last_seq = event.sequence
-        name = full_name(payload.participant_id)
-        if conversation.floor is not None:
-            member = conversation.state.members[name]
-            by = member.invited_by
-            add_floor_member(conversation.floor, name, member.profile, member.outside, by)
+        thread_controls.apply_seat(conversation.state, payload, at)
 
 
-def _apply_participant_left(run: "Run", payload: ParticipantLeft, event: Event, at: int) -> None:
-    conversation = run.conversations.get(node_id_of(event))
-    if conversation is not None:
-        thread_controls.apply_participant_left(conversation.state, payload)
-        conversation.last_seq = event.sequence
-        if conversation.floor is not None:
-            name = full_name(payload.participant_id)
-            usage.apply_member_left(conversation.floor, name)
-
-
-def _apply_floor_event(run: "Run", payload: Payload, event: Event, at: int) -> None:
+def _apply_council_event(run: "Run", payload: Payload, event: Event, at: int) -> None:
     """Apply an event of a council, or of the agent chain where the conversation has no floor."""
     conversation = run.conversations.get(node_id_of(event))
     if conversation is None:
         if isinstance(payload, ToolAsked):
-            apply_tool_asked_at_node(run, event)
+            tool_requests.apply_tool_asked_at_node(run, event)
         return
     conversation.last_seq = event.sequence
-    floor = conversation.floor
+    council = conversation.floor
     if isinstance(payload, PolicySet):
-        conversation.floor = apply_participation_set(floor, payload, conversation.turns, at)
-        if floor is None and conversation.floor is not None:
-            turn_addressees.apply_opening_addressees(
-                conversation.floor, payload, run.person, conversation.opened_seq
-            )
-    elif floor is not None and isinstance(payload, MembersInvited):
-        put_off_muted_requests(floor, conversation.state, payload)
-        apply_participation_decided(floor, payload, event.sequence, at)
-        reasons = [*(payload.skipped or []), *(payload.called or [])]
-        handled = {item.agent_id for item in payload.wakes}.union(item.agent_id for item in reasons)
-        prodded = conversation.state.prodded
-        conversation.state.prodded = [name for name in prodded if name not in handled]
-    elif floor is not None:
-        FLOOR_HANDLERS[type(payload)](floor, payload, event.sequence, at)
-        if isinstance(payload, CouncilContinued) and thread_controls.is_ttl_over(
-            conversation.state, at
-        ):
-            conversation.state.ttl_until = None  # the person who continues overrides the limit
+        floor.apply_participation_set(conversation, payload, at)
+        if council is None and conversation.floor is not None:
+            apply_opening_addressees(conversation, conversation.floor, payload, run.person)
+    elif council is not None:
+        _apply_floor_event(conversation, council, payload, event.sequence, at)
     elif isinstance(payload, CouncilStopped) and conversation.chain is not None:
         conversation.chain.stopped = True
     elif isinstance(payload, CouncilContinued):
         conversation.chain = None
 
 
-FLOOR_HANDLERS: dict[type[Payload], Callable[[Floor, Any, int, int], None]] = {
-    InvitationAnswered: lambda floor, payload, *_: usage.apply_participation_answered(
-        floor, payload
-    ),
-    CouncilStopped: lambda floor, payload, *_: apply_participation_stopped(floor, payload),
-    CouncilContinued: lambda floor, payload, _, at: apply_participation_continued(
-        floor, payload, at
-    ),
-    VoteCalled: lambda floor, payload, _, at: apply_vote_called(floor, payload, at),
-    TurnHeld: lambda floor, payload, *_: apply_turn_held(floor, payload),
-    ToolAsked: apply_tool_asked,
-    ToolAnswered: lambda floor, payload, _, at: apply_tool_answered(floor, payload, at),
-    ToolReopened: lambda floor, payload, *_: apply_tool_reopened(floor, payload),
-    TurnAdmitted: lambda floor, payload, *_: apply_turn_settled(floor, payload),
-    TurnDropped: lambda floor, payload, *_: apply_turn_settled(floor, payload),
-}
+def _apply_floor_event(
+    conversation: Conversation, council: Floor, payload: Payload, sequence: int, at: int
+) -> None:
+    state = conversation.state
+    match payload:
+        case MembersInvited():
+            mutes.put_off_muted_requests(council, state, payload)
+            floor.apply_participation_decided(council, payload, sequence, at)
+            reasons = [*(payload.skipped or []), *(payload.called or [])]
+            handled = {row.agent_id for row in payload.wakes} | {row.agent_id for row in reasons}
+            state.prodded = [name for name in state.prodded if name not in handled]
+        case InvitationAnswered():
+            usage.apply_participation_answered(conversation, council, payload)
+        case CouncilStopped():
+            floor.apply_participation_stopped(conversation, council, payload.reason)
+        case CouncilContinued():
+            floor.apply_participation_continued(council, payload, at)
+            if is_ttl_over(state, at):
+                state.ttl_until = None  # the person who continues overrides the limit
+        case VoteCalled():
+            floor.apply_vote_called(council, payload, at)
+        case _:
+            _apply_held_event(council, payload, sequence, at)
 
-HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {
-    ConversationOpened: _apply_conversation_opened,
+
+def _apply_held_event(council: Floor, payload: Payload, sequence: int, at: int) -> None:
+    """Apply an event about a turn or a tool call that waits for a person."""
+    match payload:
+        case TurnHeld():
+            mutes.apply_turn_held(council, payload)
+        case TurnAdmitted() | TurnDropped():
+            council.held.pop(payload.held, None)
+        case ToolAsked():
+            tool_requests.apply_tool_asked(council, payload, sequence, at)
+        case ToolAnswered():
+            tool_requests.apply_tool_answered(council, payload, at)
+        case ToolReopened():
+            tool_requests.apply_tool_reopened(council, payload)
+        case _:
+            pass
+
+
+COUNCIL_EVENTS: tuple[type[Payload], ...] = (
+    PolicySet, MembersInvited, InvitationAnswered, CouncilStopped, CouncilContinued, VoteCalled,
+    TurnHeld, TurnAdmitted, TurnDropped, ToolAsked, ToolAnswered, ToolReopened,
+)  # fmt: skip
+
+CONVERSATION_HANDLERS: dict[type[Payload], Callable[[Conversation, Any, int, int], None]] = {
     ConversationExchanged: _apply_conversation_exchanged,
     ConversationEnded: _apply_conversation_closed,
     ThreadControlled: _apply_thread_control,
+    ThreadRenamed: _apply_thread_renamed,
     ThreadLinked: _apply_thread_linked,
     PresenceChanged: _apply_presence_changed,
     ParticipantJoined: _apply_participant_joined,
     ParticipantLeft: _apply_participant_left,
-    **dict.fromkeys([PolicySet, MembersInvited, *FLOOR_HANDLERS], _apply_floor_event),
+}
+
+HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {
+    ConversationOpened: _apply_conversation_opened,
+    SeatClaimed: _apply_seat,
+    SeatLeft: _apply_seat,
+    **dict.fromkeys(CONVERSATION_HANDLERS, _apply_to_conversation),
+    **dict.fromkeys(COUNCIL_EVENTS, _apply_council_event),
 }

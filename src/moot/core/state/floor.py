@@ -3,20 +3,26 @@
 Each invitation ends once: by the member's answer, by its silence, or by a person.
 """
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import Struct
 
 from moot.core.payloads.councils import (
-    CouncilStopped,
+    CouncilContinued,
+    InvitationAnswered,
     InvitationTask,
     MembersInvited,
     PolicySet,
+    VoteCalled,
     WithheldTurn,
 )
 from moot.core.state.council_policy import SMALL, THREAD_MODES, Policy, policy_from_payload
-from moot.core.text.names import full_name, is_person
+from moot.core.state.participants import led_members, round_speakers, set_led_members
+
+if TYPE_CHECKING:
+    from moot.core.state.conversation import Conversation
 
 #: tasks whose answer is a turn
 SPOKEN_TASKS = frozenset({"speak", "synthesise", "summarise"})
@@ -43,18 +49,6 @@ MOST_HELD = 32
 
 #: the end of the year 9999
 NEVER = 253_402_300_799_999
-
-
-class FloorMember(Struct, omit_defaults=True):
-    """A member of a council."""
-
-    profile: dict[str, Any] = {}
-    #: the host answers for the member when it knows the agent; otherwise the council waits
-    driven: bool = True
-    #: a program that reads the thread by itself: the host calls it and does not wait
-    outside: bool = False
-    #: an agent invited the member, and it has not spoken yet
-    guest: bool = False
 
 
 class FloorRequest(Struct, omit_defaults=True):
@@ -136,7 +130,6 @@ class Floor(Struct, omit_defaults=True):
     """The state of a council."""
 
     policy: Policy = Policy()
-    members: dict[str, FloorMember] = {}
     phase: Literal["talk", "synthesis", "vote", "over"] = "talk"
     round: int = 1
     #: member that had the floor in this round -> the outcome
@@ -156,7 +149,7 @@ class Floor(Struct, omit_defaults=True):
     #: the member that the moderator has chosen
     chosen: str | None = None
     choices: int = 0
-    votes: dict[str, dict[str, Any]] = {}
+    votes: dict[str, Mapping[str, object]] = {}
     #: the moderator's proposal, and the turn it was made in
     proposal: str | None = None
     proposed_in: int = 0
@@ -186,28 +179,22 @@ class Floor(Struct, omit_defaults=True):
     held: dict[str, WithheldTurn] = {}
 
     @property
-    def mode(self) -> str:
-        """The mode of taking turns; ``auto`` depends on the number of members."""
-        if self.policy.mode != "auto":
-            return self.policy.mode
-        here = sum(not member.guest for member in self.members.values())
-        return "small" if here <= SMALL else "large"
-
-    @property
     def threaded(self) -> bool:
         return self.policy.mode in THREAD_MODES
-
-    @property
-    def speakers(self) -> list[str]:
-        """The members of a round: all but the moderator, unless it is the only member."""
-        moderator = self.policy.moderator
-        return [name for name in self.members if name != moderator] or list(self.members)
 
 
 #: in ``unclear``: not a name, but a message to everyone where there are too many members
 TO_MANY = ""
 #: the reason of a request that no name caused
 TO_ALL = "a person spoke to all"
+
+
+def current_mode(conversation: "Conversation", floor: Floor) -> str:
+    """Return the mode of taking turns; ``auto`` depends on the number of members."""
+    if floor.policy.mode != "auto":
+        return floor.policy.mode
+    here = sum(not member.guest for member in led_members(conversation).values())
+    return "small" if here <= SMALL else "large"
 
 
 def pair_key(one: str, other: str) -> str:
@@ -217,40 +204,31 @@ def pair_key(one: str, other: str) -> str:
 # -- the fold ---------------------------------------------------------------------------------
 
 
-def apply_participation_set(
-    floor: Floor | None, payload: PolicySet, turn: int, at: int
-) -> Floor | None:
+def apply_participation_set(conversation: "Conversation", payload: PolicySet, at: int) -> None:
     """Set the policy and the members. An invalid policy changes nothing."""
     policy = policy_from_payload(payload.policy)
     if policy is None:
-        return floor
-    members = {
-        item.agent_id: FloorMember(
-            profile=item.profile or {}, driven=item.driven is not False, outside=item.outside
-        )
-        for item in payload.members
-        if not is_person(item.agent_id)
-    }
+        return
+    floor, turn = conversation.floor, conversation.turns
+    set_led_members(conversation, payload.members)
     if floor is None:
-        floor = Floor(policy=policy, members=members, since=at, opened_turn=turn)
-        is_called = payload.called is not False
-        floor.called = is_called and floor.mode != "large"
-        if is_called:
-            hush_large_thread(floor)
-        return floor
+        floor = conversation.floor = Floor(policy=policy, since=at, opened_turn=turn)
+        if payload.called is not False:
+            floor.called = current_mode(conversation, floor) != "large"
+            hush_large_thread(conversation, floor)
+        return
     is_new_mode = policy.mode != floor.policy.mode and floor.phase != "vote"
-    floor.policy, floor.members = policy, members
+    floor.policy, floor.unsummed = policy, False
     if is_new_mode:  # a new mode begins with its first round
         floor.phase, floor.round, floor.opened_turn = "talk", 1, turn
         floor.had, floor.hands, floor.chosen, floor.choices = {}, None, None, 0
         floor.called = False
-    floor.unsummed = False
-    return floor
 
 
-def hush_large_thread(floor: Floor, speaker: str = "") -> None:
+def hush_large_thread(conversation: "Conversation", floor: Floor, speaker: str = "") -> None:
     """Have the host explain, once, that a message to everyone wakes no member of a large thread."""
-    if floor.policy.mode == "auto" and floor.mode == "large" and not floor.hushed:
+    is_large = floor.policy.mode == "auto" and current_mode(conversation, floor) == "large"
+    if is_large and not floor.hushed:
         floor.unclear, floor.unclear_to, floor.hushed = {TO_MANY: []}, speaker, True
 
 
@@ -262,12 +240,11 @@ def apply_participation_decided(
         floor.round, floor.had, floor.hands = payload.round, {}, None
     if payload.phase != floor.phase:
         floor.phase = payload.phase
-    for item in payload.skipped or []:
-        floor.had[item.agent_id] = item.reason
-        _remove_request(floor, item.agent_id)
-    for item in payload.called or []:
-        floor.had[item.agent_id] = "called"
-        _remove_request(floor, item.agent_id)
+    skipped = [(row.agent_id, row.reason) for row in payload.skipped or []]
+    called = [(row.agent_id, "called") for row in payload.called or []]
+    for name, outcome in [*skipped, *called]:
+        floor.had[name] = outcome
+        _remove_request(floor, name)
     if payload.unclear is not None:
         floor.unclear = {}
     limit = floor.policy.limits.silence * 1000
@@ -287,52 +264,130 @@ def _remove_request(floor: Floor, name: str) -> None:
         floor.chosen = None
 
 
-def extend_silence(floor: Floor, invitation: Invitation, at: int, silent_ms: int = 0) -> None:
-    """Count the silence of an active member from ``at``."""
-    if invitation.due != NEVER:
-        invitation.due = max(invitation.due, at + floor.policy.limits.silence * 1000 - silent_ms)
-
-
-def positive_int(value: Any) -> int:
-    return value if type(value) is int and 0 < value < 2**53 else 0
-
-
-def apply_participation_stopped(floor: Floor, payload: CouncilStopped) -> None:
+def apply_participation_stopped(conversation: "Conversation", floor: Floor, reason: str) -> None:
     """Stop the council. It invites no member until a person continues it."""
-    reason = payload.reason
     if reason in NATURAL_STOPS:
-        floor.phase = "synthesis" if floor.policy.moderator in floor.members else "over"
+        floor.phase = "synthesis" if floor.policy.moderator in led_members(conversation) else "over"
     else:
         floor.stopped = reason
 
 
-def add_floor_member(
-    floor: Floor, name: str, profile: dict[str, Any], outside: bool, by: str
-) -> None:
-    """Add a member; people need no floor.
-
-    In a thread earlier turns do not concern a new member. A member that an agent invited is a
-    guest and does not count for the thread's size.
-    """
-    if is_person(name):
-        return
-    member = floor.members.get(name)
-    if floor.threaded and member is None:
-        floor.had[name] = "joined"
-    guest = not is_person(by) and full_name(by) != name
-    guest = guest if member is None else member.guest and guest
-    floor.members[name] = FloorMember(profile=profile, outside=outside, guest=guest)
-
-
-def remove_floor_member(floor: Floor, name: str) -> None:
-    floor.members.pop(name, None)
+def drop_member_requests(floor: Floor, name: str) -> None:
+    """Drop the invitations and requests of a member that leaves."""
     floor.later.pop(name, None)
     _remove_request(floor, name)
-    floor.asks = {
-        request_id: request for request_id, request in floor.asks.items() if request.agent != name
-    }
-    floor.wakes = {
-        invitation_id: invitation
-        for invitation_id, invitation in floor.wakes.items()
-        if invitation.agent != name
-    }
+    floor.asks = {key: request for key, request in floor.asks.items() if request.agent != name}
+    floor.wakes = {key: each for key, each in floor.wakes.items() if each.agent != name}
+
+
+def end_invitation(conversation: "Conversation", floor: Floor, payload: InvitationAnswered) -> None:
+    """Remove an invitation and apply the member's answer to it."""
+    invitation_id = payload.wake_id
+    invitation = floor.wakes.pop(invitation_id, None)
+    floor.asks = {key: each for key, each in floor.asks.items() if each.wake != invitation_id}
+    if invitation is None:
+        return
+    outcome = payload.outcome
+    if outcome == "superseded" and invitation.task != "speak":
+        return  # the host no longer wants this answer
+    answer = payload.answer or {}
+    match invitation.task:
+        case "speak":
+            _end_speech(floor, invitation, outcome)
+        case "hand":
+            _apply_raised_hand(floor, invitation.agent, answer, outcome)
+        case "choose":
+            floor.choices += 1
+            _apply_choice(conversation, floor, answer)
+        case "synthesise":
+            _apply_synthesis(floor, answer, outcome)
+        case "summarise":
+            _apply_summary(floor, invitation, outcome)
+        case "vote":
+            floor.votes[invitation.agent] = answer if outcome == "answered" else {"vote": "abstain"}
+
+
+def _end_speech(floor: Floor, invitation: Invitation, outcome: str) -> None:
+    if outcome != "superseded":
+        floor.had[invitation.agent] = outcome
+        return
+    floor.had.pop(invitation.agent, None)
+    seq, task = invitation.reply or 0, invitation.result
+    request = FloorRequest("was interrupted", seq=seq, task=task)
+    floor.asked.setdefault(invitation.agent, request)
+
+
+def _apply_raised_hand(floor: Floor, name: str, answer: Mapping[str, object], outcome: str) -> None:
+    floor.hands = floor.hands or {}
+    wants = answer.get("urgency") if answer.get("raised") is True else 0
+    floor.hands[name] = float(wants) if isinstance(wants, int | float) else 0.0
+    if outcome in FAILED_OUTCOMES:
+        floor.had[name] = outcome
+
+
+def _apply_synthesis(floor: Floor, answer: Mapping[str, object], outcome: str) -> None:
+    floor.unsummed = outcome in FAILED_OUTCOMES
+    if not floor.unsummed:
+        floor.proposal = str(answer.get("decision") or "") or None
+        floor.proposed_in = -1 if outcome == "spoke" else 0  # the turn is the next event
+        floor.phase = "vote" if floor.policy.vote and floor.proposal else "over"
+
+
+def _apply_summary(floor: Floor, invitation: Invitation, outcome: str) -> None:
+    first, floor.summed_up = invitation.of or (0, 0)
+    if outcome == "spoke":  # the turn is the next event
+        floor.summary = TurnSummary(-1, first, floor.summed_up)
+
+
+def _apply_choice(conversation: "Conversation", floor: Floor, answer: Mapping[str, object]) -> None:
+    """Apply the moderator's choice. An invalid one means the next member in the declared order."""
+    speakers = round_speakers(conversation)
+    if answer.get("stop") is True:
+        floor.had = dict.fromkeys(speakers, "moderator")
+        floor.round = floor.policy.rounds + 1
+        return
+    wanted = answer.get("next")
+    if isinstance(wanted, str) and wanted in speakers:
+        floor.chosen = wanted
+        return
+    waiting = [name for name in speakers if name not in floor.had]
+    if not waiting:
+        floor.had = {}  # begin again after the last one
+    floor.chosen = next(iter(waiting or speakers), None)
+
+
+def apply_participation_continued(floor: Floor, payload: CouncilContinued, at: int) -> None:
+    """Continue a stopped council, with new rounds if it was over."""
+    ask_failed_members_again(floor)
+    floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
+    floor.spent, floor.by_agent = FloorSpending(), {}
+    floor.called = True
+    floor.unsummed = False  # the moderator is asked once more
+    more = max(0, payload.rounds or 0)
+    if floor.phase == "over" or more:
+        rounds = floor.policy.rounds + (more or 1)
+        floor.policy = msgspec.structs.replace(floor.policy, rounds=min(rounds, 1000))
+        floor.phase, floor.votes, floor.proposal, floor.closer = "talk", {}, None, None
+        if floor.round < floor.policy.rounds:
+            floor.round, floor.had, floor.hands = floor.round + 1, {}, None
+
+
+def ask_failed_members_again(floor: Floor) -> None:
+    """Forget the outcomes of members that failed in this round."""
+    failed = {name for name, outcome in floor.had.items() if outcome in FAILED_OUTCOMES}
+    floor.had = {name: outcome for name, outcome in floor.had.items() if name not in failed}
+    if floor.hands is not None:
+        floor.hands = {name: urgency for name, urgency in floor.hands.items() if name not in failed}
+    if floor.stopped == NOBODY_ANSWERED:
+        floor.choices = 0
+
+
+def apply_vote_called(floor: Floor, payload: VoteCalled, at: int) -> None:
+    """Put a person's proposal to the vote. Pending requests to speak are dropped."""
+    decision = payload.decision
+    if decision != floor.proposal:
+        floor.proposal, floor.proposed_in = decision, 0
+    floor.phase, floor.votes, floor.asked, floor.later = "vote", {}, {}, {}
+    floor.closer = payload.by if payload.close else None
+    floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
+    floor.spent, floor.by_agent, floor.unsummed = FloorSpending(), {}, False

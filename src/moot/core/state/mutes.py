@@ -7,9 +7,10 @@ is not repeated.
 from typing import TYPE_CHECKING, Any
 
 from moot.core.payloads.conversations import ThreadControlled
-from moot.core.payloads.councils import MembersInvited, TurnAdmitted, TurnDropped, TurnHeld
+from moot.core.payloads.councils import MembersInvited, TurnHeld
 from moot.core.state.control_content import MOST_NAMES, control_targets, duration_ms
 from moot.core.state.floor import MOST_HELD, Floor, FloorRequest
+from moot.core.state.participants import is_led
 from moot.core.text.names import full_name
 
 if TYPE_CHECKING:
@@ -58,11 +59,11 @@ def put_off_muted_requests(floor: Floor, state: "ThreadControls", payload: Membe
             floor.later[name] = request
 
 
-def resume_put_off_requests(floor: Floor, state: "ThreadControls") -> None:
+def resume_put_off_requests(conversation: "Conversation", floor: Floor) -> None:
     """Request the members whose mute has ended, unless there is a newer request."""
-    for name in [name for name in floor.later if name not in state.muted]:
+    for name in [name for name in floor.later if name not in conversation.state.muted]:
         request = floor.later.pop(name)
-        if name in floor.members:
+        if is_led(conversation, name):
             floor.asked.setdefault(name, request)
 
 
@@ -77,8 +78,3 @@ def apply_turn_held(floor: Floor, payload: TurnHeld) -> None:
     """Hold a turn back until a person admits or drops it."""
     if len(floor.held) < MOST_HELD:
         floor.held[payload.held] = payload.turn
-
-
-def apply_turn_settled(floor: Floor, payload: TurnAdmitted | TurnDropped) -> None:
-    """Apply ``moot.turn.admitted`` or ``moot.turn.dropped``."""
-    floor.held.pop(payload.held, None)

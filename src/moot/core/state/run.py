@@ -35,9 +35,7 @@ from moot.core.state import (
     memory,
     node,
     remote_children,
-    seats,
     supervisor,
-    titles,
     usage,
     values,
 )
@@ -52,7 +50,7 @@ from moot.core.state.usage import ModelUsage
 from moot.core.trace import Trace, parse_trace
 
 #: a snapshot of another version is thrown away, and the log is folded again
-FOLD_VERSION = 22
+FOLD_VERSION = 23
 
 #: more events than any log has
 EVERYTHING = sys.maxsize
@@ -341,12 +339,10 @@ HANDLERS: dict[type[Payload], Callable[[Run, Any, Event, int], None]] = {
     **values.HANDLERS,
     **interrupt.HANDLERS,
     **conversation.HANDLERS,
-    **titles.HANDLERS,
     **supervisor.HANDLERS,
     **agents.HANDLERS,
     **remote_children.HANDLERS,
     **usage.HANDLERS,
-    **seats.HANDLERS,
     **initiation.HANDLERS,
 }
 #: types of the events that change the state of a run

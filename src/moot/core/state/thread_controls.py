@@ -1,18 +1,18 @@
-"""Fold the controls of a thread: members, mutes, prods and switches.
+"""Fold the controls of a thread: mutes, prods, switches and seats.
 
 A control acts on later events only. The fold never raises: it ignores the parts of a control that
 are not valid.
 """
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from moot.core.payloads.conversations import (
-    ParticipantJoined,
-    ParticipantLeft,
     PresenceChanged,
+    SeatClaimed,
+    SeatLeft,
     ThreadControlled,
 )
 from moot.core.state.control_content import (
@@ -24,18 +24,6 @@ from moot.core.state.control_content import (
 )
 from moot.core.state.mutes import apply_mute, apply_unmute
 from moot.core.text.names import full_name, is_person
-
-
-class ThreadMember(Struct, omit_defaults=True):
-    """A participant who was invited or has joined."""
-
-    profile: dict[str, Any] = {}
-    invited_by: str = ""
-    invited_at: int = 0
-    #: the first turn this member may answer
-    from_turn: int = 0
-    #: a program that the host does not speak for
-    outside: bool = False
 
 
 class SeatClaim(Struct):
@@ -57,17 +45,14 @@ class ThreadControls(Struct, omit_defaults=True):
     discussion: bool = False
     allow_agent_mentions: bool = False
     invited_auto: bool = False
-    members: dict[str, ThreadMember] = {}
     #: participant -> presence, for presence that is recorded
     presence: dict[str, str] = {}
-    #: people who began the thread or have spoken; they need no invitation
-    people: list[str] = []
     #: participants whom a person sent away: they return by invitation, not by speaking
     away: list[str] = []
     #: for undo: ends of the mutes (ms, 0 for good) that were lifted, and the profiles of the
     #: participants who left last
     lifted: dict[str, int] = {}
-    gone: dict[str, dict[str, Any]] = {}
+    gone: dict[str, Mapping[str, object]] = {}
     #: the thread has had an invitation; from then on only members speak
     by_invitation: bool = False
     #: participant -> the one program that has its name
@@ -89,43 +74,18 @@ def is_ttl_over(state: ThreadControls, at: int) -> bool:
 
 
 def apply_speaker(state: ThreadControls, speaker: str) -> None:
-    """Clear the speaker's prod and done mark, and note a person who is new here."""
-    speaker = full_name(speaker)
-    add_person(state, speaker)
+    """Clear the speaker's prod and done mark."""
     if speaker in state.prodded:
         state.prodded.remove(speaker)
     if speaker in state.done:
         state.done.remove(speaker)
 
 
-def add_person(state: ThreadControls, name: str) -> None:
-    if is_person(name) and name not in state.people and len(state.people) < MOST_NAMES:
-        state.people.append(name)
-
-
-def people_present(state: ThreadControls) -> list[str]:
-    """Return the people in the thread, invited or not."""
-    return list(dict.fromkeys([*state.people, *filter(is_person, state.members)]))
-
-
-def drop_absent_prods(state: ThreadControls, members: Collection[str]) -> None:
-    """Forget prods of absent members, so that they do not count when the member joins later."""
-    state.prodded = [name for name in state.prodded if name in members or is_person(name)]
-
-
-def apply_participant_joined(state: ThreadControls, payload: ParticipantJoined, at: int) -> None:
-    name = full_name(payload.participant_id)
+def apply_participant_joined(state: ThreadControls, name: str) -> None:
+    """Open the thread to invited participants only, and forget that this one was sent away."""
     state.by_invitation = True
     state.away = [each for each in state.away if each != name]
     state.gone.pop(name, None)
-    before = state.members.get(name)
-    state.members[name] = ThreadMember(
-        profile={**(before.profile if before else {}), **_object_or_empty(payload.profile)},
-        invited_by=payload.by,
-        invited_at=before.invited_at if before else at,
-        from_turn=before.from_turn if before else int(payload.from_turn),
-        outside=payload.outside,
-    )
 
 
 def apply_presence(state: ThreadControls, payload: PresenceChanged) -> None:
@@ -134,13 +94,31 @@ def apply_presence(state: ThreadControls, payload: PresenceChanged) -> None:
         state.presence[name] = payload.state
 
 
-def apply_participant_left(state: ThreadControls, payload: ParticipantLeft) -> None:
-    name, by = full_name(payload.participant_id), payload.by
-    member = state.members.pop(name, None)
-    if member is not None and member.profile:
-        state.gone = dict([*state.gone.items(), (name, member.profile)][-MOST_GONE:])
+def apply_participant_left(
+    state: ThreadControls, name: str, profile: Mapping[str, object], by: str
+) -> None:
+    """Note the profile of a participant who left, and one whom a person sent away."""
+    if profile:
+        state.gone = dict([*state.gone.items(), (name, profile)][-MOST_GONE:])
     if is_person(by) and by != name and name not in state.away:
         state.away = [*state.away, name][-MOST_NAMES:]
+
+
+def has_seat(state: ThreadControls, name: str, seat: str) -> bool:
+    claim = state.seats.get(name)
+    return claim is not None and claim.seat == seat
+
+
+def apply_seat(state: ThreadControls, payload: SeatClaimed | SeatLeft, at: int) -> None:
+    """Give a participant's name to one program, or take it back from the program that has it."""
+    name = full_name(payload.participant_id)
+    if isinstance(payload, SeatClaimed):
+        state.seats.pop(name, None)
+        state.seats[name] = SeatClaim(payload.seat, at)
+        if len(state.seats) > MOST_NAMES:  # the oldest seat is dropped
+            state.seats.pop(next(iter(state.seats)))
+    elif has_seat(state, name, payload.seat):
+        state.seats.pop(name)
 
 
 def apply_control(state: ThreadControls, payload: ThreadControlled, at: int) -> None:
@@ -195,10 +173,6 @@ def _apply_invited_auto(
 ) -> None:
     if (on := switch_value(value)) is not None:
         state.invited_auto = on
-
-
-def _object_or_empty(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 #: word of a control -> its handler (invite and uninvite are events of their own)

@@ -3,13 +3,12 @@
 The fold keeps requests to members only, never the text of a turn.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from moot.core.payloads.conversations import Turn
 from moot.core.payloads.councils import PolicySet
-from moot.core.state import thread_controls
 from moot.core.state.floor import (
     DAY_BUDGET,
     FAILED_OUTCOMES,
@@ -19,76 +18,85 @@ from moot.core.state.floor import (
     Floor,
     FloorRequest,
     FloorSpending,
+    ask_failed_members_again,
+    current_mode,
     hush_large_thread,
     pair_key,
 )
-from moot.core.state.floor_continuation import ask_failed_members_again
-from moot.core.state.thread_controls import ThreadControls
+from moot.core.state.participants import find_participant, is_led, led_members, member_profiles
+from moot.core.state.tasks import turn_kind
 from moot.core.text import mentions
 from moot.core.text.names import full_name
+
+if TYPE_CHECKING:
+    from moot.core.state.conversation import Conversation
 
 #: stops that a person's turn never lifts
 LASTING_STOPS = frozenset({DAY_BUDGET, "close"})
 
 
-def apply_turn_to_floor(floor: Floor, turn: Turn, state: ThreadControls, seq: int, at: int) -> None:
-    role = turn.role
-    if role == "user":
-        _apply_person_turn(floor, turn, state, seq, at)
-    elif role == "agent" and floor.summary is not None and floor.summary.turn < 0:
-        floor.summary.turn = turn.turn_index or 0
-    elif role == "agent":
-        _apply_member_turn(floor, turn, state, seq)
+def apply_turn_to_floor(
+    conversation: "Conversation", floor: Floor, turn: Turn, seq: int, at: int
+) -> None:
+    if turn.role == "user":
+        _apply_person_turn(conversation, floor, turn, seq, at)
+    elif turn.role == "agent" and floor.summary is not None and floor.summary.turn < 0:
+        floor.summary.turn = conversation.turns
+    elif turn.role == "agent":
+        _apply_member_turn(conversation, floor, turn, seq)
 
 
-def apply_opening_addressees(floor: Floor, payload: PolicySet, speaker: str, seq: int) -> None:
+def apply_opening_addressees(
+    conversation: "Conversation", floor: Floor, payload: PolicySet, speaker: str
+) -> None:
     """Request the members that the opening turn names instead of all members.
 
     Where a name is ambiguous, the host asks about it first.
     """
-    members, unclear = payload.asked or [], payload.unclear or {}
-    reason = f"addressed by {speaker}"
-    requests = {name: FloorRequest(reason, seq=seq) for name in floor.members if name in members}
+    asked, unclear = payload.asked or [], payload.unclear or {}
+    request = f"addressed by {speaker}"
+    requests = {
+        name: FloorRequest(request, seq=conversation.opened_seq)
+        for name in led_members(conversation)
+        if name in asked
+    }
     if requests or unclear:
         floor.asked, floor.called, floor.hushed = requests, False, False
         floor.unclear, floor.unclear_to = unclear, speaker if unclear else ""
 
 
-def _apply_member_turn(floor: Floor, turn: Turn, state: ThreadControls, seq: int) -> None:
+def _apply_member_turn(conversation: "Conversation", floor: Floor, turn: Turn, seq: int) -> None:
     speaker = full_name(turn.from_)
     floor.streak += 1
-    if speaker in floor.members:
-        floor.members[speaker].guest = False
+    find_participant(conversation, speaker).guest = False
     if floor.proposed_in < 0:
-        floor.proposed_in = turn.turn_index or 0
+        floor.proposed_in = conversation.turns
     if floor.had.get(speaker, "failed") in FAILED_OUTCOMES:
         floor.had[speaker] = "spoke"
-    to = _direct_addressee(turn)
-    if to is not None:
-        is_allowed = state.allow_agent_mentions or floor.threaded or floor.mode == "addressed"
-        names = [to] if is_allowed and to in floor.members else []
-    else:
-        is_allowed = state.allow_agent_mentions or floor.mode == "addressed"
-        names = _mentioned_members(floor, turn, state).names if is_allowed else []
-    for name in names:
-        _request_member(
-            floor,
-            name,
-            speaker,
-            FloorRequest(f"addressed by {speaker}", speaker, seq, to is not None),
-        )
-        if name in floor.asked and is_task(turn):
+    to, reason = _direct_addressee(turn), f"addressed by {speaker}"
+    for name in _addressed_by_member(conversation, floor, turn, to):
+        if name != speaker and name not in floor.asked:  # a member cannot request itself
+            key = pair_key(speaker, name)
+            floor.pairs[key] = floor.pairs.get(key, 0) + 1
+            floor.asked[name] = FloorRequest(reason, speaker, seq, to is not None)
+        if name in floor.asked and turn_kind(turn) == "task":
             floor.asked[name].task = True
 
 
-def _request_member(floor: Floor, name: str, by: str, request: FloorRequest) -> None:
-    if name != by and name not in floor.asked:  # a member cannot request itself
-        key = pair_key(by, name)
-        floor.pairs[key] = floor.pairs.get(key, 0) + 1
-        floor.asked[name] = request
+def _addressed_by_member(
+    conversation: "Conversation", floor: Floor, turn: Turn, to: str | None
+) -> list[str]:
+    """Return the members that a member may address: by name, in a thread only directly."""
+    is_open = conversation.state.allow_agent_mentions or floor.policy.mode == "addressed"
+    if to is None:
+        return _mentioned_members(conversation, turn).names if is_open else []
+    is_allowed = is_open or floor.threaded
+    return [to] if is_allowed and is_led(conversation, to) else []
 
 
-def _apply_person_turn(floor: Floor, turn: Turn, state: ThreadControls, seq: int, at: int) -> None:
+def _apply_person_turn(
+    conversation: "Conversation", floor: Floor, turn: Turn, seq: int, at: int
+) -> None:
     floor.streak, floor.pairs = 0, {}
     if floor.policy.renews:
         floor.spent, floor.by_agent, floor.since = FloorSpending(), {}, at
@@ -102,62 +110,59 @@ def _apply_person_turn(floor: Floor, turn: Turn, state: ThreadControls, seq: int
             ask_failed_members_again(floor)
         floor.stopped = None
         floor.asked = {name: request for name, request in floor.asked.items() if request.by is None}
-    if (
-        isinstance(turn.meta, dict) and turn.meta.get("note") is True
-    ) or floor.policy.interject == "note":
-        return
-    _request_addressees(floor, turn, state, seq)
+    is_note = isinstance(turn.meta, dict) and turn.meta.get("note") is True
+    if not is_note and floor.policy.interject != "note":
+        _request_addressees(conversation, floor, turn, seq)
 
 
-def _request_addressees(floor: Floor, turn: Turn, state: ThreadControls, seq: int) -> None:
+def _request_addressees(conversation: "Conversation", floor: Floor, turn: Turn, seq: int) -> None:
     """Request the named members first; a turn without names may be for all members."""
-    to, speaker = _direct_addressee(turn), turn.from_
-    mentioned = _mentioned_members(floor, turn, state) if to is None else mentions.Mentions([])
-    names = mentioned.names if to is None else [to] if to in floor.members else []
-    direct = to is not None
+    to, speaker, is_task = _direct_addressee(turn), turn.from_, turn_kind(turn) == "task"
+    if to is None:
+        mentioned = _mentioned_members(conversation, turn)
+    else:
+        mentioned = mentions.Mentions([to] if is_led(conversation, to) else [])
+    reason, is_direct = f"addressed by {speaker}", to is not None
     requests = {
-        name: FloorRequest(f"addressed by {speaker}", None, seq, direct, is_task(turn))
-        for name in names
+        name: FloorRequest(reason, None, seq, is_direct, is_task) for name in mentioned.names
     }
     rest = {name: request for name, request in floor.asked.items() if name not in requests}
     floor.asked = {**requests, **rest}
     if floor.threaded and mentioned.unclear:
-        floor.unclear = mentioned.unclear
-        floor.unclear_to = speaker
-    elif to is None and not names and _is_for_all(floor, state):
+        floor.unclear, floor.unclear_to = mentioned.unclear, speaker
+    elif to is not None or requests:
+        return
+    elif _is_for_all(conversation, floor):
         floor.called, floor.had, floor.called_seq, floor.hushed = True, {}, seq, False
-        _request_busy_members(floor, state, seq)
-    elif to is None and not names and "@" not in str(turn.content):
-        hush_large_thread(floor, speaker)
+        _request_busy_members(conversation, floor, seq)
+    elif "@" not in str(turn.content):
+        hush_large_thread(conversation, floor, speaker)
 
 
-def _request_busy_members(floor: Floor, state: ThreadControls, seq: int) -> None:
+def _request_busy_members(conversation: "Conversation", floor: Floor, seq: int) -> None:
     """Request members again that are answering: they will not see this turn before they finish."""
     if floor.policy.interject == "interrupt":
         return  # they begin again and see the turn then
     for invitation in floor.wakes.values():
-        if invitation.task == "speak" and invitation.agent not in state.done:
+        if invitation.task == "speak" and invitation.agent not in conversation.state.done:
             floor.asked.setdefault(invitation.agent, FloorRequest(TO_ALL, seq=seq))
 
 
-def _is_for_all(floor: Floor, state: ThreadControls) -> bool:
+def _is_for_all(conversation: "Conversation", floor: Floor) -> bool:
     """Return whether a turn without addressees is for all members."""
-    return floor.mode in ("declared", "small") or (floor.threaded and state.invited_auto)
+    if floor.threaded and conversation.state.invited_auto:
+        return True
+    return current_mode(conversation, floor) in ("declared", "small")
 
 
 def _direct_addressee(turn: Turn) -> str | None:
     return turn.to if turn.to != "all" else None
 
 
-def is_task(turn: Turn) -> bool:
-    return isinstance(turn.meta, dict) and turn.meta.get("kind") == "task"
-
-
-def _mentioned_members(floor: Floor, turn: Turn, state: ThreadControls) -> mentions.Mentions:
+def _mentioned_members(conversation: "Conversation", turn: Turn) -> mentions.Mentions:
     """Return the mentioned members. A name that a person has never means a member."""
-    profiles: dict[str, dict[str, Any]] = {
-        name: {} for name in thread_controls.people_present(state)
-    }
-    profiles |= {name: member.profile for name, member in floor.members.items()}
-    mentioned = mentions.find_mentions(turn.content, profiles)
-    return replace(mentioned, names=[name for name in mentioned.names if name in floor.members])
+    if not mentions.has_mention(turn.content):
+        return mentions.Mentions([])
+    mentioned = mentions.find_mentions(turn.content, member_profiles(conversation))
+    members = [name for name in mentioned.names if is_led(conversation, name)]
+    return replace(mentioned, names=members)

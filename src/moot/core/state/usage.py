@@ -17,17 +17,17 @@ from moot.core.payloads.councils import InvitationAnswered, MemberHeard
 from moot.core.payloads.memory import EffectAbandoned, EffectFinished, EffectStarted
 from moot.core.state.floor import (
     MOST_HELD,
+    NEVER,
     Floor,
     FloorSpending,
     Invitation,
     UnpaidCall,
-    extend_silence,
-    positive_int,
-    remove_floor_member,
+    drop_member_requests,
+    end_invitation,
 )
-from moot.core.state.floor_answers import end_invitation
 
 if TYPE_CHECKING:
+    from moot.core.state.conversation import Conversation
     from moot.core.state.run import Run
 
 
@@ -64,32 +64,34 @@ def invitation_of_call(payload: EffectStarted | EffectFinished | EffectAbandoned
     return f"{decision}.{call // CALLS_PER_INVITATION}"
 
 
-def apply_participation_answered(floor: Floor, payload: InvitationAnswered) -> None:
+def apply_participation_answered(
+    conversation: "Conversation", floor: Floor, payload: InvitationAnswered
+) -> None:
     """Charge the part of the reported usage that was not charged before, and end the invitation."""
     invitation_id = payload.wake_id
     invitation = floor.wakes.get(invitation_id)
     spent = invitation.spent if invitation is not None else FloorSpending()
     usage = payload.usage
     if usage is not None:
-        tokens = positive_int(usage.get("inputTokens")) + positive_int(usage.get("outputTokens"))
+        tokens = _positive_int(usage.get("inputTokens")) + _positive_int(usage.get("outputTokens"))
         money = _parse_cost(usage) - spent.money
         more = FloorSpending(
-            calls=max(0, positive_int(usage.get("calls")) - spent.calls),
+            calls=max(0, _positive_int(usage.get("calls")) - spent.calls),
             tokens=max(0, tokens - spent.tokens),
             money=money if money > 1e-9 else 0.0,
         )
         _charge(floor, payload.agent_id, more)
     elif invitation is not None:
         _note_unpaid_call(floor, invitation_id, invitation)
-    end_invitation(floor, payload)
+    end_invitation(conversation, floor, payload)
 
 
 def apply_member_left(floor: Floor, name: str) -> None:
-    """Remove a member; its running calls are charged when their cost is known."""
+    """Drop the invitations of a member; running calls are charged when their cost is known."""
     for invitation_id, invitation in floor.wakes.items():
         if invitation.agent == name:
             _note_unpaid_call(floor, invitation_id, invitation)
-    remove_floor_member(floor, name)
+    drop_member_requests(floor, name)
 
 
 def _note_unpaid_call(floor: Floor, invitation_id: str, invitation: Invitation) -> None:
@@ -115,6 +117,16 @@ def _floor_of(run: "Run", event: Event) -> Floor | None:
     return conversation.floor if conversation is not None else None
 
 
+def _extend_silence(floor: Floor, invitation: Invitation, at: int, silent_ms: int = 0) -> None:
+    """Count the silence of an active member from ``at``."""
+    if invitation.due != NEVER:
+        invitation.due = max(invitation.due, at + floor.policy.limits.silence * 1000 - silent_ms)
+
+
+def _positive_int(value: Any) -> int:
+    return value if type(value) is int and 0 < value < 2**53 else 0
+
+
 def _find_invitation(floor: Floor | None, invitation_id: str) -> Invitation | None:
     return floor.wakes.get(invitation_id) if floor is not None else None
 
@@ -131,7 +143,7 @@ def _apply_effect_started(run: "Run", payload: EffectStarted, event: Event, at: 
     floor = _floor_of(run, event)
     invitation = _find_invitation(floor, invitation_of_call(payload))
     if floor is not None and invitation is not None:
-        extend_silence(floor, invitation, at)
+        _extend_silence(floor, invitation, at)
     if is_model_call(payload):
         _run_usage(run, event).calls += 1
         _count_call(floor, invitation, asking=True)
@@ -150,7 +162,7 @@ def _apply_model_retried(run: "Run", payload: ModelRetried, event: Event, at: in
     invitation = _find_invitation(floor, payload.invocation_id.rpartition(":")[2])
     _run_usage(run, event).calls += 1
     if floor is not None and invitation is not None:
-        extend_silence(floor, invitation, at)
+        _extend_silence(floor, invitation, at)
         _count_call(floor, invitation, invitation.asking)
 
 
@@ -163,7 +175,7 @@ def _apply_effect_ended(
     invitation = _find_invitation(floor, invitation_key)
     unpaid = floor.unpaid.pop(invitation_key, None) if floor is not None else None
     if floor is not None and invitation is not None:
-        extend_silence(floor, invitation, at)
+        _extend_silence(floor, invitation, at)
     if not is_model_call(payload):
         return
     if _is_not_made(payload):
@@ -192,8 +204,8 @@ def _usage_from_result(result: dict[str, Any]) -> ModelUsage:
     usage, price = result.get("usage"), result.get("price")
     usage = usage if isinstance(usage, dict) else {}
     return ModelUsage(
-        input_tokens=positive_int(usage.get("inputTokens")),
-        output_tokens=positive_int(usage.get("outputTokens")),
+        input_tokens=_positive_int(usage.get("inputTokens")),
+        output_tokens=_positive_int(usage.get("outputTokens")),
         cost=_parse_cost(result),
         currency=str(price.get("currency", ""))[:16] if isinstance(price, dict) else "",
     )
@@ -210,7 +222,7 @@ def _apply_participation_heard(run: "Run", payload: MemberHeard, event: Event, a
     floor = _floor_of(run, event)
     invitation = _find_invitation(floor, payload.wake_id)
     if floor is not None and invitation is not None:
-        extend_silence(floor, invitation, at, positive_int(payload.silent_ms))
+        _extend_silence(floor, invitation, at, _positive_int(payload.silent_ms))
 
 
 HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {

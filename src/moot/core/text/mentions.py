@@ -4,6 +4,7 @@ A word matches an id first, then a nickname, then a role, client or model.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -40,7 +41,7 @@ def has_mention(content: Any) -> bool:
     return isinstance(content, str) and "@" in content
 
 
-def find_mentions(content: Any, profiles: dict[str, dict[str, Any]]) -> Mentions:
+def find_mentions(content: Any, profiles: Mapping[str, Mapping[str, object]]) -> Mentions:
     """``profiles``: member -> its profile. A word that matches no member is ignored."""
     if not isinstance(content, str) or "@" not in content:
         return Mentions([])
@@ -60,7 +61,7 @@ def find_mentions(content: Any, profiles: dict[str, dict[str, Any]]) -> Mentions
     return Mentions(list(names), ambiguous, list(everybody))
 
 
-def unknown_mentions(content: Any, profiles: dict[str, dict[str, Any]]) -> list[str]:
+def unknown_mentions(content: Any, profiles: Mapping[str, Mapping[str, object]]) -> list[str]:
     """Return the words after an @ that match no member."""
     if not isinstance(content, str) or "@" not in content:
         return []
@@ -71,7 +72,9 @@ def unknown_mentions(content: Any, profiles: dict[str, dict[str, Any]]) -> list[
     return [word for word in dict.fromkeys(candidates) if not match_mention(word, profiles)[0]]
 
 
-def match_mention(word: str, profiles: dict[str, dict[str, Any]]) -> tuple[list[str], bool]:
+def match_mention(
+    word: str, profiles: Mapping[str, Mapping[str, object]]
+) -> tuple[list[str], bool]:
     """Return the members that a word matches, and whether that is certain.
 
     An id or short id matches exactly, or else in any case. A nickname must belong to one member; a
@@ -95,7 +98,7 @@ def match_mention(word: str, profiles: dict[str, dict[str, Any]]) -> tuple[list[
     ], True
 
 
-def profile_words(profile: dict[str, Any], *keys: str) -> list[str]:
+def profile_words(profile: Mapping[str, object], *keys: str) -> list[str]:
     """Return the words of a profile under these keys; a value may be one word or a list."""
     words: list[str] = []
     for key in keys:
@@ -104,7 +107,7 @@ def profile_words(profile: dict[str, Any], *keys: str) -> list[str]:
     return words
 
 
-def _has_word(profile: dict[str, Any], word: str, *keys: str) -> bool:
+def _has_word(profile: Mapping[str, object], word: str, *keys: str) -> bool:
     return any(each.casefold() == word for each in profile_words(profile, *keys))
 
 

@@ -12,6 +12,7 @@ from moot.core.conversations import joining, participants, turns
 from moot.core.errors import BodyTooLarge, Forbidden, RosterFull
 from moot.core.state.conversation import Conversation
 from moot.core.state.mutes import is_muted
+from moot.core.state.participants import find_participant, joined_members
 from moot.core.text import mentions
 from moot.core.text.names import full_name, is_person
 from moot.core.threads import control_checks
@@ -54,7 +55,7 @@ def check_agent_control(conversation: Conversation, control: "Control", sender: 
 
 def is_redundant_invite(conversation: Conversation, name: str, sender: str) -> bool:
     """Return whether an agent invites a person who is already here."""
-    return not is_person(sender) and name in conversation.state.people
+    return not is_person(sender) and find_participant(conversation, name).spoke
 
 
 def _names_person(value: Any) -> bool:
@@ -81,17 +82,14 @@ def _check_invite(conversation: Conversation, value: Any, sender: str) -> None:
     if not joining.is_participant_name(name):
         return  # a malformed name adds no participant
     name, profile = full_name(str(name)), profile if isinstance(profile, dict) else {}
-    is_present = is_person(name) or name in conversation.state.members
+    is_present = is_person(name) or find_participant(conversation, name).joined
     if profile and name != sender and is_present:
         raise Forbidden("An agent says who it is, not who others are.", participant=name)
     _check_profile(conversation, name, profile, sender)
-    brought = [
-        member
-        for member, record in conversation.state.members.items()
-        if record.invited_by == sender
-    ]
+    members = joined_members(conversation)
+    brought = [each for each, member in members.items() if member.invited_by == sender]
     others = {*brought, name} - {sender}
-    if name not in conversation.state.members and len(others) > MAX_BROUGHT_ALONG:
+    if name not in members and len(others) > MAX_BROUGHT_ALONG:
         raise RosterFull(
             f"One agent brings {MAX_BROUGHT_ALONG} others along at most; a person invites more.",
             maxParticipants=MAX_BROUGHT_ALONG,

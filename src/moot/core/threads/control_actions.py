@@ -28,10 +28,10 @@ from moot.core.payloads.councils import (
     VoteCalled,
     WithheldTurn,
 )
-from moot.core.state.conversation import Conversation
+from moot.core.state.conversation import TITLE_RULE, Conversation, current_title, parse_title
 from moot.core.state.council_policy import Policy, describe_unused_settings
+from moot.core.state.participants import find_participant, invitable_members
 from moot.core.state.run import Run
-from moot.core.state.titles import TITLE_RULE, current_title, parse_title
 from moot.core.text.names import full_name, is_person
 from moot.core.threads import side_threads
 from moot.core.threads.presence import STATES
@@ -79,11 +79,7 @@ def set_policy(
     if problem := describe_unused_settings(control.content["participation"]):
         raise BadRequest(problem, field="participation")
     moderator = control.content["participation"].get("moderator")
-    floor_members = conversation.floor.members if conversation.floor is not None else {}
-    names = list(
-        conversation.roster if conversation.roster is not None else conversation.state.members
-    )
-    names = [name for name in names if not is_person(name)]
+    names = [name for name in invitable_members(conversation) if not is_person(name)]
     if moderator is not None and moderator not in names:
         raise BadRequest(
             "The moderator must be among the participants.", field="participation.moderator",
@@ -91,14 +87,10 @@ def set_policy(
         )  # fmt: skip
     members = []
     for name in names:
-        participant = conversation.state.members.get(name)
-        if name in floor_members:
-            profile, driven = floor_members[name].profile, floor_members[name].driven
-        else:
-            profile, driven = (participant.profile if participant else {}), True
-        outside = participant is not None and participant.outside
+        each = find_participant(conversation, name)
+        outside, profile = each.joined and each.outside, dict(each.profile)
         members.append(
-            CouncilMember(agent_id=name, profile=profile, driven=driven, outside=outside)
+            CouncilMember(agent_id=name, profile=profile, driven=each.driven, outside=outside)
         )
     payload = PolicySet(
         conversation_id=conversation.conversation_id,

@@ -9,7 +9,7 @@ from typing import Any
 from moot.core.conversations import joining
 from moot.core.state import thread_controls
 from moot.core.state.control_content import MOST_TARGETS, control_targets, is_duration, is_switch
-from moot.core.state.titles import TITLE_RULE, parse_title
+from moot.core.state.conversation import TITLE_RULE, parse_title
 from moot.core.threads import presence
 
 #: controls that change the thread's state or its participants

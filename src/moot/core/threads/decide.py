@@ -17,7 +17,7 @@ from moot.core.payloads.councils import InvitationAnswered
 from moot.core.runs.answers import GateAnswer
 from moot.core.runs.start import LinkedStart
 from moot.core.speaker import Speaker
-from moot.core.state import thread_controls
+from moot.core.state import participants, thread_controls
 from moot.core.state.control_content import MOST_TARGETS, control_targets
 from moot.core.state.conversation import THREAD, Conversation
 from moot.core.state.mutes import is_muted
@@ -51,7 +51,7 @@ def target_warnings(conversation: Conversation, content: Any, at: int) -> list[s
     """Return warnings about targets that are not here, or are not muted."""
     if not isinstance(content, dict):
         return []
-    warnings, agents = [], turns.agent_profiles(conversation)
+    warnings, agents = [], participants.agent_profiles(conversation)
     is_threaded = conversation.floor is not None and conversation.floor.threaded
     for word in ("mute", "prod", "uninvite"):
         unknown = [name for name in _targets(word, content) if name not in agents]
@@ -186,7 +186,7 @@ def _join_by_control(
     if (
         not is_agent
         or "invite" in content
-        or not joining.can_join_by_speaking(conversation, sender, joins)
+        or not participants.can_join_by_speaking(conversation, sender, joins)
     ):
         return []
     return [
@@ -226,8 +226,10 @@ def _check_sender(
         return
     if not control.lenient and HUMAN_CONTROLS.intersection(words) and not is_person(sender):
         raise Forbidden("Only a person may do that here.", participant=sender)
-    joins = joining.can_join_by_speaking(conversation, sender, control.who.joins)
-    if not (control.who.admin or is_person(sender) or joins or _takes_part(conversation, sender)):
+    is_here = participants.takes_part(conversation, sender) or (
+        participants.can_join_by_speaking(conversation, sender, control.who.joins)
+    )
+    if not (control.who.admin or is_person(sender) or is_here):
         raise joining.not_invited_error(conversation, sender)
 
 
@@ -242,12 +244,6 @@ def _check_targets(content: dict[str, Any]) -> None:
         targets = value.get("targets") if isinstance(value, dict) else value
         if isinstance(targets, list) and len(targets) > MOST_TARGETS:
             raise BadRequest(f"A control is about {MOST_TARGETS} names at most.")
-
-
-def _takes_part(conversation: Conversation, name: str) -> bool:
-    if conversation.roster is not None:
-        return name in conversation.roster
-    return not conversation.state.by_invitation or name in conversation.state.members
 
 
 def _sender(control: Control) -> str:
@@ -280,7 +276,7 @@ def _invite(conversation: Conversation, control: Control, sender: str) -> list[N
 
 def _uninvite(conversation: Conversation, control: Control, sender: str) -> list[NewEvent]:
     name = joining.parse_participant_name(control.content["uninvite"], "uninvite")
-    if name not in conversation.state.members:
+    if not participants.find_participant(conversation, name).joined:
         return []
     payload = ParticipantLeft(
         conversation_id=conversation.conversation_id,
@@ -304,16 +300,13 @@ def is_thread_done(run: Run, conversation: Conversation, sender: str) -> bool:
     That includes the person who began the thread. At least one person must be done, so agents never
     close a thread alone.
     """
-    members = (
-        conversation.roster if conversation.roster is not None else list(conversation.state.members)
-    )
-    participants = {full_name(name) for name in members}
-    if run.workflow_id != THREAD or not participants:
+    members = {full_name(name) for name in participants.invitable_members(conversation)}
+    if run.workflow_id != THREAD or not members:
         return False
     if is_person(run.person):
-        participants.add(run.person)
+        members.add(run.person)
     done = {*conversation.state.done, full_name(sender)}
-    return participants <= done and any(map(is_person, done))
+    return members <= done and any(map(is_person, done))
 
 
 def close_done_thread(

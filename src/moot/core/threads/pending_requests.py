@@ -4,7 +4,7 @@ In a council the host's decisions say so. For people, and where no policy is set
 mention in the turn does.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from moot.core.councils.answer_loops import chain_limit, is_chain_held
 from moot.core.events import Event
 from moot.core.payloads.conversations import ConversationExchanged, ConversationOpened, Turn
 from moot.core.payloads.councils import MemberInvitation, MemberReason, MembersInvited
-from moot.core.state import tasks, thread_controls
+from moot.core.state import participants, tasks
 from moot.core.state.conversation import Conversation
 from moot.core.text import mentions
 from moot.core.text.names import full_name, is_person
@@ -75,17 +75,13 @@ class RequestReader:
 
     def __init__(self, conversation: Conversation, name: str, spoken_for: bool = False) -> None:
         self._conversation, self._name, self._spoken_for = conversation, name, spoken_for
-        member = conversation.floor.members.get(name) if conversation.floor is not None else None
-        participant = conversation.state.members.get(name)
-        self._is_member = member is not None
-        profile = (
-            member.profile if member is not None else participant.profile if participant else {}
-        )
+        participant = participants.find_participant(conversation, name)
+        self._is_member = participant.led
         #: other people are matched by their names only, never by a nickname
-        others: dict[str, dict[str, Any]] = {
-            person: {} for person in thread_controls.people_present(conversation.state)
+        others: dict[str, Mapping[str, object]] = {
+            person: {} for person in participants.people_present(conversation)
         }
-        self._profiles = {**others, name: dict(profile)}
+        self._profiles = {**others, name: participant.profile}
         #: the newest turn that mentions the participant, and the newest turn of a person to all
         self._named: PendingRequest | None = None
         self._to_all: PendingRequest | None = None

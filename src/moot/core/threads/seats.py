@@ -13,7 +13,7 @@ from moot.core.events import NewEvent, iso
 from moot.core.payloads.conversations import SeatClaimed, SeatLeft
 from moot.core.state.conversation import Conversation
 from moot.core.state.run import Run
-from moot.core.state.seats import has_seat
+from moot.core.state.thread_controls import has_seat
 from moot.core.threads.presence import TTL_MS, PresenceRecord
 from moot.core.workflows.flow import Flow
 

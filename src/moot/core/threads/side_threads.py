@@ -10,9 +10,8 @@ from moot.core.errors import BadRequest
 from moot.core.errors.threads import TooManyLinks
 from moot.core.events import NewEvent
 from moot.core.payloads.conversations import ThreadLinked
-from moot.core.state.conversation import Conversation, thread_id
+from moot.core.state.conversation import LONGEST_TITLE, Conversation, thread_id
 from moot.core.state.run import Run
-from moot.core.state.titles import LONGEST_TITLE
 from moot.core.workflows.flow import Flow
 
 if TYPE_CHECKING:

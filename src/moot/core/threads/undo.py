@@ -7,6 +7,7 @@ from moot.core.events import micros
 from moot.core.state.control_content import control_targets, is_duration, is_switch
 from moot.core.state.conversation import Conversation
 from moot.core.state.mutes import is_muted
+from moot.core.state.participants import find_participant
 from moot.core.text.names import full_name
 from moot.core.threads.agent_bridge import BridgeEvent, handle_from_name
 
@@ -84,14 +85,14 @@ def _participant_handle(value: Any) -> str:
 def _undo_invite(
     conversation: Conversation, value: Any, event: BridgeEvent, at: int
 ) -> dict[str, Any] | None:
-    is_member = full_name(_participant_handle(value)) in conversation.state.members
+    is_member = find_participant(conversation, full_name(_participant_handle(value))).joined
     return {"uninvite": {"participant_id": _participant_handle(value)}} if is_member else None
 
 
 def _undo_uninvite(
     conversation: Conversation, value: Any, event: BridgeEvent, at: int
 ) -> dict[str, Any] | None:
-    if full_name(_participant_handle(value)) in conversation.state.members:
+    if find_participant(conversation, full_name(_participant_handle(value))).joined:
         return None
     profile = conversation.state.gone.get(full_name(_participant_handle(value)))
     fields = {"profile": profile} if profile else {}

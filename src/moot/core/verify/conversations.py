@@ -39,6 +39,7 @@ from moot.core.payloads.councils import (
 )
 from moot.core.payloads.nodes import ChannelWritten
 from moot.core.speaker import Speaker
+from moot.core.state import participants
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Invitation
 from moot.core.state.run import Run
@@ -76,9 +77,9 @@ def _check_turn(event: Event, conversation: Conversation, key: str) -> dict[str,
     speaker = turn.get("speakerId")
     if turn["role"] == "agent" and (
         turn["from"] != speaker
-        or (conversation.roster is not None and speaker not in conversation.roster)
+        or (conversation.closed and not participants.takes_part(conversation, str(speaker)))
     ):
-        raise ImpossibleEvent("payload", {"roster": conversation.roster}, turn)
+        raise ImpossibleEvent("payload", {"roster": participants.roster_names(conversation)}, turn)
     schema = conversation.schema if turn["role"] != "system" else None
     if schema is not None and (errors := schema_problems(schema, turn["content"])):
         raise ImpossibleEvent("payload", errors[0], turn["content"])

@@ -14,6 +14,7 @@ from moot.core.errors import Conflict, MootError, Unavailable
 from moot.core.events import NewEvent, copy_payload
 from moot.core.pending import PendingWork
 from moot.core.state.conversation import Conversation
+from moot.core.state.participants import led_members
 from moot.core.workflows.node_types import copy_json, error_from_exception
 from moot.engine.councils.context import TurnCache
 from moot.engine.councils.member_context import MOST_CALLS, MemberContext
@@ -225,7 +226,7 @@ class Speakers:
             round=floor.round,
             transcript=context.turns,
             hidden=context.hidden,
-            members={name: dict(member.profile) for name, member in floor.members.items()},
+            members={name: dict(each.profile) for name, each in led_members(conversation).items()},
             policy=floor.policy,
             proposal=floor.proposal,
             calls_left=min(allowance.calls, MOST_CALLS),

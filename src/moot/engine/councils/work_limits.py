@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from moot.clock import Clock
+from moot.core.state.participants import find_participant
 from moot.core.state.run import Run
 
 
@@ -92,8 +93,8 @@ class WorkPermits:
                 continue
             first = self._began + conversation.floor.policy.limits.silence * 1000
             for wake_id, wake in conversation.floor.wakes.items():
-                member = conversation.floor.members.get(wake.agent)
+                member = find_participant(conversation, wake.agent)
                 started_before = wake.since < self._began and wake.due < first
-                if started_before and member is not None and member.driven:
+                if started_before and member.led and member.driven:
                     silences.setdefault(wake_id, 0)
         return silences

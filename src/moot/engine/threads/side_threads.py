@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from moot.core.errors import MootError, RunNotFound, Unavailable
 from moot.core.events import decode
 from moot.core.payloads.conversations import ConversationEnded
-from moot.core.state.conversation import Conversation, thread_id
+from moot.core.state.conversation import Conversation, current_title, thread_id
 from moot.core.state.run import Run
-from moot.core.state.titles import current_title
 from moot.core.threads.side_threads import SideThreadEnded, ThreadLinkedFrom, summarise_outcome
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from moot.core.state.participants import roster_names
 from moot.core.state.status import Status
 from moot.core.workflows.yaml import FlowFileError, compile_yaml
 from tests.support.core.flow_player import flow, nodes
@@ -84,7 +85,7 @@ def test_a_discussion_is_among_those_who_are_named_and_has_an_outcome() -> None:
   - set: {said: "{talk.outcome}"}
 """)
     talk = life.run.conversations["talk"]
-    assert talk.roster == ["host:cfo", "host:cto"]
+    assert roster_names(talk) == ["host:cfo", "host:cto"]
     turn = {"role": "agent", "speakerId": "host:cto", "content": "Yes."}
     world.answer(life, "talk", turn)
     assert life.run.variables["said"] == "Yes."
