@@ -2,7 +2,6 @@
 
 from moot.core.children.tree_limit import last_report
 from moot.core.councils import timeouts
-from moot.core.councils.mutes import end_mutes
 from moot.core.events import NewEvent
 from moot.core.interrupts.deadlines import expire_interrupt
 from moot.core.payloads.base import RecordedError
@@ -62,8 +61,8 @@ def decide_node_due(
         conversation = run.conversations.get(node.id)
         if conversation is None:
             return []
-        unmuted = [] if run.replayed else end_mutes(node, conversation, at)
-        return [*timeouts.time_out_members(node, conversation, at, silences or {}), *unmuted]
+        unmuted = [] if run.replayed else timeouts.end_mutes(conversation, at)
+        return [*timeouts.time_out_members(conversation, at, silences or {}), *unmuted]
     if state.status is not NodeStatus.RUNNING:
         return []
     if node.type.kind is NodeKind.TIMER and state.due is not None and at >= state.due:

@@ -39,8 +39,6 @@ from moot.core.state.run import Run
 from moot.core.text.names import full_name, is_person
 from moot.core.threads import control_checks, presence
 from moot.core.threads.decide import (
-    ALL_CONTROLS,
-    HUMAN_CONTROLS,
     ignored_control_reasons,
     target_warnings,
 )
@@ -212,8 +210,9 @@ def _repeat_warning(conversation: Conversation, body: PostBridgeEvent, name: str
         return addressing.recipient_warning(conversation, body.to, body.content)
     if body.type != "control":
         return None
-    refused = frozenset() if is_person(name) else HUMAN_CONTROLS
-    return control_checks.control_warning(_control_content(body), ALL_CONTROLS, refused)
+    refused = frozenset() if is_person(name) else control_checks.HUMAN_CONTROLS
+    known = control_checks.ALL_CONTROLS
+    return control_checks.control_warning(_control_content(body), known, refused)
 
 
 def _is_same_turn(conversation: Conversation, recorded: JsonObject, turn: JsonObject) -> bool:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from moot.api.http.request import Request
 from moot.core.conversations.closing_decision import CouncilDecision, read_decision
-from moot.core.councils.answer_loops import chain_limit
+from moot.core.councils.limits import chain_limit
 from moot.core.councils.next_speaker import next_step
 from moot.core.events import event_id, iso
 from moot.core.state.conversation import THREAD, Conversation, count_turns, current_title, thread_id

@@ -45,8 +45,8 @@ class CouncilRoster:
 
         Such a participant is shown by its id.
         """
-        from moot.core.conversations.participants import is_reserved
         from moot.core.text.confusables import skeleton
+        from moot.core.text.names import is_reserved
 
         others = [member.name for member in self.members if member.agent_id != agent_id]
         others.append(self.me.rpartition(":")[2])

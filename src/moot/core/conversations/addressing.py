@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from moot.core.conversations.participants import RESERVED_NAMES
 from moot.core.errors import BadRequest, Forbidden, ParticipantNotInvited
 from moot.core.errors.threads import TaskNotOpen, TooManyTasks
 from moot.core.payloads.conversations import Turn
@@ -13,7 +12,7 @@ from moot.core.state import participants, tasks
 from moot.core.state.conversation import Conversation
 from moot.core.state.tasks import ThreadTask
 from moot.core.text import mentions
-from moot.core.text.names import full_name, is_person
+from moot.core.text.names import RESERVED_NAMES, full_name, is_person
 
 #: participants that a warning lists at most
 MAX_LISTED_NAMES = 12

@@ -50,7 +50,7 @@ def answer_conversation(run: Run, flow: Flow, node: FlowNode, answer: GateAnswer
         names = () if answer.who.speaks_for_people else answer.who.names
         closing_decision.check_decision(parsed.outcome, conversation, parsed.decided, names)
         final_turn = _final_turn(conversation, parsed.turn, answer)
-        closed_event = turns.closed_event(conversation, node, final_turn, parsed.outcome)
+        closed_event = turns.closed_event(conversation, final_turn, parsed.outcome)
         return close_conversation(run, flow, node, conversation, closed_event, answer)
     turn = turns.build_turn(conversation, parsed.turn, answer.who, answer.at)
     if turn.to is not None or turn.meta is not UNSET:
@@ -85,15 +85,15 @@ def record_turn(
     answer: GateAnswer,
 ) -> list[NewEvent]:
     """Record a turn that passed its checks, and close the conversation after its last turn."""
-    events = turns.turn_events(run, flow, node, conversation, turn, answer.at)
+    events = [
+        turns.exchanged_event(conversation, turn),
+        *turns.echo_turn(run, flow, node, turn, answer.at),
+    ]
     limit = closing_turn_count(node)
     if limit is not None and turn.turn_index is not None and turn.turn_index >= limit:
-        final_turn = turns.system_turn(
-            conversation, "All turns have been taken.", answer.at, ahead=2
-        )
-        closed_event = turns.closed_event(
-            conversation, node, final_turn, turn.content, run.next_sequence
-        )
+        text = "All turns have been taken."
+        last = turns.system_turn(conversation, text, answer.at, ahead=2)
+        closed_event = turns.closed_event(conversation, last, turn.content, run.next_sequence)
         events += close_conversation(run, flow, node, conversation, closed_event, answer)
     return events
 
@@ -187,7 +187,11 @@ def close_conversation(
 ) -> list[NewEvent]:
     closed = closed_event.payload
     assert isinstance(closed, ConversationEnded)
-    outputs = turns.conversation_outputs(conversation, closed.turn_index, closed.outcome)
+    outputs = {
+        "outcome": closed.outcome,
+        "conversationId": conversation.conversation_id,
+        "turnCount": closed.turn_index,
+    }
     return [
         closed_event,
         *turns.try_echo_turn(run, flow, node, closed.final_turn, answer.at),
@@ -244,7 +248,7 @@ def _mock_turns(
     run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec
 ) -> tuple[list[NewEvent], Turn]:
     """Return pairs of a user's and an agent's turn with the close, and the final turn."""
-    conversation_id = turns.conversation_id(run, node.id, run.nodes[node.id].attempt)
+    conversation_id = turns.conversation_id(run, node.id)
     speaker = spec.participants[0]["agentId"] if spec.participants else spec.owner or "host:mock"
     events: list[NewEvent] = []
     last = run.next_sequence + 2  # requested, suspended, opened: three events of the same decision

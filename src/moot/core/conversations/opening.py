@@ -16,7 +16,7 @@ from moot.core.workflows.node_types import ConversationSpec
 
 def opened_event(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEvent:
     """Return the event with the opening turn, which has index 0."""
-    name = conversation_id(run, node.id, run.nodes[node.id].attempt)
+    name = conversation_id(run, node.id)
     turn = _opening_turn(run, spec, name, 0 if spec.mock_turns is not None else at)
     opened = ConversationOpened(
         conversation_id=name,
@@ -54,7 +54,7 @@ def _is_speaker(spec: ConversationSpec, name: str) -> bool:
 
 def join_initial_members(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
     """Return the join events of the members that are invited from the beginning."""
-    name = conversation_id(run, node.id, run.nodes[node.id].attempt)
+    name = conversation_id(run, node.id)
     return [
         NewEvent(
             ParticipantJoined(
@@ -88,7 +88,7 @@ def set_initial_policy(run: Run, node: FlowNode, spec: ConversationSpec) -> list
     # in a thread without an opening, no person has spoken yet
     is_silent = spec.opening is None and spec.participation.get("mode") in THREAD_MODES
     policy = PolicySet(
-        conversation_id=conversation_id(run, node.id, run.nodes[node.id].attempt),
+        conversation_id=conversation_id(run, node.id),
         policy=spec.participation,
         members=agents,
         called=False if is_silent else None,

@@ -4,12 +4,13 @@ The host writes index, time and sender; the text never decides who spoke. A refu
 nothing and the interrupt stays open.
 """
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from moot.core.conversations import joining, turn_schema
+from moot.core.conversations import joining
 from moot.core.errors import (
     BadRequest,
     InterruptAlreadyResolved,
@@ -35,19 +36,38 @@ from moot.core.state import participants
 from moot.core.state.conversation import Conversation
 from moot.core.state.mutes import is_muted
 from moot.core.state.run import Run
-from moot.core.text.names import full_name, is_person
+from moot.core.text.names import LONGEST_NAME, full_name, is_person
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import ChannelWrite
 
 MESSAGE_ROLES = {"agent": "assistant", "user": "user", "system": "system"}
-
-
+ROLES = ("user", "agent", "system")
+#: the last millisecond of the year 9999
+LATEST = 253_402_300_799_999
+#: fields of a turn that hold a name
+NAME_FIELDS = ("messageId", "from", "to", "speakerId", "groupId")
+#: metadata that only the host writes: summaries, edits, and the outcome of a close
+HOST_META = ("summary", "edited_by", "editedBy", "outcome")
 #: the host's name when it speaks for a member
 HOST = "moot"
 
 
-def conversation_id(run: Run, node_id: str, attempt: int) -> str:
-    return f"{run.run_id}:{node_id}:{attempt}"
+class _TurnModel(Struct, forbid_unknown_fields=True):
+    provider: str
+    model: str
+
+
+class TurnAgentRef(Struct, rename="camel"):
+    """The agent that produced a turn. Other fields are stored unchanged."""
+
+    agent_id: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    agent_sharing: Literal["isolated", "shared", "shared:%shared%"] | UnsetType = UNSET
+    memory_ref: str | UnsetType = UNSET
+    model: _TurnModel | UnsetType = UNSET
+
+
+def conversation_id(run: Run, node_id: str) -> str:
+    return f"{run.run_id}:{node_id}:{run.nodes[node_id].attempt}"
 
 
 def new_turn(
@@ -72,7 +92,7 @@ def build_turn(
 
     The order of checks is: schema, right to the name, speaker, roster, name, mute, pause, content.
     """
-    turn_schema.check_turn_schema(conversation, body, own=key_holder.principal == HOST)
+    _check_turn_schema(conversation, body, own=key_holder.principal == HOST)
     role, speaker = check_speaker(conversation, body, key_holder, at)
     if conversation.schema is not None and (
         problems := schema.schema_problems(conversation.schema, body["content"])
@@ -96,6 +116,81 @@ def build_turn(
         via=key_holder.principal,
         spoken_by=key_holder.person if is_spoken_for else None,
     )
+
+
+def _check_turn_schema(conversation: Conversation, turn: Any, own: bool = False) -> None:
+    """Raise BadRequest for a malformed turn. ``own`` means that the host speaks for a member."""
+    if not isinstance(turn, dict) or "content" not in turn:
+        raise BadRequest("A turn is an object with content.", field="turn.content")
+    role = turn.get("role", "user")
+    if role not in ROLES:
+        raise BadRequest(f"role must be one of {', '.join(ROLES)}.", field="turn.role")
+    for key in NAME_FIELDS:
+        if key in turn:
+            _check_name(key, turn[key])
+    if "ts" in turn and (type(turn["ts"]) is not int or not 0 <= turn["ts"] <= LATEST):
+        raise BadRequest("ts must be milliseconds since the epoch.", field="turn.ts")
+    _check_names(conversation, turn, own)
+    if "turnIndex" in turn:
+        _check_index(conversation, turn["turnIndex"])
+    if role == "system":
+        raise BadRequest("System turns are written by the host.", field="turn.role")
+
+
+def _check_name(key: str, value: Any) -> None:
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
+        raise BadRequest(f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}")
+
+
+def _check_index(conversation: Conversation, index: Any) -> None:
+    if index != conversation.turns + 1 or isinstance(index, bool):
+        raise BadRequest(
+            f"The next turn has index {conversation.turns + 1}; leave turnIndex out.",
+            field="turn.turnIndex",
+            expected=conversation.turns + 1,
+        )
+
+
+def _check_meta(meta: Any) -> None:
+    """Raise for metadata that only the host writes, and for a malformed ``replyTo``."""
+    if not isinstance(meta, dict):
+        return
+    if reserved := [key for key in HOST_META if key in meta]:
+        raise BadRequest(f"{reserved[0]} is written by the host: leave it out.", field="turn.meta")
+    reply = meta.get("replyTo")
+    is_sequence = type(reply) is int and reply >= 0
+    if (
+        reply is not None
+        and not is_sequence
+        and not (isinstance(reply, str) and 1 <= len(reply) <= 256)
+    ):
+        raise BadRequest("replyTo is the id of an event.", field="turn.meta.replyTo")
+
+
+def _check_names(conversation: Conversation, turn: dict[str, Any], own: bool) -> None:
+    """Raise when a turn takes a message id of the host, or describes another agent."""
+    if "messageId" in turn:
+        prefix = f"{conversation.conversation_id}:"
+        expected = f"{prefix}{conversation.turns + 1}:{turn.get('role', 'user')}"
+        if turn["messageId"].startswith(prefix) and turn["messageId"] != expected:
+            raise BadRequest(f"This turn would be {expected}.", field="turn.messageId")
+    if not own:
+        _check_meta(turn.get("meta"))
+    if "agent" not in turn:
+        return
+    if turn.get("role", "user") != "agent":
+        raise BadRequest("A person's turn is no agent's: leave agent out.", field="turn.agent")
+    try:
+        ref = msgspec.convert(turn["agent"], TurnAgentRef)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"agent does not fit: {error}", field="turn.agent") from None
+    speaker, named = turn.get("speakerId"), ref.agent_id
+    other = participants.find_participant(conversation, str(named))
+    is_other = named != speaker and (other.listed or other.joined)
+    # an id of this host must be the speaker's own, even if that agent is not here
+    foreign = named is not UNSET and named.startswith("host:") and named != speaker
+    if is_other or foreign:
+        raise BadRequest("agent is somebody else than the speaker.", field="turn.agent")
 
 
 def _host_speaks_for(conversation: Conversation, speaker: str) -> bool:
@@ -194,26 +289,15 @@ def recorded_turn(payload: Payload | OpaquePayload) -> Turn | None:
             return None
 
 
-def turn_events(
-    run: Run, flow: Flow, node: FlowNode, conversation: Conversation, turn: Turn, at: int
-) -> list[NewEvent]:
-    event = exchanged_event(conversation, node.id, turn)
-    return [event, *echo_turn(run, flow, node, turn, at)]
-
-
-def exchanged_event(conversation: Conversation, node_id: str, turn: Turn) -> NewEvent:
+def exchanged_event(conversation: Conversation, turn: Turn) -> NewEvent:
     payload = ConversationExchanged(
         conversation_id=conversation.conversation_id, turn_index=turn.turn_index or 0, turn=turn
     )
-    return NewEvent(payload, node_id, cause=conversation.turn_seq)
+    return NewEvent(payload, conversation.node_id, cause=conversation.turn_seq)
 
 
 def closed_event(
-    conversation: Conversation,
-    node: FlowNode,
-    turn: Turn,
-    outcome: Any,
-    cause: int | None = None,
+    conversation: Conversation, turn: Turn, outcome: Any, cause: int | None = None
 ) -> NewEvent:
     """Return the closing event. ``cause`` is the last turn when this decision records it."""
     payload = ConversationEnded(
@@ -223,7 +307,7 @@ def closed_event(
         outcome=outcome,
     )
     last_turn = conversation.turn_seq if cause is None else cause
-    return NewEvent(payload, node.id, cause=last_turn)
+    return NewEvent(payload, conversation.node_id, cause=last_turn)
 
 
 def system_turn(conversation: Conversation, content: str, at: int, ahead: int = 1) -> Turn:
@@ -277,11 +361,3 @@ def require_open(conversation: Conversation | None, run: Run, node_id: str) -> C
             "The conversation is closed.", runId=run.run_id, nodeId=node_id
         )
     return conversation
-
-
-def conversation_outputs(conversation: Conversation, turns: int, outcome: Any) -> dict[str, Any]:
-    return {
-        "outcome": outcome,
-        "conversationId": conversation.conversation_id,
-        "turnCount": turns,
-    }

@@ -3,8 +3,6 @@
 Each invitation ends exactly once. An answer to an invitation that has ended causes nothing.
 """
 
-from typing import Any
-
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,10 +18,13 @@ from moot.core.councils.host_messages import (
     display_name,
     host_turn_event,
 )
-from moot.core.councils.invitations import InvitationEnded, invitation_answered, open_invitation
-from moot.core.councils.mutes import hold_turn
+from moot.core.councils.invitations import (
+    CouncilStep,
+    InvitationEnded,
+    invitation_answered,
+    open_invitation,
+)
 from moot.core.councils.next_speaker import next_step
-from moot.core.councils.steps import CouncilStep
 from moot.core.councils.votes import close_with_votes
 from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.errors.models import DailyBudgetUsedUp
@@ -37,7 +38,7 @@ from moot.core.state import agents
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import DAY_BUDGET, NATURAL_STOPS, SPOKEN_TASKS, Invitation
 from moot.core.state.run import Run
-from moot.core.workflows.flow import Flow, FlowNode
+from moot.core.workflows.flow import Flow
 
 
 class AdvanceCouncil(Struct, frozen=True):
@@ -64,39 +65,35 @@ def advance_council(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEven
     if conversation is None or step is None:
         return []
     if step.stop is not None:
-        return _stop(flow.nodes[node_id], conversation, step, at)
-    if conversation.floor is None:
+        return _stop(conversation, step, at)
+    floor = conversation.floor
+    if floor is None:
         return []
     if step.close:
-        return close_with_votes(
-            run, flow, flow.nodes[node_id], conversation, conversation.floor, at
-        )
-    invited = invitations.invitations_event(run, node_id, conversation, step)
+        return close_with_votes(run, flow, conversation, floor, at)
+    invited = invitations.invitations_event(run, conversation, step)
     if not step.unclear:
         return [invited]
     text = host_messages.mention_question(conversation, step.unclear)
-    more: dict[str, Any] = {"meta": {"replyTo": conversation.turn_seq}}
-    if conversation.floor.unclear_to:
-        more["to"] = conversation.floor.unclear_to
-    return [invited, host_turn_event(flow.nodes[node_id], conversation, text, at, **more)]
+    meta, to = {"replyTo": conversation.turn_seq}, floor.unclear_to or None
+    return [invited, host_turn_event(conversation, text, at, meta=meta, to=to)]
 
 
-def _stop(node: FlowNode, conversation: Conversation, step: CouncilStep, at: int) -> list[NewEvent]:
+def _stop(conversation: Conversation, step: CouncilStep, at: int) -> list[NewEvent]:
+    reason, limit = str(step.stop), step.limit
     stopped = CouncilStopped(
         conversation_id=conversation.conversation_id,
-        reason=str(step.stop),
-        limit=step.limit,
+        reason=reason,
+        limit=limit,
         observed=None if step.observed is None else round(step.observed, 6),
     )
-    events = [NewEvent(stopped, node.id, cause=conversation.turn_seq)]
-    if step.stop not in NATURAL_STOPS:
-        sentence = STOP_TEXTS.get(str(step.stop), "{stop} reached its limit of {limit:g}")
-        times = "once" if step.limit == 1 else f"{step.limit} times"
-        sentence = sentence.format(
-            stop=step.stop, limit=step.limit, who=busiest_pair(conversation), times=times
-        )
+    events = [NewEvent(stopped, conversation.node_id, cause=conversation.turn_seq)]
+    if reason not in NATURAL_STOPS:
+        sentence = STOP_TEXTS.get(reason, "{stop} reached its limit of {limit:g}")
+        times, pair = "once" if limit == 1 else f"{limit} times", busiest_pair(conversation)
+        sentence = sentence.format(stop=reason, limit=limit, who=pair, times=times)
         text = f"Stopped: {sentence}. {CONTINUE_HINT}"
-        events.append(host_turn_event(node, conversation, text, at))
+        events.append(host_turn_event(conversation, text, at))
     return events
 
 
@@ -105,26 +102,20 @@ def finish_invitation(run: Run, flow: Flow, ending: InvitationEnded) -> list[New
     invitation = open_invitation(run, conversation, ending.wake_id)
     if conversation is None or invitation is None:
         return []
-    node = flow.nodes[ending.node_id]
     facts = _new_events(conversation, invitation, ending.wake_id, ending.facts)
-    return [
-        *facts,
-        *_end_with_answer(
-            run, flow, node, conversation, invitation, replace(ending, facts=tuple(facts))
-        ),
-    ]
+    ending = replace(ending, facts=tuple(facts))
+    if ending.outcome == "spoke" and invitation.task in SPOKEN_TASKS:
+        return facts + _end_with_turn(run, flow, conversation, invitation, ending)
+    return facts + _end_without_turn(conversation, invitation, ending)
 
 
-def _end_with_answer(
+def _end_with_turn(
     run: Run,
     flow: Flow,
-    node: FlowNode,
     conversation: Conversation,
     invitation: Invitation,
     ending: InvitationEnded,
 ) -> list[NewEvent]:
-    if ending.outcome != "spoke" or invitation.task not in SPOKEN_TASKS:
-        return _end_without_turn(node, conversation, invitation, ending)
     meta = invitations.turn_meta(conversation, invitation)
     turn = WithheldTurn(
         role="agent",
@@ -134,8 +125,9 @@ def _end_with_answer(
         meta={**(ending.meta or {}), **meta} if meta else ending.meta,
         agent=ending.agent,
     )
-    speaker, value = Speaker(HOST, (invitation.agent,)), {"turn": msgspec.to_builtins(turn)}
-    answer = GateAnswer(node_id=node.id, value=value, who=speaker, at=ending.at)
+    node, who = flow.nodes[ending.node_id], Speaker(HOST, (invitation.agent,))
+    value = {"turn": msgspec.to_builtins(turn)}
+    answer = GateAnswer(node_id=node.id, value=value, who=who, at=ending.at)
     try:
         events = answer_conversation(run, flow, node, answer)
     except (ParticipantMuted, ThreadPaused) as refusal:
@@ -146,32 +138,30 @@ def _end_with_answer(
             turn=turn,
             reason=refusal.code,
         )
-        return hold_turn(node, conversation, invitation, ending, held)
+        return [
+            NewEvent(held, node.id, cause=invitation.seq),
+            invitation_answered(conversation, invitation, replace(ending, outcome="held")),
+        ]
     except MootError as refusal:
-        error = {"code": refusal.code, "message": refusal.message}
-        return _end_without_turn(node, conversation, invitation, _as_failed(ending, error))
-    return [invitation_answered(node, conversation, invitation, ending, "spoke"), *events]
-
-
-def _as_failed(ending: InvitationEnded, error: dict[str, Any]) -> InvitationEnded:
-    return InvitationEnded(
-        node_id=ending.node_id, wake_id=ending.wake_id, at=ending.at, outcome="failed",
-        usage=ending.usage, error=error,
-    )  # fmt: skip
+        error: dict[str, object] = {"code": refusal.code, "message": refusal.message}
+        failed = replace(ending, outcome="failed", answer=None, error=error)
+        return _end_without_turn(conversation, invitation, failed)
+    return [invitation_answered(conversation, invitation, ending), *events]
 
 
 def _end_without_turn(
-    node: FlowNode, conversation: Conversation, invitation: Invitation, ending: InvitationEnded
+    conversation: Conversation, invitation: Invitation, ending: InvitationEnded
 ) -> list[NewEvent]:
-    events = [invitation_answered(node, conversation, invitation, ending, ending.outcome)]
-    if (ending.error or {}).get("code") == DailyBudgetUsedUp.code:
+    events = [invitation_answered(conversation, invitation, ending)]
+    error = ending.error or {}
+    if error.get("code") == DailyBudgetUsedUp.code:
         payload = CouncilStopped(conversation_id=conversation.conversation_id, reason=DAY_BUDGET)
-        events.append(NewEvent(payload, node.id, cause=conversation.turn_seq))
+        events.append(NewEvent(payload, conversation.node_id, cause=conversation.turn_seq))
     template = FAILURE_TEXTS.get(ending.outcome)
     if template is not None:
-        reason = str((ending.error or {}).get("message", "no reason was given"))[:500]
+        reason = str(error.get("message", "no reason was given"))[:500]
         text = template.format(name=display_name(conversation, invitation.agent), why=reason)
-        events.append(host_turn_event(node, conversation, text, ending.at))
+        events.append(host_turn_event(conversation, text, ending.at))
     return events
 
 

@@ -10,7 +10,6 @@ from moot.core.state.conversation import Conversation
 from moot.core.state.council_policy import SMALL
 from moot.core.state.floor import NOBODY_ANSWERED, PAIR, RUNWAY, SYNTHESIS_FAILED, TO_MANY
 from moot.core.state.participants import find_participant, led_members
-from moot.core.workflows.flow import FlowNode
 
 
 def mention_question(conversation: Conversation, words: dict[str, list[str]]) -> str:
@@ -69,11 +68,12 @@ def busiest_pair(conversation: Conversation) -> str:
 
 
 def host_turn_event(
-    node: FlowNode, conversation: Conversation, text: str, at: int, ahead: int = 1, **more: Any
+    conversation: Conversation, text: str, at: int, ahead: int = 1, **more: Any
 ) -> NewEvent:
     """Return a turn of the host. ``more`` are further fields of the turn."""
-    turn = replace(system_turn(conversation, text, at, ahead), **more)
-    return exchanged_event(conversation, node.id, turn)
+    return exchanged_event(
+        conversation, replace(system_turn(conversation, text, at, ahead), **more)
+    )
 
 
 #: sentences about an invited member that did not speak

@@ -10,9 +10,14 @@ does not wait for them.
 
 from collections.abc import Callable
 
-from moot.core.councils.answer_loops import chain_stop, loop_stop, pair_stop
-from moot.core.councils.limits import fit_to_limits, limit_stop
-from moot.core.councils.steps import CouncilStep, PlannedInvitation
+from moot.core.councils.invitations import CouncilStep, PlannedInvitation
+from moot.core.councils.limits import (
+    chain_stop,
+    fit_to_limits,
+    limit_stop,
+    loop_stop,
+    pair_stop,
+)
 from moot.core.state import thread_controls
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import (

@@ -1,9 +1,7 @@
 """Count the votes of a council and close it with the decision."""
 
-from typing import Any
-
 from moot.core.conversations.decide import answer_conversation
-from moot.core.conversations.turns import HOST as HOST
+from moot.core.conversations.turns import HOST
 from moot.core.councils.host_messages import host_turn_event
 from moot.core.errors import MootError
 from moot.core.events import NewEvent
@@ -14,7 +12,7 @@ from moot.core.speaker import Speaker
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Floor
 from moot.core.state.run import Run
-from moot.core.workflows.flow import Flow, FlowNode
+from moot.core.workflows.flow import Flow
 
 
 def is_carried(votes: list[dict[str, str]]) -> bool:
@@ -23,22 +21,20 @@ def is_carried(votes: list[dict[str, str]]) -> bool:
 
 
 def close_with_votes(
-    run: Run, flow: Flow, node: FlowNode, conversation: Conversation, floor: Floor, at: int
+    run: Run, flow: Flow, conversation: Conversation, floor: Floor, at: int
 ) -> list[NewEvent]:
     """Close the council by its moderator, or in the name of the person who called the vote.
 
     The decision records every vote and the dissent. If the close is refused, the council stops.
     """
-    votes = [
-        {"by": name, "vote": str(vote.get("vote", "abstain")), "reason": str(vote["reason"])}
-        if vote.get("reason")
-        else {"by": name, "vote": str(vote.get("vote", "abstain"))}
-        for name, vote in floor.votes.items()
-    ]
+    votes = []
+    for name, answer in floor.votes.items():
+        reason = {"reason": str(answer["reason"])} if answer.get("reason") else {}
+        votes.append({"by": name, "vote": str(answer.get("vote", "abstain")), **reason})
     # a person may decide against the votes
     rejected = floor.closer is None and floor.policy.vote and not is_carried(votes)
     text = f"Not adopted: {floor.proposal}" if rejected else floor.proposal
-    decision: dict[str, Any] = {"text": text, "votes": votes}
+    decision: dict[str, object] = {"text": text, "votes": votes}
     if rejected:
         decision["adopted"] = False
     decision["dissent"] = [
@@ -48,7 +44,7 @@ def close_with_votes(
     ]
     if floor.proposed_in:
         decision["citedTurns"] = [floor.proposed_in]
-    value: dict[str, Any] = {"operation": "close", "decision": decision}
+    value: dict[str, object] = {"operation": "close", "decision": decision}
     if floor.closer is not None:
         speaker = Speaker(HOST, (floor.closer, *floor.votes), admin=True)
     else:
@@ -56,17 +52,15 @@ def close_with_votes(
         content = text if rejected else f"Decided: {text}"
         value["turn"] = {"role": "agent", "speakerId": moderator, "content": content}
         speaker = Speaker(HOST, (moderator, *floor.votes), admin=True)
+    node = flow.nodes[conversation.node_id]
+    closing = GateAnswer(node_id=node.id, value=value, who=speaker, at=at)
     try:
-        return answer_conversation(
-            run, flow, node, GateAnswer(node_id=node.id, value=value, who=speaker, at=at)
-        )
+        return answer_conversation(run, flow, node, closing)
     except MootError as refusal:  # the moderator is muted, or the outcome does not fit its schema
-        return _close_refused(node, conversation, refusal, at)
+        return _close_refused(conversation, refusal, at)
 
 
-def _close_refused(
-    node: FlowNode, conversation: Conversation, refusal: MootError, at: int
-) -> list[NewEvent]:
+def _close_refused(conversation: Conversation, refusal: MootError, at: int) -> list[NewEvent]:
     """Stop the council until a person closes it or lets it continue."""
     error = RecordedError(code=refusal.code, message=refusal.message)
     payload = CouncilStopped(
@@ -74,6 +68,6 @@ def _close_refused(
     )
     text = f"It could not be closed: {refusal.message} A person can close it, or /continue."
     return [
-        NewEvent(payload, node.id, cause=conversation.turn_seq),
-        host_turn_event(node, conversation, text, at),
+        NewEvent(payload, conversation.node_id, cause=conversation.turn_seq),
+        host_turn_event(conversation, text, at),
     ]

@@ -34,7 +34,7 @@ def expire_interrupt(
         and conversation.open
     ):
         turn = turns.system_turn(conversation, "The conversation timed out.", at)
-        events.append(turns.closed_event(conversation, node, turn, None))
+        events.append(turns.closed_event(conversation, turn, None))
         events += turns.try_echo_turn(run, flow, node, turn, at)
     events.append(NewEvent(resolved, node.id, cause=interrupt.seq))
     if interrupt.kind == "approval":

@@ -137,7 +137,7 @@ def answer_interrupt(run: Run, flow: Flow, answer: GateAnswer) -> list[NewEvent]
         raise BadRequest(f"The answer does not fit: {problems[0]}", fields=problems)
     if interrupt.kind.startswith("conversation."):
         events = decide.answer_conversation(run, flow, node, answer)
-        return [*end_invitations_for_turn(run, node, events, answer.at), *events]
+        return [*end_invitations_for_turn(run.conversations[node.id], events, answer.at), *events]
     return ANSWER_HANDLERS.get(interrupt.kind, _answer_custom)(run, flow, node, interrupt, answer)
 
 

@@ -172,7 +172,7 @@ def _decide_turn(
     if not isinstance(at.payload, ConversationEnded):
         events = decide.record_turn(run, flow, node, conversation, turn, editor)
     else:
-        event = turns.closed_event(conversation, node, turn, at.payload.outcome)
+        event = turns.closed_event(conversation, turn, at.payload.outcome)
         events = decide.close_conversation(run, flow, node, conversation, event, editor)
     turns.order_turn(events[0], order)
     return events

@@ -57,6 +57,7 @@ from moot.core.state.thread_controls import ThreadControls, is_ttl_over
 from moot.core.state.turn_addressees import apply_opening_addressees, apply_turn_to_floor
 from moot.core.text import mentions
 from moot.core.text.names import full_name, is_person
+from moot.core.text.titles import LONGEST_TITLE
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run
@@ -116,17 +117,6 @@ def thread_id(run: "Run", conversation: Conversation) -> str:
         return run.run_id
     number = conversation.conversation_id.rpartition(":")[2]
     return f"{run.run_id}~{conversation.node_id}~{number}"
-
-
-#: characters of a title in a list
-LONGEST_TITLE = 256
-TITLE_RULE = f"A title is a line of 1 to {LONGEST_TITLE} characters that can be read."
-
-
-def parse_title(text: Any) -> str | None:
-    """Return the text as one printable line, or None when it cannot be a title."""
-    line = " ".join(text.split()) if isinstance(text, str) else ""
-    return line if 1 <= len(line) <= LONGEST_TITLE and line.isprintable() else None
 
 
 def first_title(run: "Run", conversation: Conversation) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from moot.core.conversations.participants import is_reserved
 from moot.core.events import Event, event_id, iso, micros
 from moot.core.payloads.conversations import (
     ConversationEnded,
@@ -39,7 +38,7 @@ from moot.core.payloads.councils import (
 )
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import FAILED_OUTCOMES
-from moot.core.text.names import full_name, is_person
+from moot.core.text.names import full_name, is_person, is_reserved
 
 #: the host's handle
 COORDINATOR = "moot"

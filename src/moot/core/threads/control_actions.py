@@ -5,19 +5,20 @@ link threads.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from moot.core.conversations import closing_decision, turns
-from moot.core.councils.answer_loops import chain_limit
 from moot.core.councils.invitations import withdraw_other_tasks
+from moot.core.councils.limits import chain_limit
 from moot.core.errors import BadRequest, NotFound, ThreadPaused
+from moot.core.errors.threads import TooManyLinks
 from moot.core.events import NewEvent
 from moot.core.payloads.base import Payload
-from moot.core.payloads.conversations import PresenceChanged, ThreadRenamed
+from moot.core.payloads.conversations import PresenceChanged, ThreadLinked, ThreadRenamed
 from moot.core.payloads.councils import (
     CouncilContinued,
     CouncilMember,
@@ -28,13 +29,14 @@ from moot.core.payloads.councils import (
     VoteCalled,
     WithheldTurn,
 )
-from moot.core.state.conversation import TITLE_RULE, Conversation, current_title, parse_title
+from moot.core.state.conversation import Conversation, current_title, thread_id
 from moot.core.state.council_policy import Policy, describe_unused_settings
 from moot.core.state.participants import find_participant, invitable_members
 from moot.core.state.run import Run
 from moot.core.text.names import full_name, is_person
-from moot.core.threads import side_threads
+from moot.core.text.titles import LONGEST_TITLE, TITLE_RULE, parse_title
 from moot.core.threads.presence import STATES
+from moot.core.threads.side_threads import MOST_LINKS
 from moot.core.workflows.flow import Flow
 
 if TYPE_CHECKING:
@@ -43,48 +45,55 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 100
 
 
-def _event(payload: Payload, control: "Control", conversation: Conversation) -> NewEvent:
-    return NewEvent(payload, control.node_id, cause=conversation.last_seq)
+class SentControl(Struct, frozen=True):
+    """A control, its sender, and the conversation that it steers."""
+
+    run: Run
+    flow: Flow
+    conversation: Conversation
+    control: "Control"
+    sender: str
+
+    def value(self, word: str) -> Any:
+        return self.control.content[word]
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """The fields of an event that name the conversation, the sender and its key."""
+        name, via = self.conversation.conversation_id, self.control.who.principal
+        return {"conversation_id": name, "by": self.sender, "via": via}
+
+    def event(self, payload: Payload) -> NewEvent:
+        return NewEvent(payload, self.conversation.node_id, cause=self.conversation.last_seq)
 
 
-def continue_council(
-    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
-) -> list[NewEvent]:
+def continue_council(sent: SentControl) -> list[NewEvent]:
     """Continue a stopped council. The value is ``true`` or ``{"rounds": n}``."""
+    conversation, value = sent.conversation, sent.value("continue")
     if conversation.floor is None and chain_limit(conversation.chain) is None:
         raise BadRequest("Nobody leads this conversation; set participation first.")
-    value = control.content["continue"]
     if value is not True and not isinstance(value, dict):
         raise BadRequest('To go on, say true or {"rounds": n}.', field="continue")
     rounds = value.get("rounds") if isinstance(value, dict) else None
     if rounds is not None and (type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS):
         raise BadRequest(f"rounds is 1 to {MOST_ROUNDS}.", field="continue.rounds")
-    payload = CouncilContinued(
-        conversation_id=conversation.conversation_id,
-        by=sender,
-        via=control.who.principal,
-        rounds=rounds,
-    )
-    return [_event(payload, control, conversation)]
+    return [sent.event(CouncilContinued(**sent.origin, rounds=rounds))]
 
 
-def set_policy(
-    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
-) -> list[NewEvent]:
+def set_policy(sent: SentControl) -> list[NewEvent]:
     """Set the policy of the council. Its members are the agents that may speak now."""
+    conversation, policy = sent.conversation, sent.value("participation")
     try:
-        msgspec.convert(control.content["participation"], Policy)
+        msgspec.convert(policy, Policy)
     except msgspec.ValidationError as error:
         raise BadRequest(f"participation does not fit: {error}", field="participation") from None
-    if problem := describe_unused_settings(control.content["participation"]):
+    if problem := describe_unused_settings(policy):
         raise BadRequest(problem, field="participation")
-    moderator = control.content["participation"].get("moderator")
+    moderator = policy.get("moderator")
     names = [name for name in invitable_members(conversation) if not is_person(name)]
     if moderator is not None and moderator not in names:
-        raise BadRequest(
-            "The moderator must be among the participants.", field="participation.moderator",
-            roster=names,
-        )  # fmt: skip
+        text, field = "The moderator must be among the participants.", "participation.moderator"
+        raise BadRequest(text, field=field, roster=names)
     members = []
     for name in names:
         each = find_participant(conversation, name)
@@ -94,30 +103,28 @@ def set_policy(
         )
     payload = PolicySet(
         conversation_id=conversation.conversation_id,
-        policy=control.content["participation"],
+        policy=policy,
         members=members,
-        by=sender,
-        via=control.who.principal,
+        by=sent.sender,
+        via=sent.control.who.principal,
     )
-    return [_event(payload, control, conversation)]
+    return [sent.event(payload)]
 
 
-def call_vote(
-    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
-) -> list[NewEvent]:
+def call_vote(sent: SentControl) -> list[NewEvent]:
     """Put ``{"decision": TEXT, "close": true}`` to the vote.
 
     Without a text, the members vote on the moderator's proposal.
     """
+    conversation, value = sent.conversation, sent.value("vote")
     if conversation.floor is None:
         raise BadRequest("Nobody leads this conversation; set participation first.")
     if conversation.state.paused:
         raise ThreadPaused(
             "The conversation is paused; nobody votes before it goes on.",
             thread=conversation.conversation_id,
-            participant=sender,
+            participant=sent.sender,
         )
-    value = control.content["vote"]
     value = value if isinstance(value, dict) else {}
     text = value.get("decision", conversation.floor.proposal)
     if not isinstance(text, str) or not 1 <= len(text.strip()) <= closing_decision.LONGEST_TEXT:
@@ -125,129 +132,111 @@ def call_vote(
             f"Say what is put to the vote, in 1 to {closing_decision.LONGEST_TEXT} characters.",
             field="vote.decision",
         )
-    payload = VoteCalled(
-        conversation_id=conversation.conversation_id,
-        decision=text,
-        close=value.get("close") is True,
-        by=sender,
-        via=control.who.principal,
-    )
-    return [
-        *withdraw_other_tasks(flow.nodes[control.node_id], conversation, control.at),
-        _event(payload, control, conversation),
-    ]
+    called = VoteCalled(**sent.origin, decision=text, close=value.get("close") is True)
+    return [*withdraw_other_tasks(conversation, sent.control.at), sent.event(called)]
 
 
-def _find_held_turn(
-    conversation: Conversation, control: "Control", word: str
-) -> tuple[str, WithheldTurn]:
-    name = str(control.content[word])
-    turn = conversation.floor.held.get(name) if conversation.floor is not None else None
+def _find_held_turn(sent: SentControl, word: str) -> tuple[str, WithheldTurn]:
+    name, floor = str(sent.value(word)), sent.conversation.floor
+    turn = floor.held.get(name) if floor is not None else None
     if turn is None:
         raise NotFound("No such turn is held back here.", held=name[:64])
     return name, turn
 
 
-def admit_turn(
-    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
-) -> list[NewEvent]:
+def admit_turn(sent: SentControl) -> list[NewEvent]:
     """Record a held turn under its speaker's name, because a person admits it."""
-    held_id, held_turn = _find_held_turn(conversation, control, "admit")
-    node, speaker, content = flow.nodes[control.node_id], held_turn.speaker_id, held_turn.content
+    conversation, at = sent.conversation, sent.control.at
+    held_id, held = _find_held_turn(sent, "admit")
     talk, group, index = conversation.conversation_id, conversation.group_id, conversation.turns + 1
     turn = replace(
-        turns.new_turn(talk, index, "agent", speaker, content, control.at, group),
-        to=held_turn.to,
-        meta=UNSET if held_turn.meta is None else held_turn.meta,
-        agent=UNSET if held_turn.agent is None else held_turn.agent,
+        turns.new_turn(talk, index, "agent", held.speaker_id, held.content, at, group),
+        to=held.to,
+        meta=UNSET if held.meta is None else held.meta,
+        agent=UNSET if held.agent is None else held.agent,
         via=turns.HOST,
     )
-    admitted = TurnAdmitted(
-        conversation_id=conversation.conversation_id,
-        held=held_id,
-        by=sender,
-        via=control.who.principal,
-    )
-    events = turns.turn_events(run, flow, node, conversation, turn, control.at)
-    turns.order_turn(events[0], ("to", "meta", "agent", "via"))
-    return [_event(admitted, control, conversation), *events]
+    exchanged = turns.exchanged_event(conversation, turn)
+    turns.order_turn(exchanged, ("to", "meta", "agent", "via"))
+    node = sent.flow.nodes[conversation.node_id]
+    echoes = turns.echo_turn(sent.run, sent.flow, node, turn, at)
+    return [sent.event(TurnAdmitted(**sent.origin, held=held_id)), exchanged, *echoes]
 
 
-def drop_turn(
-    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
-) -> list[NewEvent]:
-    held_id, _ = _find_held_turn(conversation, control, "drop")
-    dropped = TurnDropped(
-        conversation_id=conversation.conversation_id,
-        held=held_id,
-        by=sender,
-        via=control.who.principal,
-    )
-    return [_event(dropped, control, conversation)]
+def drop_turn(sent: SentControl) -> list[NewEvent]:
+    held_id, _ = _find_held_turn(sent, "drop")
+    return [sent.event(TurnDropped(**sent.origin, held=held_id))]
 
 
-def answer_tool_request(
-    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
-) -> list[NewEvent]:
+def answer_tool_request(sent: SentControl) -> list[NewEvent]:
     """Record a person's ``allow`` and ``deny`` of tool requests."""
-    events = []
+    events, floor = [], sent.conversation.floor
     for word in ("allow", "deny"):
-        if word not in control.content:
+        if word not in sent.control.content:
             continue
-        ask_id = str(control.content[word])
-        request = conversation.floor.asks.get(ask_id) if conversation.floor is not None else None
+        ask_id = str(sent.value(word))
+        request = floor.asks.get(ask_id) if floor is not None else None
         if request is None or request.allowed is not None:
             raise NotFound("Nobody asks that here any more.", askId=ask_id[:64])
-        answered = ToolAnswered(
-            conversation_id=conversation.conversation_id,
-            ask_id=ask_id,
-            allowed=word == "allow",
-            by=sender,
-            via=control.who.principal,
-        )
-        events.append(NewEvent(answered, control.node_id, cause=request.seq))
+        answered = ToolAnswered(**sent.origin, ask_id=ask_id, allowed=word == "allow")
+        events.append(NewEvent(answered, sent.conversation.node_id, cause=request.seq))
     return events
 
 
-def rename_thread(
-    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
-) -> list[NewEvent]:
+def rename_thread(sent: SentControl) -> list[NewEvent]:
     """Rename the thread to ``TITLE``, one readable line."""
-    title = parse_title(control.content["rename"])
+    title = parse_title(sent.value("rename"))
     if title is None:
         raise BadRequest(TITLE_RULE, field="rename")
-    if title == current_title(run, conversation):
+    if title == current_title(sent.run, sent.conversation):
         return []
-    payload = ThreadRenamed(
-        conversation_id=conversation.conversation_id,
-        title=title,
-        by=sender,
-        via=control.who.principal,
-    )
-    return [_event(payload, control, conversation)]
+    return [sent.event(ThreadRenamed(**sent.origin, title=title))]
 
 
-def set_presence(
-    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
-) -> list[NewEvent]:
+def set_presence(sent: SentControl) -> list[NewEvent]:
     """Record the sender's presence if it has changed."""
-    state = control.content["presence"]
+    conversation, state = sent.conversation, sent.value("presence")
     if state not in STATES:
         raise BadRequest(f"presence is one of {', '.join(STATES)}.", field="presence")
-    if conversation.state.presence.get(full_name(sender)) == state:
+    if conversation.state.presence.get(full_name(sent.sender)) == state:
         return []
     payload = PresenceChanged(
         conversation_id=conversation.conversation_id,
-        from_=sender,
+        from_=sent.sender,
         state=state,
-        via=control.who.principal,
+        via=sent.control.who.principal,
     )
-    return [_event(payload, control, conversation)]
+    return [sent.event(payload)]
 
 
-CONTROL_ACTIONS: dict[str, Callable[..., list[NewEvent]]] = {
+def link_thread(sent: SentControl) -> list[NewEvent]:
+    """Link ``{"thread": ID, "title": TITLE}``. The caller has checked that the thread exists."""
+    conversation, value = sent.conversation, sent.value("link")
+    value = value if isinstance(value, dict) else {"thread": value}
+    thread, title = value.get("thread"), value.get("title", "")
+    if not isinstance(thread, str) or not 1 <= len(thread) <= 512 or not isinstance(title, str):
+        raise BadRequest("A link names a thread.", field="link.thread")
+    if thread == thread_id(sent.run, conversation):
+        raise BadRequest("A thread is not linked to itself.", field="link.thread")
+    if thread in conversation.links:
+        return []
+    if len(conversation.links) >= MOST_LINKS:
+        raise TooManyLinks(f"A thread has at most {MOST_LINKS} links.")
+    payload = ThreadLinked(
+        conversation_id=conversation.conversation_id,
+        thread_id=thread,
+        title=title[:LONGEST_TITLE],
+        by=sent.sender,
+        via=sent.control.who.principal,
+    )
+    linked = sent.event(payload)
+    linked.begins = sent.control.begins
+    return [linked]
+
+
+CONTROL_ACTIONS: dict[str, Callable[[SentControl], list[NewEvent]]] = {
     "presence": set_presence,
-    "link": side_threads.link_thread,
+    "link": link_thread,
     "rename": rename_thread,
     "continue": continue_council,
     "participation": set_policy,

@@ -9,7 +9,7 @@ from moot.core.state.control_content import control_targets, is_duration
 from moot.core.state.floor import PAIR
 from moot.core.threads import control_checks
 from moot.core.threads.agent_bridge import COORDINATOR, BridgeEvent, handle_from_name
-from moot.core.threads.decide import ALL_CONTROLS
+from moot.core.threads.control_checks import ALL_CONTROLS
 
 #: controls of participants; a tool request appears as a control, too
 MEMBER_CONTROLS = ALL_CONTROLS | {"asks"}

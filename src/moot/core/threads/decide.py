@@ -1,5 +1,6 @@
 """Decide the controls of a thread: who may send them, who joins and who leaves."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -17,29 +18,21 @@ from moot.core.payloads.councils import InvitationAnswered
 from moot.core.runs.answers import GateAnswer
 from moot.core.runs.start import LinkedStart
 from moot.core.speaker import Speaker
-from moot.core.state import participants, thread_controls
+from moot.core.state import participants
 from moot.core.state.control_content import MOST_TARGETS, control_targets
 from moot.core.state.conversation import THREAD, Conversation
 from moot.core.state.mutes import is_muted
 from moot.core.state.run import Run
 from moot.core.text.names import full_name, is_person
 from moot.core.threads import agent_restrictions, control_checks
-from moot.core.threads.control_actions import CONTROL_ACTIONS
+from moot.core.threads.control_actions import CONTROL_ACTIONS, SentControl
+from moot.core.threads.control_checks import ALL_CONTROLS, HUMAN_CONTROLS
 from moot.core.workflows.flow import Flow
 
-#: controls that only a person may use; the others are open to every participant
-HUMAN_CONTROLS = frozenset(
-    thread_controls.PEOPLE_ONLY
-    | {"continue", "admit", "drop", "allow", "deny", "participation", "vote"}
-)
-ALL_CONTROLS = HUMAN_CONTROLS | {
-    "done", "invite", "uninvite", "rename", "link", "presence"
-}  # fmt: skip
 
-#: type of the events that a vote puts before its own
-
-
-def control_warnings(conversation: Conversation, content: dict[str, Any], at: int) -> list[str]:
+def control_warnings(
+    conversation: Conversation, content: Mapping[str, object], at: int
+) -> list[str]:
     """Return warnings about a control that is recorded and has no effect, or only part of it."""
     return [
         *control_checks.control_problems(content, ALL_CONTROLS).values(),
@@ -70,7 +63,7 @@ def target_warnings(conversation: Conversation, content: Any, at: int) -> list[s
     return warnings
 
 
-def _targets(word: str, content: dict[str, Any]) -> list[str]:
+def _targets(word: str, content: Mapping[str, object]) -> list[str]:
     value = content.get(word)
     if word == "uninvite":
         value = [value.get("participant_id") if isinstance(value, dict) else value]
@@ -88,7 +81,7 @@ class Control(Struct, frozen=True, kw_only=True):
     #: store a control with mistakes instead of refusing it; it changes nothing
     lenient: bool = False
     #: the host's profile of the invited agent; only a person may override it
-    known: dict[str, Any] = {}
+    known: Mapping[str, object] = {}
     #: the sender's id for this control, to recognise a repeat, and a digest of the content
     message_id: str | None = None
     digest: str = ""
@@ -131,15 +124,16 @@ def _decide_control_events(run: Run, flow: Flow, control: Control) -> list[NewEv
     agent_restrictions.check_agent_control(conversation, control, sender)
     if not control.lenient:
         _check_targets(content)
-    action_events, ignored = _run_actions(run, flow, conversation, control, sender)
+    sent = SentControl(run, flow, conversation, control, sender)
+    action_events, ignored = _run_actions(sent)
     events = _join_by_control(conversation, control, sender, content)
     if "invite" in content and "invite" not in ignored:
-        events += _invite(conversation, control, sender)
+        events += _invite(sent)
     if "uninvite" in content and "uninvite" not in ignored:
-        left_events = _uninvite(conversation, control, sender)
+        left_events = _uninvite(sent)
         events += left_events
         ignored |= {} if left_events or not control.lenient else {"uninvite": "nobody leaves"}
-    return [*events, *action_events, *_control_event(conversation, control, sender, ignored)]
+    return [*events, *action_events, *_control_event(sent, ignored)]
 
 
 def ignored_control_reasons(run: Run, flow: Flow, control: Control) -> list[str]:
@@ -147,21 +141,19 @@ def ignored_control_reasons(run: Run, flow: Flow, control: Control) -> list[str]
     conversation = run.conversations.get(control.node_id)
     if conversation is None or not control.lenient:
         return []
-    return list(_run_actions(run, flow, conversation, control, _sender(control))[1].values())
+    sent = SentControl(run, flow, conversation, control, _sender(control))
+    return list(_run_actions(sent)[1].values())
 
 
-def _run_actions(
-    run: Run, flow: Flow, conversation: Conversation, control: Control, sender: str
-) -> tuple[list[NewEvent], dict[str, str]]:
+def _run_actions(sent: SentControl) -> tuple[list[NewEvent], dict[str, str]]:
     """Return the events of the control's actions, and the words that change nothing.
 
     Each of those words comes with its mistake.
     """
-    ignored = (
-        control_checks.control_problems(control.content, ALL_CONTROLS, forbidden_controls(control))
-        if control.lenient
-        else {}
-    )
+    control, ignored = sent.control, dict[str, str]()
+    if control.lenient:
+        forbidden = forbidden_controls(control)
+        ignored = control_checks.control_problems(control.content, ALL_CONTROLS, forbidden)
     content = control.content if isinstance(control.content, dict) else {}
     words_by_action: dict[Any, list[str]] = {}
     for word, action in CONTROL_ACTIONS.items():
@@ -170,7 +162,7 @@ def _run_actions(
     events: list[NewEvent] = []
     for action, words in words_by_action.items():
         try:
-            events += action(run, flow, conversation, control, sender)
+            events += action(sent)
         except (BadRequest, NotFound) as refusal:
             if not control.lenient:
                 raise
@@ -179,44 +171,32 @@ def _run_actions(
 
 
 def _join_by_control(
-    conversation: Conversation, control: Control, sender: str, content: dict[str, Any]
+    conversation: Conversation, control: Control, sender: str, content: Mapping[str, object]
 ) -> list[NewEvent]:
     """Add a sender that may join by speaking, unless it only invites another."""
-    joins, is_agent = control.who.joins, not is_person(sender)
-    if (
-        not is_agent
-        or "invite" in content
-        or not participants.can_join_by_speaking(conversation, sender, joins)
-    ):
+    joins = control.who.joins
+    may_join = participants.can_join_by_speaking(conversation, sender, joins)
+    if is_person(sender) or "invite" in content or not may_join:
         return []
-    return [
-        joining.joined_event(
-            conversation,
-            joining.parse_participant_name(sender, "from"),
-            {},
-            sender,
-            joins == "outside",
-        )
-    ]
+    name = joining.parse_participant_name(sender, "from")
+    return [joining.joined_event(conversation, name, {}, sender, joins == "outside")]
 
 
-def _control_event(
-    conversation: Conversation, control: Control, sender: str, ignored: dict[str, str]
-) -> list[NewEvent]:
+def _control_event(sent: SentControl, ignored: dict[str, str]) -> list[NewEvent]:
     """Record the words that the fold reads, and the words that change nothing."""
-    rest = control.content
+    control, rest = sent.control, sent.control.content
     if isinstance(rest, dict):
         handled = [word for word in ("invite", "uninvite", *CONTROL_ACTIONS) if word not in ignored]
         rest = {key: value for key, value in rest.items() if key not in handled}
         if not rest and (control.content or not control.lenient):
             return []
     payload = ThreadControlled(
-        conversation_id=conversation.conversation_id,
-        from_=sender,
+        conversation_id=sent.conversation.conversation_id,
+        from_=sent.sender,
         content=rest,
         via=control.who.principal,
     )
-    return [_event(payload, control, conversation)]
+    return [sent.event(payload)]
 
 
 def _check_sender(
@@ -239,7 +219,7 @@ def forbidden_controls(control: Control) -> frozenset[str]:
     return frozenset() if may_use_all else HUMAN_CONTROLS
 
 
-def _check_targets(content: dict[str, Any]) -> None:
+def _check_targets(content: Mapping[str, object]) -> None:
     for value in content.values():
         targets = value.get("targets") if isinstance(value, dict) else value
         if isinstance(targets, list) and len(targets) > MOST_TARGETS:
@@ -261,34 +241,31 @@ def _is_host_unmute(control: Control) -> bool:
     return is_unmute and control.who.principal == HOST and control.sender == "system"
 
 
-def _invite(conversation: Conversation, control: Control, sender: str) -> list[NewEvent]:
-    value = control.content["invite"]
+def _invite(sent: SentControl) -> list[NewEvent]:
+    value, sender, known = sent.value("invite"), sent.sender, sent.control.known
     name = joining.parse_participant_name(value, "invite")
-    if agent_restrictions.is_redundant_invite(conversation, name, sender):
+    if agent_restrictions.is_redundant_invite(sent.conversation, name, sender):
         return []
     fields = value if isinstance(value, dict) else {}
-    outside = fields.get("outside") is True
     profile = fields.get("profile")
     profile = profile if isinstance(profile, dict) else {}
-    merged = {**control.known, **profile} if is_person(sender) else {**profile, **control.known}
-    return [joining.joined_event(conversation, name, merged, sender, outside)]
+    merged = {**known, **profile} if is_person(sender) else {**profile, **known}
+    outside = fields.get("outside") is True
+    return [joining.joined_event(sent.conversation, name, merged, sender, outside)]
 
 
-def _uninvite(conversation: Conversation, control: Control, sender: str) -> list[NewEvent]:
-    name = joining.parse_participant_name(control.content["uninvite"], "uninvite")
+def _uninvite(sent: SentControl) -> list[NewEvent]:
+    conversation = sent.conversation
+    name = joining.parse_participant_name(sent.value("uninvite"), "uninvite")
     if not participants.find_participant(conversation, name).joined:
         return []
     payload = ParticipantLeft(
         conversation_id=conversation.conversation_id,
         participant_id=name,
-        by=sender,
+        by=sent.sender,
         after_turn=conversation.turns,
     )
-    return [_event(payload, control, conversation)]
-
-
-def _event(payload: Payload, control: Control, conversation: Conversation) -> NewEvent:
-    return NewEvent(payload, control.node_id, cause=conversation.last_seq)
+    return [sent.event(payload)]
 
 
 ALL_DONE_TEXT = "Everybody is done; the thread is closed."
@@ -321,6 +298,6 @@ def close_done_thread(
         flow,
         node,
         conversation,
-        turns.closed_event(conversation, node, final_turn, None),
+        turns.closed_event(conversation, final_turn, None),
         answer,
     )

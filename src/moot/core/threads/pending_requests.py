@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core.councils.answer_loops import chain_limit, is_chain_held
+from moot.core.councils.limits import chain_limit, is_chain_held
 from moot.core.events import Event
 from moot.core.payloads.conversations import ConversationExchanged, ConversationOpened, Turn
 from moot.core.payloads.councils import MemberInvitation, MemberReason, MembersInvited

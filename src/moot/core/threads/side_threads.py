@@ -6,16 +6,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.core.conversations import turns
-from moot.core.errors import BadRequest
-from moot.core.errors.threads import TooManyLinks
 from moot.core.events import NewEvent
 from moot.core.payloads.conversations import ThreadLinked
-from moot.core.state.conversation import LONGEST_TITLE, Conversation, thread_id
+from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.workflows.flow import Flow
 
 if TYPE_CHECKING:
-    from moot.core.threads.decide import Control
+    pass
 
 THREAD_LINKED = ThreadLinked.event_type
 MOST_LINKS = 256
@@ -38,33 +36,6 @@ class ThreadLinkedFrom(Struct, frozen=True, kw_only=True):
     thread: str
     title: str
     at: int
-
-
-def link_thread(
-    run: Run, flow: Flow, conversation: Conversation, control: "Control", sender: str
-) -> list[NewEvent]:
-    """Link ``{"thread": ID, "title": TITLE}``. The caller has checked that the thread exists."""
-    value = control.content["link"]
-    value = value if isinstance(value, dict) else {"thread": value}
-    thread, title = value.get("thread"), value.get("title", "")
-    if not isinstance(thread, str) or not 1 <= len(thread) <= 512 or not isinstance(title, str):
-        raise BadRequest("A link names a thread.", field="link.thread")
-    if thread == thread_id(run, conversation):
-        raise BadRequest("A thread is not linked to itself.", field="link.thread")
-    if thread in conversation.links:
-        return []
-    if len(conversation.links) >= MOST_LINKS:
-        raise TooManyLinks(f"A thread has at most {MOST_LINKS} links.")
-    payload = ThreadLinked(
-        conversation_id=conversation.conversation_id,
-        thread_id=thread,
-        title=title[:LONGEST_TITLE],
-        by=sender,
-        via=control.who.principal,
-    )
-    linked = NewEvent(payload, control.node_id, cause=conversation.last_seq)
-    linked.begins = control.begins
-    return [linked]
 
 
 def record_backlink(run: Run, flow: Flow, command: ThreadLinkedFrom) -> list[NewEvent]:
@@ -124,7 +95,7 @@ def _link_events(
     turn = replace(turn, meta={"thread": command.thread, "tags": ["side-thread"]})
     return [
         NewEvent(payload, command.node_id, cause=conversation.last_seq),
-        turns.exchanged_event(conversation, command.node_id, turn),
+        turns.exchanged_event(conversation, turn),
     ]
 
 

@@ -94,14 +94,14 @@ def decide_exchanged(step: VerificationStep) -> list[NewEvent]:
     answer, spoken = step.answer_by(turn.get("via")), msgspec.convert(turn, Turn)
     events = record_turn(step.run, step.flow, step.own_node, conversation, spoken, answer)
     set_fields(events[0], {**payload_fields(events[0]), "turn": turn})
-    return [*end_invitations_for_turn(step.run, step.own_node, events, step.at), *events]
+    return [*end_invitations_for_turn(conversation, events, step.at), *events]
 
 
 def decide_closed(step: VerificationStep) -> list[NewEvent]:
     conversation = open_conversation(step)
     turn = _check_turn(step.event, conversation, "finalTurn")
     final, outcome = msgspec.convert(turn, Turn), payload_fields(step.event).get("outcome")
-    end = turns.closed_event(conversation, step.own_node, final, outcome)
+    end = turns.closed_event(conversation, final, outcome)
     set_fields(end, {**payload_fields(end), "finalTurn": turn})
     answer = step.answer_by(turn.get("via"))
     return close_conversation(step.run, step.flow, step.own_node, conversation, end, answer)
@@ -321,7 +321,7 @@ def decide_silent(step: VerificationStep) -> list[NewEvent]:
     for invitation_id in invitation_ids:
         _open_invitation(step, invitation_id)
     for count in range(len(invitation_ids), 0, -1):
-        events = timeouts.pass_over(step.own_node, conversation, invitation_ids[:count], step.at)
+        events = timeouts.pass_over(conversation, invitation_ids[:count], step.at)
         if step.fits(events):
             return events
     return []
