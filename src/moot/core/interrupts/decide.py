@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from msgspec import UNSET
 
-from moot.core.conversations import decide
+from moot.core.conversations import decide, opening
 from moot.core.councils.invitations import end_invitations_for_turn
 from moot.core.errors import (
     BadRequest,
@@ -63,7 +63,7 @@ def begin_gate(
         return fail_attempt(run, flow, node_id, permanent_error(BadRequest.code, mistake), at)
     events = request_interrupt(run, flow, node, spec, at)
     if spec.conversation is not None and spec.conversation.mock_turns is not None:
-        events += decide.mock_conversation(run, flow, node, spec.conversation, at)
+        events += opening.mock_conversation(run, flow, node, spec.conversation, at)
     return events
 
 
@@ -118,7 +118,7 @@ def _kind_events(
     if spec.kind == "clarification":
         return [clarifications.clarification_requested_event(node, spec, interrupt_id)]
     if spec.conversation is not None:
-        return decide.open_conversation(run, flow, node, spec.conversation, at)
+        return opening.open_conversation(run, flow, node, spec.conversation, at)
     return []
 
 
