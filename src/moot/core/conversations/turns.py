@@ -345,6 +345,12 @@ def echo_turn(run: Run, flow: Flow, node: FlowNode, turn: Turn, at: int) -> list
     )
 
 
+def find_open(run: Run, node_id: str) -> Conversation | None:
+    """Return the conversation at this node if it is open and its run is active."""
+    conversation = run.conversations.get(node_id)
+    return conversation if conversation is not None and conversation.open and run.going else None
+
+
 def require_open(conversation: Conversation | None, run: Run, node_id: str) -> Conversation:
     if conversation is None:
         raise InterruptNotFound(run.run_id, node_id)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from moot.core.ids import derived_id
-from moot.core.state import awaited_people
+from moot.core.state import tasks
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Floor
 from moot.core.state.interrupt import Interrupt
@@ -115,7 +115,7 @@ def question_item(run: Run, node_id: str, interrupt: Interrupt) -> InboxEntry:
 
 def _awaited_item(run: Run, interrupt: Interrupt, conversation: Conversation) -> InboxEntry:
     """Return the item of a conversation in which people are asked."""
-    turn, since = awaited_people.longest_awaited(conversation.asked)
+    turn, since = tasks.longest_awaited(conversation.asked)
     return InboxEntry(
         id=_item_id(run, interrupt),
         run_id=run.run_id,
