@@ -7,7 +7,7 @@ from moot.api.access.auth import LIVE_PREFIX, new_key
 from moot.api.http.request import Endpoint, Reply, Request, encode
 from moot.api.threads import controls, seats
 from moot.api.threads.lookup import find_thread
-from moot.core.conversations import joining
+from moot.core.conversations.participants import check_participant_name
 from moot.core.errors import BadRequest, ConversationClosed, Forbidden
 from moot.core.events import iso
 from moot.core.state.conversation import thread_id
@@ -28,7 +28,7 @@ async def create_join_key(request: Request) -> Reply:
     if not conversation.open:
         raise ConversationClosed("The conversation is closed; nobody can join it any more.")
     caller, services, name = request.caller, request.services, _joining_name(body)
-    joining.check_participant_name(name, "as")
+    check_participant_name(name, "as")
     if not caller.admin and name not in caller.speaks_as:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
     if body.seat is not UNSET:

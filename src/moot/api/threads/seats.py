@@ -2,7 +2,7 @@
 
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.threads.lookup import find_thread
-from moot.core.conversations import joining
+from moot.core.conversations.participants import check_participant_name
 from moot.core.errors import BadRequest, ConversationClosed, Forbidden, NotFound
 from moot.core.errors.threads import SeatTaken
 from moot.core.events import iso
@@ -79,7 +79,7 @@ def check_holds_seat(request: Request, conversation: Conversation, name: str, se
 
 
 def _check_may_take(request: Request, name: str) -> None:
-    joining.check_participant_name(name, "as")
+    check_participant_name(name, "as")
     if is_person(name):
         raise BadRequest("People have no seats: they come and go as they like.", field="as")
     if not request.caller.admin and name not in request.caller.speaks_as:

@@ -15,7 +15,7 @@ from moot.core.state.conversation import THREAD, Conversation, count_turns, curr
 from moot.core.state.floor import Floor, Invitation, current_mode
 from moot.core.state.mutes import is_muted
 from moot.core.state.participants import (
-    Participant,
+    ConversationParticipant,
     joined_members,
     led_members,
     roster_names,
@@ -221,7 +221,7 @@ def state_view(conversation: Conversation, at: int) -> ThreadState:
     )
 
 
-def _invited_member(name: str, member: Participant) -> InvitedMember:
+def _invited_member(name: str, member: ConversationParticipant) -> InvitedMember:
     return InvitedMember(
         id=name,
         profile=dict(member.profile),

@@ -6,7 +6,13 @@ from typing import Any
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from moot.core.conversations import addressing, closing_decision, joining, turns
+from moot.core.conversations import closing_decision, turns
+from moot.core.conversations.participants import (
+    check_task_turn,
+    joined_event,
+    parse_participant_name,
+    resolve_recipient,
+)
 from moot.core.errors import BadRequest, Forbidden, MootError, NotFound
 from moot.core.events import NewEvent
 from moot.core.json.schema import schema_problems
@@ -50,8 +56,8 @@ def answer_conversation(run: Run, flow: Flow, node: FlowNode, answer: GateAnswer
     turn = turns.build_turn(conversation, parsed.turn, answer.who, answer.at)
     if turn.to is not None or turn.meta is not UNSET:
         profiles = participants.participant_profiles(conversation)
-        addressing.check_task_turn(conversation.tasks, profiles, turn)
-        turn = addressing.resolve_recipient(turn, profiles)
+        check_task_turn(conversation.tasks, profiles, turn)
+        turn = resolve_recipient(turn, profiles)
     return [
         *_join_by_speaking(conversation, turn, answer),
         *record_turn(run, flow, node, conversation, turn, answer),
@@ -63,8 +69,8 @@ def _join_by_speaking(conversation: Conversation, turn: Turn, answer: GateAnswer
     name = turn.from_
     if turn.role != "agent" or not participants.needs_invitation(conversation, full_name(name)):
         return []
-    full, outside = joining.parse_participant_name(name, "from"), answer.who.joins == "outside"
-    return [joining.joined_event(conversation, full, {}, name, outside)]
+    full, outside = parse_participant_name(name, "from"), answer.who.joins == "outside"
+    return [joined_event(conversation, full, {}, name, outside)]
 
 
 def record_turn(

@@ -9,16 +9,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.core.conversations import joining
+from moot.core.conversations.participants import (
+    check_may_speak,
+    check_participant_name,
+    check_takes_part,
+)
 from moot.core.errors import (
     BadRequest,
     InterruptAlreadyResolved,
     InterruptNotFound,
     NotYourName,
-    ParticipantMuted,
     SpeakerMissing,
-    SpeakerNotParticipant,
-    ThreadPaused,
 )
 from moot.core.events import NewEvent, payload_fields, set_fields
 from moot.core.json import schema
@@ -33,7 +34,6 @@ from moot.core.runs.nodes import write_events
 from moot.core.speaker import Speaker
 from moot.core.state import participants
 from moot.core.state.conversation import Conversation
-from moot.core.state.mutes import is_muted
 from moot.core.state.run import Run
 from moot.core.text.names import LONGEST_NAME, full_name, is_person
 from moot.core.workflows.flow import Flow, FlowNode
@@ -203,8 +203,8 @@ def check_speaker(
     if role == "agent" and not participants.can_join_by_speaking(
         conversation, full_name(speaker), key_holder.joins
     ):
-        _check_roster(conversation, speaker)
-    joining.check_participant_name(speaker, "turn.speakerId" if role == "agent" else "turn.from")
+        check_takes_part(conversation, speaker)
+    check_participant_name(speaker, "turn.speakerId" if role == "agent" else "turn.from")
     check_may_speak(conversation, speaker, role, at)
     return role, speaker
 
@@ -227,32 +227,6 @@ def _person_name(turn: Turn, key_holder: Speaker) -> str:
     if not is_person(speaker):
         raise BadRequest("A user's turn comes from 'user' or 'user:<name>'.", field="turn.from")
     return speaker
-
-
-def _check_roster(conversation: Conversation, speaker: str) -> None:
-    if conversation.closed and not participants.takes_part(conversation, speaker):
-        raise SpeakerNotParticipant(
-            "Speaker is not on this conversation's roster.",
-            speakerId=speaker,
-            conversationId=conversation.conversation_id,
-            roster=participants.roster_names(conversation),
-        )
-    if participants.needs_invitation(conversation, full_name(speaker)):
-        raise joining.not_invited_error(conversation, speaker)
-
-
-def check_may_speak(conversation: Conversation, speaker: str, role: str, at: int) -> None:
-    """Raise ParticipantMuted or ThreadPaused while the speaker may not speak."""
-    if is_muted(conversation.state, speaker, at):
-        raise ParticipantMuted(
-            f"{speaker} is muted here.", thread=conversation.conversation_id, participant=speaker
-        )
-    if conversation.state.paused and role != "user":
-        raise ThreadPaused(
-            "The conversation is paused; only people speak now.",
-            thread=conversation.conversation_id,
-            participant=speaker,
-        )
 
 
 def order_turn(event: NewEvent, last: tuple[str, ...]) -> None:

@@ -51,7 +51,7 @@ from moot.core.state.agent_chain import AgentChain, apply_turn_to_chain
 from moot.core.state.control_content import MOST_NAMES
 from moot.core.state.floor import RUNWAY, Floor
 from moot.core.state.node import node_id_of
-from moot.core.state.participants import Participant
+from moot.core.state.participants import ConversationParticipant
 from moot.core.state.tasks import (
     AwaitedPeople,
     ThreadTask,
@@ -98,7 +98,7 @@ class Conversation(Struct, omit_defaults=True):
     turn_seq: int = 0
     open: bool = True
     #: name -> the participant, however it came
-    participants: dict[str, Participant] = {}
+    participants: dict[str, ConversationParticipant] = {}
     #: the roster is closed: of the agents only listed ones speak
     closed: bool = False
     schema: dict[str, object] | None = None
