@@ -128,7 +128,7 @@ def start_command(host: Host, order: RunOrder, flow: Flow, pinned: PinnedAgents)
     )
 
 
-def check_rosters(flow: Flow, inputs: Mapping[str, Any]) -> None:
+def check_rosters(flow: Flow, inputs: Mapping[str, object]) -> None:
     """Raise when a conversation's roster cannot work, before a run exists."""
     for node in flow.nodes.values():
         if node.type.type_id == conversation_gate.TYPE.type_id:
