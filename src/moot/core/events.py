@@ -55,8 +55,8 @@ class NewEvent(Struct):
     node_id: str | None = None
     cause: int | str | None = None
     hints: Mapping[str, object] | None = None
-    sealed: dict[str, Any] | None = None
-    artifact: dict[str, Any] | None = None
+    sealed: Mapping[str, object] | None = None
+    artifact: Mapping[str, object] | None = None
     note: MemoryWrite | None = None
     #: the id of the delivery that led to the run, instead of an id from the sequence
     event_id: str | None = None
@@ -180,13 +180,13 @@ def payload_fields(event: Event | NewEvent) -> dict[str, Any]:
     return _decode_fields(payload_bytes(event))
 
 
-def with_fields(event: Event, fields: dict[str, Any]) -> Event:
+def with_fields(event: Event, fields: Mapping[str, object]) -> Event:
     """Return the event with these fields in this order as its payload."""
     raw = Raw(_encode(fields))
     return replace(event, payload=decode_payload(event.type, raw), raw=raw)
 
 
-def set_fields(new: NewEvent, fields: dict[str, Any]) -> None:
+def set_fields(new: NewEvent, fields: Mapping[str, object]) -> None:
     """Give the event these fields in this order as its payload."""
     new.raw = Raw(_encode(fields))
     new.payload = decode_payload(new.type, new.raw)
@@ -203,7 +203,7 @@ def copy_payload(new: NewEvent) -> None:
 
 
 def new_event(
-    type_: str, fields: dict[str, Any], node_id: str | None = None, **more: Any
+    type_: str, fields: Mapping[str, object], node_id: str | None = None, **more: Any
 ) -> NewEvent:
     """Return an event whose payload has these fields in this order, unknown ones as well."""
     raw = Raw(_encode(fields))

@@ -11,7 +11,7 @@ from moot.core.state.node import NodeState
 from moot.core.state.participants import find_participant
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
-from moot.core.supervisors.worker_join import can_dispatch_more
+from moot.core.supervisors.workers import can_dispatch_more
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import NodeKind
 

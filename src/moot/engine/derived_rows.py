@@ -43,7 +43,7 @@ def run_row(run: Run) -> RunIndexRow:
         ended_at=run.ended_at or None,
         parent_run=run.parent_run,
         scope_id=run.scope_id,
-        error_code=run.error.get("code") if run.error else None,
+        error_code=run.error.code if run.error else None,
         next_sequence=run.next_sequence,
         member=run.member.roster_id if run.member else None,
         title=title,

@@ -251,7 +251,7 @@ def start_command(host: Host, order: RunOrder, flow: Flow, pinned: PinnedAgents)
     return command if order.remote is None else replace(command, **asdict(order.remote))
 
 
-def check_rosters(flow: Flow, inputs: Mapping[str, Any]) -> None:
+def check_rosters(flow: Flow, inputs: Mapping[str, object]) -> None:
     """Raise when a conversation's roster cannot work, before a run exists."""
     for node in flow.nodes.values():
         if node.type.type_id == CONVERSATION_GATE.type_id:

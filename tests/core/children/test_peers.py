@@ -98,7 +98,7 @@ def test_a_name_that_is_taken_is_refused() -> None:
     first, second = owed(life, CREATE)
     found(place, life, first, "far")
     found(place, life, second, "far")
-    assert life.run.error is not None and life.run.error["code"] == "peer_answer_invalid"
+    assert life.run.error is not None and life.run.error.code == "peer_answer_invalid"
     assert owed(life, STOP) == [first]
 
 

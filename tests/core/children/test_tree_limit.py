@@ -55,7 +55,7 @@ def test_hosts_that_never_say_how_much_they_used_come_to_an_end() -> None:
             break
         found(place, life, owed(life, CREATE)[0], f"far{number}")
         over(place, life, f"far{number}", "completed", runs=shares(life)[-1])
-    assert life.run.error is not None and life.run.error["code"] == "tree_exceeded"
+    assert life.run.error is not None and life.run.error.code == "tree_exceeded"
     assert (
         len(shares(life)) > 50 and sum(shares(life)) == life.run.spent == RecordedLimits().tree - 1
     )

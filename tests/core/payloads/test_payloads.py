@@ -114,3 +114,34 @@ def test_a_key_that_nobody_knows_is_copied() -> None:
     assert event.payload == RunResumed(reason="r")
     copied = repeat_event(event, "r", {})
     assert json.loads(payload_bytes(copied)) == payload_fields(copied) == payload
+
+
+def test_a_key_that_nobody_knows_within_a_fact_is_copied() -> None:
+    turn = {"from": "user", "mood": "calm", "content": None, "turnIndex": 1}
+    payload = {"turn": turn, "turnIndex": 1, "conversationId": "r:gate:1"}
+    event = decode(row(ConversationExchanged.event_type, payload))
+    assert isinstance(event.payload, ConversationExchanged)
+    assert (event.payload.turn.from_, event.payload.turn.content) == ("user", None)
+    copied = repeat_event(event, "r", {})
+    assert payload_bytes(copied) == msgspec.json.encode(payload)
+
+
+def test_a_fact_that_does_not_fit_makes_its_payload_opaque() -> None:
+    payload = {"turn": {"from": 5}, "turnIndex": 1, "conversationId": "r:gate:1"}
+    event = decode(row(ConversationExchanged.event_type, payload))
+    assert isinstance(event.payload, OpaquePayload)
+    assert payload_bytes(repeat_event(event, "r", {})) == msgspec.json.encode(payload)
+
+
+@pytest.mark.parametrize(
+    ("hints", "runs"),
+    [({"runs": 3}, 3), ({"runs": 3, "tomorrow": [1]}, 3), ({"runs": "three"}, None), ({}, None)],
+)
+def test_hints_are_read_by_name_and_written_as_they_were(
+    hints: dict[str, Any], runs: int | None
+) -> None:
+    line = row(RunResumed.event_type, {})[:-1] + b',"hints":' + msgspec.json.encode(hints) + b"}"
+    event = decode(line)
+    assert event.known_hints.runs == runs
+    assert encode(event) == line
+    assert repeat_event(event, "r", {}).hints == hints

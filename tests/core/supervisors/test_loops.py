@@ -34,7 +34,7 @@ OUT = {"result": "out"}
 
 def errors(life: Life) -> str:
     assert life.run.error is not None
-    return str(life.run.error["code"])
+    return str(life.run.error.code)
 
 
 # -- caps ----------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def test_a_cap_of_rounds_ends_the_run(given: Any, options: Any, bound: str) -> N
         "kind": "loop-iterations", "limit": 2, "observed": 3, "bound": bound
     }  # fmt: skip
     assert errors(life) == "loop_limit_exceeded"
-    assert life.run.error["details"] == {"iteration": 3, "bound": bound}
+    assert life.run.error.details == {"iteration": 3, "bound": bound}
 
 
 def test_the_run_s_own_cap_is_clamped_by_nothing_larger() -> None:
@@ -115,7 +115,7 @@ def test_a_question_may_be_a_clarification() -> None:
         life = place.start(flow)
         [asked] = life.told("clarification.requested")
         assert [q["question"] for q in payload_json(asked)["questions"]] == ["Blue?"]
-        assert life.run.orchestrator.decision == ask("Blue?")
+        assert msgspec.to_builtins(life.run.orchestrator.decision) == ask("Blue?")
         place.answer(life, "dis", {"answers": {"answer": "yes"}}, ADA)
         assert life.run.status is Status.COMPLETED
         assert not life.told("conversation.opened")
@@ -239,7 +239,7 @@ def test_a_time_limit_of_the_node_cancels_its_children() -> None:
     life = place.start(flow)
     place.pass_time(60)
     place.take(life, TimePassed(place.at))
-    assert life.run.nodes["dis"].error["code"] == "node_timeout"
+    assert life.run.nodes["dis"].error.code == "node_timeout"
     assert [each.run.status for each in kids(place, life)] == [Status.CANCELLED] * 2
     assert life.run.children == dict.fromkeys(life.run.children, "cancelled")
     assert life.run.status is Status.COMPLETED

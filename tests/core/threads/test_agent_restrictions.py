@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moot.core.conversations.joining import MAX_PROFILE_BYTES
+from moot.core.conversations.participants import MAX_PROFILE_BYTES
 from moot.core.errors import BadRequest, BodyTooLarge, Forbidden, ParticipantMuted, RosterFull
 from moot.core.errors import ThreadPaused as Paused
 from moot.core.errors.threads import NameTaken

@@ -4,7 +4,7 @@ import asyncio
 
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Floor, Invitation
-from moot.core.state.participants import Participant
+from moot.core.state.participants import ConversationParticipant
 from moot.core.state.run import Run
 from moot.engine.councils.speakers import WorkPermit, WorkPermits
 from moot.testing.clock import VirtualClock
@@ -17,7 +17,7 @@ def led(*wakes: Invitation) -> Run:
     floor.wakes = {f"1.{number}": wake for number, wake in enumerate(wakes)}
     talk = Conversation("run:talk:1", "talk", 0, 0, 0)
     talk.floor = floor
-    talk.participants = {wake.agent: Participant(led=True) for wake in wakes}
+    talk.participants = {wake.agent: ConversationParticipant(led=True) for wake in wakes}
     return Run("run", conversations={"talk": talk})
 
 

@@ -232,12 +232,12 @@ async def test_a_run_that_hit_a_limit_is_the_same_again(place: Place) -> None:
     again = definition([quickly("f", "acme.flaky"), delay(60_000)], id="again")
     source = await begun(host, again)
     found = await ended(host, source)
-    assert found.error is not None and found.error["code"] == "recursion_limit_exceeded"
+    assert found.error is not None and found.error.code == "recursion_limit_exceeded"
     await from_everywhere(host, source)
     timed = definition([delay(60_000), node("h", "acme.hang")], id="t", settings={"timeout": 20})
     source = await begun(host, timed)
     found = await ended(host, source)
-    assert found.error is not None and found.error["code"] == "run_timeout"
+    assert found.error is not None and found.error.code == "run_timeout"
     await from_everywhere(host, source)
 
 

@@ -60,7 +60,7 @@ def check_outcome(life: Life) -> None:
     passed = any(node.status is NodeStatus.COMPLETED or node.reason == "disabled" for node in ends)
     assert run.status is (Status.COMPLETED if passed and not failed else Status.FAILED)
     if run.status is Status.FAILED:
-        assert run.error is not None and run.error["code"]
+        assert run.error is not None and run.error.code
 
 
 def check_children(world: World, life: Life) -> None:

@@ -19,7 +19,7 @@ from moot.agents.definitions.manifest import (
 from moot.agents.invocation.context import Assignment, ResolvedAgent
 from moot.clock import Clock
 from moot.core.agents import deployments
-from moot.core.agents.deployments import LATEST, AgentDeployment, DeploymentChange, DeploymentEvent
+from moot.core.agents.deployments import LATEST, AgentDeployment, DeploymentChange, DeploymentStep
 from moot.core.errors import (
     AgentNotFound,
     BadRequest,
@@ -253,13 +253,13 @@ class DeploymentService:
 
     async def change(
         self, tenant: str, agent: Agent, change: DeploymentChange, by: str
-    ) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+    ) -> DeploymentStep:
         """Change a deployment, one change at a time. Raise NotFound for an unknown version."""
         if await self._agents.at(tenant, agent.name, change.version) is None:
             message = f"There is no version '{change.version}' of {agent.name}."
             raise NotFound(message, version=change.version)
         async with self._changing:
-            deployment, events = deployments.change_deployment(await self.of(tenant, agent), change)
+            deployment, event = deployments.change_deployment(await self.of(tenant, agent), change)
             record = Record(
                 tenant=tenant,
                 kind=DEPLOYMENT_KIND,
@@ -270,7 +270,7 @@ class DeploymentService:
                 by=by,
             )
             await self._store.put_record(record)
-        return deployment, events
+        return deployment, event
 
     async def chosen(self, tenant: str, agent: Agent, channel: str, run_id: str) -> str:
         """Return the version that serves this run. Raise NoActiveDeployment."""

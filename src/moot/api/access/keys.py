@@ -16,7 +16,7 @@ from moot.api.access.auth import (
 )
 from moot.api.http.request import Endpoint, Reply, Request, encode
 from moot.api.views import copy_fields
-from moot.core.conversations import joining
+from moot.core.conversations.participants import check_participant_name
 from moot.core.errors import BadRequest, Forbidden, NotFound
 from moot.core.text.nearest import describe_nearest
 from moot.store.protocol import Key
@@ -30,7 +30,7 @@ async def create_key(request: Request) -> Reply:
     if not caller.admin and (tenant != caller.tenant or body.admin):
         raise Forbidden("Only an administrator's key makes keys of that kind.")
     for name in body.as_:
-        joining.check_participant_name(name, "as")
+        check_participant_name(name, "as")
     scopes = default_scopes(body.as_) if body.scopes is None else body.scopes
     _check_scopes(scopes, caller)
     _check_names(body, caller)

@@ -20,7 +20,11 @@ from moot.api.threads.controls import control_command, control_digest, end_uninv
 from moot.api.threads.inputs import agent_profiles
 from moot.api.threads.lookup import find_thread_to_write
 from moot.core.commands import Command
-from moot.core.conversations import addressing, joining
+from moot.core.conversations.participants import (
+    check_participant_name,
+    recipient_warning,
+    resolve_address,
+)
 from moot.core.errors import (
     BadRequest,
     BodyTooLarge,
@@ -62,7 +66,7 @@ def speaker_and_name(request: Request, name: str | UnsetType) -> tuple[Speaker, 
         if name is UNSET:
             raise BadRequest("Say who you are: from.", field="from")
         full = full_name(name)
-        joining.check_participant_name(full, "from")
+        check_participant_name(full, "from")
         return Speaker(request.caller.id, (full,), joins="outside"), full
     who = speaker_from_request(request)
     return who, who.person if name is UNSET else full_name(name)
@@ -120,7 +124,7 @@ async def _post_new(
         at=request.services.clock.millis(),
     )
     # before the turn changes the roster
-    wrong = addressing.recipient_warning(conversation, body.to, body.content)
+    wrong = recipient_warning(conversation, body.to, body.content)
     event = await _send_command(request, run, conversation, command)
     return Reply(BridgePostResult(received=True, event=event, warning=wrong))
 
@@ -206,7 +210,7 @@ async def _answer_repeat(
 
 def _repeat_warning(conversation: Conversation, body: PostBridgeEvent, name: str) -> str | None:
     if body.type in TURN_TYPES:
-        return addressing.recipient_warning(conversation, body.to, body.content)
+        return recipient_warning(conversation, body.to, body.content)
     if body.type != "control":
         return None
     refused = frozenset() if is_person(name) else control_checks.HUMAN_CONTROLS
@@ -234,7 +238,7 @@ def _is_same_address(
     to = turn.get("to")
     if not isinstance(to, str) or "to" not in recorded:
         return ("to" in turn) == ("to" in recorded)
-    could = addressing.resolve_address(to, participant_profiles(conversation))
+    could = resolve_address(to, participant_profiles(conversation))
     return recorded["to"] in (full_name(to), *could)
 
 

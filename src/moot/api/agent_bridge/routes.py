@@ -19,7 +19,7 @@ from moot.api.threads import routes
 from moot.api.threads.inputs import check_title, thread_inputs, thread_order
 from moot.api.threads.lookup import find_thread
 from moot.api.threads.view import bridge_state
-from moot.core.conversations import joining
+from moot.core.conversations.participants import check_participant_name
 from moot.core.errors import BadRequest, NotYourName
 from moot.core.events import iso
 from moot.core.state.conversation import THREAD, thread_id
@@ -67,7 +67,7 @@ async def create_bridge_thread(request: Request) -> Reply:
     who, founder = posts.speaker_and_name(request, name)
     if not who.admin and founder != who.person and founder not in who.names:
         raise NotYourName(founder, list(who.names))
-    joining.check_participant_name(founder, "from")
+    check_participant_name(founder, "from")
     inputs = await _bridge_inputs(request, body, founder)
     title = str(inputs["title"])
     order = thread_order(request, inputs, who, founder)

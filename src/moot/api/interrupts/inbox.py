@@ -10,7 +10,7 @@ from moot.api.views import copy_fields, iso_or_none
 from moot.core.errors import RunNotFound
 from moot.core.events import iso
 from moot.core.interrupts.inbox import question_item
-from moot.core.state import awaited_people
+from moot.core.state import tasks
 from moot.core.state.conversation import current_title
 from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
@@ -54,7 +54,7 @@ async def _add_asker(request: Request, row: InboxRow) -> InboxItem:
     conversation = run.conversations.get(row.node_id)
     if conversation is None or not conversation.asked:
         return item
-    index, _ = awaited_people.longest_awaited(conversation.asked)
+    index, _ = tasks.longest_awaited(conversation.asked)
     turns = await read_turns(StoredConversation(services.store, run, conversation), index, index, 1)
     if not turns:
         return item

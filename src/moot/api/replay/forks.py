@@ -140,10 +140,10 @@ def _refuse_divergence(request: Request, answer: Callable[[Run], Reply]) -> Call
     """
 
     def reply(run: Run) -> Reply:
-        error = run.error or {}
-        if error.get("code") != ReplayDivergedAtRefusal.code:
+        error = run.error
+        if error is None or error.code != ReplayDivergedAtRefusal.code:
             return answer(run)
-        refusal = ReplayDivergedAtRefusal(error["message"], runId=run.run_id, **error["details"])
+        refusal = ReplayDivergedAtRefusal(error.message, runId=run.run_id, **error.details)
         return reply_from_refusal(refusal, request.services)
 
     return reply

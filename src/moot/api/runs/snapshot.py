@@ -2,6 +2,8 @@
 
 import hashlib
 
+import msgspec
+
 from moot.api.http.request import encode
 from moot.core.events import LOG_SCHEMA_VERSION, iso
 from moot.core.runs import standing_agents
@@ -107,7 +109,7 @@ def _node_view(run: Run, state: NodeState) -> NodeView:
         started_at=_iso_or_none(state.started_at),
         due_at=iso(state.due * 1000) if state.due is not None else None,
         outputs=state.outputs,
-        error=state.error,
+        error=None if state.error is None else msgspec.to_builtins(state.error),
         reason=state.reason,
         # a run on a peer has no id yet
         child_run_id=None if state.child in run.abroad else state.child,
@@ -119,9 +121,7 @@ def _error_view(run: Run) -> RunFailure | None:
     error = run.error
     if error is None:
         return None
-    return RunFailure(
-        code=error["code"], message=error.get("message"), details=error.get("details")
-    )
+    return RunFailure(code=error.code, message=error.message, details=error.details or None)
 
 
 def _orchestrator_view(head: Head) -> dict[str, object] | None:
@@ -129,11 +129,9 @@ def _orchestrator_view(head: Head) -> dict[str, object] | None:
     if orchestrator is None:
         return None
     member = head.run.members.get(orchestrator.agent_id)
-    return (
-        {"agentId": orchestrator.agent_id}
-        if member is None
-        else standing_agents.agent_from_member(member)
-    )
+    if member is None:
+        return {"agentId": orchestrator.agent_id}
+    return {**standing_agents.agent_from_member(member)}
 
 
 def _current_agent(head: Head) -> dict[str, object] | None:

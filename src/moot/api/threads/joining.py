@@ -7,7 +7,7 @@ from moot.api.access.auth import LIVE_PREFIX, new_key
 from moot.api.http.request import Endpoint, Reply, Request, encode
 from moot.api.threads import controls
 from moot.api.threads.lookup import find_thread
-from moot.core.conversations import joining
+from moot.core.conversations.participants import check_participant_name
 from moot.core.errors import BadRequest, ConversationClosed, Forbidden, NotFound
 from moot.core.errors.threads import SeatTaken
 from moot.core.events import iso
@@ -84,7 +84,7 @@ def check_holds_seat(request: Request, conversation: Conversation, name: str, se
 
 
 def _check_may_take(request: Request, name: str) -> None:
-    joining.check_participant_name(name, "as")
+    check_participant_name(name, "as")
     if is_person(name):
         raise BadRequest("People have no seats: they come and go as they like.", field="as")
     if not request.caller.admin and name not in request.caller.speaks_as:
@@ -104,7 +104,7 @@ async def create_join_key(request: Request) -> Reply:
     if not conversation.open:
         raise ConversationClosed("The conversation is closed; nobody can join it any more.")
     caller, services, name = request.caller, request.services, _joining_name(body)
-    joining.check_participant_name(name, "as")
+    check_participant_name(name, "as")
     if not caller.admin and name not in caller.speaks_as:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
     if body.seat is not UNSET:

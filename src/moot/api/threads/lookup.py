@@ -4,7 +4,7 @@ import re
 
 from moot.api.access.auth import is_agent_key
 from moot.api.http.request import Request
-from moot.core.conversations import joining
+from moot.core.conversations.participants import not_invited_error
 from moot.core.errors import BadRequest, ConversationClosed, NotFound, RunNotFound
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.participants import needs_invitation
@@ -56,7 +56,7 @@ def _check_still_invited(request: Request, conversation: Conversation) -> None:
     key = request.caller
     gone = [name for name in key.speaks_as if needs_invitation(conversation, name)]
     if key.thread is not None and is_agent_key(key) and len(gone) == len(key.speaks_as):
-        raise joining.not_invited_error(conversation, gone[0])
+        raise not_invited_error(conversation, gone[0])
 
 
 def check_open(conversation: Conversation, name: str) -> None:

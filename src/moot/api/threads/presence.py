@@ -7,7 +7,7 @@ from moot.api.access.trust_local import is_local
 from moot.api.agent_bridge import posts
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.threads.lookup import find_thread, find_thread_to_write
-from moot.core.conversations import joining
+from moot.core.conversations.participants import check_participant_name, not_invited_error
 from moot.core.errors import BodyTooLarge, ConversationClosed, NotYourName
 from moot.core.events import iso
 from moot.core.speaker import Speaker
@@ -90,11 +90,11 @@ def check_takes_part(request: Request, conversation: Conversation, who: Speaker,
     """
     if not who.admin and name != who.person and name not in who.names:
         raise NotYourName(name, list(who.names))
-    joining.check_participant_name(name, "from")
+    check_participant_name(name, "from")
     if is_person(name) or is_local(request.caller):
         return
     if not takes_part(conversation, name):
-        raise joining.not_invited_error(conversation, name)
+        raise not_invited_error(conversation, name)
 
 
 PRESENCE_ENDPOINTS = (

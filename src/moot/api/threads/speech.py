@@ -3,6 +3,8 @@
 Spoken words travel beside the log and are not stored.
 """
 
+from msgspec import convert
+
 from moot.api.access.auth import speaker_from_request
 from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream
 from moot.api.runs.event_stream import RunEventStream
@@ -10,6 +12,7 @@ from moot.api.runs.events import parse_cursor
 from moot.api.threads.lookup import find_thread
 from moot.core.conversations import turns
 from moot.core.errors import ConversationClosed, MootError, NotFound
+from moot.core.payloads.conversations import Turn
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.text.names import full_name
 from moot.engine.streams.speech import OpenSpeech
@@ -49,8 +52,8 @@ def _check_may_speak(
     if not conversation.open:
         name = request.params["thread_id"]
         raise ConversationClosed("The conversation is closed.", threadId=name)
-    at = request.now()
-    return turns.check_speaker(conversation, turn, speaker_from_request(request), at)
+    speaker, at = speaker_from_request(request), request.now()
+    return turns.check_speaker(conversation, convert(turn, Turn), speaker, at)
 
 
 async def _own_speech(request: Request) -> tuple[OpenSpeech, Conversation]:

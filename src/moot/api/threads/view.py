@@ -125,7 +125,10 @@ def floor_view(conversation: Conversation, floor: Floor, at_rest: bool) -> counc
         limits=msgspec.convert(msgspec.to_builtins(policy.limits), councils.CouncilLimits),
         proposal=floor.proposal,
         votes={name: dict(vote) for name, vote in floor.votes.items()},
-        held=[councils.HeldTurn(held=name, turn=dict(turn)) for name, turn in floor.held.items()],
+        held=[
+            councils.HeldTurn(held=name, turn=msgspec.to_builtins(turn))
+            for name, turn in floor.held.items()
+        ],
         asks=[
             councils.ToolQuestion(ask_id=name, agent_id=ask.agent, tool_name=ask.tool)
             for name, ask in floor.asks.items()

@@ -113,8 +113,7 @@ async def dispatch_per_item(request: Request) -> Reply:
 
 
 def _join_failure(run: Run) -> Unprocessable:
-    error = run.error or {}
-    message = error.get("message", "The workers did not come together.")
+    message = "The workers did not come together." if run.error is None else run.error.message
     return Unprocessable(message, runId=run.run_id)
 
 

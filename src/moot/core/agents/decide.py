@@ -3,7 +3,7 @@
 Each report is recorded once. A decision below the confidence threshold waits for a person.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -27,10 +27,7 @@ from moot.core.payloads.nodes import NodeCompleted, NodeStarted
 from moot.core.runs import nodes
 from moot.core.runs.nodes import Emit
 from moot.core.runs.standing_agents import node_agent
-from moot.core.state.agents import (
-    AGENT_EVENTS,
-    version_key,
-)
+from moot.core.state.agents import AGENT_EVENTS, version_key
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.tool_requests import TOOL_CALL, abbreviate_arguments
@@ -60,7 +57,7 @@ def emit_agent_events(run: Run, flow: Flow, command: Emit) -> list[NewEvent]:
     events = nodes.emit_events(run, flow, replace(command, events=fresh))
     for event in fresh:
         if isinstance(event.payload, ToolAsked):
-            return [*events, *_ask_about_tool(run, flow, command, event.payload)]
+            return [*events, *_ask_person(run, flow, command, event.payload)]
     if flow.nodes[command.node_id].type.type_id == SUPERVISOR:
         return events  # an unsure decision is held back with its turn
     for event in fresh:
@@ -68,7 +65,7 @@ def emit_agent_events(run: Run, flow: Flow, command: Emit) -> list[NewEvent]:
         if isinstance(payload, AgentDecided) and escalations.is_unsure(
             run, payload.confidence, payload.threshold
         ):
-            return [*events, *_ask_about_decision(run, flow, command, payload)]
+            return [*events, *_ask_person(run, flow, command, payload)]
     return events
 
 
@@ -104,29 +101,22 @@ def _tool_result(state: NodeState, event: NewEvent, call_id: str, nth: int) -> N
     return None
 
 
-def _ask_about_decision(
-    run: Run, flow: Flow, command: Emit, decided: AgentDecided
+def _ask_person(
+    run: Run, flow: Flow, command: Emit, report: AgentDecided | ToolAsked
 ) -> list[NewEvent]:
-    assert decided.confidence is not None
-    spec = escalations.low_confidence_gate(
-        run, decided.agent_id, decided.confidence, decided.decision, decided.threshold
-    )
-    number = run.nodes[command.node_id].said.get(AgentDecided.event_type, 0)
-    events = decide.request_interrupt(
-        run, flow, flow.nodes[command.node_id], spec, command.at, number
-    )
-    events[0].cause = None  # caused by the decision just before
-    return events
-
-
-def _ask_about_tool(run: Run, flow: Flow, command: Emit, asked: ToolAsked) -> list[NewEvent]:
-    """Ask a person whether the agent may use a tool with these inputs."""
-    number = TOOL_QUESTIONS_FROM + run.nodes[command.node_id].said.get(ToolAsked.event_type, 0)
-    spec = tool_approval_gate(run, command.node_id, asked, number)
-    events = decide.request_interrupt(
-        run, flow, flow.nodes[command.node_id], spec, command.at, number
-    )
-    events[0].cause = None  # caused by the request just before
+    """Ask whether to take an unsure decision, or whether the agent may use a tool."""
+    number = run.nodes[command.node_id].said.get(report.event_type, 0)
+    if isinstance(report, ToolAsked):
+        number += TOOL_QUESTIONS_FROM
+        spec = tool_approval_gate(run, command.node_id, report, number)
+    else:
+        assert report.confidence is not None
+        spec = escalations.low_confidence_gate(
+            run, report.agent_id, report.confidence, report.decision, report.threshold
+        )
+    node = flow.nodes[command.node_id]
+    events = decide.request_interrupt(run, flow, node, spec, command.at, number)
+    events[0].cause = None  # caused by the report just before
     return events
 
 
@@ -142,21 +132,24 @@ def attribute_agents(run: Run, flow: Flow, events: list[NewEvent]) -> list[NewEv
         if isinstance(payload, NodeStarted | NodeCompleted):
             agent = node_agent(run, flow, event.node_id or "")
             event.payload = replace(payload, agent=agent)
-        is_start = isinstance(payload, NodeStarted) and _is_new_turn(run, event)
-        if agent is not None and is_start:
-            if holder is not None and holder["agentId"] != agent["agentId"]:
-                attributed.append(_handoff_event(event, holder["agentId"], agent["agentId"]))
+        # the node starts for the first time, or again in a loop's next round
+        is_new = event.node_id not in run.nodes or "again" in (event.hints or {})
+        if agent is not None and is_new and isinstance(payload, NodeStarted):
+            taker = agent["agentId"]
+            if holder is not None and holder["agentId"] != taker:
+                passed = AgentHandedOff(from_agent_id=holder["agentId"], to_agent_id=taker)
+                attributed.append(NewEvent(passed, event.node_id, cause=event.cause))
             holder = agent
         attributed += _with_invocation(run, flow, event, agent)
     return attributed
 
 
 def _with_invocation(
-    run: Run, flow: Flow, event: NewEvent, agent: dict[str, Any] | None
+    run: Run, flow: Flow, event: NewEvent, agent: Mapping[str, object] | None
 ) -> list[NewEvent]:
     """Add the invocation events of a pure node whose agent is bound by channel."""
-    channel = (agent or {}).get("channel")
-    version = _version(run, agent["agentId"], channel) if agent and channel else None
+    agent_id, channel = str((agent or {}).get("agentId")), (agent or {}).get("channel")
+    version = _version(run, agent_id, str(channel)) if agent and channel else None
     if agent is None or version is None or flow.nodes[str(event.node_id)].type.instant is None:
         return [event]
     payload = event.payload
@@ -165,36 +158,21 @@ def _with_invocation(
     invocation_id = f"{event.node_id}:{attempt}"  # the same in every replay
     if isinstance(payload, NodeCompleted):
         done = InvocationCompleted(
-            invocation_id=invocation_id, agent_id=agent["agentId"], outcome="completed"
+            invocation_id=invocation_id, agent_id=agent_id, outcome="completed"
         )
         return [NewEvent(done, event.node_id, cause=event.cause), event]
     began = {
-        "invocationId": invocation_id,
-        "agentId": agent["agentId"],
-        "source": "workflow-node",
-        "resolvedAgentVersion": version,
-        "resolvedChannel": channel,
-        "toolSurfaceCount": 0,
+        "invocationId": invocation_id, "agentId": agent_id, "source": "workflow-node",
+        "resolvedAgentVersion": version, "resolvedChannel": channel, "toolSurfaceCount": 0,
         "memoryBound": False,
-    }
+    }  # fmt: skip
     return [event, new_event(InvocationStarted.event_type, began, event.node_id)]
 
 
 def _version(run: Run, agent_id: str, channel: str) -> str | None:
-    member = run.members.get(agent_id)
-    return (
-        member.version if member is not None else run.versions.get(version_key(agent_id, channel))
-    )
-
-
-def _is_new_turn(run: Run, event: NewEvent) -> bool:
-    """Return whether the node starts for the first time, or again in a loop's next round."""
-    return event.node_id not in run.nodes or "again" in (event.hints or {})
-
-
-def _handoff_event(start: NewEvent, holder: str, taker: str) -> NewEvent:
-    payload = AgentHandedOff(from_agent_id=holder, to_agent_id=taker)
-    return NewEvent(payload, start.node_id, cause=start.cause)
+    if (member := run.members.get(agent_id)) is not None:
+        return member.version
+    return run.versions.get(version_key(agent_id, channel))
 
 
 def tool_approval_gate(run: Run, node_id: str, asked: ToolAsked, number: int) -> GateSpec:

@@ -1,5 +1,6 @@
 """Build the events that agents report: checked, shortened and without secrets."""
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
@@ -27,7 +28,7 @@ FULL_LIMIT = 65_536
 CHARACTERS_PER_TOKEN = 4
 
 
-def reasoning_verbosity(configurable: dict[str, Any]) -> str:
+def reasoning_verbosity(configurable: Mapping[str, object]) -> str:
     """Return how much of its reasoning a run records."""
     verbosity = configurable.get("reasoningVerbosity")
     return verbosity if verbosity in VERBOSITIES else DEFAULT_VERBOSITY
@@ -131,20 +132,15 @@ def tool_called_event(
     """``arguments`` has the arguments as its only item, if any. The caller has removed secrets."""
     if not tool:
         raise BadRequest("A tool has a name.", agentId=agent_id)
-    payload: dict[str, Any] = {
-        "agentId": agent_id,
-        "toolName": tool,
-        "toolId": tool,
-        "callId": call[1],
-        **more,
-    }
+    names = {"agentId": agent_id, "toolName": tool, "toolId": tool, "callId": call[1]}
+    payload: dict[str, object] = {**names, **more}
     if arguments:
         payload |= {"inputs": arguments[0], "argsHash": canonical.canonical_digest(arguments[0])}
     return new_event(ToolCalled.event_type, payload, node_id, nth=call[0])
 
 
 def tool_asked_event(
-    node_id: str, agent_id: str, tool: str, arguments: dict[str, Any], nth: int
+    node_id: str, agent_id: str, tool: str, arguments: Mapping[str, object], nth: int
 ) -> NewEvent:
     """Request a person's approval of a tool. The caller has removed secrets from ``arguments``."""
     payload = ToolAsked(
@@ -157,26 +153,21 @@ def tool_asked_event(
 
 
 def tool_returned_event(
-    node_id: str, agent_id: str, tool: str, call: tuple[int, str], outcome: dict[str, Any]
+    node_id: str, agent_id: str, tool: str, call: tuple[int, str], outcome: Mapping[str, object]
 ) -> NewEvent:
     """``outcome`` is {outcome} or {error: {code, message}}, with durationMs where it is known."""
     if ("outcome" in outcome) == ("error" in outcome):
         raise BadRequest("A tool gives an outcome or an error.", callId=call[1])
-    payload = {
-        "agentId": agent_id,
-        "toolName": tool,
-        "toolId": tool,
-        "callId": call[1],
-        "status": _status(outcome),
-        **outcome,
-    }
+    names = {"agentId": agent_id, "toolName": tool, "toolId": tool, "callId": call[1]}
+    payload = {**names, "status": _status(outcome), **outcome}
     return new_event(ToolReturned.event_type, payload, node_id, nth=call[0])
 
 
-def _status(outcome: dict[str, Any]) -> str:
+def _status(outcome: Mapping[str, object]) -> str:
     if "error" not in outcome:
         return "ok"
-    code = outcome["error"].get("code")
+    error = outcome["error"]
+    code = error.get("code") if isinstance(error, dict) else None
     return code if code in ("forbidden", "rate_limited") else "error"
 
 
@@ -191,7 +182,7 @@ def decision_event(
     node_id: str, agent_id: str, decision: Any, confidence: float | None, nth: int, **more: Any
 ) -> NewEvent:
     """Leave out a confidence that is not finite. Raise BadRequest for one outside 0 to 1."""
-    payload: dict[str, Any] = {**more, "agentId": agent_id, "decision": decision}
+    payload: dict[str, object] = {**more, "agentId": agent_id, "decision": decision}
     if confidence is not None and isfinite(confidence):
         if not 0 <= confidence <= 1:
             raise BadRequest("confidence must be 0 to 1.", confidence=confidence)

@@ -5,7 +5,6 @@ unchanged.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -19,13 +18,13 @@ from moot.core.json.canonical import canonical_digest
 from moot.core.payloads.hints import HeldOutputs
 from moot.core.runs.advance import node_completed_event, node_failed_event
 from moot.core.runs.child_outputs import ChildEnded, collect_outputs, map_outputs, sensitive_outputs
-from moot.core.runs.nodes import finish_attempt, variable_events
+from moot.core.runs.nodes import fail_attempt, variable_events
 from moot.core.runs.readiness import PortProblem
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import ATTESTATION, ChildSpec, Failed, GateSpec, NodeError
+from moot.core.workflows.node_types import ATTESTATION, ChildSpec, GateSpec, permanent_error
 
 ALGORITHM = "sha256"
 OUTPUTS = "sub-run-outputs"
@@ -44,27 +43,19 @@ def end_attested_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent
     try:
         spec = child_spec(run, node, ended.at, ended.sealed, state.children - 1)
     except PortProblem as problem:
-        return finish_attempt(run, flow, node.id, state.attempt, Failed(problem.error), ended.at)
+        return fail_attempt(run, flow, node.id, problem.error, ended.at)
     assert spec is not None
-    event = _ended_event(run, node, state, spec, ended)
+    error, phase = handoff.handoff_error(ended.status, ended.error), handoff.ENDS[ended.status]
+    event = handoff.handoff_event(
+        run, node.id, phase, spec.workflow_id, state.link, ended.child_run, error=error
+    )
     event.hints = {"runs": ended.runs}
     if ended.status == "completed":
         return _complete_child(run, flow, node, spec, ended, event)
     if spec.absorb:
         outputs = {"childRunId": ended.child_run, "childStatus": ended.status, "childOutputs": {}}
         return [event, node_completed_event(node, state, outputs, ended.at)]
-    failure = decide.child_failure(ended)
-    return [event, *finish_attempt(run, flow, node.id, state.attempt, failure, ended.at)]
-
-
-def _ended_event(
-    run: Run, node: FlowNode, state: NodeState, spec: ChildSpec, ended: ChildEnded
-) -> NewEvent:
-    more = handoff.failure_details(ended.status, ended.error)
-    phase = handoff.ENDS[ended.status]
-    return handoff.handoff_event(
-        run, node.id, phase, spec.workflow_id, state.link, ended.child_run, **more
-    )
+    return [event, *fail_attempt(run, flow, node.id, decide.child_failure(ended), ended.at)]
 
 
 def _complete_child(
@@ -111,7 +102,7 @@ def _question(run: Run, held: HeldOutputs, timeout_ms: int | None) -> GateSpec:
 
 
 def settle_attestation(
-    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, Any]
+    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, object]
 ) -> list[NewEvent]:
     """Merge or reject the held outputs after a person's answer or a timeout."""
     state, node = run.nodes[node_id], flow.nodes[node_id]
@@ -134,9 +125,7 @@ def settle_attestation(
 
 
 def _failed_event(node: FlowNode, state: NodeState, code: str, message: str) -> NewEvent:
-    return node_failed_event(
-        node, NodeError(code=code, message=message, retryable=False), state.attempt
-    )
+    return node_failed_event(node, permanent_error(code, message), state.attempt)
 
 
 def _rejection_event(node: FlowNode, state: NodeState, action: str | None, at: int) -> NewEvent:
@@ -161,7 +150,7 @@ def _merge_outputs(
     flow: Flow,
     node: FlowNode,
     held: HeldOutputs,
-    harvest: Mapping[str, Any],
+    harvest: Mapping[str, object],
     cause: int,
     at: int,
 ) -> list[NewEvent]:
@@ -172,13 +161,13 @@ def _merge_outputs(
     attestation = _attestation(held)
     if collect:
         place, keys = (held.workflow, cause, held.child), list(values)
-        events.append(
-            handoff.handoff_event(
-                run, node.id, "output.harvested", *place, harvested_keys=keys, **attestation
-            )
-        )
+        harvested = handoff.handoff_event(
+            run, node.id, handoff.HARVESTED, *place, harvested_keys=keys,
+            attestation=attestation.get("attestation"),
+        )  # fmt: skip
+        events.append(harvested)
     hidden = sensitive_outputs(flow, collect)
-    outputs = {
+    outputs: dict[str, object] = {
         "childRunId": held.child,
         "childStatus": "completed",
         "childOutputs": {key: value for key, value in harvest.items() if key not in hidden},
@@ -190,7 +179,7 @@ def _merge_outputs(
     return [*events, node_completed_event(node, state, outputs, at)]
 
 
-def _attestation(held: HeldOutputs) -> dict[str, Any]:
+def _attestation(held: HeldOutputs) -> dict[str, dict[str, str]]:
     """Return the checksum of the child's own outputs, also when a person edited them."""
     if held.checksum is None:
         return {}

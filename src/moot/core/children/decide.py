@@ -1,7 +1,9 @@
 """Decide about a node's child runs: dispatch the next one, handle its end."""
 
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from moot.core.children import handoff, peer_requests, tree_limit
@@ -10,7 +12,7 @@ from moot.core.events import NewEvent, event_id
 from moot.core.payloads.nodes import NodeCompleted, NodeDispatched, NodeFailed, NodeRetried
 from moot.core.runs.advance import node_completed_event
 from moot.core.runs.child_outputs import ChildEnded, map_outputs
-from moot.core.runs.nodes import finish_attempt, variable_events
+from moot.core.runs.nodes import fail_attempt, variable_events
 from moot.core.runs.readiness import PortProblem, build_node_call, call_node_type
 from moot.core.runs.start import RunLimits, StartRun
 from moot.core.secrets import is_secret
@@ -21,8 +23,11 @@ from moot.core.state.run import Run
 from moot.core.state.status import GOING, NodeStatus
 from moot.core.trace import run_trace
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import ChildSpec, Failed, NodeError
+from moot.core.workflows.node_types import ChildSpec, NodeError, permanent_error
 from moot.core.workflows.peer_ids import is_peer_id
+
+#: options that a child does not take over from its parent: it has limits of its own
+OWN_LIMITS = ("recursionLimit", "runTimeoutMs", "maxLoopIterations")
 
 
 class ChildWaits(Struct, frozen=True, kw_only=True):
@@ -59,7 +64,7 @@ def mirror_child_status(run: Run, command: ChildWaits) -> list[NewEvent]:
 
 
 def child_spec(
-    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], number: int
+    run: Run, node: FlowNode, at: int, sealed: Mapping[str, object], number: int
 ) -> ChildSpec | None:
     """Return the spec of the child with this number, counted from 0. Raise PortProblem."""
     assert node.type.child is not None
@@ -74,7 +79,7 @@ def can_begin_child(run: Run, flow: Flow, node_id: str, spec: ChildSpec) -> bool
 
 
 def dispatch_child(
-    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
+    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, object]
 ) -> list[NewEvent]:
     state = _running_node(run, node_id)
     if state is None or state.child is not None:
@@ -83,23 +88,17 @@ def dispatch_child(
     try:
         spec = child_spec(run, node, at, sealed, state.children)
     except PortProblem as problem:
-        return finish_attempt(run, flow, node_id, state.attempt, Failed(problem.error), at)
+        return fail_attempt(run, flow, node_id, problem.error, at)
     if spec is None:
         return [_completed_event(node, state, at, {}, state.results or [])]
     share = tree_limit.next_share(run, flow, node_id, away=is_peer_id(spec.workflow_id))
     error = tree_limit.child_refusal(run, share)
     if error is not None:
-        return finish_attempt(run, flow, node_id, state.attempt, Failed(error), at)
+        return fail_attempt(run, flow, node_id, error, at)
     if is_peer_id(spec.workflow_id):
         if hidden := secret_seeds(node, spec, sealed):
-            return finish_attempt(
-                run,
-                flow,
-                node_id,
-                state.attempt,
-                Failed(peer_requests.secret_withheld_error(hidden)),
-                at,
-            )
+            withheld = peer_requests.secret_withheld_error(hidden)
+            return fail_attempt(run, flow, node_id, withheld, at)
         return [peer_requests.peer_request_event(run, node, state, spec, share, None)]
     child = peer_requests.new_child_id(run, node_id, str(state.attempt), str(state.children))
     hints = {"tree": share}
@@ -115,7 +114,7 @@ def dispatch_child(
 
 
 def child_start_command(
-    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: RunLimits
+    run: Run, node: FlowNode, at: int, sealed: Mapping[str, object], limits: RunLimits
 ) -> StartRun:
     """Return the command that starts the child just dispatched.
 
@@ -134,12 +133,14 @@ def child_start_command(
         unset=spec.unset,
         secret=secret_seeds(node, spec, sealed),
         tags=run.tags,
-        configurable=_child_configurable(run.configurable),
+        configurable={
+            name: value for name, value in run.configurable.items() if name not in OWN_LIMITS
+        },
         parent_run=run.run_id,
         parent_node=node.id,
         rights=_child_rights(run, spec),
         depth=run.depth + 1,
-        tree=_lent_share(state),
+        tree=list(state.lent.values())[-1],
         memory_scope=None if spec.isolated else memory_scope(run),
         ancestors=(*ancestor_runs(run), run.run_id),
         cause=event_id(run.run_id, run.next_sequence - 1),
@@ -149,7 +150,7 @@ def child_start_command(
     )
 
 
-def secret_seeds(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[str, ...]:
+def secret_seeds(node: FlowNode, spec: ChildSpec, sealed: Mapping[str, object]) -> tuple[str, ...]:
     """Return the seeds that the child must keep out of its log, as its parent does."""
     config = node.definition.config
     mapping = config.get("perWorkerInputMappings", {}).get(
@@ -163,23 +164,12 @@ def secret_seeds(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tup
     )
 
 
-def _lent_share(state: NodeState) -> int:
-    """Return the number of runs lent to the child just dispatched."""
-    return list(state.lent.values())[-1]
-
-
 def _child_rights(run: Run, spec: ChildSpec) -> list[str] | None:
     """Return the rights of the child: those of its parent, or fewer."""
     scopes = spec.attest.principal_scope if spec.attest is not None else None
     if scopes is None:
         return run.rights
     return [scope for scope in scopes if run.rights is None or scope in run.rights]
-
-
-def _child_configurable(configurable: dict[str, Any]) -> dict[str, Any]:
-    """Return the parent's options without its limits; a child has its own."""
-    limits = ("recursionLimit", "runTimeoutMs", "maxLoopIterations")
-    return {key: value for key, value in configurable.items() if key not in limits}
 
 
 def end_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
@@ -192,23 +182,18 @@ def end_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         spec = child_spec(run, node, ended.at, ended.sealed, state.children - 1)
         next_spec = child_spec(run, node, ended.at, ended.sealed, state.children)
     except PortProblem as problem:
-        failure_events = finish_attempt(
-            run, flow, node.id, state.attempt, Failed(problem.error), ended.at
-        )
-        return _mark_child_end(failure_events, ended)
+        return _fail_with_child(run, flow, problem.error, ended)
     absorbed = spec is not None and spec.absorb
     if ended.status != "completed" and not absorbed:
-        failure = child_failure(ended)
-        return _mark_child_end(
-            finish_attempt(run, flow, node.id, state.attempt, failure, ended.at), ended
-        )
+        return _fail_with_child(run, flow, child_failure(ended), ended)
     try:
-        events = _merge_outputs(run, flow, node, spec, ended)
+        # outputs that a completed child has not set leave their variables unchanged
+        collect = spec.collect if ended.status == "completed" and spec is not None else {}
+        values = map_outputs(collect, ended.variables)
+        events = variable_events(run, flow, values, node.id, None)
     except BadRequest as refusal:
-        error = NodeError(code=refusal.code, message=refusal.message, retryable=False)
-        return _mark_child_end(
-            finish_attempt(run, flow, node.id, state.attempt, Failed(error), ended.at), ended
-        )
+        error = permanent_error(refusal.code, refusal.message)
+        return _fail_with_child(run, flow, error, ended)
     if next_spec is None:
         outputs = {"childRunId": ended.child_run, "childStatus": ended.status}
         results = [*(state.results or []), ended.outputs]
@@ -220,8 +205,7 @@ def end_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         child_status=ended.status,
     )
     hints = {"result": ended.outputs, "runs": ended.runs}
-    note = NewEvent(payload, node.id, hints=hints)
-    return [*events, note]
+    return [*events, NewEvent(payload, node.id, hints=hints)]
 
 
 def _running_node(run: Run, node_id: str) -> NodeState | None:
@@ -231,18 +215,8 @@ def _running_node(run: Run, node_id: str) -> NodeState | None:
     return state if state.status is NodeStatus.RUNNING else None
 
 
-def _merge_outputs(
-    run: Run, flow: Flow, node: FlowNode, spec: ChildSpec | None, ended: ChildEnded
-) -> list[NewEvent]:
-    """Set the mapped variables that a completed child has set; leave the others unchanged."""
-    if ended.status != "completed" or spec is None:
-        return []
-    values = map_outputs(spec.collect, ended.variables)
-    return variable_events(run, flow, values, node.id, None)
-
-
 def _completed_event(
-    node: FlowNode, state: NodeState, at: int, outputs: dict[str, Any], results: list[Any]
+    node: FlowNode, state: NodeState, at: int, outputs: Mapping[str, object], results: list[Any]
 ) -> NewEvent:
     outputs = {**outputs, "childOutputs": results[-1] if results else {}}
     if node.type.type_id != "core.subWorkflow":
@@ -250,20 +224,19 @@ def _completed_event(
     return node_completed_event(node, state, outputs, at)
 
 
-def child_failure(ended: ChildEnded) -> Failed:
-    inner = ended.error or {}
-    because = f": {inner['message']}" if inner.get("message") else "."
-    return Failed(
-        NodeError(
-            code="child_failed",
-            message=f"The child run {ended.status}{because}",
-            details={
-                "childRunId": ended.child_run,
-                "childStatus": ended.status,
-                **({"childError": inner} if inner else {}),
-            },
-        )
+def child_failure(ended: ChildEnded) -> NodeError:
+    error = ended.error
+    because = f": {error.message}" if error is not None and error.message else "."
+    inner = {} if error is None else {"childError": msgspec.to_builtins(error)}
+    return NodeError(
+        code="child_failed",
+        message=f"The child run {ended.status}{because}",
+        details={"childRunId": ended.child_run, "childStatus": ended.status, **inner},
     )
+
+
+def _fail_with_child(run: Run, flow: Flow, error: NodeError, ended: ChildEnded) -> list[NewEvent]:
+    return _mark_child_end(fail_attempt(run, flow, ended.node_id, error, ended.at), ended)
 
 
 def _mark_child_end(events: list[NewEvent], ended: ChildEnded) -> list[NewEvent]:

@@ -1,7 +1,5 @@
 """Record requests to other hosts for child runs, before they are sent."""
 
-from typing import Any
-
 from msgspec import UNSET
 
 from moot.core.errors import PeerUnknown
@@ -13,7 +11,7 @@ from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.workflows import peer_ids
 from moot.core.workflows.flow import FlowNode
-from moot.core.workflows.node_types import ChildSpec, NodeError
+from moot.core.workflows.node_types import ChildSpec, NodeError, permanent_error
 
 
 def peer_request_event(
@@ -33,7 +31,7 @@ def peer_request_event(
         parent_run_id=run.run_id,
         cause="core.dispatch" if node.type.dispatches else "core.subWorkflow",
     )
-    hints: dict[str, Any] = {"inputs": spec.seed, "depth": run.depth + 1, "tree": tree}
+    hints: dict[str, object] = {"inputs": spec.seed, "depth": run.depth + 1, "tree": tree}
     if worker is not None:
         hints["worker"] = worker
     if spec.detach_on_cancel:
@@ -75,12 +73,8 @@ def fork_request_event(run: Run, former: str, request: Event) -> NewEvent:
 
 def secret_withheld_error(names: tuple[str, ...]) -> NodeError:
     """Return the error for sensitive values, which never leave this host."""
-    return NodeError(
-        code="peer_secret_withheld",
-        message=f"'{names[0]}' is sensitive and is not sent to another host; map something else.",
-        details={"variables": list(names)},
-        retryable=False,
-    )
+    message = f"'{names[0]}' is sensitive and is not sent to another host; map something else."
+    return permanent_error("peer_secret_withheld", message, variables=list(names))
 
 
 def new_child_id(run: Run, *parts: str) -> str:
@@ -100,6 +94,6 @@ def unknown_worker_error(workflow_id: str) -> NodeError:
     """Return the error for a workflow or peer that does not exist."""
     if peer_ids.is_peer_id(workflow_id):
         unknown = PeerUnknown(workflow_id)
-        return NodeError(code=unknown.code, message=unknown.message, retryable=False)
+        return permanent_error(unknown.code, unknown.message)
     message = f"There is no workflow '{workflow_id}' to hand work to."
-    return NodeError(code="unknown_child_workflow", message=message, retryable=False)
+    return permanent_error("unknown_child_workflow", message)

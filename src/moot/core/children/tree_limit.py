@@ -11,7 +11,7 @@ from moot.core.state.run import Run
 from moot.core.state.status import NODE_TERMINAL
 from moot.core.state.supervisor import count_lent_runs
 from moot.core.workflows.flow import Flow
-from moot.core.workflows.node_types import NodeError, NodeKind
+from moot.core.workflows.node_types import NodeError, NodeKind, permanent_error
 
 #: the scope that a run needs to start a child
 START_RIGHT = "runs:create"
@@ -64,22 +64,13 @@ def child_refusal(run: Run, free: int) -> NodeError | None:
     """Return why the run may start no further child, or None when it may."""
     most = run.limits.depth
     if not run.may(START_RIGHT):
-        return NodeError(
-            code="forbidden",
-            message=f"The run was started without the right {START_RIGHT}; it may start no other.",
-            details={"scopeRequired": START_RIGHT},
-            retryable=False,
-        )
+        message = f"The run was started without the right {START_RIGHT}; it may start no other."
+        return permanent_error("forbidden", message, scopeRequired=START_RIGHT)
     if run.depth + 1 > most:
-        return NodeError(
-            code="depth_exceeded",
-            message=f"Workflows may call each other {most} levels deep.",
-            retryable=False,
+        return permanent_error(
+            "depth_exceeded", f"Workflows may call each other {most} levels deep."
         )
     if free < 1:
-        return NodeError(
-            code="tree_exceeded",
-            message="The run and those it comes from have started as many runs as they may.",
-            retryable=False,
-        )
+        message = "The run and those it comes from have started as many runs as they may."
+        return permanent_error("tree_exceeded", message)
     return None

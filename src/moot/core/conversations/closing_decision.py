@@ -3,6 +3,7 @@
 A decision is stored as it was sent. ``read_decision`` understands each of its spellings.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -116,7 +117,7 @@ def _parse_decision(outcome: Any, is_decision: bool = False) -> CouncilDecision 
     )
 
 
-def _entries(outcome: dict[str, Any], field: str) -> list[Any]:
+def _entries(outcome: Mapping[str, object], field: str) -> list[Any]:
     entries = outcome.get(field, [])
     if not isinstance(entries, list) or len(entries) > MOST_ENTRIES:
         raise BadRequest(
@@ -125,7 +126,7 @@ def _entries(outcome: dict[str, Any], field: str) -> list[Any]:
     return entries
 
 
-def _entries_by_name(outcome: dict[str, Any], field: str, word: str) -> list[Any]:
+def _entries_by_name(outcome: Mapping[str, object], field: str, word: str) -> list[Any]:
     """Return a list of entries. ``{name: value}`` is accepted as well."""
     entries = outcome.get(field, [])
     if isinstance(entries, dict):
@@ -155,14 +156,14 @@ def _parse_action(item: Any) -> Action:
     return Action(item["text"], owner, _optional_text(item, "due", "actionItems"))
 
 
-def _parse_name(item: dict[str, Any], field: str) -> str:
+def _parse_name(item: Mapping[str, object], field: str) -> str:
     name = item.get("by")
     if not isinstance(name, str) or not 1 <= len(name) <= 256:
         raise BadRequest("Say who: by.", field=f"decision.{field}.by")
     return full_name(name)
 
 
-def _optional_text(item: dict[str, Any], key: str, field: str) -> str | None:
+def _optional_text(item: Mapping[str, object], key: str, field: str) -> str | None:
     value = item.get(key)
     if value is not None and not isinstance(value, str):
         raise BadRequest(f"{key} must be a text.", field=f"decision.{field}.{key}")

@@ -1,30 +1,31 @@
 """Decide what an answer does to a conversation: a turn, or its close."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from moot.core.conversations import addressing, closing_decision, joining, opening, turns
+from moot.core.conversations import closing_decision, turns
+from moot.core.conversations.participants import (
+    check_task_turn,
+    joined_event,
+    parse_participant_name,
+    resolve_recipient,
+)
 from moot.core.errors import BadRequest, Forbidden, MootError, NotFound
-from moot.core.events import NewEvent, iso
-from moot.core.ids import derived_id
+from moot.core.events import NewEvent
 from moot.core.json.schema import schema_problems
 from moot.core.payloads.conversations import (
     ConversationEnded,
-    ConversationExchanged,
-    ConversationOpened,
     Turn,
 )
-from moot.core.payloads.interrupts import InterruptResolved
-from moot.core.payloads.nodes import NodeResumed
 from moot.core.runs.answers import GateAnswer, end_interrupt, gate_completed_event
 from moot.core.state import participants
 from moot.core.state.conversation import Conversation
 from moot.core.state.run import Run
 from moot.core.text.names import full_name
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import ConversationSpec
 
 OPERATIONS = ("exchange", "close")
 
@@ -55,8 +56,8 @@ def answer_conversation(run: Run, flow: Flow, node: FlowNode, answer: GateAnswer
     turn = turns.build_turn(conversation, parsed.turn, answer.who, answer.at)
     if turn.to is not None or turn.meta is not UNSET:
         profiles = participants.participant_profiles(conversation)
-        addressing.check_task_turn(conversation.tasks, profiles, turn)
-        turn = addressing.resolve_recipient(turn, profiles)
+        check_task_turn(conversation.tasks, profiles, turn)
+        turn = resolve_recipient(turn, profiles)
     return [
         *_join_by_speaking(conversation, turn, answer),
         *record_turn(run, flow, node, conversation, turn, answer),
@@ -68,12 +69,8 @@ def _join_by_speaking(conversation: Conversation, turn: Turn, answer: GateAnswer
     name = turn.from_
     if turn.role != "agent" or not participants.needs_invitation(conversation, full_name(name)):
         return []
-    outside = answer.who.joins == "outside"
-    return [
-        joining.joined_event(
-            conversation, joining.parse_participant_name(name, "from"), {}, name, outside
-        )
-    ]
+    full, outside = parse_participant_name(name, "from"), answer.who.joins == "outside"
+    return [joined_event(conversation, full, {}, name, outside)]
 
 
 def record_turn(
@@ -98,7 +95,7 @@ def record_turn(
     return events
 
 
-def _check_conversation_id(conversation: Conversation, value: dict[str, Any]) -> None:
+def _check_conversation_id(conversation: Conversation, value: Mapping[str, object]) -> None:
     turn = value.get("turn")
     for body in (value, turn if isinstance(turn, dict) else {}):
         conversation_id = body.get("conversationId", conversation.conversation_id)
@@ -169,7 +166,7 @@ def _check_may_close(conversation: Conversation, answer: GateAnswer) -> None:
     refusals = []
     for name in names:
         try:
-            turn = {"role": "agent", "speakerId": name}
+            turn = Turn(role="agent", speaker_id=name)
             turns.check_speaker(conversation, turn, who, answer.at)
         except MootError as refusal:
             refusals.append(refusal)
@@ -198,81 +195,3 @@ def close_conversation(
         *end_interrupt(node, run.interrupts[node.id], answer, closed.outcome, []),
         gate_completed_event(run, node, outputs, answer.at),
     ]
-
-
-def open_conversation(
-    run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec, at: int
-) -> list[NewEvent]:
-    """Return the opening turn, the invited members and the policy of a council."""
-    event = opening.opened_event(run, node, spec, at)
-    assert isinstance(event.payload, ConversationOpened)
-    turn = event.payload.initial_turn
-    echoes = turns.try_echo_turn(run, flow, node, turn, turn.ts or 0)
-    return [
-        event,
-        *echoes,
-        *opening.join_initial_members(run, node, spec),
-        *opening.set_initial_policy(run, node, spec),
-    ]
-
-
-def mock_conversation(
-    run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec, at: int
-) -> list[NewEvent]:
-    """Play a conversation with fixed turns, for a host under test.
-
-    The turns depend on neither the run nor the time, so a replay gives the same ones.
-    """
-    events, turn = _mock_turns(run, flow, node, spec)
-    interrupt_id = derived_id("int_", run.run_id, node.id, str(run.nodes[node.id].attempt))
-    outcome = turn.content
-    resolved = InterruptResolved(
-        node_id=node.id,
-        interrupt_id=interrupt_id,
-        kind="conversation.exchange",
-        resume_value=outcome,
-        resolved_at=iso(at * 1000),
-        resolved_by="mock",
-    )
-    resumed = NodeResumed(node_id=node.id, interrupt_id=interrupt_id, resume_value=outcome)
-    outputs = {"outcome": outcome, "turnCount": turn.turn_index}
-    return [
-        *events,
-        NewEvent(resolved, node.id, cause=run.next_sequence),
-        NewEvent(resumed, node.id),
-        gate_completed_event(run, node, outputs, at),
-    ]
-
-
-def _mock_turns(
-    run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec
-) -> tuple[list[NewEvent], Turn]:
-    """Return pairs of a user's and an agent's turn with the close, and the final turn."""
-    conversation_id = turns.conversation_id(run, node.id)
-    speaker = spec.participants[0]["agentId"] if spec.participants else spec.owner or "host:mock"
-    events: list[NewEvent] = []
-    last = run.next_sequence + 2  # requested, suspended, opened: three events of the same decision
-    first = last + len(open_conversation(run, flow, node, spec, 0))
-    for index in range(1, 2 * (spec.mock_turns or 1) + 1):
-        is_user = index % 2 == 1
-        role, sender = ("user", "user") if is_user else ("agent", speaker)
-        turn = turns.new_turn(
-            conversation_id, index, role, sender, f"mock turn {index}", index, spec.group_id
-        )
-        exchanged = ConversationExchanged(
-            conversation_id=conversation_id, turn_index=index, turn=turn
-        )
-        sequence = first + len(events)
-        events.append(NewEvent(exchanged, node.id, cause=last))
-        events += turns.echo_turn(run, flow, node, turn, index)
-        last = sequence
-    index = 2 * (spec.mock_turns or 1) + 1
-    final_turn = turns.new_turn(conversation_id, index, "system", "system", "mock close", index)
-    closed = ConversationEnded(
-        conversation_id=conversation_id,
-        turn_index=index,
-        final_turn=final_turn,
-        outcome="mock close",
-    )
-    events.append(NewEvent(closed, node.id, cause=last))
-    return [*events, *turns.try_echo_turn(run, flow, node, final_turn, index)], final_turn

@@ -1,21 +1,34 @@
 """Open a conversation: its first turn, its first members and its policy."""
 
-from typing import Any
+from collections.abc import Mapping
 
+from moot.core.conversations import turns
 from moot.core.conversations.turns import conversation_id, new_turn
-from moot.core.events import NewEvent
-from moot.core.payloads.conversations import ConversationOpened, ParticipantJoined, Turn
+from moot.core.events import NewEvent, iso
+from moot.core.ids import derived_id
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ConversationOpened,
+    ParticipantJoined,
+    Turn,
+)
 from moot.core.payloads.councils import CouncilMember, PolicySet
+from moot.core.payloads.interrupts import InterruptResolved
+from moot.core.payloads.nodes import NodeResumed
+from moot.core.runs.answers import gate_completed_event
 from moot.core.state.council_policy import NAMING_MODES, THREAD_MODES
 from moot.core.state.run import Run
 from moot.core.text import mentions
 from moot.core.text.names import is_person
-from moot.core.workflows.flow import FlowNode
+from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import ConversationSpec
 
 
-def opened_event(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEvent:
-    """Return the event with the opening turn, which has index 0."""
+def open_conversation(
+    run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec, at: int
+) -> list[NewEvent]:
+    """Return the opening turn, the invited members and the policy of a council."""
     name = conversation_id(run, node.id)
     turn = _opening_turn(run, spec, name, 0 if spec.mock_turns is not None else at)
     opened = ConversationOpened(
@@ -26,7 +39,12 @@ def opened_event(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> N
         schema=spec.schema,
         capabilities=["multi-turn"],
     )
-    return NewEvent(opened, node.id)
+    return [
+        NewEvent(opened, node.id),
+        *turns.try_echo_turn(run, flow, node, turn, turn.ts or 0),
+        *_join_initial_members(run, node, spec),
+        *_set_initial_policy(run, node, spec),
+    ]
 
 
 def _opening_turn(run: Run, spec: ConversationSpec, name: str, at: int) -> Turn:
@@ -52,26 +70,23 @@ def _is_speaker(spec: ConversationSpec, name: str) -> bool:
     return participants is None or any(member["agentId"] == name for member in participants)
 
 
-def join_initial_members(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
+def _join_initial_members(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
     """Return the join events of the members that are invited from the beginning."""
-    name = conversation_id(run, node.id)
-    return [
-        NewEvent(
-            ParticipantJoined(
-                conversation_id=name,
-                participant_id=member["agentId"],
-                profile=_profile(spec, member),
-                by=run.person,
-                from_turn=1,
-                outside=member["agentId"] in spec.outside,
-            ),
-            node.id,
+    events = []
+    for member in spec.invited:
+        joined = ParticipantJoined(
+            conversation_id=conversation_id(run, node.id),
+            participant_id=member["agentId"],
+            profile=_profile(spec, member),
+            by=run.person,
+            from_turn=1,
+            outside=member["agentId"] in spec.outside,
         )
-        for member in spec.invited
-    ]
+        events.append(NewEvent(joined, node.id))
+    return events
 
 
-def set_initial_policy(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
+def _set_initial_policy(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
     """Return the event that makes the conversation a council, if it has a policy."""
     if spec.participation is None:
         return []
@@ -85,38 +100,81 @@ def set_initial_policy(run: Run, node: FlowNode, spec: ConversationSpec) -> list
         for member in members
         if not is_person(member["agentId"])
     ]
-    # in a thread without an opening, no person has spoken yet
-    is_silent = spec.opening is None and spec.participation.get("mode") in THREAD_MODES
+    mentioned, is_thread = mentions.Mentions([]), spec.participation.get("mode") in THREAD_MODES
+    if spec.participation.get("mode") in NAMING_MODES and is_person(run.person):
+        profiles = {run.person: {}, **{each.agent_id: each.profile or {} for each in agents}}
+        mentioned = mentions.find_mentions(spec.opening, profiles)
     policy = PolicySet(
         conversation_id=conversation_id(run, node.id),
         policy=spec.participation,
         members=agents,
-        called=False if is_silent else None,
-        **_initial_mentions(run, spec, agents),
+        # in a thread without an opening, no person has spoken yet
+        called=False if spec.opening is None and is_thread else None,
+        asked=[name for name in mentioned.names if name != run.person] or None,
+        unclear=(mentioned.unclear or None) if is_thread else None,
     )
     return [NewEvent(policy, node.id)]
 
 
-def _initial_mentions(
-    run: Run, spec: ConversationSpec, members: list[CouncilMember]
-) -> dict[str, Any]:
-    """Return the members that the opening mentions, and the ambiguous words of a thread."""
-    mode = (spec.participation or {}).get("mode")
-    if mode not in NAMING_MODES or not is_person(run.person):
-        return {}
-    profiles: dict[str, dict[str, Any]] = {run.person: {}}
-    profiles |= {member.agent_id: member.profile or {} for member in members}
-    mentioned = mentions.find_mentions(spec.opening, profiles)
-    names = [name for name in mentioned.names if name != run.person]
-    requested = {"asked": names} if names else {}
-    return (
-        {**requested, "unclear": mentioned.unclear}
-        if mentioned.unclear and mode in THREAD_MODES
-        else requested
-    )
-
-
-def _profile(spec: ConversationSpec, member: dict[str, Any]) -> dict[str, Any]:
+def _profile(spec: ConversationSpec, member: Mapping[str, object]) -> dict[str, object]:
     """Merge the profile from the definition with the host's profile of the agent."""
     profile = {key: value for key, value in member.items() if key != "agentId"}
-    return {**profile, **spec.profiles.get(member["agentId"], {})}
+    return {**profile, **spec.profiles.get(str(member["agentId"]), {})}
+
+
+def mock_conversation(
+    run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec, at: int
+) -> list[NewEvent]:
+    """Play a conversation with fixed turns, for a host under test.
+
+    The turns depend on neither the run nor the time, so a replay gives the same ones.
+    """
+    events, turn = _mock_turns(run, flow, node, spec)
+    interrupt_id = derived_id("int_", run.run_id, node.id, str(run.nodes[node.id].attempt))
+    outcome = turn.content
+    resolved = InterruptResolved(
+        node_id=node.id,
+        interrupt_id=interrupt_id,
+        kind="conversation.exchange",
+        resume_value=outcome,
+        resolved_at=iso(at * 1000),
+        resolved_by="mock",
+    )
+    resumed = NodeResumed(node_id=node.id, interrupt_id=interrupt_id, resume_value=outcome)
+    outputs = {"outcome": outcome, "turnCount": turn.turn_index}
+    return [
+        *events,
+        NewEvent(resolved, node.id, cause=run.next_sequence),
+        NewEvent(resumed, node.id),
+        gate_completed_event(run, node, outputs, at),
+    ]
+
+
+def _mock_turns(
+    run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec
+) -> tuple[list[NewEvent], Turn]:
+    """Return pairs of a user's and an agent's turn with the close, and the final turn."""
+    talk = conversation_id(run, node.id)
+    speaker = spec.participants[0]["agentId"] if spec.participants else spec.owner or "host:mock"
+    events: list[NewEvent] = []
+    last = run.next_sequence + 2  # requested, suspended, opened: three events of the same decision
+    first = last + len(open_conversation(run, flow, node, spec, 0))
+    for index in range(1, 2 * (spec.mock_turns or 1) + 1):
+        is_user = index % 2 == 1
+        role, sender = ("user", "user") if is_user else ("agent", speaker)
+        turn = new_turn(talk, index, role, sender, f"mock turn {index}", index, spec.group_id)
+        exchanged = ConversationExchanged(conversation_id=talk, turn_index=index, turn=turn)
+        sequence = first + len(events)
+        events.append(NewEvent(exchanged, node.id, cause=last))
+        events += turns.echo_turn(run, flow, node, turn, index)
+        last = sequence
+    index = 2 * (spec.mock_turns or 1) + 1
+    final_turn = new_turn(talk, index, "system", "system", "mock close", index)
+    closed = ConversationEnded(
+        conversation_id=talk,
+        turn_index=index,
+        final_turn=final_turn,
+        outcome="mock close",
+    )
+    events.append(NewEvent(closed, node.id, cause=last))
+    return [*events, *turns.try_echo_turn(run, flow, node, final_turn, index)], final_turn

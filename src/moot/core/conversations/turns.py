@@ -9,16 +9,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.core.conversations import joining
+from moot.core.conversations.participants import (
+    check_may_speak,
+    check_participant_name,
+    check_takes_part,
+)
 from moot.core.errors import (
     BadRequest,
     InterruptAlreadyResolved,
     InterruptNotFound,
     NotYourName,
-    ParticipantMuted,
     SpeakerMissing,
-    SpeakerNotParticipant,
-    ThreadPaused,
 )
 from moot.core.events import NewEvent, payload_fields, set_fields
 from moot.core.json import schema
@@ -33,7 +34,6 @@ from moot.core.runs.nodes import write_events
 from moot.core.speaker import Speaker
 from moot.core.state import participants
 from moot.core.state.conversation import Conversation
-from moot.core.state.mutes import is_muted
 from moot.core.state.run import Run
 from moot.core.text.names import LONGEST_NAME, full_name, is_person
 from moot.core.workflows.flow import Flow, FlowNode
@@ -45,6 +45,8 @@ ROLES = ("user", "agent", "system")
 LATEST = 253_402_300_799_999
 #: fields of a turn that hold a name
 NAME_FIELDS = ("messageId", "from", "to", "speakerId", "groupId")
+#: fields of a turn that its sender may set
+BODY_FIELDS = (*NAME_FIELDS, "content", "ts", "role", "agent", "meta")
 #: metadata that only the host writes: summaries, edits, and the outcome of a close
 HOST_META = ("summary", "edited_by", "editedBy", "outcome")
 #: the host's name when it speaks for a member
@@ -84,76 +86,83 @@ def new_turn(
     )
 
 
-def build_turn(
-    conversation: Conversation, body: dict[str, Any], key_holder: Speaker, at: int
-) -> Turn:
+def build_turn(conversation: Conversation, body: object, key_holder: Speaker, at: int) -> Turn:
     """Return the turn to record, or raise when it is refused.
 
     The order of checks is: schema, right to the name, speaker, roster, name, mute, pause, content.
     """
-    _check_turn_schema(conversation, body, own=key_holder.principal == HOST)
-    role, speaker = check_speaker(conversation, body, key_holder, at)
+    draft = _parse_turn(conversation, body, own=key_holder.principal == HOST)
+    role, speaker = check_speaker(conversation, draft, key_holder, at)
     if conversation.schema is not None and (
-        problems := schema.schema_problems(conversation.schema, body["content"])
+        problems := schema.schema_problems(conversation.schema, draft.content)
     ):
         raise BadRequest(f"The turn does not fit the conversation: {problems[0]}", fields=problems)
-    index = conversation.turns + 1
-    is_spoken_for = (
-        key_holder.principal != HOST
-        and speaker not in key_holder.names
-        and _host_speaks_for(conversation, speaker)
-    )
+    index, member = conversation.turns + 1, participants.find_participant(conversation, speaker)
+    # the name of a member that the host invites would mean that a model spoke
+    is_host_voice = member.led and not member.outside
+    is_own_voice = key_holder.principal == HOST or speaker in key_holder.names
     return Turn(
-        message_id=body.get("messageId", f"{conversation.conversation_id}:{index}:{role}"),
+        message_id=draft.message_id or f"{conversation.conversation_id}:{index}:{role}",
         from_=speaker,
-        content=body["content"],
-        ts=body.get("ts", at),
+        content=draft.content,
+        ts=at if draft.ts is None else draft.ts,
         role=role,
         turn_index=index,
         speaker_id=speaker if role == "agent" else None,
-        group_id=body.get("groupId", conversation.group_id),
-        agent=body.get("agent", UNSET),
-        meta=body.get("meta", UNSET),
-        to=full_name(body["to"]) if body.get("to", "all") != "all" else None,
+        group_id=draft.group_id or conversation.group_id,
+        agent=draft.agent,
+        meta=draft.meta,
+        to=None if draft.to in (None, "all") else full_name(str(draft.to)),
         via=key_holder.principal,
-        spoken_by=key_holder.person if is_spoken_for else None,
+        spoken_by=key_holder.person if is_host_voice and not is_own_voice else None,
     )
 
 
-def _check_turn_schema(conversation: Conversation, turn: Any, own: bool = False) -> None:
-    """Raise BadRequest for a malformed turn. ``own`` means that the host speaks for a member."""
-    if not isinstance(turn, dict) or "content" not in turn:
+def _parse_turn(conversation: Conversation, body: object, own: bool) -> Turn:
+    """Return the fields that the sender may set. ``own`` means that the host speaks for a member.
+
+    Raise BadRequest for a malformed turn.
+    """
+    if not isinstance(body, dict) or "content" not in body:
         raise BadRequest("A turn is an object with content.", field="turn.content")
-    role = turn.get("role", "user")
+    role = body.get("role", "user")
     if role not in ROLES:
         raise BadRequest(f"role must be one of {', '.join(ROLES)}.", field="turn.role")
     for key in NAME_FIELDS:
-        if key in turn:
-            _check_name(key, turn[key])
-    if "ts" in turn and (type(turn["ts"]) is not int or not 0 <= turn["ts"] <= LATEST):
+        name = body.get(key, "-")
+        if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
+            text = f"{key} must have 1 to {LONGEST_NAME} characters."
+            raise BadRequest(text, field=f"turn.{key}")
+    if "ts" in body and (type(body["ts"]) is not int or not 0 <= body["ts"] <= LATEST):
         raise BadRequest("ts must be milliseconds since the epoch.", field="turn.ts")
-    _check_names(conversation, turn, own)
-    if "turnIndex" in turn:
-        _check_index(conversation, turn["turnIndex"])
-    if role == "system":
-        raise BadRequest("System turns are written by the host.", field="turn.role")
-
-
-def _check_name(key: str, value: Any) -> None:
-    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
-        raise BadRequest(f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}")
-
-
-def _check_index(conversation: Conversation, index: Any) -> None:
+    turn = msgspec.convert({key: body[key] for key in BODY_FIELDS if key in body}, Turn)
+    _check_message_id(conversation, turn, role)
+    if not own:
+        _check_meta(turn.meta)
+    if turn.agent is not UNSET:
+        _check_agent(conversation, turn, role)
+    index = body.get("turnIndex", conversation.turns + 1)
     if index != conversation.turns + 1 or isinstance(index, bool):
         raise BadRequest(
             f"The next turn has index {conversation.turns + 1}; leave turnIndex out.",
             field="turn.turnIndex",
             expected=conversation.turns + 1,
         )
+    if role == "system":
+        raise BadRequest("System turns are written by the host.", field="turn.role")
+    return turn
 
 
-def _check_meta(meta: Any) -> None:
+def _check_message_id(conversation: Conversation, turn: Turn, role: str) -> None:
+    """Raise when a turn takes a message id of the host."""
+    prefix = f"{conversation.conversation_id}:"
+    expected = f"{prefix}{conversation.turns + 1}:{role}"
+    message_id = turn.message_id or expected
+    if message_id.startswith(prefix) and message_id != expected:
+        raise BadRequest(f"This turn would be {expected}.", field="turn.messageId")
+
+
+def _check_meta(meta: object) -> None:
     """Raise for metadata that only the host writes, and for a malformed ``replyTo``."""
     if not isinstance(meta, dict):
         return
@@ -161,108 +170,63 @@ def _check_meta(meta: Any) -> None:
         raise BadRequest(f"{reserved[0]} is written by the host: leave it out.", field="turn.meta")
     reply = meta.get("replyTo")
     is_sequence = type(reply) is int and reply >= 0
-    if (
-        reply is not None
-        and not is_sequence
-        and not (isinstance(reply, str) and 1 <= len(reply) <= 256)
-    ):
+    is_event_id = isinstance(reply, str) and 1 <= len(reply) <= 256
+    if reply is not None and not is_sequence and not is_event_id:
         raise BadRequest("replyTo is the id of an event.", field="turn.meta.replyTo")
 
 
-def _check_names(conversation: Conversation, turn: dict[str, Any], own: bool) -> None:
-    """Raise when a turn takes a message id of the host, or describes another agent."""
-    if "messageId" in turn:
-        prefix = f"{conversation.conversation_id}:"
-        expected = f"{prefix}{conversation.turns + 1}:{turn.get('role', 'user')}"
-        if turn["messageId"].startswith(prefix) and turn["messageId"] != expected:
-            raise BadRequest(f"This turn would be {expected}.", field="turn.messageId")
-    if not own:
-        _check_meta(turn.get("meta"))
-    if "agent" not in turn:
-        return
-    if turn.get("role", "user") != "agent":
+def _check_agent(conversation: Conversation, turn: Turn, role: str) -> None:
+    """Raise when a turn describes another agent than its speaker."""
+    if role != "agent":
         raise BadRequest("A person's turn is no agent's: leave agent out.", field="turn.agent")
     try:
-        ref = msgspec.convert(turn["agent"], TurnAgentRef)
+        named = msgspec.convert(turn.agent, TurnAgentRef).agent_id
     except msgspec.ValidationError as error:
         raise BadRequest(f"agent does not fit: {error}", field="turn.agent") from None
-    speaker, named = turn.get("speakerId"), ref.agent_id
-    other = participants.find_participant(conversation, str(named))
-    is_other = named != speaker and (other.listed or other.joined)
+    if named is UNSET or named == turn.speaker_id:
+        return
+    other = participants.find_participant(conversation, named)
     # an id of this host must be the speaker's own, even if that agent is not here
-    foreign = named is not UNSET and named.startswith("host:") and named != speaker
-    if is_other or foreign:
+    if other.listed or other.joined or named.startswith("host:"):
         raise BadRequest("agent is somebody else than the speaker.", field="turn.agent")
 
 
-def _host_speaks_for(conversation: Conversation, speaker: str) -> bool:
-    """Return whether the host invites this member, so that its name means a model spoke."""
-    member = participants.find_participant(conversation, speaker)
-    return member.led and not member.outside
-
-
 def check_speaker(
-    conversation: Conversation, body: dict[str, Any], key_holder: Speaker, at: int
+    conversation: Conversation, turn: Turn, key_holder: Speaker, at: int
 ) -> tuple[str, str]:
     """Return the role and name of the speaker. Raise when it may not speak now."""
-    role = body.get("role", "user")
-    speaker = _speaker_name(body, role, key_holder)
+    role = turn.role or "user"
+    speaker = _agent_name(turn) if role == "agent" else _person_name(turn, key_holder)
+    is_own = key_holder.admin or speaker in key_holder.names
+    if not is_own and (role == "agent" or speaker != key_holder.person):
+        raise NotYourName(speaker, list(key_holder.names))
     if role == "agent" and not participants.can_join_by_speaking(
         conversation, full_name(speaker), key_holder.joins
     ):
-        _check_roster(conversation, speaker)
-    joining.check_participant_name(speaker, "turn.speakerId" if role == "agent" else "turn.from")
+        check_takes_part(conversation, speaker)
+    check_participant_name(speaker, "turn.speakerId" if role == "agent" else "turn.from")
     check_may_speak(conversation, speaker, role, at)
     return role, speaker
 
 
-def _speaker_name(body: dict[str, Any], role: str, key_holder: Speaker) -> str:
-    """Return the speaker's name. The key decides it; the body may only repeat it."""
-    if role == "agent":
-        speaker = body.get("speakerId")
-        if speaker is None:
-            raise SpeakerMissing("An agent's turn names its speaker: speakerId.")
-        if body.get("from", speaker) != speaker:
-            raise BadRequest("from and speakerId differ.", field="turn.from")
-        if is_person(speaker):
-            raise BadRequest("A person's turn has role 'user'.", field="turn.role")
-    else:
-        speaker = body.get("from", key_holder.person)
-        if "from" not in body and not is_person(speaker):
-            raise NotYourName("user", list(key_holder.names))
-        if not is_person(speaker):
-            raise BadRequest("A user's turn comes from 'user' or 'user:<name>'.", field="turn.from")
-        if speaker == key_holder.person:
-            return str(speaker)
-    if not key_holder.admin and speaker not in key_holder.names:
-        raise NotYourName(str(speaker), list(key_holder.names))
-    return str(speaker)
+def _agent_name(turn: Turn) -> str:
+    if turn.speaker_id is None:
+        raise SpeakerMissing("An agent's turn names its speaker: speakerId.")
+    if turn.from_ not in ("", turn.speaker_id):
+        raise BadRequest("from and speakerId differ.", field="turn.from")
+    if is_person(turn.speaker_id):
+        raise BadRequest("A person's turn has role 'user'.", field="turn.role")
+    return turn.speaker_id
 
 
-def _check_roster(conversation: Conversation, speaker: str) -> None:
-    if conversation.closed and not participants.takes_part(conversation, speaker):
-        raise SpeakerNotParticipant(
-            "Speaker is not on this conversation's roster.",
-            speakerId=speaker,
-            conversationId=conversation.conversation_id,
-            roster=participants.roster_names(conversation),
-        )
-    if participants.needs_invitation(conversation, full_name(speaker)):
-        raise joining.not_invited_error(conversation, speaker)
-
-
-def check_may_speak(conversation: Conversation, speaker: str, role: str, at: int) -> None:
-    """Raise ParticipantMuted or ThreadPaused while the speaker may not speak."""
-    if is_muted(conversation.state, speaker, at):
-        raise ParticipantMuted(
-            f"{speaker} is muted here.", thread=conversation.conversation_id, participant=speaker
-        )
-    if conversation.state.paused and role != "user":
-        raise ThreadPaused(
-            "The conversation is paused; only people speak now.",
-            thread=conversation.conversation_id,
-            participant=speaker,
-        )
+def _person_name(turn: Turn, key_holder: Speaker) -> str:
+    """Return the speaker's name. The key decides it; the turn may only repeat it."""
+    speaker = turn.from_ or key_holder.person
+    if not turn.from_ and not is_person(speaker):
+        raise NotYourName("user", list(key_holder.names))
+    if not is_person(speaker):
+        raise BadRequest("A user's turn comes from 'user' or 'user:<name>'.", field="turn.from")
+    return speaker
 
 
 def order_turn(event: NewEvent, last: tuple[str, ...]) -> None:
@@ -353,6 +317,12 @@ def echo_turn(run: Run, flow: Flow, node: FlowNode, turn: Turn, at: int) -> list
     return write_events(
         run, flow, node, (ChannelWrite(channel=name, value=message, turn=True),), at
     )
+
+
+def find_open(run: Run, node_id: str) -> Conversation | None:
+    """Return the conversation at this node if it is open and its run is active."""
+    conversation = run.conversations.get(node_id)
+    return conversation if conversation is not None and conversation.open and run.going else None
 
 
 def require_open(conversation: Conversation | None, run: Run, node_id: str) -> Conversation:

@@ -3,11 +3,12 @@
 Each invitation ends exactly once. An answer to an invitation that has ended causes nothing.
 """
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.core.conversations.decide import answer_conversation
-from moot.core.conversations.turns import HOST
+from moot.core.conversations.turns import HOST, find_open
 from moot.core.councils import host_messages, invitations
 from moot.core.councils.host_messages import (
     CONTINUE_HINT,
@@ -29,7 +30,7 @@ from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.errors.models import DailyBudgetUsedUp
 from moot.core.events import NewEvent
 from moot.core.payloads.agents import ToolReturned
-from moot.core.payloads.councils import CouncilStopped, ToolAsked, TurnHeld
+from moot.core.payloads.councils import CouncilStopped, ToolAsked, TurnHeld, WithheldTurn
 from moot.core.payloads.memory import EffectAbandoned
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
@@ -59,8 +60,8 @@ class InvitationReport(Struct, frozen=True):
 
 
 def advance_council(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
-    conversation = run.conversations.get(node_id)
-    step = next_step(conversation, at) if conversation is not None and run.going else None
+    conversation = find_open(run, node_id)
+    step = next_step(conversation, at) if conversation is not None else None
     if conversation is None or step is None:
         return []
     if step.stop is not None:
@@ -97,8 +98,8 @@ def _stop(conversation: Conversation, step: CouncilStep, at: int) -> list[NewEve
 
 
 def finish_invitation(run: Run, flow: Flow, ending: InvitationEnded) -> list[NewEvent]:
-    conversation = run.conversations.get(ending.node_id)
-    invitation = open_invitation(run, conversation, ending.wake_id)
+    conversation = find_open(run, ending.node_id)
+    invitation = open_invitation(conversation, ending.wake_id)
     if conversation is None or invitation is None:
         return []
     facts = _new_events(conversation, invitation, ending.wake_id, ending.facts)
@@ -115,14 +116,18 @@ def _end_with_turn(
     invitation: Invitation,
     ending: InvitationEnded,
 ) -> list[NewEvent]:
-    turn: dict[str, object] = {"role": "agent", "speakerId": invitation.agent}
-    turn["content"] = ending.content
-    fields = {"to": ending.to, "meta": ending.meta, "agent": ending.agent}
-    turn |= {key: value for key, value in fields.items() if value is not None}
-    if meta := invitations.turn_meta(conversation, invitation):
-        turn["meta"] = {**(ending.meta or {}), **meta}
+    meta = invitations.turn_meta(conversation, invitation)
+    turn = WithheldTurn(
+        role="agent",
+        speaker_id=invitation.agent,
+        content=ending.content,
+        to=ending.to,
+        meta={**(ending.meta or {}), **meta} if meta else ending.meta,
+        agent=ending.agent,
+    )
     node, who = flow.nodes[ending.node_id], Speaker(HOST, (invitation.agent,))
-    answer = GateAnswer(node_id=node.id, value={"turn": turn}, who=who, at=ending.at)
+    value = {"turn": msgspec.to_builtins(turn)}
+    answer = GateAnswer(node_id=node.id, value=value, who=who, at=ending.at)
     try:
         events = answer_conversation(run, flow, node, answer)
     except (ParticipantMuted, ThreadPaused) as refusal:
@@ -161,40 +166,34 @@ def _end_without_turn(
 
 
 def record_report(run: Run, flow: Flow, report: InvitationReport) -> list[NewEvent]:
-    conversation = run.conversations.get(report.node_id)
-    invitation = open_invitation(run, conversation, report.wake_id)
-    if conversation is None or invitation is None:
-        if report.required:
-            raise Conflict("The member no longer has the floor.", runId=run.run_id)
-        return _abandoned_cost(run, conversation, report)
-    return _new_events(conversation, invitation, report.wake_id, report.events)
-
-
-def _abandoned_cost(
-    run: Run, conversation: Conversation | None, report: InvitationReport
-) -> list[NewEvent]:
-    """Return the cost of a member's last call after the member has lost the floor."""
-    floor = (
-        conversation.floor if conversation is not None and conversation.open and run.going else None
-    )
+    conversation = find_open(run, report.node_id)
+    invitation = open_invitation(conversation, report.wake_id)
+    if conversation is not None and invitation is not None:
+        return _new_events(conversation, invitation, report.wake_id, report.events)
+    if report.required:
+        raise Conflict("The member no longer has the floor.", runId=run.run_id)
+    floor = conversation.floor if conversation is not None else None
     unpaid = floor.unpaid.get(report.wake_id) if floor is not None else None
     if unpaid is None:
         return []
+    # the cost of a member's last call after the member has lost the floor
     costs = [event for event in report.events if isinstance(event.payload, EffectAbandoned)]
     return [replace(event, cause=unpaid.seq) for event in costs[:1]]
-
-
-def _with_cause(event: NewEvent, invitation: Invitation) -> NewEvent:
-    """Name the invitation as the cause of an event that names none."""
-    return event if event.cause is not None else replace(event, cause=invitation.seq)
 
 
 def _new_events(
     conversation: Conversation, invitation: Invitation, wake_id: str, events: tuple[NewEvent, ...]
 ) -> list[NewEvent]:
-    """Return the events that are not in the log yet. A member repeats its work after a crash."""
+    """Return the events that are not in the log yet. A member repeats its work after a crash.
+
+    An event that names no cause is caused by the invitation.
+    """
     new_events = (_new_event(conversation, invitation, wake_id, event) for event in events)
-    return [_with_cause(event, invitation) for event in new_events if event is not None]
+    return [
+        event if event.cause is not None else replace(event, cause=invitation.seq)
+        for event in new_events
+        if event is not None
+    ]
 
 
 def _new_event(

@@ -115,10 +115,9 @@ class InvitationEnded(Struct, frozen=True, kw_only=True):
     facts: tuple[NewEvent, ...] = ()
 
 
-def open_invitation(run: Run, conversation: Conversation | None, wake_id: str) -> Invitation | None:
-    if conversation is None or conversation.floor is None or not conversation.open or not run.going:
-        return None
-    return conversation.floor.wakes.get(wake_id)
+def open_invitation(conversation: Conversation | None, wake_id: str) -> Invitation | None:
+    floor = conversation.floor if conversation is not None else None
+    return floor.wakes.get(wake_id) if floor is not None else None
 
 
 def invitation_answered(

@@ -1,5 +1,6 @@
 """Answer approvals: check who may vote, count the votes, finish the gate."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -27,7 +28,7 @@ from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
 from moot.core.text.names import is_person
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import GateSpec, NodeError, NodeKind
+from moot.core.workflows.node_types import GateSpec, NodeKind, permanent_error
 from moot.core.workflows.supervisor_decisions import parse_decision
 
 ACTIONS = ("accept", "reject", "refine", "edit-accept", "ask")
@@ -165,7 +166,7 @@ class _RefineFeedback(Struct, rename="camel"):
     text: str = ""
 
 
-def _check_parts(answer: dict[str, Any]) -> None:
+def _check_parts(answer: Mapping[str, object]) -> None:
     for key in ("comment", "feedback"):
         if not isinstance(answer.get(key, ""), str):
             raise BadRequest(f"{key} must be a text.", field=key)
@@ -202,7 +203,7 @@ def _check_eligible(data: dict[str, Any], voter: str, key_holder: Speaker) -> No
         )
 
 
-def _is_override(value: dict[str, Any], key_holder: Speaker) -> bool:
+def _is_override(value: Mapping[str, object], key_holder: Speaker) -> bool:
     """Return whether an administrator overrides the list of approvers. A reason is required."""
     if value.get("override") is not True:
         return False
@@ -227,7 +228,7 @@ def approval_received_event(node_id: str, answer: dict[str, Any], voter: str, at
     return NewEvent(payload, node_id)
 
 
-def _voter(value: dict[str, Any], key_holder: Speaker) -> str:
+def _voter(value: Mapping[str, object], key_holder: Speaker) -> str:
     """Return the person whose vote it is. Only an administrator may vote for another person."""
     named = value.get("voter")
     if not isinstance(named, str) or not named:
@@ -289,7 +290,7 @@ def _vote_event(
 
 
 def _question_event(
-    node: FlowNode, interrupt: Interrupt, value: dict[str, Any], answer: GateAnswer
+    node: FlowNode, interrupt: Interrupt, value: Mapping[str, object], answer: GateAnswer
 ) -> NewEvent:
     """Record a question about the artifact. The gate stays open."""
     entry = {
@@ -315,8 +316,7 @@ def finish_approval(
     action = value["action"]
     if action in ("reject", "refine") and not _has_port(flow, node, action):
         message = value.get("comment") or value.get("feedback") or "The approval was rejected."
-        error = NodeError(code="approval_rejected", message=str(message), retryable=False)
-        return gate_failed_event(run, node, error)
+        return gate_failed_event(run, node, permanent_error("approval_rejected", str(message)))
     outputs = {"action": action, action: value}
     for key in ("editedArtifactData", "refineFeedback", "comment"):
         if key in value:

@@ -11,7 +11,7 @@ from moot.core.runs.answers import gate_completed_event, gate_failed_event
 from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import NodeError
+from moot.core.workflows.node_types import permanent_error
 
 
 def expire_interrupt(
@@ -51,8 +51,6 @@ def expire_interrupt(
     if node.definition.config.get("onTimeout") == "complete" and interrupt.kind != "approval":
         events.append(gate_completed_event(run, node, {"outcome": None, "timedOut": True}, at))
     else:
-        error = NodeError(
-            code="interrupt_timeout", message="Nobody answered in time.", retryable=False
-        )
+        error = permanent_error("interrupt_timeout", "Nobody answered in time.")
         events.append(gate_failed_event(run, node, error))
     return events

@@ -4,11 +4,11 @@ The suspension is recorded before the question is sent. An answer and the end of
 one decision, so a crash cannot separate them.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import UNSET
 
-from moot.core.conversations import decide
+from moot.core.conversations import decide, opening
 from moot.core.councils.invitations import end_invitations_for_turn
 from moot.core.errors import (
     BadRequest,
@@ -29,21 +29,21 @@ from moot.core.json import schema
 from moot.core.payloads.interrupts import InterruptRequested
 from moot.core.payloads.nodes import NodeSuspended
 from moot.core.runs.answers import GateAnswer, end_interrupt, gate_completed_event
-from moot.core.runs.nodes import finish_attempt
+from moot.core.runs.nodes import error_from_refusal, fail_attempt
 from moot.core.runs.readiness import PortProblem, build_node_call, is_same_json
 from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
 from moot.core.workflows.definition import SUPERVISOR
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import Failed, GateSpec, NodeError, error_from_exception
+from moot.core.workflows.node_types import GateSpec, error_from_exception, permanent_error
 from moot.core.workflows.supervisor_decisions import parse_decision
 
 AUTH_REQUIRED = "openwop-interrupt-auth-required"
 
 
 def begin_gate(
-    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
+    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, object]
 ) -> list[NewEvent]:
     """Ask the question of a gate that has started. The node fails when the gate cannot ask."""
     node, state = flow.nodes[node_id], run.nodes[node_id]
@@ -53,23 +53,17 @@ def begin_gate(
     try:
         spec = node.type.gate(build_node_call(run, node, at, sealed, state.attempt))
     except PortProblem as problem:
-        return finish_attempt(run, flow, node_id, state.attempt, Failed(problem.error), at)
+        return fail_attempt(run, flow, node_id, problem.error, at)
     except MootError as refusal:
-        error = NodeError(
-            code=refusal.code, message=refusal.message, details=refusal.details, retryable=False
-        )
-        return finish_attempt(run, flow, node_id, state.attempt, Failed(error), at)
+        return fail_attempt(run, flow, node_id, error_from_refusal(refusal), at)
     except Exception as error:  # an error of the node type fails the node
-        return finish_attempt(
-            run, flow, node_id, state.attempt, Failed(error_from_exception(error)), at
-        )
+        return fail_attempt(run, flow, node_id, error_from_exception(error), at)
     if mistake := node.type.check and node.type.check(node.definition.config):
         # the config was valid when the run began and no longer is
-        refused = NodeError(code=BadRequest.code, message=mistake, retryable=False)
-        return finish_attempt(run, flow, node_id, state.attempt, Failed(refused), at)
+        return fail_attempt(run, flow, node_id, permanent_error(BadRequest.code, mistake), at)
     events = request_interrupt(run, flow, node, spec, at)
     if spec.conversation is not None and spec.conversation.mock_turns is not None:
-        events += decide.mock_conversation(run, flow, node, spec.conversation, at)
+        events += opening.mock_conversation(run, flow, node, spec.conversation, at)
     return events
 
 
@@ -124,7 +118,7 @@ def _kind_events(
     if spec.kind == "clarification":
         return [clarifications.clarification_requested_event(node, spec, interrupt_id)]
     if spec.conversation is not None:
-        return decide.open_conversation(run, flow, node, spec.conversation, at)
+        return opening.open_conversation(run, flow, node, spec.conversation, at)
     return []
 
 
@@ -205,21 +199,16 @@ def _answer_external_event(
         raise CorrelationMismatch(
             f"The event does not match in {', '.join(mismatched)}.", mismatched=mismatched
         )
-    outputs = {"event": answer.value, **answer.value}
-    return [
-        *end_interrupt(node, interrupt, answer, answer.value, []),
-        gate_completed_event(run, node, outputs, answer.at),
-    ]
+    completed = gate_completed_event(run, node, {"event": answer.value, **answer.value}, answer.at)
+    return [*end_interrupt(node, interrupt, answer, answer.value, []), completed]
 
 
 def _answer_custom(
     run: Run, flow: Flow, node: FlowNode, interrupt: Interrupt, answer: GateAnswer
 ) -> list[NewEvent]:
     outputs = answer.value if isinstance(answer.value, dict) else {"value": answer.value}
-    return [
-        *end_interrupt(node, interrupt, answer, answer.value, []),
-        gate_completed_event(run, node, outputs, answer.at),
-    ]
+    completed = gate_completed_event(run, node, outputs, answer.at)
+    return [*end_interrupt(node, interrupt, answer, answer.value, []), completed]
 
 
 def _answer_escalation(
@@ -231,7 +220,7 @@ def _answer_escalation(
     decision = escalations.parse_ratification(answer.value, interrupt.data.get("decision"))
     if decision is not None and node.type.type_id == SUPERVISOR:
         parse_decision(decision)
-    value: dict[str, Any] = {"action": "reject"}
+    value: dict[str, object] = {"action": "reject"}
     if decision is not None:  # the decision keeps the agent that proposed it
         value = {"action": "accept", "decision": decision, "agentId": interrupt.data.get("agentId")}
     return end_interrupt(node, interrupt, answer, value, [])

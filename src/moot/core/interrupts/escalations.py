@@ -5,8 +5,11 @@ that states a confidence below the floor (0.5) is recorded, but not carried out 
 approves it.
 """
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any
+
+import msgspec
 
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
@@ -15,7 +18,7 @@ from moot.core.payloads.supervisors import ConfidenceEscalated
 from moot.core.state.run import Run
 from moot.core.state.supervisor import DECISION
 from moot.core.workflows.flow import FlowNode
-from moot.core.workflows.node_types import GateSpec, NodeError
+from moot.core.workflows.node_types import GateSpec, permanent_error
 
 FLOOR = 0.5
 THRESHOLD = 0.7
@@ -26,9 +29,7 @@ ESCALATION_KIND = "approval"
 class DecisionRejected(Exception):
     """A person has rejected an unsure decision."""
 
-    error = NodeError(
-        code="decision_rejected", message="A person rejected the decision.", retryable=False
-    )
+    error = permanent_error("decision_rejected", "A person rejected the decision.")
 
 
 def is_unsure(run: Run, confidence: Any, usual: Any = None) -> bool:
@@ -41,7 +42,7 @@ def is_unsure(run: Run, confidence: Any, usual: Any = None) -> bool:
     return number and isfinite(confidence) and confidence < threshold
 
 
-def escalation_threshold(configurable: dict[str, Any], usual: Any = None) -> float:
+def escalation_threshold(configurable: Mapping[str, object], usual: Any = None) -> float:
     """Return the threshold of the run, else of the agent, else the default."""
     threshold = configurable.get("escalationThreshold", THRESHOLD if usual is None else usual)
     return float(threshold) if isinstance(threshold, (int, float)) else THRESHOLD
@@ -62,10 +63,8 @@ def low_confidence_gate(
 
 def is_weak(run: Run) -> bool:
     """Return whether the newest decision states a confidence below the floor."""
-    orchestrator = run.orchestrator
-    if orchestrator is None:
-        return False
-    confidence = orchestrator.decision.get("confidence")
+    decision = None if run.orchestrator is None else run.orchestrator.decision
+    confidence = None if decision is None else decision.confidence
     return confidence is not None and confidence < FLOOR
 
 
@@ -73,13 +72,14 @@ def escalate_decision(run: Run, node: FlowNode) -> tuple[NewEvent, GateSpec]:
     """Return the event of the escalation, and the approval it asks for."""
     assert run.orchestrator is not None
     decision = run.orchestrator.decision
+    assert decision is not None and decision.confidence is not None
     escalated = ConfidenceEscalated(
-        confidence=decision["confidence"],
+        confidence=decision.confidence,
         floor=FLOOR,
         escalation_kind="escalate",
         parent_run_id=run.run_id,
         original_decision=decision,
-        worker_id=decision["nextWorkerIds"][0] if decision["kind"] == "next-worker" else None,
+        worker_id=decision.next_worker_ids[0] if decision.kind == "next-worker" else None,
     )
     event = NewEvent(escalated, node.id, cause=run.orchestrator.decided_seq)
     spec = GateSpec(
@@ -87,8 +87,8 @@ def escalate_decision(run: Run, node: FlowNode) -> tuple[NewEvent, GateSpec]:
         data={
             "artifactId": derived_id("art_", run.run_id, str(run.orchestrator.decided_seq)),
             "artifactType": DECISION,
-            "artifactData": decision,
-            "title": f"Carry out a decision with confidence {decision['confidence']}?",
+            "artifactData": msgspec.to_builtins(decision),
+            "title": f"Carry out a decision with confidence {decision.confidence}?",
             "actions": ["accept", "reject", "edit-accept"],
         },
     )

@@ -4,12 +4,12 @@ A conversation is listed only while a participant addresses a person. External e
 listed.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from moot.core.ids import derived_id
-from moot.core.state import awaited_people
+from moot.core.state import tasks
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Floor
 from moot.core.state.interrupt import Interrupt
@@ -68,7 +68,7 @@ def _floor_items(
 ) -> list[InboxEntry]:
     """Return held turns and tool requests that wait for a person."""
     held_turns = [
-        (f"held:{name}", "held-turn", f"{turn.get('speakerId', 'Somebody')} has a turn held back",
+        (f"held:{name}", "held-turn", f"{turn.speaker_id or 'Somebody'} has a turn held back",
          ["admit", "drop"], interrupt.requested_at)
         for name, turn in floor.held.items()
     ]  # fmt: skip
@@ -116,7 +116,7 @@ def question_item(run: Run, node_id: str, interrupt: Interrupt) -> InboxEntry:
 
 def _awaited_item(run: Run, interrupt: Interrupt, conversation: Conversation) -> InboxEntry:
     """Return the item of a conversation in which people are asked."""
-    turn, since = awaited_people.longest_awaited(conversation.asked)
+    turn, since = tasks.longest_awaited(conversation.asked)
     return InboxEntry(
         id=_item_id(run, interrupt),
         run_id=run.run_id,
@@ -130,9 +130,9 @@ def _awaited_item(run: Run, interrupt: Interrupt, conversation: Conversation) ->
     )
 
 
-def _question_text(data: dict[str, Any]) -> str:
-    if "questions" in data:
-        return " ".join(str(each.get("question", "")) for each in data["questions"])
+def _question_text(data: Mapping[str, object]) -> str:
+    if isinstance(questions := data.get("questions"), list):
+        return " ".join(str(each.get("question", "")) for each in questions)
     names = ("title", "customKind", "prompt", "eventType")
     text = next((str(data[name]) for name in names if data.get(name)), "A question")
     return f"{text}: {data['description']}" if data.get("description") else text

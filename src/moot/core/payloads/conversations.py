@@ -1,5 +1,6 @@
 """Payloads of the events of conversations and threads."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from msgspec import UNSET, Struct
@@ -32,38 +33,40 @@ class Turn(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
         return None if self.content is UNSET else self.content
 
 
-class ConversationOpened(Payload, frozen=True, kw_only=True):
-    event_type: ClassVar[str] = "conversation.opened"
+class ConversationPayload(Payload, frozen=True, kw_only=True):
+    """A payload about one conversation."""
 
     conversation_id: str
+
+
+class ConversationOpened(ConversationPayload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "conversation.opened"
+
     initial_turn: Turn
     agent_id: str | None = None
-    participants: list[dict[str, Any]] | None = None
+    participants: Sequence[Mapping[str, object]] | None = None
     schema: Any = None
     capabilities: list[str]
 
 
-class ConversationExchanged(Payload, frozen=True, kw_only=True):
+class ConversationExchanged(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "conversation.exchanged"
 
-    conversation_id: str
     turn_index: int
     turn: Turn
 
 
-class ConversationEnded(Payload, frozen=True, kw_only=True):
+class ConversationEnded(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "conversation.closed"
 
-    conversation_id: str
     turn_index: int
     final_turn: Turn
     outcome: Any
 
 
-class ThreadControlled(Payload, frozen=True, kw_only=True):
+class ThreadControlled(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.thread.control"
 
-    conversation_id: str
     from_: str
     content: Any
     via: str | None = None
@@ -71,10 +74,9 @@ class ThreadControlled(Payload, frozen=True, kw_only=True):
     digest: str | None = None
 
 
-class ThreadRenamed(Payload, frozen=True, kw_only=True):
+class ThreadRenamed(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.thread.renamed"
 
-    conversation_id: str
     title: str
     by: str | None = None
     via: str | None = None
@@ -82,10 +84,9 @@ class ThreadRenamed(Payload, frozen=True, kw_only=True):
     digest: str | None = None
 
 
-class ThreadLinked(Payload, frozen=True, kw_only=True):
+class ThreadLinked(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.thread.linked"
 
-    conversation_id: str
     thread_id: str
     title: str
     by: str | None = None
@@ -97,10 +98,9 @@ class ThreadLinked(Payload, frozen=True, kw_only=True):
     digest: str | None = None
 
 
-class PresenceChanged(Payload, frozen=True, kw_only=True):
+class PresenceChanged(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.presence.changed"
 
-    conversation_id: str
     from_: str
     state: str
     via: str | None = None
@@ -108,10 +108,9 @@ class PresenceChanged(Payload, frozen=True, kw_only=True):
     digest: str | None = None
 
 
-class ParticipantJoined(Payload, frozen=True, kw_only=True):
+class ParticipantJoined(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participant.joined"
 
-    conversation_id: str
     participant_id: str
     profile: dict[str, Any]
     by: str
@@ -122,10 +121,9 @@ class ParticipantJoined(Payload, frozen=True, kw_only=True):
     digest: str | None = None
 
 
-class ParticipantLeft(Payload, frozen=True, kw_only=True):
+class ParticipantLeft(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participant.left"
 
-    conversation_id: str
     participant_id: str
     by: str
     after_turn: int
@@ -133,19 +131,17 @@ class ParticipantLeft(Payload, frozen=True, kw_only=True):
     digest: str | None = None
 
 
-class SeatClaimed(Payload, frozen=True, kw_only=True):
+class SeatClaimed(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.seat.taken"
 
-    conversation_id: str
     participant_id: str
     seat: str
     via: str | None = None
     instead: str | None = None
 
 
-class SeatLeft(Payload, frozen=True, kw_only=True):
+class SeatLeft(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.seat.left"
 
-    conversation_id: str
     participant_id: str
     seat: str

@@ -1,10 +1,12 @@
 """Payloads of the events of councils."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from msgspec import UNSET, Struct
 
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
+from moot.core.payloads.conversations import ConversationPayload
 
 InvitationTask = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
 
@@ -39,11 +41,10 @@ class MemberInvitation(Struct, frozen=True, kw_only=True, rename="camel", omit_d
     result: bool = False
 
 
-class PolicySet(Payload, frozen=True, kw_only=True):
+class PolicySet(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.set"
 
-    conversation_id: str
-    policy: dict[str, Any]
+    policy: Mapping[str, object]
     members: list[CouncilMember]
     called: bool | None = None
     asked: list[str] | None = None
@@ -54,10 +55,9 @@ class PolicySet(Payload, frozen=True, kw_only=True):
     digest: str | None = None
 
 
-class MembersInvited(Payload, frozen=True, kw_only=True):
+class MembersInvited(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.decided"
 
-    conversation_id: str
     phase: Literal["talk", "synthesis", "vote", "over"]
     round: int
     wakes: list[MemberInvitation]
@@ -66,42 +66,38 @@ class MembersInvited(Payload, frozen=True, kw_only=True):
     unclear: dict[str, list[str]] | None = None
 
 
-class InvitationAnswered(Payload, frozen=True, kw_only=True):
+class InvitationAnswered(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.answered"
 
-    conversation_id: str
     wake_id: str
     agent_id: str
     task: str
     outcome: str
     answer: dict[str, Any] | None = None
-    usage: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
+    usage: Mapping[str, object] | None = None
+    error: Mapping[str, object] | None = None
 
 
-class MemberHeard(Payload, frozen=True, kw_only=True):
+class MemberHeard(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.heard"
 
-    conversation_id: str
     wake_id: str
     agent_id: str
     silent_ms: int
 
 
-class CouncilStopped(Payload, frozen=True, kw_only=True):
+class CouncilStopped(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.stopped"
 
-    conversation_id: str
     reason: str
     limit: int | float | None = None
     observed: int | float | None = None
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
 
 
-class CouncilContinued(Payload, frozen=True, kw_only=True):
+class CouncilContinued(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.continued"
 
-    conversation_id: str
     by: str
     via: str | None = None
     rounds: int | None = None
@@ -109,10 +105,9 @@ class CouncilContinued(Payload, frozen=True, kw_only=True):
     digest: str | None = None
 
 
-class VoteCalled(Payload, frozen=True, kw_only=True):
+class VoteCalled(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.vote.called"
 
-    conversation_id: str
     decision: str
     close: bool
     by: str
@@ -133,10 +128,9 @@ class ToolAsked(Payload, frozen=True, kw_only=True):
     args_hash: str | None = None
 
 
-class ToolAnswered(Payload, frozen=True, kw_only=True):
+class ToolAnswered(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.tool.answered"
 
-    conversation_id: str
     ask_id: str
     allowed: bool
     by: str
@@ -145,41 +139,46 @@ class ToolAnswered(Payload, frozen=True, kw_only=True):
     digest: str | None = None
 
 
-class ToolReopened(Payload, frozen=True, kw_only=True):
+class ToolReopened(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.tool.reopened"
 
-    conversation_id: str
     ask_ids: list[str]
     reason: str
 
 
-class TurnHeld(Payload, frozen=True, kw_only=True):
+class WithheldTurn(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A turn of a member that may not speak now, as it was said."""
+
+    role: str | None = None
+    speaker_id: str = ""
+    content: Any = UNSET
+    to: str | None = None
+    meta: dict[str, object] | None = None
+    agent: Mapping[str, object] | None = None
+
+
+class TurnHeld(ConversationPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.turn.held"
 
-    conversation_id: str
     wake_id: str
     held: str
-    turn: dict[str, Any]
+    turn: WithheldTurn
     reason: str
 
 
-class TurnAdmitted(Payload, frozen=True, kw_only=True):
+class TurnSettled(ConversationPayload, frozen=True, kw_only=True):
+    """A person's answer to a turn that is held back."""
+
+    held: str
+    by: str
+    via: str | None = None
+    message_id: str | None = None
+    digest: str | None = None
+
+
+class TurnAdmitted(TurnSettled, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.turn.admitted"
 
-    conversation_id: str
-    held: str
-    by: str
-    via: str | None = None
-    message_id: str | None = None
-    digest: str | None = None
 
-
-class TurnDropped(Payload, frozen=True, kw_only=True):
+class TurnDropped(TurnSettled, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.turn.dropped"
-
-    conversation_id: str
-    held: str
-    by: str
-    via: str | None = None
-    message_id: str | None = None
-    digest: str | None = None

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from msgspec import UNSET
 
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
 
 
 class MemoryWritten(Payload, frozen=True, kw_only=True):
@@ -25,40 +25,30 @@ class MemoryRead(Payload, frozen=True, kw_only=True):
     node_id: str
 
 
-class EffectStarted(Payload, frozen=True, kw_only=True):
+class EffectPayload(Payload, frozen=True, kw_only=True):
+    """A payload about one call of the outside world."""
+
+    invocation_id: str
+    ordinal: int
+    provider_key: str
+    node_id: str
+    attempt: int
+    cache_key: str | None = None
+    charged_to: str | None = None
+
+
+class EffectStarted(EffectPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.effect.started"
 
-    invocation_id: str
-    ordinal: int
-    provider_key: str
-    node_id: str
-    attempt: int
-    cache_key: str | None = None
-    charged_to: str | None = None
 
-
-class EffectFinished(Payload, frozen=True, kw_only=True):
+class EffectFinished(EffectPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.effect.finished"
 
-    invocation_id: str
-    ordinal: int
-    provider_key: str
-    node_id: str
-    attempt: int
-    cache_key: str | None = None
-    charged_to: str | None = None
     result: Any = UNSET
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
 
 
-class EffectAbandoned(Payload, frozen=True, kw_only=True):
+class EffectAbandoned(EffectPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.effect.abandoned"
 
-    invocation_id: str
-    ordinal: int
-    provider_key: str
-    node_id: str
-    attempt: int
-    cache_key: str | None = None
-    charged_to: str | None = None
     result: Any = UNSET

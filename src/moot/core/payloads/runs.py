@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from msgspec import UNSET, Struct, UnsetType
 
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
 
 
 class RunPrincipal(Struct, frozen=True):
@@ -151,7 +151,7 @@ class RunCompleted(Payload, frozen=True, kw_only=True):
 class RunFailed(Payload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "run.failed"
 
-    error: dict[str, Any]
+    error: RecordedError
     duration_ms: int
     failed_node_id: str | None = None
 
@@ -174,12 +174,14 @@ class RunCancelled(Payload, frozen=True, kw_only=True):
     parent_run_id: str | None = None
 
 
-class PauseBegan(Payload, frozen=True, kw_only=True):
-    event_type: ClassVar[str] = "run.paused"
-
+class PausePayload(Payload, frozen=True, kw_only=True):
     drain_policy: str
     reason: str | None = None
     paused_by: str | None = None
+
+
+class PauseBegan(PausePayload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "run.paused"
 
 
 class RunResumed(Payload, frozen=True, kw_only=True):
@@ -189,12 +191,8 @@ class RunResumed(Payload, frozen=True, kw_only=True):
     resumed_by: str | None = None
 
 
-class PauseRequested(Payload, frozen=True, kw_only=True):
+class PauseRequested(PausePayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.pause.requested"
-
-    drain_policy: str
-    reason: str | None = None
-    paused_by: str | None = None
 
 
 class CapBreached(Payload, frozen=True, kw_only=True):
@@ -207,22 +205,22 @@ class CapBreached(Payload, frozen=True, kw_only=True):
     bound: str | None = None
 
 
-class ReplayDiverged(Payload, frozen=True, kw_only=True):
-    event_type: ClassVar[str] = "replay.diverged"
-
+class DivergencePayload(Payload, frozen=True, kw_only=True):
     source_run_id: str
     at_sequence: int
     original_event_id: str
+
+
+class ReplayDiverged(DivergencePayload, frozen=True, kw_only=True):
+    event_type: ClassVar[str] = "replay.diverged"
+
     divergence_kind: str
     divergence_point: str | None = None
 
 
-class RefusalDiverged(Payload, frozen=True, kw_only=True):
+class RefusalDiverged(DivergencePayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "replay.divergedAtRefusal"
 
-    source_run_id: str
-    at_sequence: int
-    original_event_id: str
     node_id: str
     original_envelope_kind: str
     replay_envelope_kind: str

@@ -1,15 +1,35 @@
 """Payloads of the events of supervisors and their children."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from moot.core.payloads.base import Payload
+from msgspec import Struct
+
+from moot.core.payloads.base import Payload, RecordedError
+
+
+class MetCriterion(Struct, frozen=True, forbid_unknown_fields=True):
+    """A criterion of success, and whether it is met."""
+
+    key: str
+    met: bool
+
+
+class SupervisorDecision(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A supervisor's decision: hand work to workers, ask a person, or end."""
+
+    kind: str
+    next_worker_ids: list[str] = []
+    prompt: str | None = None
+    reason: str | None = None
+    confidence: float | None = None
+    success_criteria: list[MetCriterion] | None = None
 
 
 class SupervisorDecided(Payload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "runOrchestrator.decided"
 
     agent_id: str
-    decision: dict[str, Any]
+    decision: SupervisorDecision
     iteration: int
 
 
@@ -21,7 +41,7 @@ class HandoffStepped(Payload, frozen=True, kw_only=True):
     parent_run_id: str
     child_run_id: str | None = None
     harvested_keys: list[str] | None = None
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
     attestation: dict[str, str] | None = None
     causation_host_id: str | None = None
 
@@ -33,7 +53,7 @@ class ConfidenceEscalated(Payload, frozen=True, kw_only=True):
     floor: int | float
     escalation_kind: str
     parent_run_id: str
-    original_decision: dict[str, Any]
+    original_decision: SupervisorDecision
     worker_id: str | None = None
 
 

@@ -6,7 +6,6 @@ They are read from the state, not from the answers in the log: an imported log m
 from collections.abc import Iterable
 
 from moot.core.errors import Forbidden
-from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
 from moot.core.workflows.flow import Flow, FlowNode
@@ -37,7 +36,8 @@ def approved_nodes(run: Run, flow: Flow) -> list[str]:
     node_ids = [node.id for node in flow.nodes.values() if _is_gate_passed(run, flow, node)]
     for node_id in run.active:
         state, interrupt = run.nodes[node_id], run.interrupts.get(node_id)
-        if _has_ruling(state) or (interrupt is not None and interrupt.votes):
+        has_votes = interrupt is not None and interrupt.votes
+        if state.rulings or state.answer or has_votes:
             node_ids.append(node_id)
     return list(dict.fromkeys(node_ids))
 
@@ -63,10 +63,6 @@ def has_approvals(run: Run, flow: Flow) -> bool:
     """Return whether the rest of the run relies on an approval or an answer of a person."""
     is_answered = any(answer.by for answer in run.answered.values())
     return is_answered or bool(approved_nodes(run, flow) or allowed_tools(run))
-
-
-def _has_ruling(state: NodeState) -> bool:
-    return bool(state.rulings or state.answer)
 
 
 def _is_gate_passed(run: Run, flow: Flow, node: FlowNode) -> bool:

@@ -4,6 +4,7 @@ A log holds masks only. A secret is carried when the source still has the value 
 or when it is a default of the workflow.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -24,13 +25,13 @@ HASH_PREFIX = "sha256:"
 class CarriedSecrets(Struct):
     """Secrets for a fork, by the names under which they are sealed."""
 
-    sealed: dict[str, Any]
+    sealed: dict[str, object]
     #: names that the rest of the run needs and that are gone
     lost: list[str]
 
 
 def carry_secrets(
-    run: Run, flow: Flow, log: list[Event], current: dict[str, Any], ended: bool
+    run: Run, flow: Flow, log: list[Event], current: Mapping[str, object], ended: bool
 ) -> CarriedSecrets:
     """Return the secrets of a fork.
 
@@ -41,7 +42,8 @@ def carry_secrets(
     if not _may_have_secrets(flow, log[0]) and not current:
         return carried
     sealed = _sealed_names(flow, log[: run.next_sequence])
-    changed = _changed_names(flow, log[run.next_sequence :])
+    later = log[run.next_sequence :]
+    changed = {name for event in later for name, _ in _sealed_by_event(flow, event)}
     for name, sequence in sealed.items():
         if name in current and name not in changed:
             carried.sealed[name] = current[name]
@@ -72,10 +74,6 @@ def _sealed_names(flow: Flow, log: list[Event]) -> dict[str, int]:
             if hidden:
                 sealed[name] = event.sequence
     return sealed
-
-
-def _changed_names(flow: Flow, log: list[Event]) -> set[str]:
-    return {name for event in log for name, _ in _sealed_by_event(flow, event)}
 
 
 def _sealed_by_event(flow: Flow, event: Event) -> list[tuple[str, bool]]:

@@ -3,8 +3,6 @@
 Differences that each run has of its own do not count: its clock, its ids and derived ids.
 """
 
-from typing import Any
-
 from moot.core.events import Event, NewEvent, payload_fields
 from moot.core.payloads.comparison import RunPair, comparable_payload, is_alike
 from moot.core.state.run import Run
@@ -28,9 +26,9 @@ def comparable_event(event: Event | NewEvent) -> dict[str, object]:
     return comparable_payload(event.type, payload_fields(event), is_turn)
 
 
-def diff_states(a: Run, b: Run) -> dict[str, Any]:
+def diff_states(a: Run, b: Run) -> dict[str, object]:
     """Return the differences in status, variables and channels of two runs."""
-    differences: dict[str, Any] = {}
+    differences: dict[str, object] = {}
     if a.status != b.status:
         differences["status"] = {"a": a.status.value, "b": b.status.value}
     for part in ("variables", "channels"):

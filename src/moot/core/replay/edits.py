@@ -51,8 +51,8 @@ class TurnReplacement(Struct, frozen=True):
 class HistoryEdit(Struct, frozen=True, kw_only=True):
     """At most one of ``inputs``, ``turn``, ``decision`` and ``answer``: they replace an event."""
 
-    variables: Mapping[str, Any] = {}
-    inputs: Mapping[str, Any] | UnsetType = UNSET
+    variables: Mapping[str, object] = {}
+    inputs: Mapping[str, object] | UnsetType = UNSET
     turn: TurnReplacement | UnsetType = UNSET
     decision: dict[str, object] | UnsetType = UNSET
     answer: Any = UNSET

@@ -1,6 +1,7 @@
 """Masked values: verification cannot compare masks and values made from secrets."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -40,7 +41,8 @@ class MaskRules(Struct, frozen=True):
         if any(isinstance(value, ConnectionValue) and value.node_id in nodes for value in inputs):
             return True
         # other than inputs, a node sees only variables unmasked
-        names = _secret_variables(self.flow, run)
+        masked = (name for name, value in run.variables.items() if is_masked(value))
+        names = {*self.flow.sensitive, *masked}
         text = msgspec.json.encode([node.definition.config, list(inputs)]).decode()
         return bool(names) and (
             ANY_NAME.search(text) is not None or any(_mentions(text, name) for name in names)
@@ -61,10 +63,6 @@ def mask_rules(flow: Flow, start: Event) -> MaskRules:
         fields.get("variables", {})
     )
     return MaskRules(flow, flow.masking != "passthrough" and (is_declared or is_handed_over))
-
-
-def _secret_variables(flow: Flow, run: Run) -> set[str]:
-    return {*flow.sensitive, *(name for name, value in run.variables.items() if is_masked(value))}
 
 
 def _secret_channels(flow: Flow, run: Run) -> set[str]:
@@ -101,7 +99,7 @@ def _is_alike_masked(left: Any, right: Any, runs: RunPair) -> bool:
     return is_alike(left, right, runs) or _mask_matches(left, right) or _mask_matches(right, left)
 
 
-def _has_same_keys(left: dict[str, Any], right: dict[str, Any]) -> bool:
+def _has_same_keys(left: Mapping[str, object], right: Mapping[str, object]) -> bool:
     """Return whether the keys match; a masked key stands for one or more keys."""
     ours, theirs = left.keys() - right.keys(), right.keys() - left.keys()
     if not ours and not theirs:

@@ -4,8 +4,6 @@ Nodes that are pure functions run again, so that a difference shows. Input of th
 time, other systems) is a fact: the replay copies it and calls no one.
 """
 
-from typing import Any
-
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -46,7 +44,7 @@ from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
 from moot.core.workflows.definition import SUPERVISOR
 from moot.core.workflows.flow import Flow
-from moot.core.workflows.node_types import NodeError, NodeKind
+from moot.core.workflows.node_types import NodeKind, permanent_error
 
 #: operations on the source that a replay leaves out
 OPERATOR_EVENTS = (PauseBegan, RunResumed, PauseRequested)
@@ -63,10 +61,8 @@ LIMIT_CODES = frozenset({"run_timeout", "recursion_limit_exceeded", "loop_limit_
 #: kinds of nodes that a replay must not run
 WORLD_KINDS = frozenset({NodeKind.ACTIVITY, NodeKind.CHILD})
 
-NO_RECORD = NodeError(
-    code="replay_source_missing",
-    message="The source run has no recorded outcome for this attempt.",
-    retryable=False,
+NO_RECORD = permanent_error(
+    "replay_source_missing", "The source run has no recorded outcome for this attempt."
 )
 
 
@@ -102,27 +98,19 @@ def is_fact(flow: Flow, event: Event) -> bool:
         case MembersInvited():
             return False
         case RunFailed(error=error):
-            return error.get("code") in {*LIMIT_CODES, refusals.DIVERGED_CODE}
+            return error.code in {*LIMIT_CODES, refusals.DIVERGED_CODE}
         case CapBreached() | NodeCancelled() | InterruptResolved() | NodeResumed():
             return True
         case NodeStarted(attempt=attempt):
             return attempt > 1
         case SupervisorDecided():
             return True  # a replay does not ask the supervisor again
-        case NodeCompleted() if _is_supervisor(flow, event):
-            return True  # recorded together with the decision
-        case _:
-            return _node_kind(flow, event) is not NodeKind.INSTANT
-
-
-def _is_supervisor(flow: Flow, event: Event) -> bool:
-    node = flow.nodes.get(str(event.node_id))
-    return node is not None and node.type.type_id == SUPERVISOR
-
-
-def _node_kind(flow: Flow, event: Event) -> NodeKind | None:
-    node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
-    return node.type.kind if node is not None else None
+        case payload:
+            node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
+            if node is None or node.type.kind is not NodeKind.INSTANT:
+                return True
+            # a supervisor's end is recorded together with its decision
+            return isinstance(payload, NodeCompleted) and node.type.type_id == SUPERVISOR
 
 
 def can_apply(run: Run, event: Event) -> bool:
@@ -203,7 +191,7 @@ def next_due(run: Run, flow: Flow) -> int | None:
     return min(moments, default=None)
 
 
-def workflow_secrets(flow: Flow) -> dict[str, Any]:
+def workflow_secrets(flow: Flow) -> dict[str, object]:
     """Return the sensitive defaults of the workflow. Other secrets of the source are not known."""
     return {
         f"var:{variable.name}": variable.default_value

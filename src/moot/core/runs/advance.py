@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from moot.core.events import NewEvent, iso
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.nodes import (
     CapabilityInsufficient,
     NodeCompleted,
@@ -24,17 +25,18 @@ from moot.core.runs.readiness import (
     node_readiness,
 )
 from moot.core.state.node import NodeState
-from moot.core.state.run import Run, RunPause
+from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import NodeError, NodeKind
+from moot.core.workflows.node_types import NodeError, NodeKind, permanent_error
 
 
 def advance_run(run: Run, flow: Flow, at: int, after: tuple[str, ...] | None) -> list[NewEvent]:
     if not run.going:
         return []
     if run.pause is not None:
-        return [] if is_executing(run) else [_paused_event(run.pause)]
+        began = PauseBegan(drain_policy=run.pause.policy, reason=run.pause.reason)
+        return [] if is_executing(run) else [NewEvent(began)]
     for node_id in run.active:
         if run.nodes[node_id].status is NodeStatus.INTERRUPTED:
             return start_attempt(run, flow.nodes[node_id], at, run.nodes[node_id].attempt + 1, ())
@@ -75,10 +77,6 @@ def is_executing(run: Run) -> bool:
         and not run.nodes[node_id].living
         for node_id in run.active
     )
-
-
-def _paused_event(pause: RunPause) -> NewEvent:
-    return NewEvent(PauseBegan(drain_policy=pause.policy, reason=pause.reason))
 
 
 class _Step:
@@ -206,10 +204,8 @@ def _execution_limit_reached(
     run: Run, node: FlowNode, limit: int, at: int, events: Sequence[NewEvent]
 ) -> list[NewEvent]:
     cap = CapBreached(kind="node-executions", limit=limit, observed=limit + 1, node_id=node.id)
-    error = {
-        "code": "recursion_limit_exceeded",
-        "message": f"The run may start {limit} nodes and wanted to start one more.",
-    }
+    message = f"The run may start {limit} nodes and wanted to start one more."
+    error = RecordedError(code="recursion_limit_exceeded", message=message)
     return finish.fail_at_limit(run, cap, error, at, events)
 
 
@@ -225,12 +221,8 @@ def _missing_capability(node: FlowNode, cause: int | None) -> list[NewEvent]:
             missing_capabilities=list(node.type.requires_model),
         )
         events.append(NewEvent(payload, node.id, cause=cause))
-    error = NodeError(
-        code="capability_not_provided",
-        message=f"Node '{node.id}' needs {', '.join(missing)}, which this host does not provide.",
-        details={"capability": missing[0]},
-        retryable=False,
-    )
+    message = f"Node '{node.id}' needs {', '.join(missing)}, which this host does not provide."
+    error = permanent_error("capability_not_provided", message, capability=missing[0])
     return [*events, node_failed_event(node, error, 1)]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core.errors import BadRequest, ChannelAccessDenied, Conflict, RunPaused
+from moot.core.errors import BadRequest, ChannelAccessDenied, Conflict, MootError, RunPaused
 from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
 from moot.core.json.schema import schema_problems
@@ -45,7 +45,7 @@ class Emit(Struct, frozen=True):
     attempt: int
     events: tuple[NewEvent, ...]
     at: int
-    variables: dict[str, Any] = {}
+    variables: Mapping[str, object] = {}
     writes: tuple[ChannelWrite, ...] = ()
     required: bool = False
 
@@ -54,7 +54,7 @@ REDUCERS = frozenset({"replace", "append", "merge", "counter", "votes", "feedbac
 
 
 def compute_outcome(
-    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
+    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, object]
 ) -> Outcome | None:
     """Return the outcome of a pure node, or None when it is not running."""
     state = running_attempt(run, node_id, run.nodes[node_id].attempt)
@@ -82,11 +82,19 @@ def finish_attempt(
         try:
             return _completion_events(run, flow, node, state, outcome, at)
         except BadRequest as refusal:
-            error = NodeError(
-                code=refusal.code, message=refusal.message, details=refusal.details, retryable=False
-            )
-            outcome = Failed(error)
+            outcome = Failed(error_from_refusal(refusal))
     return failure_events(run, node, state, outcome, at)
+
+
+def fail_attempt(run: Run, flow: Flow, node_id: str, error: NodeError, at: int) -> list[NewEvent]:
+    """Return the events of the failure of a node's current attempt."""
+    return finish_attempt(run, flow, node_id, run.nodes[node_id].attempt, Failed(error), at)
+
+
+def error_from_refusal(refusal: MootError) -> NodeError:
+    return NodeError(
+        code=refusal.code, message=refusal.message, details=refusal.details, retryable=False
+    )
 
 
 def running_attempt(run: Run, node_id: str, attempt: int) -> NodeState | None:
@@ -118,7 +126,7 @@ def _completion_events(
 
 def _mask_outputs(
     flow: Flow, node: FlowNode, outputs: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[dict[str, Any], dict[str, object]]:
     """Mask the sensitive ports for the log and return their values to be sealed."""
     if not node.definition.output_sensitivity:
         return outputs, {}
@@ -213,73 +221,76 @@ def write_events(
     run: Run, flow: Flow, node: FlowNode, writes: tuple[ChannelWrite, ...], at: int
 ) -> list[NewEvent]:
     """Check each write against its channel; leave out a message that is already there."""
-    events = []
-    pending: dict[str, Any] = {}
-    for write in writes:
-        rule = _channel_rule(flow, node, write)
+    writer = _ChannelWriter(run, flow, node, at)
+    return [event for write in writes if (event := writer.write(write)) is not None]
+
+
+class _ChannelWriter:
+    """Writes to channels in one decision; each write sees the ones before it."""
+
+    def __init__(self, run: Run, flow: Flow, node: FlowNode, at: int) -> None:
+        self._run, self._flow, self._node, self._at = run, flow, node, at
+        self._values: dict[str, object] = {}
+        self._message_ids: dict[str, list[str]] = {}
+
+    def write(self, write: ChannelWrite) -> NewEvent | None:
+        node, name = self._node, write.channel
+        declared = self._flow.definition.channels.get(name)
+        type_id = node.type.type_id
+        if declared and not channels.has_access(declared.access, "writers", node.id, type_id):
+            raise _access_denied(name, node, "writers")
+        rule = self._flow.channels.get(name) or _rule_from_write(write)
         if rule.reducer == "message":
-            event = _message_event(run, flow, node, write, rule, at, pending)
-        else:
-            event = _write_event(run, flow, node, write, rule, at, pending)
-        if event is not None:
-            events.append(event)
-    return events
+            return self._write_message(write, rule)
+        return self._write_value(write, rule)
 
+    def _write_value(self, write: ChannelWrite, rule: ChannelRule) -> NewEvent:
+        name = write.channel
+        current = self._values.get(name, self._run.channels.get(name))
+        if problem := channels.check_write(rule, current, write.value):
+            raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
+        declared = self._flow.definition.channels.get(name)
+        if declared and declared.schema is not UNSET:
+            _check_schema(name, declared.schema, rule, current, write.value)
+        value = channels.stored_value(rule, write.value, self._at)
+        copy = list(current) if isinstance(current, list) else current
+        self._values[name] = channels.reduce_channel(rule, copy, value, self._at)
+        return self._written_event(name, rule, value)
 
-def _channel_rule(flow: Flow, node: FlowNode, write: ChannelWrite) -> ChannelRule:
-    declared = flow.definition.channels.get(write.channel)
-    if declared and not channels.has_access(declared.access, "writers", node.id, node.type.type_id):
-        raise _access_denied(write.channel, node, "writers")
-    return flow.channels.get(write.channel) or _rule_from_write(write)
+    def _write_message(self, write: ChannelWrite, rule: ChannelRule) -> NewEvent | None:
+        """Return None for a repeated message.
 
+        The state holds no messages, only the ids that nodes chose for them.
+        """
+        name, run = write.channel, self._run
+        fresh = self._message_ids.setdefault(name, [])
+        count = run.messages.get(name, 0) + len(fresh)
+        if problem := channels.check_write(rule, count, write.value):
+            raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
+        message_id = write.value["messageId"]
+        if not write.turn and (message_id in fresh or message_id in run.message_ids.get(name, ())):
+            return None
+        fresh.append(message_id)
+        event = self._written_event(name, rule, write.value)
+        if write.turn:
+            event.hints = {**(event.hints or {}), "turn": True}
+        return event
 
-def _write_event(
-    run: Run,
-    flow: Flow,
-    node: FlowNode,
-    write: ChannelWrite,
-    rule: ChannelRule,
-    at: int,
-    pending: dict[str, Any],
-) -> NewEvent:
-    name = write.channel
-    current = pending.get(name, run.channels.get(name))
-    if problem := channels.check_write(rule, current, write.value):
-        raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
-    declared = flow.definition.channels.get(name)
-    if declared and declared.schema is not UNSET:
-        _check_schema(name, declared.schema, rule, current, write.value)
-    value = channels.stored_value(rule, write.value, at)
-    copy = list(current) if isinstance(current, list) else current
-    pending[name] = channels.reduce_channel(rule, copy, value, at)
-    return _written_event(flow, node, name, rule, value, at)
-
-
-def _message_event(
-    run: Run,
-    flow: Flow,
-    node: FlowNode,
-    write: ChannelWrite,
-    rule: ChannelRule,
-    at: int,
-    pending: dict[str, Any],
-) -> NewEvent | None:
-    """Return None for a repeated message.
-
-    The state holds no messages, only the ids that nodes chose for them.
-    """
-    name = write.channel
-    fresh: list[str] = pending.setdefault(name, [])
-    if problem := channels.check_write(rule, run.messages.get(name, 0) + len(fresh), write.value):
-        raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
-    message_id = write.value["messageId"]
-    if not write.turn and (message_id in fresh or message_id in run.message_ids.get(name, ())):
-        return None
-    fresh.append(message_id)
-    event = _written_event(flow, node, name, rule, write.value, at)
-    if write.turn:
-        event.hints = {**(event.hints or {}), "turn": True}
-    return event
+    def _written_event(self, name: str, rule: ChannelRule, value: Any) -> NewEvent:
+        declared, sealed = self._flow.definition.channels.get(name), None
+        if declared is not None and declared.sensitive:
+            sealed = {f"chan:{name}": value}
+            visible = mask_value(self._flow.masking, value)
+            value = None if visible is UNSET else visible
+        payload = ChannelWritten(
+            channel=name,
+            value=value,
+            reducer=rule.recorded,
+            written_at=iso(self._at * 1000),
+            node_id=self._node.id,
+            schema_version=None if declared is None else declared.schema_version,
+        )
+        return NewEvent(payload, self._node.id, hints=rule.hints(), sealed=sealed)
 
 
 def _check_schema(
@@ -299,26 +310,6 @@ def _rule_from_write(write: ChannelWrite) -> ChannelRule:
     if reducer not in REDUCERS and not reducer.startswith("vendor."):
         raise BadRequest(f"'{reducer}' is not a reducer.", reducer=reducer)
     return ChannelRule(reducer, write.ttl_ms or 0, write.max_size or 0)
-
-
-def _written_event(
-    flow: Flow, node: FlowNode, name: str, rule: ChannelRule, value: Any, at: int
-) -> NewEvent:
-    declared = flow.definition.channels.get(name)
-    sealed = None
-    if declared is not None and declared.sensitive:
-        sealed = {f"chan:{name}": value}
-        visible = mask_value(flow.masking, value)
-        value = None if visible is UNSET else visible
-    payload = ChannelWritten(
-        channel=name,
-        value=value,
-        reducer=rule.recorded,
-        written_at=iso(at * 1000),
-        node_id=node.id,
-        schema_version=None if declared is None else declared.schema_version,
-    )
-    return NewEvent(payload, node.id, hints=rule.hints(), sealed=sealed)
 
 
 def check_reader(node: FlowNode, name: str) -> None:

@@ -4,19 +4,20 @@ Edges, trigger rules and conditions decide about the start.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
 from msgspec import UNSET
 
+from moot.core.runs.standing_agents import pinned_agent
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NODE_TERMINAL, NodeStatus
 from moot.core.workflows import expressions
 from moot.core.workflows.definition import SUPERVISOR
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import NodeCall, NodeError, error_from_exception
+from moot.core.workflows.node_types import NodeCall, error_from_exception, permanent_error
 from moot.core.workflows.schema import (
     ConnectionValue,
     EdgeCondition,
@@ -112,18 +113,14 @@ def _edge_state(run: Run, flow: Flow, edge: EdgeDef, overlay: dict[str, NodeStat
     if source is None or source.status not in NODE_TERMINAL:
         return EdgeState.OPEN
     if source.status is NodeStatus.COMPLETED:
-        if edge.source_node_id in flow.loops and not _is_loop_over(run):
-            return EdgeState.OPEN
+        is_over = run.orchestrator is not None and run.orchestrator.over
+        if edge.source_node_id in flow.loops and not is_over:
+            return EdgeState.OPEN  # nodes after a loop wait for its end
         return EdgeState.SUCCESS if _is_edge_taken(run, flow, edge, source) else EdgeState.DROPPED
     if source.status is NodeStatus.SKIPPED:
         # Successors of a disabled node may run.
         return EdgeState.SUCCESS if source.reason == "disabled" else EdgeState.SKIPPED
     return EdgeState.FAILURE
-
-
-def _is_loop_over(run: Run) -> bool:
-    """Return whether the loop ended; nodes after it wait for that."""
-    return run.orchestrator is not None and run.orchestrator.over
 
 
 def _is_turned_down(run: Run, node_id: str) -> bool:
@@ -143,7 +140,7 @@ def _is_edge_taken(run: Run, flow: Flow, edge: EdgeDef, source: NodeState) -> bo
     return edge.condition is UNSET or _is_edge_condition_met(run, edge, outputs)
 
 
-def _is_edge_condition_met(run: Run, edge: EdgeDef, outputs: dict[str, Any]) -> bool:
+def _is_edge_condition_met(run: Run, edge: EdgeDef, outputs: Mapping[str, object]) -> bool:
     """Return False also for a condition that cannot be evaluated."""
     assert edge.condition is not UNSET
     port = "output" if edge.source_output is UNSET else edge.source_output
@@ -196,7 +193,7 @@ def _contains(whole: Any, part: Any) -> bool:
     return whole is not UNSET and part in whole
 
 
-def _follow_path(names: dict[str, Any], path: str) -> Any:
+def _follow_path(names: Mapping[str, object], path: str) -> Any:
     """Follow a path such as ``output.approved``; the first word may be omitted."""
     words = path.split(".")
     value: Any = names if words[0] in names else names["outputs"]
@@ -215,7 +212,7 @@ class PortProblem(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.error = NodeError(code="input_unresolved", message=message, retryable=False)
+        self.error = permanent_error("input_unresolved", message)
 
 
 def call_node_type(function: Callable[..., ResultT], *arguments: Any) -> ResultT:
@@ -231,7 +228,7 @@ def call_node_type(function: Callable[..., ResultT], *arguments: Any) -> ResultT
 
 
 def build_node_call(
-    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], attempt: int
+    run: Run, node: FlowNode, at: int, sealed: Mapping[str, object], attempt: int
 ) -> NodeCall:
     """Return what a node sees when it runs. Raise PortProblem when an input has no value."""
     variables = _unseal(run.variables, "var:", sealed)
@@ -249,22 +246,16 @@ def build_node_call(
         run_inputs=run.inputs,
         configurable=run.configurable,
         at=at,
-        decision=run.orchestrator.decision if run.orchestrator is not None else {},
+        decision=run.orchestrator.decision if run.orchestrator is not None else None,
         turn=supervisor_turn(run, node.id) if node.type.type_id == SUPERVISOR else None,
         answer=run.nodes[node.id].answer if node.id in run.nodes else [],
-        agent_id=_pinned_agent(node),
+        agent_id=pinned_agent(node.definition),
         earlier=run.attempts.get(node.id, 0),
         trigger=run.trigger,
     )
 
 
-def _pinned_agent(node: FlowNode) -> str | None:
-    agent = node.definition.agent
-    agent_id = agent.get("agentId") if isinstance(agent, dict) else None
-    return agent_id if isinstance(agent_id, str) else None
-
-
-def _unseal(values: dict[str, Any], prefix: str, sealed: dict[str, Any]) -> dict[str, Any]:
+def _unseal(values: dict[str, Any], prefix: str, sealed: Mapping[str, object]) -> dict[str, Any]:
     if not sealed:
         return values
     plain = dict(values)
@@ -275,18 +266,18 @@ def _unseal(values: dict[str, Any], prefix: str, sealed: dict[str, Any]) -> dict
 
 
 def _upstream(run: Run, node: FlowNode) -> dict[str, dict[str, Any]]:
-    outputs: dict[str, dict[str, Any]] = {}
-    for edge in node.incoming:
-        source = run.nodes.get(edge.source_node_id)
-        if source is not None and source.status is NodeStatus.COMPLETED:
-            outputs[edge.source_node_id] = source.outputs or {}
-    return outputs
+    sources = {edge.source_node_id: run.nodes.get(edge.source_node_id) for edge in node.incoming}
+    return {
+        node_id: source.outputs or {}
+        for node_id, source in sources.items()
+        if source is not None and source.status is NodeStatus.COMPLETED
+    }
 
 
 def _inputs(
-    run: Run, node: FlowNode, variables: dict[str, Any], sealed: dict[str, Any]
-) -> dict[str, Any]:
-    inputs: dict[str, Any] = {}
+    run: Run, node: FlowNode, variables: Mapping[str, object], sealed: Mapping[str, object]
+) -> dict[str, object]:
+    inputs: dict[str, object] = {}
     for port, value in node.definition.inputs.items():
         if isinstance(value, StaticValue):
             inputs[port] = value.value
@@ -300,12 +291,15 @@ def _inputs(
 
 
 def _evaluate_input(
-    run: Run, node: FlowNode, port: str, value: ExpressionValue, variables: dict[str, Any]
+    run: Run, node: FlowNode, port: str, value: ExpressionValue, variables: Mapping[str, object]
 ) -> Any:
+    readable = run.channels
+    if node.unreadable:
+        readable = {name: v for name, v in readable.items() if name not in node.unreadable}
     names = {
         "variables": variables,
         "inputs": run.inputs,
-        "channels": _readable_channels(run, node),
+        "channels": readable,
         "nodes": {key: state.outputs or {} for key, state in run.nodes.items()},
         "configurable": run.configurable,
         "trigger": run.trigger or {},
@@ -316,18 +310,12 @@ def _evaluate_input(
         raise PortProblem(f"Input '{port}' of node '{node.id}': {error}") from None
 
 
-def _readable_channels(run: Run, node: FlowNode) -> dict[str, Any]:
-    if not node.unreadable:
-        return run.channels
-    return {name: value for name, value in run.channels.items() if name not in node.unreadable}
-
-
 def _connect_input(
     run: Run,
     node: FlowNode,
     port: str,
     value: ConnectionValue,
-    into: tuple[dict[str, Any], dict[str, Any]],
+    into: tuple[dict[str, object], Mapping[str, object]],
 ) -> None:
     inputs, sealed = into
     source = run.nodes.get(value.node_id)

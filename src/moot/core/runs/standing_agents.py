@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from moot.core.state.initiation import Initiation, RunMember
 from moot.core.workflows.definition import SUPERVISOR
 from moot.core.workflows.flow import Flow, FlowNode
+from moot.core.workflows.schema import NodeDef
 
 if TYPE_CHECKING:
     from moot.core.runs.start import StartRun
@@ -40,8 +41,12 @@ def node_handle(node: FlowNode) -> str | None:
         name = definition.config.get("agent")
         if isinstance(name, str) and name:
             return full_handle(name)
-    pin = definition.agent
-    agent_id = pin.get("agentId") if isinstance(pin, dict) else None
+    return pinned_agent(definition)
+
+
+def pinned_agent(definition: NodeDef) -> str | None:
+    """Return the agent that a node's definition pins to it."""
+    agent_id = definition.agent.get("agentId") if isinstance(definition.agent, dict) else None
     return agent_id if isinstance(agent_id, str) else None
 
 
@@ -110,13 +115,13 @@ def budget_owners(run: "Run", name: str | None) -> tuple[str, ...]:
     return tuple(owners)
 
 
-def agent_from_member(member: RunMember) -> dict[str, Any]:
+def agent_from_member(member: RunMember) -> dict[str, str]:
     """Return a member in the form that events use for an agent."""
-    agent = {"agentId": member.roster_id, "name": member.persona}
-    if member.manifest_id is not None:
-        agent["sourceManifestId"] = member.manifest_id
-    if member.channel is not None:
-        agent["channel"] = member.channel
-    elif member.version is not None:
-        agent["version"] = member.version
-    return agent
+    agent = {
+        "agentId": member.roster_id,
+        "name": member.persona,
+        "sourceManifestId": member.manifest_id,
+        "channel": member.channel,
+        "version": member.version if member.channel is None else None,
+    }
+    return {name: value for name, value in agent.items() if value is not None}

@@ -45,13 +45,13 @@ class StartRun(Struct, frozen=True, kw_only=True):
     limits: RunLimits
     #: the person that the key names, if any
     person: str = "user"
-    inputs: dict[str, Any] = {}
-    seed: dict[str, Any] = {}
+    inputs: dict[str, object] = {}
+    seed: dict[str, object] = {}
     unset: tuple[str, ...] = ()
     #: names of the seeds that are secrets of the parent
     secret: tuple[str, ...] = ()
     tags: list[str] = []
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, object] = {}
     configurable: dict[str, Any] = {}
     scope_id: str | None = None
     callback_url: str | None = None
@@ -95,11 +95,23 @@ def start_run(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
         return []
     variables, sealed = _variables(flow, command)
     cause, initiation = command.cause, run_initiation(flow, command)
-    inherits = initiation is None or initiation.member is None
+    payload = _started_payload(run, flow, command, variables)
+    if initiation is None:
+        return [NewEvent(payload, cause=cause, sealed=sealed or None)]
+    member = None if initiation.member is not None else payload.member
+    payload = replace(payload, member=member, trigger=initiation.trigger, hops=initiation.hops)
+    cause = initiation.delivered.delivery_id if initiation.delivered is not None else cause
+    started = NewEvent(payload, cause=cause, sealed=sealed or None)
+    return [started, *initiation_events(run.run_id, flow.definition.id, initiation)]
+
+
+def _started_payload(
+    run: Run, flow: Flow, command: StartRun, variables: dict[str, object]
+) -> RunStarted:
     payload = RunStarted(
         workflow_id=flow.definition.id,
         definition=flow.digest,
-        inputs={**_mask_inputs(flow, command.inputs), **_seed_inputs(command, variables)},
+        inputs=_visible_inputs(flow, command, variables),
         variables=variables,
         transport=command.transport,
         engine_version=str(command.engine_version),
@@ -109,17 +121,10 @@ def start_run(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
             scope=command.memory_scope or default_scope(run.run_id, command.scope_id),
             ancestors=list(command.ancestors) or None,
         ),
-        member=command.inherits if inherits else None,
-        trigger=None if initiation is None else initiation.trigger,
-        hops=0 if initiation is None else initiation.hops,
+        member=command.inherits,
     )
-    if options := _options(flow, command):
-        payload = replace(payload, **options)
-    if initiation is None:
-        return [NewEvent(payload, cause=cause, sealed=sealed or None)]
-    cause = initiation.delivered.delivery_id if initiation.delivered is not None else cause
-    started = NewEvent(payload, cause=cause, sealed=sealed or None)
-    return [started, *initiation_events(run.run_id, flow.definition.id, initiation)]
+    options = _options(flow, command)
+    return replace(payload, **options) if options else payload
 
 
 def check_inputs(flow: Flow, inputs: Mapping[str, object]) -> None:
@@ -137,7 +142,7 @@ def check_inputs(flow: Flow, inputs: Mapping[str, object]) -> None:
         raise BadRequest(f"The inputs do not fit: {problems[0]}.", fields=problems)
 
 
-def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, Any], dict[str, Any]]:
+def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, object], dict[str, object]]:
     """Return the visible and the sealed variables.
 
     Inputs override defaults, and the parent's seeds override both.
@@ -161,19 +166,18 @@ def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, Any], dict[str,
     return visible, sealed
 
 
-def _seed_inputs(command: StartRun, variables: dict[str, Any]) -> dict[str, Any]:
-    """Return the parent's seeds as inputs of the child, masked where they are secret."""
-    return {name: variables[name] for name in command.seed if name in variables}
-
-
-def _mask_inputs(flow: Flow, inputs: dict[str, Any]) -> dict[str, Any]:
-    if not flow.sensitive:
-        return inputs
-    visible = {
-        name: mask_value(flow.masking, value) if name in flow.sensitive else value
-        for name, value in inputs.items()
-    }
-    return {name: value for name, value in visible.items() if value is not UNSET}
+def _visible_inputs(
+    flow: Flow, command: StartRun, variables: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the inputs and the parent's seeds, masked where they are secret."""
+    visible = command.inputs
+    if flow.sensitive:
+        masked = {
+            name: mask_value(flow.masking, value) if name in flow.sensitive else value
+            for name, value in visible.items()
+        }
+        visible = {name: value for name, value in masked.items() if value is not UNSET}
+    return {**visible, **{name: variables[name] for name in command.seed if name in variables}}
 
 
 def resolve_limits(
@@ -216,13 +220,13 @@ def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
     options: dict[str, Any] = {
         name: value for name, field in OPTIONS.items() if (value := getattr(command, field))
     }
-    if command.person != "user":
+    if command.person not in ("", "user"):
         options["person"] = command.person
     if command.members:
         members = command.members.items()
         options["members"] = {name: member.recorded() for name, member in members}
-    if command.trace is not None:
-        options["trace"] = _trace(command.trace)
+    if command.trace is not None and (trace := _trace(command.trace)):
+        options["trace"] = trace
     if flow.definition.channels:
         options["channels"] = {
             name: None if channel.default is UNSET else channel.default

@@ -90,8 +90,8 @@ def _on_run_ended(event: Event) -> Iterator[IndexedText]:
     """Index the outputs or the error. A conversation's outcome is indexed where it closed."""
     payload = event.payload
     outputs = payload.outputs if isinstance(payload, RunCompleted) else None
-    error = payload.error if isinstance(payload, RunFailed) else {}
-    values = [outputs, error.get("message")]
+    message = payload.error.message if isinstance(payload, RunFailed) else None
+    values = [outputs, message]
     yield IndexedText(kind="run", text=_join_texts(values, MAX_RUN_TEXT))
 
 

@@ -48,11 +48,17 @@ from moot.core.state import (
     usage,
 )
 from moot.core.state.agent_chain import AgentChain, apply_turn_to_chain
-from moot.core.state.awaited_people import AwaitedPeople, add_question, apply_reply
+from moot.core.state.control_content import MOST_NAMES
 from moot.core.state.floor import RUNWAY, Floor
 from moot.core.state.node import node_id_of
-from moot.core.state.participants import Participant
-from moot.core.state.tasks import ThreadTask, apply_task_turn
+from moot.core.state.participants import ConversationParticipant
+from moot.core.state.tasks import (
+    AwaitedPeople,
+    ThreadTask,
+    add_question,
+    apply_reply,
+    apply_task_turn,
+)
 from moot.core.state.thread_controls import ThreadControls, is_ttl_over
 from moot.core.state.turn_addressees import apply_opening_addressees, apply_turn_to_floor
 from moot.core.text import mentions
@@ -65,6 +71,8 @@ if TYPE_CHECKING:
 
 #: the built-in workflow of a thread
 THREAD = "moot.thread"
+#: profiles that the state holds of participants who left
+MOST_GONE = 8
 
 
 class ThreadLink(Struct, omit_defaults=True):
@@ -90,7 +98,7 @@ class Conversation(Struct, omit_defaults=True):
     turn_seq: int = 0
     open: bool = True
     #: name -> the participant, however it came
-    participants: dict[str, Participant] = {}
+    participants: dict[str, ConversationParticipant] = {}
     #: the roster is closed: of the agents only listed ones speak
     closed: bool = False
     schema: dict[str, object] | None = None
@@ -169,15 +177,29 @@ def _apply_conversation_opened(
 
 def _apply_to_conversation(run: "Run", payload: Payload, event: Event, at: int) -> None:
     conversation = run.conversations.get(node_id_of(event))
-    if conversation is not None:
-        CONVERSATION_HANDLERS[type(payload)](conversation, payload, event.sequence, at)
-        conversation.last_seq = event.sequence
-
-
-def _apply_conversation_exchanged(
-    conversation: Conversation, payload: ConversationExchanged, sequence: int, at: int
-) -> None:
-    _apply_turn(conversation, payload.turn, sequence, at)
+    if conversation is None:
+        return
+    match payload:
+        case ConversationExchanged():
+            _apply_turn(conversation, payload.turn, event.sequence, at)
+        case ConversationEnded():
+            _close(conversation, payload.turn_index)
+        case ThreadControlled():
+            _apply_thread_control(conversation, payload, at)
+        case ThreadRenamed():
+            conversation.title = payload.title[:LONGEST_TITLE]
+        case ThreadLinked():
+            is_open = not payload.closed and not payload.back
+            conversation.links[payload.thread_id] = ThreadLink(payload.title, is_open, payload.back)
+        case PresenceChanged():
+            thread_controls.apply_presence(conversation.state, payload)
+        case ParticipantJoined():
+            _apply_participant_joined(conversation, payload, at)
+        case ParticipantLeft():
+            _apply_participant_left(conversation, payload)
+        case _:
+            return
+    conversation.last_seq = event.sequence
 
 
 def _apply_turn(conversation: Conversation, turn: Turn, sequence: int, at: int) -> None:
@@ -204,20 +226,15 @@ def _apply_turn(conversation: Conversation, turn: Turn, sequence: int, at: int) 
         conversation.chain = apply_turn_to_chain(conversation.chain, turn, profiles, sequence)
 
 
-def _apply_conversation_closed(
-    conversation: Conversation, payload: ConversationEnded, sequence: int, at: int
-) -> None:
-    conversation.turns = payload.turn_index
-    conversation.open = False
+def _close(conversation: Conversation, last_turn: int) -> None:
+    conversation.turns, conversation.open = last_turn, False
     conversation.asked, conversation.tasks, conversation.chain = {}, {}, None
     if (council := conversation.floor) is not None:
         council.wakes, council.held, council.asks = {}, {}, {}
         council.unpaid, council.later = {}, {}
 
 
-def _apply_thread_control(
-    conversation: Conversation, payload: ThreadControlled, sequence: int, at: int
-) -> None:
+def _apply_thread_control(conversation: Conversation, payload: ThreadControlled, at: int) -> None:
     state, council = conversation.state, conversation.floor
     thread_controls.apply_control(state, payload, at)
     if council is not None:
@@ -229,39 +246,23 @@ def _apply_thread_control(
             council.stopped = None
 
 
-def _apply_thread_renamed(
-    conversation: Conversation, payload: ThreadRenamed, sequence: int, at: int
-) -> None:
-    conversation.title = payload.title[:LONGEST_TITLE]
-
-
-def _apply_thread_linked(
-    conversation: Conversation, payload: ThreadLinked, sequence: int, at: int
-) -> None:
-    is_open = not payload.closed and not payload.back
-    conversation.links[payload.thread_id] = ThreadLink(payload.title, is_open, payload.back)
-
-
-def _apply_presence_changed(
-    conversation: Conversation, payload: PresenceChanged, sequence: int, at: int
-) -> None:
-    thread_controls.apply_presence(conversation.state, payload)
-
-
 def _apply_participant_joined(
-    conversation: Conversation, payload: ParticipantJoined, sequence: int, at: int
+    conversation: Conversation, payload: ParticipantJoined, at: int
 ) -> None:
-    thread_controls.apply_participant_joined(conversation.state, full_name(payload.participant_id))
+    state, name = conversation.state, full_name(payload.participant_id)
+    state.by_invitation = True
+    state.away = [each for each in state.away if each != name]
+    state.gone.pop(name, None)
     participants.add_joined(conversation, payload, at)
 
 
-def _apply_participant_left(
-    conversation: Conversation, payload: ParticipantLeft, sequence: int, at: int
-) -> None:
-    name = full_name(payload.participant_id)
+def _apply_participant_left(conversation: Conversation, payload: ParticipantLeft) -> None:
+    state, name, by = conversation.state, full_name(payload.participant_id), payload.by
     participant = participants.remove_joined(conversation, name)
-    profile = participant.profile if participant.joined else {}
-    thread_controls.apply_participant_left(conversation.state, name, profile, payload.by)
+    if participant.joined and participant.profile:
+        state.gone = dict([*state.gone.items(), (name, participant.profile)][-MOST_GONE:])
+    if is_person(by) and by != name and name not in state.away:
+        state.away = [*state.away, name][-MOST_NAMES:]
     if conversation.floor is not None:
         usage.apply_member_left(conversation.floor, name)
 
@@ -340,21 +341,15 @@ COUNCIL_EVENTS: tuple[type[Payload], ...] = (
     TurnHeld, TurnAdmitted, TurnDropped, ToolAsked, ToolAnswered, ToolReopened,
 )  # fmt: skip
 
-CONVERSATION_HANDLERS: dict[type[Payload], Callable[[Conversation, Any, int, int], None]] = {
-    ConversationExchanged: _apply_conversation_exchanged,
-    ConversationEnded: _apply_conversation_closed,
-    ThreadControlled: _apply_thread_control,
-    ThreadRenamed: _apply_thread_renamed,
-    ThreadLinked: _apply_thread_linked,
-    PresenceChanged: _apply_presence_changed,
-    ParticipantJoined: _apply_participant_joined,
-    ParticipantLeft: _apply_participant_left,
-}
+CONVERSATION_EVENTS: tuple[type[Payload], ...] = (
+    ConversationExchanged, ConversationEnded, ThreadControlled, ThreadRenamed, ThreadLinked,
+    PresenceChanged, ParticipantJoined, ParticipantLeft,
+)  # fmt: skip
 
 HANDLERS: dict[type[Payload], Callable[["Run", Any, Event, int], None]] = {
     ConversationOpened: _apply_conversation_opened,
     SeatClaimed: _apply_seat,
     SeatLeft: _apply_seat,
-    **dict.fromkeys(CONVERSATION_HANDLERS, _apply_to_conversation),
+    **dict.fromkeys(CONVERSATION_EVENTS, _apply_to_conversation),
     **dict.fromkeys(COUNCIL_EVENTS, _apply_council_event),
 }

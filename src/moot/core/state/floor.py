@@ -16,6 +16,7 @@ from moot.core.payloads.councils import (
     MembersInvited,
     PolicySet,
     VoteCalled,
+    WithheldTurn,
 )
 from moot.core.state.council_policy import SMALL, THREAD_MODES, Policy, policy_from_payload
 from moot.core.state.participants import led_members, round_speakers, set_led_members
@@ -175,7 +176,7 @@ class Floor(Struct, omit_defaults=True):
     #: request id -> an open request to use a dangerous tool
     asks: dict[str, ToolRequest] = {}
     #: id of a held turn -> the turn
-    held: dict[str, Mapping[str, object]] = {}
+    held: dict[str, WithheldTurn] = {}
 
     @property
     def threaded(self) -> bool:

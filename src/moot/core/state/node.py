@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct
 
 from moot.core.events import Event, millis
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
 from moot.core.payloads.hints import EventHints, HeldOutputs
 from moot.core.payloads.nodes import (
     NodeCancelled,
@@ -45,7 +45,7 @@ class NodeState(Struct, omit_defaults=True):
     ended_seq: int = -1
     due: int | None = None
     outputs: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
     reason: str | None = None
     #: the child run this attempt waits for, and how many it has started
     child: str | None = None

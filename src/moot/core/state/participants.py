@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from moot.core.state.conversation import Conversation
 
 
-class Participant(Struct, omit_defaults=True):
+class ConversationParticipant(Struct, omit_defaults=True):
     """A participant, with the ways in which it came. One without any is removed."""
 
     #: an agent on the closed roster
@@ -46,9 +46,9 @@ class Participant(Struct, omit_defaults=True):
 # -- questions ------------------------------------------------------------------------------------
 
 
-def find_participant(conversation: "Conversation", name: str) -> Participant:
+def find_participant(conversation: "Conversation", name: str) -> ConversationParticipant:
     """Return the participant; one that never came for an unknown name."""
-    return conversation.participants.get(name) or Participant()
+    return conversation.participants.get(name) or ConversationParticipant()
 
 
 def roster_names(conversation: "Conversation") -> list[str] | None:
@@ -58,12 +58,12 @@ def roster_names(conversation: "Conversation") -> list[str] | None:
     return [name for name, each in conversation.participants.items() if each.listed]
 
 
-def joined_members(conversation: "Conversation") -> dict[str, Participant]:
+def joined_members(conversation: "Conversation") -> dict[str, ConversationParticipant]:
     """Return the participants who were invited or joined by speaking, people included."""
     return {name: each for name, each in conversation.participants.items() if each.joined}
 
 
-def led_members(conversation: "Conversation") -> dict[str, Participant]:
+def led_members(conversation: "Conversation") -> dict[str, ConversationParticipant]:
     """Return the members of the council in their order."""
     return {name: each for name, each in conversation.participants.items() if each.led}
 
@@ -145,7 +145,7 @@ def member_profiles(conversation: "Conversation") -> dict[str, Mapping[str, obje
 def list_roster(conversation: "Conversation", names: Iterable[str]) -> None:
     """Close the roster: of the agents only these speak."""
     conversation.closed = True
-    conversation.participants |= {name: Participant(listed=True) for name in names}
+    conversation.participants |= {name: ConversationParticipant(listed=True) for name in names}
 
 
 def add_person(conversation: "Conversation", name: str) -> None:
@@ -153,7 +153,7 @@ def add_person(conversation: "Conversation", name: str) -> None:
     if not is_person(name) or find_participant(conversation, name).spoke:
         return
     if sum(each.spoke for each in conversation.participants.values()) < MOST_NAMES:
-        conversation.participants.setdefault(name, Participant()).spoke = True
+        conversation.participants.setdefault(name, ConversationParticipant()).spoke = True
 
 
 def add_joined(conversation: "Conversation", payload: ParticipantJoined, at: int) -> None:
@@ -171,7 +171,7 @@ def add_joined(conversation: "Conversation", payload: ParticipantJoined, at: int
         floor.had[name] = "joined"
     is_guest = floor is not None and not is_person(by) and full_name(by) != name
     profile = before.profile if before.joined else {}
-    conversation.participants[name] = Participant(
+    conversation.participants[name] = ConversationParticipant(
         listed=before.listed,
         joined=True,
         led=before.led or is_new_member,
@@ -185,13 +185,13 @@ def add_joined(conversation: "Conversation", payload: ParticipantJoined, at: int
     )
 
 
-def remove_joined(conversation: "Conversation", name: str) -> Participant:
+def remove_joined(conversation: "Conversation", name: str) -> ConversationParticipant:
     """Remove a participant; a name on the roster and a person who spoke stay. Return it."""
     participant = conversation.participants.get(name)
     if participant is None:
-        return Participant()
+        return ConversationParticipant()
     if participant.listed or participant.spoke:
-        rest = Participant(listed=participant.listed, spoke=participant.spoke)
+        rest = ConversationParticipant(listed=participant.listed, spoke=participant.spoke)
         conversation.participants[name] = rest
     else:
         del conversation.participants[name]
@@ -206,6 +206,6 @@ def set_led_members(conversation: "Conversation", rows: Iterable[CouncilMember])
             del conversation.participants[name]
     for row in rows:
         if not is_person(row.agent_id):
-            member = conversation.participants.setdefault(row.agent_id, Participant())
+            member = conversation.participants.setdefault(row.agent_id, ConversationParticipant())
             member.led, member.profile = True, row.profile or {}
             member.driven, member.outside = row.driven is not False, row.outside

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 
 from moot.core.catalogue import PAYLOADS
 from moot.core.events import Event, millis
-from moot.core.payloads.base import OpaquePayload, Payload
+from moot.core.payloads.base import OpaquePayload, Payload, RecordedError
 from moot.core.payloads.conversations import ConversationExchanged
 from moot.core.payloads.runs import (
     PauseBegan,
@@ -93,7 +93,7 @@ class Run(Struct):
     active: dict[str, None] = {}
     executions: int = 0
     outputs: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
     #: attempts of the node that used up all of its attempts and failed the run
     dead_after: int = 0
     tags: list[str] = []

@@ -11,7 +11,12 @@ from msgspec import UNSET, Struct
 from moot.core.events import Event
 from moot.core.payloads.base import Payload
 from moot.core.payloads.hints import EventHints
-from moot.core.payloads.supervisors import HandoffStepped, PeerAskedAnew, SupervisorDecided
+from moot.core.payloads.supervisors import (
+    HandoffStepped,
+    PeerAskedAnew,
+    SupervisorDecided,
+    SupervisorDecision,
+)
 from moot.core.state import remote_children
 from moot.core.state.status import WAITING
 
@@ -33,8 +38,8 @@ class Orchestrator(Struct, omit_defaults=True):
     #: the turn of the newest decision, counted from 1, and the sequence at which it began
     iteration: int = 0
     began: int = 0
-    #: the newest decision; empty when a person rejected it
-    decision: dict[str, Any] = {}
+    #: the newest decision; None when a person rejected it
+    decision: SupervisorDecision | None = None
     decided_seq: int = 0
     #: the routing of its question to a person, if the decision set one
     routing: str | None = None
@@ -52,7 +57,7 @@ class Orchestrator(Struct, omit_defaults=True):
     @property
     def over(self) -> bool:
         """No decision follows one that terminates."""
-        return self.decision.get("kind") == "terminate"
+        return self.decision is not None and self.decision.kind == "terminate"
 
 
 def is_supervisor_question(run: "Run", owner: Any) -> bool:
@@ -60,7 +65,7 @@ def is_supervisor_question(run: "Run", owner: Any) -> bool:
     orchestrator = run.orchestrator
     if orchestrator is None or owner != orchestrator.agent_id:
         return False
-    return bool(orchestrator.decision.get("kind") == "ask-user")
+    return orchestrator.decision is not None and orchestrator.decision.kind == "ask-user"
 
 
 def _apply_decided(run: "Run", payload: SupervisorDecided, event: Event, at: int) -> None:
@@ -125,13 +130,13 @@ def apply_decision_answer(orchestrator: Orchestrator, hints: EventHints) -> None
     if hints.answer is not UNSET:
         orchestrator.answer = [hints.answer]
     if hints.rejected:
-        orchestrator.decision = {}
+        orchestrator.decision = None
 
 
 def _worker_result(step: HandoffStepped, status: str) -> dict[str, Any]:
     """Return a worker's result as the supervisor sees it."""
     result = {"workerId": step.worker_id, "childRunId": step.child_run_id, "status": status}
-    return result if step.error is None else {**result, "error": step.error.get("code")}
+    return result if step.error is None else {**result, "error": step.error.code}
 
 
 def _apply_worker_ended(run: "Run", event: Event, child: str, status: str) -> None:

@@ -64,9 +64,6 @@ PEOPLE_ONLY = frozenset(
     {"mute", "unmute", "pause", "prod", "ttl_seconds", "discussion", "invited_auto"}
 )
 
-#: profiles that the state holds of participants who left
-MOST_GONE = 8
-
 
 def is_ttl_over(state: ThreadControls, at: int) -> bool:
     """Return whether the time is over in which agents may speak without a person."""
@@ -81,27 +78,10 @@ def apply_speaker(state: ThreadControls, speaker: str) -> None:
         state.done.remove(speaker)
 
 
-def apply_participant_joined(state: ThreadControls, name: str) -> None:
-    """Open the thread to invited participants only, and forget that this one was sent away."""
-    state.by_invitation = True
-    state.away = [each for each in state.away if each != name]
-    state.gone.pop(name, None)
-
-
 def apply_presence(state: ThreadControls, payload: PresenceChanged) -> None:
     name = full_name(payload.from_)
     if len(state.presence) < MOST_NAMES or name in state.presence:
         state.presence[name] = payload.state
-
-
-def apply_participant_left(
-    state: ThreadControls, name: str, profile: Mapping[str, object], by: str
-) -> None:
-    """Note the profile of a participant who left, and one whom a person sent away."""
-    if profile:
-        state.gone = dict([*state.gone.items(), (name, profile)][-MOST_GONE:])
-    if is_person(by) and by != name and name not in state.away:
-        state.away = [*state.away, name][-MOST_NAMES:]
 
 
 def has_seat(state: ThreadControls, name: str, seat: str) -> bool:

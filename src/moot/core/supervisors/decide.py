@@ -3,9 +3,11 @@
 Every decision is recorded before anything follows from it.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
+import msgspec
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from moot.core.children import handoff, peer_requests, tree_limit
 from moot.core.children.decide import child_spec, secret_seeds
@@ -13,6 +15,7 @@ from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
 from moot.core.interrupts import decide, escalations
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.nodes import NodeDispatched
 from moot.core.payloads.runs import CapBreached, RunCompleted
 from moot.core.payloads.supervisors import FannedOut, PeerAsked, SupervisorDecided
@@ -24,8 +27,13 @@ from moot.core.runs.readiness import PortProblem
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
-from moot.core.supervisors.worker_join import WorkerJoin, join_policy
-from moot.core.supervisors.workers import fail_node, give_up_workers
+from moot.core.supervisors.workers import (
+    WorkerJoin,
+    fail_node,
+    give_up_workers,
+    join_policy,
+    planned_workers,
+)
 from moot.core.workflows.definition import SUPERVISOR
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import ConversationSpec, Decided, GateSpec, NodeError
@@ -81,7 +89,7 @@ def _record_decision(
     if escalations.is_unsure(run, outcome.confidence, threshold) and not outcome.ratified:
         assert outcome.confidence is not None
         spec = escalations.low_confidence_gate(
-            run, outcome.agent_id, outcome.confidence, decision, threshold
+            run, outcome.agent_id, outcome.confidence, msgspec.to_builtins(decision), threshold
         )
         return decide.request_interrupt(run, flow, node, spec, at)
     turn = next_iteration(run)
@@ -91,7 +99,8 @@ def _record_decision(
     payload = SupervisorDecided(agent_id=outcome.agent_id, decision=decision, iteration=turn)
     hints = {"routing": routing} if routing else None
     event = NewEvent(payload, node.id, cause=state.started_seq, hints=hints)
-    return [event, node_completed_event(node, state, {"decision": decision, "iteration": turn}, at)]
+    outputs = {"decision": msgspec.to_builtins(decision), "iteration": turn}
+    return [event, node_completed_event(node, state, outputs, at)]
 
 
 def _check_turn_limit(run: Run, node: FlowNode, turn: int, at: int) -> list[NewEvent]:
@@ -116,11 +125,11 @@ def _fail_at_loop_limit(
     allowance = (
         f"hand work to {limit} workers" if bound == "dispatch-iterations" else f"take {limit} turns"
     )
-    error = {
-        "code": "loop_limit_exceeded",
-        "message": f"The supervisor may {allowance} and wanted one more.",
-        "details": {"iteration": observed, "bound": bound},
-    }
+    error = RecordedError(
+        code="loop_limit_exceeded",
+        message=f"The supervisor may {allowance} and wanted one more.",
+        details={"iteration": observed, "bound": bound},
+    )
     return fail_at_limit(run, breach, error, at)
 
 
@@ -128,14 +137,14 @@ def _fail_at_loop_limit(
 
 
 def dispatch_decision(
-    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any] | None = None
+    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, object] | None = None
 ) -> list[NewEvent]:
     """Take the next step of a dispatch node: carry out the decision or begin a child."""
     state, node = run.nodes.get(node_id), flow.nodes[node_id]
     if not run.going or state is None or state.status is not NodeStatus.RUNNING:
         return []
     order = run.orchestrator
-    if order is None or not order.decision:
+    if order is None or order.decision is None:
         return fail_node(node, state, "no_pending_decision", "No supervisor has decided anything.")
     if escalations.is_weak(run) and not order.ratified and not state.children:
         if not state.answer:
@@ -144,7 +153,7 @@ def dispatch_decision(
         events = _apply_review(run, flow, node, state, at)
         if events:
             return events
-    match order.decision.get("kind"):
+    match order.decision.kind:
         case "terminate":
             return _terminate(run, flow, node, state, at)
         case "ask-user" if state.answer:
@@ -172,7 +181,7 @@ def _apply_review(
     if action != "edit-accept":
         return []
     decision, routing = parse_decision(value.get("editedArtifactData"))  # checked with the answer
-    decision.pop("confidence", None)  # a person has decided
+    decision = replace(decision, confidence=None)  # a person has decided
     payload = SupervisorDecided(
         agent_id=order.agent_id, decision=decision, iteration=order.iteration
     )
@@ -184,9 +193,9 @@ def _apply_review(
 def _terminate(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
     """End the run, unless nodes come after the dispatch node."""
     assert run.orchestrator is not None
-    decision = run.orchestrator.decision
+    decision = msgspec.to_builtins(run.orchestrator.decision)
     keys = ("reason", "successCriteria")
-    outputs: dict[str, Any] = {key: decision[key] for key in keys if key in decision}
+    outputs = {key: decision[key] for key in keys if key in decision}
     done = node_completed_event(node, state, outputs, at)
     if node.targets:
         return [done]
@@ -197,13 +206,13 @@ def _terminate(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) 
 
 def _question(run: Run, node: FlowNode) -> GateSpec:
     """Return the supervisor's question to a person, routed by the decision or the config."""
-    assert run.orchestrator is not None
     order = run.orchestrator
-    prompt = order.decision["prompt"]
+    assert order is not None and order.decision is not None
+    prompt = order.decision.prompt
     routing = order.routing or node.definition.config.get("askUserRouting", "auto")
     word = next((raw for raw, way in ROUTINGS.items() if way == order.routing), None)
     if routing == "approval":
-        data: dict[str, Any] = {
+        data: dict[str, object] = {
             "artifactId": derived_id("art_", run.run_id, str(order.decided_seq)),
             "artifactType": "question",
             "title": prompt,
@@ -224,11 +233,9 @@ def _question(run: Run, node: FlowNode) -> GateSpec:
 
 
 def _next_worker(
-    run: Run, flow: Flow, node: FlowNode, at: int, sealed: dict[str, Any]
+    run: Run, flow: Flow, node: FlowNode, at: int, sealed: Mapping[str, object]
 ) -> list[NewEvent]:
-    assert run.orchestrator is not None
-    state = run.nodes[node.id]
-    workers = run.orchestrator.decision["nextWorkerIds"]
+    state, workers = run.nodes[node.id], planned_workers(run)
     policy = node.definition.config.get("fanOutPolicy", "sequential")
     if policy == "reject" and len(workers) > 1:
         message = "This dispatch node hands work to one worker at a time."
@@ -252,20 +259,24 @@ def _next_worker(
     if away:
         return [*events, *_ask_peer(run, node, at, sealed, first, share)]
     child = peer_requests.new_child_id(run, node.id, str(state.started_seq), str(number))
+    assert run.orchestrator is not None
+    worker, decided = workers[number], run.orchestrator.decided_seq
     hints = {"worker": number, "tree": share}
     return [
         *events,
-        *handoff.worker_begun_events(run, node.id, workers[number], child, first, hints),
+        handoff.handoff_event(run, node.id, "dispatch.began", worker, decided),
+        handoff.dispatched_event(node.id, child, worker, decided, hints),
+        handoff.handoff_event(run, node.id, "dispatch.succeeded", worker, first, child),
     ]
 
 
 def _ask_peer(
-    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], first: int, share: int
+    run: Run, node: FlowNode, at: int, sealed: Mapping[str, object], first: int, share: int
 ) -> list[NewEvent]:
     """Record the request to a worker on another host. It is sent once this is on disk."""
     assert run.orchestrator is not None
     state = run.nodes[node.id]
-    worker = run.orchestrator.decision["nextWorkerIds"][state.children]
+    worker = planned_workers(run)[state.children]
     try:
         spec = child_spec(run, node, at, sealed, state.children)
     except PortProblem as problem:
@@ -325,9 +336,11 @@ def _refusal_events(
     first: int,
     reports: dict[str, ChildReport] | None = None,
 ) -> list[NewEvent]:
-    handoff_events = handoff.worker_refused_events(run, node.id, worker, error.as_payload(), first)
+    assert run.orchestrator is not None
+    decided, failure = run.orchestrator.decided_seq, error.as_payload()
     return [
-        *handoff_events,
+        handoff.handoff_event(run, node.id, "dispatch.began", worker, decided),
+        handoff.handoff_event(run, node.id, "dispatch.failed", worker, first, error=failure),
         *give_up_workers(run, node, state, reports or {}),
         node_failed_event(node, error, state.attempt),
     ]

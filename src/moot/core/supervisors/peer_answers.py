@@ -7,7 +7,7 @@ from moot.core.events import NewEvent
 from moot.core.payloads.supervisors import RemoteChildStopped
 from moot.core.runs.advance import node_failed_event
 from moot.core.runs.child_outputs import ChildReport
-from moot.core.runs.nodes import finish_attempt
+from moot.core.runs.nodes import fail_attempt
 from moot.core.state import remote_children
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
@@ -15,7 +15,7 @@ from moot.core.state.status import NodeStatus
 from moot.core.supervisors.workers import give_up_workers
 from moot.core.workflows import peer_ids
 from moot.core.workflows.flow import Flow
-from moot.core.workflows.node_types import Failed, NodeError
+from moot.core.workflows.node_types import NodeError, permanent_error
 
 ANSWER_INVALID = "peer_answer_invalid"
 
@@ -66,11 +66,8 @@ def accept_peer_child(run: Run, flow: Flow, command: PeerFound) -> list[NewEvent
         return []
     child = command.child_run
     if child in {*remote_children.remote_names(run), *run.children, *state.ends}:
-        error = NodeError(
-            code=ANSWER_INVALID,
-            message=f"Host '{entry.peer}' names a run that is already known as another one.",
-            retryable=False,
-        )
+        message = f"Host '{entry.peer}' names a run that is already known as another one."
+        error = permanent_error(ANSWER_INVALID, message)
         refusal = PeerRefused(ask_id=command.ask_id, error=error, unsure=False, at=command.at)
         return refuse_peer_child(run, flow, refusal)
     worker = f"{entry.peer}{peer_ids.SLASH}{entry.workflow_id}"
@@ -94,9 +91,7 @@ def refuse_peer_child(run: Run, flow: Flow, command: PeerRefused) -> list[NewEve
     node, name = flow.nodes[entry.node_id], command.ask_id
     hints = {"askId": name, **({"unsure": name, "why": "unsure"} if command.unsure else {})}
     if not node.type.dispatches:
-        events = finish_attempt(
-            run, flow, node.id, state.attempt, Failed(command.error), command.at
-        )
+        events = fail_attempt(run, flow, node.id, command.error, command.at)
         events[-1].hints = {**(events[-1].hints or {}), **hints}
         return events
     worker = f"{entry.peer}{peer_ids.SLASH}{entry.workflow_id}"

@@ -3,14 +3,19 @@
 Only a completed worker's outputs are merged.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.core.children import handoff
+from moot.core.children.handoff import HARVESTED
 from moot.core.children.tree_limit import last_report
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.supervisors import HandoffStepped, WorkersJoined
 from moot.core.runs.advance import node_completed_event, node_failed_event
 from moot.core.runs.child_outputs import ChildEnded, ChildReport, map_outputs
@@ -18,21 +23,42 @@ from moot.core.runs.nodes import variable_events
 from moot.core.state import remote_children
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
-from moot.core.supervisors.worker_join import (
-    EndedWorker,
-    is_join_settled,
-    join_outcome,
-    join_policy,
-)
+from moot.core.state.supervisor import Orchestrator
 from moot.core.workflows.flow import Flow, FlowNode
-from moot.core.workflows.node_types import NodeError
+from moot.core.workflows.node_types import permanent_error
 
-NOT_NEEDED = {"code": "cancelled", "message": "It was not needed any more."}
-FAILED_LATE = {"code": "failed", "message": "It failed, and was not needed any more."}
+#: status of a worker that the join no longer needed -> its error
+LATE_ERRORS = {
+    "cancelled": RecordedError(code="cancelled", message="It was not needed any more."),
+    "failed": RecordedError(code="failed", message="It failed, and was not needed any more."),
+}
+
+
+class WorkerJoin(Struct, frozen=True, kw_only=True):
+    """The rule for joining the parallel workers of a dispatch node."""
+
+    mode: str = "wait-all"
+    quorum: int = 0
+    on_failure: str = "collect"
+
+
+class EndedWorker(Struct, frozen=True):
+    """A worker that has ended, in the order in which the parent saw it."""
+
+    child: str
+    worker: str
+    status: str
+    error: RecordedError | None = None
+    #: the parent's variable -> value; None when no outputs are mapped
+    harvest: dict[str, object] | None = None
+    #: the join no longer needed it: it was cancelled, or ended just before that
+    lost: bool = False
+    #: the size of its run tree, itself included
+    runs: int = 1
 
 
 def fail_node(node: FlowNode, state: NodeState, code: str, message: str) -> list[NewEvent]:
-    error = NodeError(code=code, message=message, retryable=False)
+    error = permanent_error(code, message)
     return [node_failed_event(node, error, state.attempt, state.started_seq)]
 
 
@@ -48,22 +74,14 @@ def give_up_workers(
 def _lost_workers(
     run: Run, state: NodeState, reports: dict[str, ChildReport], but: str
 ) -> list[EndedWorker]:
-    assert run.orchestrator is not None
-    workers = run.orchestrator.decision["nextWorkerIds"]
-    return [
-        _lost_worker(child, workers[number], last_report(run, state, reports, child))
-        for child, number in state.living.items()
-        if child != but
-    ]
-
-
-def _lost_worker(child: str, worker: str, report: ChildReport) -> EndedWorker:
-    status = report.status or "cancelled"
-    return EndedWorker(child, worker, status, _lost_error(status), lost=True, runs=report.runs)
-
-
-def _lost_error(status: str) -> dict[str, Any] | None:
-    return {"cancelled": NOT_NEEDED, "failed": FAILED_LATE}.get(status)
+    workers, lost = planned_workers(run), []
+    for child, number in state.living.items():
+        if child != but:
+            report = last_report(run, state, reports, child)
+            status = report.status or "cancelled"
+            error, runs = LATE_ERRORS.get(status), report.runs
+            lost.append(EndedWorker(child, workers[number], status, error, lost=True, runs=runs))
+    return lost
 
 
 def end_worker(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
@@ -71,8 +89,7 @@ def end_worker(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
     state, node = run.nodes.get(ended.node_id), flow.nodes[ended.node_id]
     if not run.going or state is None or ended.child_run not in state.living:
         return []
-    assert run.orchestrator is not None
-    worker = run.orchestrator.decision["nextWorkerIds"][state.living[ended.child_run]]
+    worker = planned_workers(run)[state.living[ended.child_run]]
     harvest = _collect_outputs(node, worker, ended)
     end_of_worker = EndedWorker(
         ended.child_run, worker, ended.status, ended.error, harvest, runs=ended.runs
@@ -91,7 +108,7 @@ def end_worker(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         return [step, *rest, *fail_node(node, state, refusal.code, refusal.message)]
 
 
-def _collect_outputs(node: FlowNode, worker: str, ended: ChildEnded) -> dict[str, Any] | None:
+def _collect_outputs(node: FlowNode, worker: str, ended: ChildEnded) -> dict[str, object] | None:
     """Return a completed worker's outputs under the parent's names; None without a mapping."""
     config = node.definition.config
     mapping = config.get("perWorkerOutputMappings", {}).get(worker, config.get("outputMapping", {}))
@@ -107,9 +124,9 @@ def _ended_event(run: Run, flow: Flow | None, node: FlowNode, ended: EndedWorker
     event = handoff.worker_ended_event(
         run, node.id, ended.worker, ended.child, ended.status, ended.error
     )
-    result: dict[str, Any] = {"worker": ended.worker, "lost": ended.lost}
+    result: dict[str, object] = {"worker": ended.worker, "lost": ended.lost}
     if ended.error is not None:
-        result["error"] = ended.error
+        result["error"] = msgspec.to_builtins(ended.error)
     if ended.harvest is not None and flow is not None:
         hidden = flow.sensitive & set(ended.harvest)
         visible = {mine: None if mine in hidden else ended.harvest[mine] for mine in ended.harvest}
@@ -136,25 +153,25 @@ def _sealed_key(child: str, mine: str) -> str:
     return f"harvest:{child}:{mine}"
 
 
-def _ended_workers(state: NodeState, sealed: dict[str, Any]) -> list[EndedWorker]:
+def _ended_workers(state: NodeState, sealed: Mapping[str, object]) -> list[EndedWorker]:
     return [
         EndedWorker(
             result["child"],
             result["worker"],
             result["status"],
-            result.get("error"),
-            _unseal_outputs(result, sealed),
+            msgspec.convert(result.get("error"), RecordedError | None),
+            _unseal_outputs(result["child"], result.get("harvest"), sealed),
             result["lost"],
         )
         for result in state.results or []
     ]
 
 
-def _unseal_outputs(result: dict[str, Any], sealed: dict[str, Any]) -> dict[str, Any] | None:
-    harvest: dict[str, Any] | None = result.get("harvest")
+def _unseal_outputs(
+    child: str, harvest: Mapping[str, object] | None, sealed: Mapping[str, object]
+) -> dict[str, object] | None:
     if harvest is None:
         return None
-    child = result["child"]
     return {mine: sealed.get(_sealed_key(child, mine), value) for mine, value in harvest.items()}
 
 
@@ -162,8 +179,7 @@ def _next_events(
     run: Run, flow: Flow, node: FlowNode, state: NodeState, worker: EndedWorker, ended: ChildEnded
 ) -> list[NewEvent]:
     """Return the events after a worker's end. Raise BadRequest when an output cannot be set."""
-    assert run.orchestrator is not None
-    workers = run.orchestrator.decision["nextWorkerIds"]
+    workers = planned_workers(run)
     join = join_policy(node.definition.config, workers)
     if join is None:
         return _next_in_sequence(run, flow, node, state, worker, ended.at)
@@ -179,9 +195,8 @@ def _next_events(
 def _next_in_sequence(
     run: Run, flow: Flow, node: FlowNode, state: NodeState, worker: EndedWorker, at: int
 ) -> list[NewEvent]:
-    assert run.orchestrator is not None
     events = _merge_outputs(run, flow, node, worker, run.next_sequence)
-    if state.children < len(run.orchestrator.decision["nextWorkerIds"]):
+    if state.children < len(planned_workers(run)):
         return events
     outputs = {"childRunId": worker.child, "childStatus": worker.status}
     return [*events, node_completed_event(node, state, outputs, at)]
@@ -194,10 +209,9 @@ def _merge_outputs(
     if worker.harvest is None:
         return []
     changes = variable_events(run, flow, worker.harvest, node.id, completed_seq)
+    place = (worker.worker, completed_seq, worker.child)
     keys = list(worker.harvest)
-    harvested = handoff.harvested_event(
-        run, node.id, worker.worker, worker.child, keys, completed_seq
-    )
+    harvested = handoff.handoff_event(run, node.id, HARVESTED, *place, harvested_keys=keys)
     return [*changes, harvested]
 
 
@@ -206,7 +220,7 @@ def _join_events(
 ) -> list[NewEvent]:
     """Join the workers. One that ended too late to matter is neither counted nor merged."""
     assert run.orchestrator is not None
-    workers = run.orchestrator.decision["nextWorkerIds"]
+    workers = planned_workers(run)
     join = join_policy(node.definition.config, workers)
     assert join is not None
     outcome = join_outcome(join, ended, len(workers))
@@ -230,11 +244,81 @@ def _join_events(
     return [*events, node_completed_event(node, state, outputs, at)]
 
 
-def _worker_summary(worker: EndedWorker) -> dict[str, Any]:
+def _worker_summary(worker: EndedWorker) -> dict[str, object]:
     summary = {
         "workflowId": worker.worker,
         "childRunId": worker.child,
         "childStatus": worker.status,
     }
-    error = {"error": {"code": worker.error.get("code", "failed")}} if worker.error else {}
+    error = {"error": {"code": worker.error.code}} if worker.error else {}
     return {**summary, **error}
+
+
+# -- the join ------------------------------------------------------------------------------------
+
+
+def planned_workers(run: Run) -> list[str]:
+    """Return the workers that the newest decision hands work to."""
+    assert run.orchestrator is not None and run.orchestrator.decision is not None
+    return run.orchestrator.decision.next_worker_ids
+
+
+def is_join_settled(join: WorkerJoin, ended: list[EndedWorker], planned: int) -> bool:
+    """Return whether no further worker can change the outcome."""
+    completed = sum(each.status == "completed" and not each.lost for each in ended)
+    failures = sum(each.status != "completed" and not each.lost for each in ended)
+    if join.on_failure == "fail-fast" and failures:
+        return True
+    match join.mode:
+        case "quorum":
+            return completed >= join.quorum or planned - failures < join.quorum
+        case "first":
+            return completed >= 1 or failures == planned
+        case "race":
+            return bool(ended)
+        case _:
+            return len(ended) >= planned
+
+
+def join_outcome(join: WorkerJoin, ended: list[EndedWorker], planned: int) -> str:
+    """Return ``satisfied``, ``partial`` or ``failed``.
+
+    A worker that the join itself cancelled does not count as a failure.
+    """
+    completed = sum(each.status == "completed" and not each.lost for each in ended)
+    failures = sum(each.status != "completed" and not each.lost for each in ended)
+    if join.on_failure == "fail-fast" and failures:
+        return "failed"
+    reached = {
+        "wait-all": len(ended) >= planned,
+        "quorum": completed >= join.quorum,
+        "first": completed >= 1,
+        "race": bool(ended),
+    }[join.mode]
+    if not reached and join.on_failure != "absorb":
+        return "failed"
+    return "partial" if failures else "satisfied"
+
+
+def join_policy(config: dict[str, Any], workers: list[str]) -> WorkerJoin | None:
+    """Return the join policy, or None when the workers run one after the other."""
+    if config.get("fanOutPolicy") != "parallel" or len(workers) < 2:
+        return None
+    policy = config.get("joinPolicy", {})
+    return WorkerJoin(
+        mode=policy.get("mode", "wait-all"),
+        quorum=policy.get("quorum", 0),
+        on_failure=policy.get("onChildFailure", "collect"),
+    )
+
+
+def can_dispatch_more(
+    order: Orchestrator | None, config: dict[str, Any], started: int, living: int
+) -> bool:
+    """Return whether a dispatch node can take its next step now."""
+    if order is None or order.decision is None or order.decision.kind != "next-worker":
+        return True
+    workers = order.decision.next_worker_ids
+    if join_policy(config, workers) is None:
+        return not living
+    return started < len(workers) and living < (config.get("maxConcurrency") or len(workers))

@@ -267,13 +267,8 @@ class BridgeRenderer:
         return self._control_by(event, payload.by, {"vote": {"decision": payload.decision}})
 
     def _render_held_turn(self, event: Event, payload: TurnHeld) -> list[BridgeEvent]:
-        turn = payload.turn
-        speaker = handle_from_name(turn.get("speakerId")) if isinstance(turn, dict) else ""
-        held = {
-            "held": payload.held,
-            "participant_id": speaker,
-            "reason": payload.reason,
-        }
+        speaker = handle_from_name(payload.turn.speaker_id)
+        held = {"held": payload.held, "participant_id": speaker, "reason": payload.reason}
         return self._control_by_host(event, {"held": held})
 
     def _render_settled_turn(

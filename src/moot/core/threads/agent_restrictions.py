@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core.conversations import joining, turns
+from moot.core.conversations.participants import (
+    check_distinct_name,
+    check_distinct_role,
+    check_may_speak,
+)
 from moot.core.errors import BodyTooLarge, Forbidden, RosterFull
 from moot.core.state.conversation import Conversation
 from moot.core.state.mutes import is_muted
@@ -52,7 +56,7 @@ def check_agent_control(conversation: Conversation, control: "Control", sender: 
         else ALLOWED_WHILE_PAUSED
     )
     if not _says_only(content, allowed, sender):
-        turns.check_may_speak(conversation, sender, "agent", control.at)
+        check_may_speak(conversation, sender, "agent", control.at)
     if isinstance(content, dict) and "invite" in content:
         _check_invite(conversation, content["invite"], sender)
     if isinstance(content, dict) and _names_person(content.get("uninvite")):
@@ -116,9 +120,9 @@ def _check_profile(
             reserved=sorted(RESERVED_NAMES),
         )
     if has_nickname:
-        joining.check_distinct_name(conversation, str(nickname), name, sender)
+        check_distinct_name(conversation, str(nickname), name, sender)
     for word in mentions.profile_words(profile, *mentions.SHARED_KEYS):
-        joining.check_distinct_role(conversation, word, name)
+        check_distinct_role(conversation, word, name)
 
 
 def _is_nickname(nickname: Any) -> bool:

@@ -4,11 +4,11 @@ People continue a council, set its policy, call votes and admit held turns. Part
 link threads.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from moot.core.conversations import closing_decision, turns
@@ -27,6 +27,7 @@ from moot.core.payloads.councils import (
     TurnAdmitted,
     TurnDropped,
     VoteCalled,
+    WithheldTurn,
 )
 from moot.core.state.conversation import Conversation, current_title, thread_id
 from moot.core.state.council_policy import Policy, describe_unused_settings
@@ -135,7 +136,7 @@ def call_vote(sent: SentControl) -> list[NewEvent]:
     return [*withdraw_other_tasks(conversation, sent.control.at), sent.event(called)]
 
 
-def _find_held_turn(sent: SentControl, word: str) -> tuple[str, Mapping[str, object]]:
+def _find_held_turn(sent: SentControl, word: str) -> tuple[str, WithheldTurn]:
     name, floor = str(sent.value(word)), sent.conversation.floor
     turn = floor.held.get(name) if floor is not None else None
     if turn is None:
@@ -146,12 +147,15 @@ def _find_held_turn(sent: SentControl, word: str) -> tuple[str, Mapping[str, obj
 def admit_turn(sent: SentControl) -> list[NewEvent]:
     """Record a held turn under its speaker's name, because a person admits it."""
     conversation, at = sent.conversation, sent.control.at
-    held_id, held_turn = _find_held_turn(sent, "admit")
-    speaker, content = str(held_turn["speakerId"]), held_turn["content"]
+    held_id, held = _find_held_turn(sent, "admit")
     talk, group, index = conversation.conversation_id, conversation.group_id, conversation.turns + 1
-    turn = turns.new_turn(talk, index, "agent", speaker, content, at, group)
-    held = {key: held_turn[key] for key in ("to", "meta", "agent") if key in held_turn}
-    turn = replace(turn, via=turns.HOST, **held)
+    turn = replace(
+        turns.new_turn(talk, index, "agent", held.speaker_id, held.content, at, group),
+        to=held.to,
+        meta=UNSET if held.meta is None else held.meta,
+        agent=UNSET if held.agent is None else held.agent,
+        via=turns.HOST,
+    )
     exchanged = turns.exchanged_event(conversation, turn)
     turns.order_turn(exchanged, ("to", "meta", "agent", "via"))
     node = sent.flow.nodes[conversation.node_id]

@@ -6,8 +6,15 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core.conversations import addressing, joining, turns
+from moot.core.conversations import turns
 from moot.core.conversations.decide import close_conversation
+from moot.core.conversations.participants import (
+    check_participant_name,
+    joined_event,
+    not_invited_error,
+    parse_participant_name,
+    participants_clause,
+)
 from moot.core.conversations.turns import HOST
 from moot.core.errors import BadRequest, Forbidden, NotFound, NotYourName
 from moot.core.events import NewEvent
@@ -51,9 +58,7 @@ def target_warnings(conversation: Conversation, content: Any, at: int) -> list[s
         unknown = [name for name in unknown if not is_person(name)]
         if unknown and (agents or is_threaded):
             names = ", ".join(name.removeprefix("host:") for name in unknown[:5])
-            warnings.append(
-                f"'{word}': {names} takes no part here; {addressing.participants_clause(agents)}."
-            )
+            warnings.append(f"'{word}': {names} takes no part here; {participants_clause(agents)}.")
     unmuted = [
         name for name in _targets("unmute", content) if not is_muted(conversation.state, name, at)
     ]
@@ -178,8 +183,8 @@ def _join_by_control(
     may_join = participants.can_join_by_speaking(conversation, sender, joins)
     if is_person(sender) or "invite" in content or not may_join:
         return []
-    name = joining.parse_participant_name(sender, "from")
-    return [joining.joined_event(conversation, name, {}, sender, joins == "outside")]
+    name = parse_participant_name(sender, "from")
+    return [joined_event(conversation, name, {}, sender, joins == "outside")]
 
 
 def _control_event(sent: SentControl, ignored: dict[str, str]) -> list[NewEvent]:
@@ -210,7 +215,7 @@ def _check_sender(
         participants.can_join_by_speaking(conversation, sender, control.who.joins)
     )
     if not (control.who.admin or is_person(sender) or is_here):
-        raise joining.not_invited_error(conversation, sender)
+        raise not_invited_error(conversation, sender)
 
 
 def forbidden_controls(control: Control) -> frozenset[str]:
@@ -231,7 +236,7 @@ def _sender(control: Control) -> str:
     if sender != control.who.person and not control.who.admin and sender not in control.who.names:
         raise NotYourName(sender, list(control.who.names))
     if not _is_host_unmute(control):
-        joining.check_participant_name(sender, "from")
+        check_participant_name(sender, "from")
     return sender
 
 
@@ -243,7 +248,7 @@ def _is_host_unmute(control: Control) -> bool:
 
 def _invite(sent: SentControl) -> list[NewEvent]:
     value, sender, known = sent.value("invite"), sent.sender, sent.control.known
-    name = joining.parse_participant_name(value, "invite")
+    name = parse_participant_name(value, "invite")
     if agent_restrictions.is_redundant_invite(sent.conversation, name, sender):
         return []
     fields = value if isinstance(value, dict) else {}
@@ -251,12 +256,12 @@ def _invite(sent: SentControl) -> list[NewEvent]:
     profile = profile if isinstance(profile, dict) else {}
     merged = {**known, **profile} if is_person(sender) else {**profile, **known}
     outside = fields.get("outside") is True
-    return [joining.joined_event(sent.conversation, name, merged, sender, outside)]
+    return [joined_event(sent.conversation, name, merged, sender, outside)]
 
 
 def _uninvite(sent: SentControl) -> list[NewEvent]:
     conversation = sent.conversation
-    name = joining.parse_participant_name(sent.value("uninvite"), "uninvite")
+    name = parse_participant_name(sent.value("uninvite"), "uninvite")
     if not participants.find_participant(conversation, name).joined:
         return []
     payload = ParticipantLeft(

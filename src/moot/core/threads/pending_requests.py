@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from moot.core.councils.limits import chain_limit, is_chain_held
 from moot.core.events import Event
 from moot.core.payloads.conversations import ConversationExchanged, ConversationOpened, Turn
-from moot.core.payloads.councils import MemberInvitation, MemberReason, MembersInvited
+from moot.core.payloads.councils import MembersInvited
 from moot.core.state import participants, tasks
 from moot.core.state.conversation import Conversation
+from moot.core.state.floor import TO_ALL
 from moot.core.text import mentions
 from moot.core.text.names import full_name, is_person
 
@@ -28,7 +29,6 @@ def turn_of(event: Event) -> Turn | None:
             return None
 
 
-TO_ALL = "a person spoke to all"
 NAMED = "addressed by "
 #: the address of any person in the conversation
 ANYBODY = "user"
@@ -116,10 +116,9 @@ class RequestReader:
         """Return whether the request waits until a person lets the agents continue."""
         floor, chain = self._conversation.floor, self._conversation.chain
         stopped = chain_limit(chain) if floor is None else floor.stopped
-        between_agents = (
-            request.by is not None and not is_person(request.by) and not is_person(self._name)
-        )
-        return between_agents and stopped is not None
+        if stopped is None or request.by is None:
+            return False
+        return not is_person(request.by) and not is_person(self._name)
 
     def answered(self, event: Event) -> RequestReply | None:
         """Return what the participant's turn answers, or another person's turn for a person."""
@@ -129,8 +128,8 @@ class RequestReader:
         anothers = not self._is_own_turn(turn)
         if anothers and not (is_person(self._name) and is_person(_speaker_of(turn))):
             return None
-        reply = turn.meta.get("replyTo") if isinstance(turn.meta, dict) else None
-        if type(reply) is int:
+        reply = tasks.reply_sequence(turn)
+        if reply is not None:
             return RequestReply(reply, anothers=anothers)
         to = full_name(turn.to) if turn.to is not None and turn.to != "all" else None
         return RequestReply(to=to, anothers=anothers)
@@ -145,59 +144,47 @@ class RequestReader:
     def _request_from_decision(
         self, event: Event, invited: MembersInvited
     ) -> PendingRequest | None:
-        rows: list[MemberReason | MemberInvitation] = [*(invited.called or []), *invited.wakes]
-        for row in rows:
-            if row.agent_id == self._name and self._counts(row):
-                return self._request_from_row(event, row)
+        """Return the request in a call, or in an invitation that is not the host's to answer."""
+        for call in invited.called or []:
+            if call.agent_id == self._name:
+                return self._request(event, call.reason, None)
+        for row in invited.wakes:
+            if row.agent_id == self._name and row.task == "speak" and not self._spoken_for:
+                return self._request(event, row.reason or "", row.reply_to, row.result)
         return None
 
-    def _counts(self, row: MemberReason | MemberInvitation) -> bool:
-        """Return whether a row is a call, or an invitation that is not the host's to answer."""
-        if isinstance(row, MemberReason):
-            return True
-        return row.task == "speak" and not self._spoken_for
-
-    def _request_from_row(
-        self, event: Event, row: MemberReason | MemberInvitation
+    def _request(
+        self, event: Event, reason: str, sequence: int | None, task: bool = False
     ) -> PendingRequest:
-        invitation = row if isinstance(row, MemberInvitation) else None
-        reason = row.reason or ""
-        sequence = None if invitation is None else invitation.reply_to
-        earlier = self._named if reason.startswith(NAMED) else None
-        earlier = self._to_all if reason == TO_ALL else earlier
-        if earlier is not None and sequence is None:
-            return replace(earlier, seq=event.sequence, reason=reason)
         if sequence is None:
+            earlier = self._named if reason.startswith(NAMED) else None
+            earlier = self._to_all if reason == TO_ALL else earlier
+            if earlier is not None:
+                return replace(earlier, seq=event.sequence, reason=reason)
             cause = str(event.causation_id).rpartition(".")[2]
             sequence = int(cause) if cause.isascii() and cause.isdigit() else event.sequence
-        task = invitation is not None and invitation.result
         by = self._speakers.get(sequence)
         return PendingRequest(seq=event.sequence, turn=sequence, reason=reason, task=task, by=by)
 
     def _request_from_turn(self, event: Event, turn: Turn) -> PendingRequest | None:
-        sequence, to = event.sequence, turn.to
-        reason, profiles = f"{NAMED}{turn.from_}", self._profiles
-        task, by = tasks.turn_kind(turn) == "task", _speaker_of(turn)
-        self._speakers[sequence] = by
+        seq, by, to = event.sequence, _speaker_of(turn), turn.to
+        self._speakers[seq] = by
+        request = PendingRequest(seq=seq, turn=seq, reason=f"{NAMED}{turn.from_}", by=by)
         if to is not None and to != "all":
             for_anybody = full_name(to) == ANYBODY and is_person(self._name)
             if full_name(to) != self._name and not for_anybody:
                 return None
-            self._named = PendingRequest(
-                seq=sequence, turn=sequence, reason=reason, task=task, by=by, anybodys=for_anybody
-            )
+            is_task = tasks.turn_kind(turn) == "task"
+            self._named = replace(request, task=is_task, anybodys=for_anybody)
             return self._named
-        if self._name in mentions.find_mentions(turn.content, profiles).names:
-            self._named = PendingRequest(seq=sequence, turn=sequence, reason=reason, by=by)
-            return self._named
-        if turn.role == "user" and "@" not in str(turn.content):
-            self._to_all = PendingRequest(seq=sequence, turn=sequence, reason=TO_ALL, by=by)
-            return (
-                None
-                if is_person(self._name) or self._conversation.floor is not None
-                else self._to_all
-            )
-        return None
+        if self._name in mentions.find_mentions(turn.content, self._profiles).names:
+            self._named = request
+            return request
+        if turn.role != "user" or "@" in str(turn.content):
+            return None
+        self._to_all = replace(request, reason=TO_ALL)
+        is_for_agents = self._conversation.floor is None and not is_person(self._name)
+        return self._to_all if is_for_agents else None
 
 
 def _speaker_of(turn: Turn) -> str:

@@ -46,9 +46,8 @@ def take_seat(run: Run, flow: Flow, command: TakeSeat) -> list[NewEvent]:
     if seat is not None and seat.seat == command.seat:
         return []
     if (seat.seat if seat is not None else None) != command.seen:
-        raise seat_taken_error(
-            command.name, seat.at if seat is not None else command.at, command.at
-        )
+        since = command.at if seat is None else seat.at
+        raise seat_taken_error(command.name, since, command.at)
     if any(other.seat == command.seat for other in conversation.state.seats.values()):
         raise BadRequest("Somebody else has this seat; take a random word.", field="seat")
     payload = SeatClaimed(
@@ -62,17 +61,11 @@ def take_seat(run: Run, flow: Flow, command: TakeSeat) -> list[NewEvent]:
 
 
 def leave_seat(run: Run, flow: Flow, command: LeaveSeat) -> list[NewEvent]:
-    conversation = run.conversations.get(command.node_id)
-    if (
-        conversation is None
-        or not conversation.open
-        or not run.going
-        or not has_seat(conversation.state, command.name, command.seat)
-    ):
+    conversation, name, seat = turns.find_open(run, command.node_id), command.name, command.seat
+    if conversation is None or not has_seat(conversation.state, name, seat):
         return []
-    payload = SeatLeft(
-        conversation_id=conversation.conversation_id, participant_id=command.name, seat=command.seat
-    )
+    talk = conversation.conversation_id
+    payload = SeatLeft(conversation_id=talk, participant_id=name, seat=seat)
     return [NewEvent(payload, command.node_id, cause=conversation.last_seq)]
 
 

@@ -1,6 +1,6 @@
 """Link side threads, and report in the main thread when they end."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,9 +11,6 @@ from moot.core.payloads.conversations import ThreadLinked
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.workflows.flow import Flow
-
-if TYPE_CHECKING:
-    pass
 
 THREAD_LINKED = ThreadLinked.event_type
 MOST_LINKS = 256
@@ -40,13 +37,8 @@ class ThreadLinkedFrom(Struct, frozen=True, kw_only=True):
 
 def record_backlink(run: Run, flow: Flow, command: ThreadLinkedFrom) -> list[NewEvent]:
     """Record the link from another thread once, unless this one has too many links."""
-    conversation = run.conversations.get(command.node_id)
-    if (
-        conversation is None
-        or not conversation.open
-        or not run.going
-        or command.thread in conversation.links
-    ):
+    conversation = turns.find_open(run, command.node_id)
+    if conversation is None or command.thread in conversation.links:
         return []
     if len(conversation.links) >= MOST_LINKS or command.thread == thread_id(run, conversation):
         return []
@@ -62,15 +54,9 @@ def record_backlink(run: Run, flow: Flow, command: ThreadLinkedFrom) -> list[New
 
 def record_side_thread_end(run: Run, flow: Flow, command: SideThreadEnded) -> list[NewEvent]:
     """Record the end and the summary of a side thread once."""
-    conversation = run.conversations.get(command.node_id)
+    conversation = turns.find_open(run, command.node_id)
     thread_link = conversation.links.get(command.thread) if conversation is not None else None
-    if (
-        conversation is None
-        or thread_link is None
-        or not thread_link.open
-        or not conversation.open
-        or not run.going
-    ):
+    if conversation is None or thread_link is None or not thread_link.open:
         return []
     summary = command.summary[:LONGEST_SUMMARY]
     payload = ThreadLinked(

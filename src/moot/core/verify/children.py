@@ -5,12 +5,14 @@ Each event is read as the command behind it, and that command is decided again.
 
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from moot.core.children import attestation
 from moot.core.children.decide import ChildWaits, child_spec
 from moot.core.commands import decide
 from moot.core.events import Event, NewEvent, payload_fields
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.hints import EventHints
 from moot.core.payloads.nodes import (
     NodeCompleted,
@@ -170,11 +172,10 @@ def _collected_variables(step: VerificationStep, state: NodeState) -> dict[str, 
     return spec.collect if spec is not None else {}
 
 
-def _child_error(event: Event) -> dict[str, Any] | None:
+def _child_error(event: Event) -> RecordedError | None:
     """Return the child's error from the parent's event."""
     error = payload_fields(event).get("error") or payload_fields(event).get("lastError") or {}
-    child_error: dict[str, Any] | None = error.get("details", {}).get("childError")
-    return child_error
+    return msgspec.convert(error.get("details", {}).get("childError"), RecordedError | None)
 
 
 def _decide_attested_child(step: VerificationStep, state: NodeState) -> list[NewEvent]:
@@ -186,7 +187,9 @@ def _decide_attested_child(step: VerificationStep, state: NodeState) -> list[New
     after = next((e for e in step.rest[1:] if e.type != VariableChanged.event_type), event)
     harvest = _harvested_values(step, hints)
     error = (
-        _child_error(after) if after.type in FAILURE_EVENTS else payload_fields(event).get("error")
+        _child_error(after)
+        if after.type in FAILURE_EVENTS
+        else msgspec.convert(payload_fields(event).get("error"), RecordedError | None)
     )
     ended = _child_ended(
         step, name, phase.removeprefix("child."), hints,
@@ -234,6 +237,6 @@ def _decide_worker(step: VerificationStep, state: NodeState) -> list[NewEvent]:
     ended = _child_ended(
         step, payload["childRunId"], phase.removeprefix("child."), hints,
         variables={wanted[mine]: value for mine, value in (result.get("harvest") or {}).items()},
-        error=result.get("error"),
+        error=msgspec.convert(result.get("error"), RecordedError | None),
     )  # fmt: skip
     return decide(step.run, step.flow, ended)

@@ -3,6 +3,7 @@
 The content of a turn is a fact. The right to speak and the consequences follow from the state.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -299,7 +300,7 @@ def _turn_after_ends(step: VerificationStep) -> dict[str, Any]:
     return turn if isinstance(turn, dict) else {}
 
 
-def _is_own(turn: dict[str, Any], invitation: Invitation) -> bool:
+def _is_own(turn: Mapping[str, object], invitation: Invitation) -> bool:
     """Return whether the member sent the turn itself, not through the host."""
     speaker = full_name(str(turn.get("from", "")))
     return speaker == invitation.agent and "editedBy" not in turn and turn.get("via") != HOST

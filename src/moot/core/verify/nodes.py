@@ -126,7 +126,7 @@ class VerificationStep(Struct):
         return GateAnswer(node_id=self.own_node.id, value=None, who=speaker, at=self.at)
 
 
-def _error_code(payload: dict[str, Any]) -> Any:
+def _error_code(payload: Mapping[str, object]) -> Any:
     error = payload.get("error", payload.get("lastError"))
     return error.get("code") if isinstance(error, dict) else None
 

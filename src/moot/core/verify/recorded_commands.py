@@ -5,7 +5,7 @@ that the answer leads to are not.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -177,7 +177,7 @@ def _node_report(step: VerificationStep, node: FlowNode, event: Event) -> NewEve
     return new_event(event.type, payload, node.id, cause=cause, hints=step.hints)
 
 
-def _check_variable(step: VerificationStep, payload: dict[str, Any]) -> None:
+def _check_variable(step: VerificationStep, payload: Mapping[str, object]) -> None:
     """Raise unless the recorded previous value is the variable's value."""
     name, variables = payload.get("name"), step.run.variables
     if not isinstance(name, str) or name in step.flow.channels:

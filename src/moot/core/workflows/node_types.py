@@ -5,11 +5,12 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 from msgspec.structs import replace
 
 from moot.core.json.nesting import is_too_deep
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
+from moot.core.payloads.supervisors import SupervisorDecision
 from moot.core.workflows.turn_inputs import SupervisorTurn
 
 T = TypeVar("T")
@@ -25,13 +26,13 @@ class NodeError(Struct, frozen=True, kw_only=True, omit_defaults=True):
     details: Mapping[str, object] = {}
     retryable: bool = True
 
-    def as_payload(self) -> dict[str, Any]:
-        payload: dict[str, object] = {"code": self.code, "message": self.message}
-        if self.details:
-            payload["details"] = self.details
-        if not self.retryable:
-            payload["retryable"] = False
-        return payload
+    def as_payload(self) -> RecordedError:
+        return RecordedError(**structs.asdict(self))
+
+
+def permanent_error(code: str, message: str, **details: Any) -> NodeError:
+    """Return an error that no retry can help."""
+    return NodeError(code=code, message=message, details=details, retryable=False)
 
 
 class ChannelWrite(Struct, frozen=True, kw_only=True):
@@ -146,7 +147,7 @@ class NodeCall(Struct, frozen=True):
     configurable: dict[str, Any]
     at: int
     #: the supervisor's newest decision, for a dispatch node
-    decision: dict[str, Any] = {}
+    decision: SupervisorDecision | None = None
     #: the turn a supervisor is in
     turn: SupervisorTurn | None = None
     #: the answer to the node's last question, if it had one

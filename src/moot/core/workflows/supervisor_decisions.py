@@ -6,14 +6,10 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.core.errors import BadRequest
+from moot.core.payloads.supervisors import MetCriterion, SupervisorDecision
 
 Confidence = Annotated[float, Meta(ge=0, le=1)]
 Text = Annotated[str, Meta(min_length=1, max_length=20_000)]
-
-
-class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
-    key: str
-    met: bool
 
 
 class NextWorker(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -33,7 +29,7 @@ class Terminate(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
     kind: str
     reason: Text | UnsetType = UNSET
     confidence: Confidence | UnsetType = UNSET
-    success_criteria: list[Criterion] | UnsetType = UNSET
+    success_criteria: list[MetCriterion] | UnsetType = UNSET
 
 
 SHAPES: dict[str, type[Struct]] = {
@@ -46,7 +42,7 @@ SHAPES: dict[str, type[Struct]] = {
 ROUTINGS = {"clarify": "clarification", "escalate": "approval"}
 
 
-def parse_decision(raw: Any) -> tuple[dict[str, object], str | None]:
+def parse_decision(raw: Any) -> tuple[SupervisorDecision, str | None]:
     """Return the decision to record, and the routing of its question if its kind implies one.
 
     Raise BadRequest for anything else.
@@ -56,7 +52,7 @@ def parse_decision(raw: Any) -> tuple[dict[str, object], str | None]:
     kind = raw["kind"]
     if kind in ROUTINGS:
         prompt = raw.get("prompt") or raw.get("reason") or "How shall this go on?"
-        return {"kind": "ask-user", "prompt": str(prompt)}, ROUTINGS[kind]
+        return SupervisorDecision(kind="ask-user", prompt=str(prompt)), ROUTINGS[kind]
     shape = SHAPES.get(kind)
     if shape is None:
         kinds = ", ".join([*SHAPES, *ROUTINGS])
@@ -65,4 +61,4 @@ def parse_decision(raw: Any) -> tuple[dict[str, object], str | None]:
         decision = msgspec.convert(raw, shape)
     except msgspec.ValidationError as error:
         raise BadRequest(f"The decision does not fit: {error}", field="decision") from None
-    return msgspec.to_builtins(decision), None
+    return msgspec.convert(msgspec.to_builtins(decision), SupervisorDecision), None

@@ -8,6 +8,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
+
 from moot.core.agents.events import (
     ReasoningBlock,
     agent_handoff_event,
@@ -289,8 +291,8 @@ class AgentToolCall:
         flags: Sequence[str] = (),
         **details: Any,
     ) -> None:
-        error = NodeError(code=code, message=message, details=copy_json(details)).as_payload()
-        await self._report({"error": error}, duration_ms, flags)
+        error = NodeError(code=code, message=message, details=copy_json(details))
+        await self._report({"error": msgspec.to_builtins(error)}, duration_ms, flags)
 
     async def _report(
         self, outcome: dict[str, object], duration_ms: int | None, flags: Sequence[str]

@@ -186,11 +186,11 @@ class Speakers:
             raise
         except MootError as refusal:
             failure = NodeError(code=refusal.code, message=refusal.message)
-            done = InvocationResult(outcome="failed", error=failure.as_payload())
+            done = InvocationResult(outcome="failed", error=msgspec.to_builtins(failure))
         except Exception as error:
             log.warning("An agent failed", exc_info=error, extra={"run_id": head.run.run_id})
             failure = error_from_exception(error)
-            done = InvocationResult(outcome="failed", error=failure.as_payload())
+            done = InvocationResult(outcome="failed", error=msgspec.to_builtins(failure))
         finally:
             context.end_speech(void=done is None or done.outcome != "spoke")
         if done is None:

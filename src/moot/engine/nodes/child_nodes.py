@@ -170,7 +170,7 @@ class DispatchConfig(Struct, forbid_unknown_fields=True, rename="camel"):
 
 def _worker(call: NodeCall, number: int) -> ChildSpec | None:
     """Return the child run for the worker with this number in the newest decision."""
-    workers = msgspec.convert(call.decision.get("nextWorkerIds", []), list[str])
+    workers = [] if call.decision is None else call.decision.next_worker_ids
     if number >= len(workers):
         return None
     worker, config = workers[number], msgspec.convert(call.config, DispatchConfig)

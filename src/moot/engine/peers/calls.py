@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from moot.core.catalogue import TERMINAL_TYPES
 from moot.core.json.nesting import is_too_deep
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.conversations import ConversationEnded, ConversationOpened
 from moot.core.payloads.interrupts import (
     ApprovalReceived,
@@ -197,11 +198,12 @@ class RemoteRun(Struct, frozen=True, rename="camel"):
         count = self.tree_runs if type(self.tree_runs) is int else most
         return min(max(1, count), most)
 
-    def failure(self) -> dict[str, object] | None:
+    def failure(self) -> RecordedError | None:
         """Return the error with only the keys that a log has for it."""
         if self.error is None:
             return None
-        return {key: str(self.error.get(key, ""))[:MOST_ERROR_CHARS] for key in ("code", "message")}
+        code, message = str(self.error.get("code", "")), str(self.error.get("message", ""))
+        return RecordedError(code=code[:MOST_ERROR_CHARS], message=message[:MOST_ERROR_CHARS])
 
 
 _remote_run_decoder = msgspec.json.Decoder(RemoteRun)

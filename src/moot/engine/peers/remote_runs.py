@@ -16,6 +16,7 @@ from moot.core.children.decide import ChildWaits
 from moot.core.commands import Command
 from moot.core.errors import MootError, Unavailable
 from moot.core.events import event_id
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.runs import PeerOrigin
 from moot.core.runs.child_outputs import ChildEnded
 from moot.core.state import remote_children
@@ -303,7 +304,7 @@ class RemoteRuns:
             child_run=str(job.entry.child),
             status="failed",
             at=self._host.clock.millis(),
-            error={"code": trouble.error.code, "message": trouble.error.message},
+            error=RecordedError(code=trouble.error.code, message=trouble.error.message),
             runs=max(1, job.entry.tree),
             stop=not trouble.gone,
         )
