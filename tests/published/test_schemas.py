@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moot.core.catalogue import FOREIGN_TYPES, REQUESTABLE_TYPES, check_event_types
-from tests.api.runs.test_runs import OUTSIDE, outside
+from tests.api.workflows.test_workflows import OUTSIDE, outside
 from tests.support.api.answers import AnswerChecks
 from tests.support.api.caller import Api
 from tests.support.api.published import Published, Unfit

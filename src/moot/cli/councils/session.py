@@ -207,6 +207,7 @@ class CouncilSession:
             return
         if self._as_json:
             output.print_json_line(event)
+        self.turns += event["type"] == ConversationExchanged.event_type  # before Ctrl-C can come
         self._live.follow(event, time.monotonic())
         if not self._as_json:
             news_line = (
@@ -217,7 +218,6 @@ class CouncilSession:
             )
         if event["type"] == ThreadControlled.event_type and not self._as_json:
             self._last_reminder = PAUSED  # the control itself has been printed
-        self.turns += event["type"] == ConversationExchanged.event_type
         self._ended = ENDS.get(event["type"])
 
     def _conversation_of(self, event: dict[str, Any]) -> str | None:
