@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.cli.runs.why import find_root, walk_causes
+from moot.cli.shared.events import read_event
+from moot.core.events import Event
 from tests.support.cli.commands import Cli
 from tests.support.cli.runs import answered, events, finished, place, replayed, supervised, waiting
+from tests.support.event_payloads import example_fields
 
 
 def rows(moot: Cli, where: str) -> list[list[str]]:
@@ -122,9 +125,10 @@ def test_the_numbers_stand_beside_the_events_that_are_followed(moot: Cli) -> Non
 # -- the walk itself, over logs no host would write ------------------------------------------------
 
 
-def event(name: str, cause: str | None = None, **payload: Any) -> dict[str, Any]:
-    found = {"eventId": name, "runId": "r", "sequence": 0, "type": "t", "payload": payload}
-    return found if cause is None else {**found, "causationId": cause}
+def event(name: str, cause: str | None = None, **fields: Any) -> Event:
+    known = {"eventId": name, "runId": "r", "sequence": 0, "timestamp": "", "type": "t"}
+    caused = {} if cause is None else {"causationId": cause}
+    return read_event({**known, "payload": {}, **caused, **fields})
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.none() | st.sampled_from("abcdefz")))
@@ -133,15 +137,16 @@ def test_the_walk_ends_whatever_is_said_of_causes(causes: dict[str, str | None])
     for first in log.values():
         steps = list(walk_causes(first, log.get, 4))
         assert 1 <= len(steps) <= 4
-        assert len({step["eventId"] for step in steps}) == len(steps)
+        assert len({step.event_id for step in steps}) == len(steps)
         for step, cause in pairwise(steps):
-            assert step["causationId"] == cause["eventId"]
+            assert step.causation_id == cause.event_id
         root = find_root(steps, log.get)
-        assert (root.kind == "beginning") == ("causationId" not in steps[-1])
+        assert (root.kind == "beginning") == (not steps[-1].causation_id)
 
 
 def test_what_another_host_or_a_delivery_caused_is_the_root() -> None:
-    log = {"a": event("a", "b"), "b": event("b", "evt_1", causationHostId="other.example")}
+    start = example_fields("run.started", causationHostId="other.example")
+    log = {"a": event("a", "b"), "b": event("b", "evt_1", type="run.started", payload=start)}
     steps = list(walk_causes(log["a"], log.get, 9))
     assert find_root(steps, log.get) == ("host", "evt_1", "other.example")
     delivered = [event("a", "dlv_1")]
@@ -153,17 +158,13 @@ def test_what_another_host_or_a_delivery_caused_is_the_root() -> None:
 
 
 def test_a_delivery_that_began_a_run_is_where_the_walk_ends() -> None:
-    log: dict[str, dict[str, Any]] = {
-        "r.0": {"eventId": "r.0", "type": "run.started", "causationId": "dlv_1"},
-        "r.1": {"eventId": "r.1", "type": "roster.run.initiated", "causationId": "r.0"},
-        "dlv_1": {
-            "eventId": "dlv_1", "type": "trigger.delivery.attempted", "causationId": "r.1",
-        },
-        "r.3": {"eventId": "r.3", "type": "node.started", "causationId": "dlv_1"},
-    }  # fmt: skip
-    for each in log.values():
-        each["payload"] = {}
+    log = {
+        "r.0": event("r.0", "dlv_1", type="run.started"),
+        "r.1": event("r.1", "r.0", type="roster.run.initiated"),
+        "dlv_1": event("dlv_1", "r.1", type="trigger.delivery.attempted"),
+        "r.3": event("r.3", "dlv_1", type="node.started"),
+    }
     for first, expected in (("r.1", ["r.1", "r.0", "dlv_1"]), ("r.3", ["r.3", "dlv_1"])):
         steps = list(walk_causes(log[first], log.get, 9))
-        assert [step["eventId"] for step in steps] == expected
+        assert [step.event_id for step in steps] == expected
         assert find_root(steps, log.get) == ("delivery", "dlv_1", None)

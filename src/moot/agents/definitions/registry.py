@@ -17,8 +17,8 @@ from moot.agents.definitions.manifest import (
     find_tool_line,
 )
 from moot.clock import Clock
-from moot.core.conversations.participants import RESERVED_NAMES, is_agent_name
 from moot.core.errors import BadRequest, Conflict, NotFound, Unprocessable
+from moot.core.text.names import RESERVED_NAMES, is_agent_name
 from moot.core.text.nearest import nearest_word
 from moot.store.records import Record, RecordStore
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from moot.api.access import trust_local
 from moot.api.access.auth import speaker_from_request
 from moot.api.access.trust_local import is_local
-from moot.api.agent_bridge.thread_log import ThreadLog, event_fields, event_translator
+from moot.api.agent_bridge.thread_log import ThreadLog, event_translator
 from moot.api.http.error_codes import bridge_conflict
 from moot.api.http.request import Reply, Request
 from moot.api.threads.controls import control_command, control_digest, end_uninvited_streams
@@ -37,12 +37,8 @@ from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.text.names import full_name, is_person
 from moot.core.threads import control_checks, presence
-from moot.core.threads.decide import (
-    ALL_CONTROLS,
-    HUMAN_CONTROLS,
-    ignored_control_reasons,
-    target_warnings,
-)
+from moot.core.threads.control_checks import ALL_CONTROLS, HUMAN_CONTROLS
+from moot.core.threads.decide import ignored_control_reasons, target_warnings
 from moot.engine.streams.hub import Published
 from moot.wire.agent_bridge import BridgeEvent, BridgePostResult, PostBridgeEvent
 from moot.wire.json import JsonObject
@@ -201,9 +197,13 @@ async def _answer_repeat(
         same = payload.get("digest") == control_digest(name, _control_content(body))
     if not same or not page.events:
         raise MessageIdConflict("This id belongs to another event.", messageId=body.id)
-    event = BridgeEvent(**event_fields(msgspec.json.decode(page.events[0])))
+    event = _decode_event(page.events[0])
     warning = _repeat_warning(conversation, body, name)
     return Reply(BridgePostResult(received=True, event=event, warning=warning))
+
+
+def _decode_event(row: bytes) -> BridgeEvent:
+    return msgspec.json.decode(row, type=BridgeEvent)
 
 
 def _repeat_warning(conversation: Conversation, body: PostBridgeEvent, name: str) -> str | None:
@@ -312,8 +312,8 @@ def _first_event(
     translator = event_translator(run, conversation)
     for event in events:
         for translated in translator.tell(decode(event.body)):
-            if translated["type"] in types:
-                return BridgeEvent(**event_fields(translated))
+            if translated.type in types:
+                return BridgeEvent(**asdict(translated))
     return None
 
 
@@ -326,6 +326,6 @@ async def _newest_event(
     """
     run = (await request.services.host.view(run.tenant, run.run_id)).run
     page = await ThreadLog(request.services.store, run, conversation).after(end - MOST_AT_ONCE)
-    events = map(msgspec.json.decode, page.events)
-    matching = [each for each in events if each["seq"] < end and each["type"] in types]
-    return BridgeEvent(**event_fields(matching[-1])) if matching else None
+    events = map(_decode_event, page.events)
+    matching = [each for each in events if each.seq < end and each.type in types]
+    return matching[-1] if matching else None

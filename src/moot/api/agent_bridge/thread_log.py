@@ -12,7 +12,8 @@ from moot.core.events import Event, decode, micros
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.state.titles import first_title
-from moot.core.threads.agent_bridge import BridgeEvent, BridgeRenderer, micros_from_time
+from moot.core.threads.agent_bridge import BridgeRenderer, micros_from_time
+from moot.core.threads.rendered_event import RenderedEvent
 from moot.store.protocol import LogStore
 
 #: Events of the log read at once.
@@ -38,22 +39,27 @@ def event_translator(run: Run, conversation: Conversation) -> BridgeRenderer:
     )
 
 
-def event_fields(event: BridgeEvent) -> BridgeEvent:
-    """Return the fields of an event by their Python names."""
-    return {"sender" if name == "from" else name: value for name, value in event.items()}
-
-
 class ThreadLog:
-    """One conversation, frozen at the length of its log."""
+    """One conversation, frozen at the length of its log.
 
-    def __init__(self, store: LogStore, run: Run, conversation: Conversation) -> None:
+    ``complete`` may add fields to each event, by the event of the log that it renders.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        run: Run,
+        conversation: Conversation,
+        complete: Callable[[Event, RenderedEvent], RenderedEvent] | None = None,
+    ) -> None:
         self._store, self._run, self._conversation = store, run, conversation
+        self._complete = complete
         self._end = run.next_sequence
 
     async def after(self, sequence: int, limit: int = MOST_EVENTS) -> ThreadLogPage:
         """Return the events after a sequence."""
         first = max(sequence + 1, self._conversation.opened_seq)
-        return await self._page(first, limit, lambda event: event["seq"] > sequence)
+        return await self._page(first, limit, lambda event: event.seq > sequence)
 
     async def since(self, text: str, limit: int = MOST_EVENTS) -> ThreadLogPage:
         """Return the events after a time.
@@ -62,7 +68,7 @@ class ThreadLog:
         """
         moment = parse_since(text)
         first = await self._first_after(moment)
-        return await self._page(first, limit, lambda event: micros(event["ts"]) > moment)
+        return await self._page(first, limit, lambda event: micros(event.ts) > moment)
 
     async def whole(self, limit: int = MOST_EVENTS) -> ThreadLogPage:
         """Return all events, or the newest ones of a very long thread."""
@@ -105,21 +111,21 @@ class ThreadLog:
         return await self._decision_start(sequence + 1)
 
     async def _page(
-        self, first: int, limit: int, wanted: Callable[[BridgeEvent], bool]
+        self, first: int, limit: int, wanted: Callable[[RenderedEvent], bool]
     ) -> ThreadLogPage:
         page, size, last = ThreadLogPage([]), 0, -1
         async for event in self._translate(first):
             if not wanted(event):
                 continue
             full = len(page.events) >= limit or size > MOST_BYTES
-            if full and event["seq"] != last:  # keep both parts of one event on one page
+            if full and event.seq != last:  # keep both parts of one event on one page
                 page.more = True
                 break
             page.events.append(encode(event))
-            size, last = size + len(page.events[-1]), event["seq"]
+            size, last = size + len(page.events[-1]), event.seq
         return page
 
-    async def _translate(self, first: int) -> AsyncIterator[BridgeEvent]:
+    async def _translate(self, first: int) -> AsyncIterator[RenderedEvent]:
         """Yield translated events from the start of this event's decision on."""
         translator, sequence = (
             event_translator(self._run, self._conversation),
@@ -132,7 +138,7 @@ class ThreadLog:
             sequence += len(rows)
             for event in rows:
                 for translated in translator.tell(event):
-                    yield translated
+                    yield self._complete(event, translated) if self._complete else translated
 
     async def _first_after(self, moment: int) -> int:
         """Return the first sequence that is later than the time.

@@ -19,14 +19,13 @@ from moot.api.threads.inputs import agent_profiles
 from moot.api.threads.lookup import find_thread, find_thread_by_id
 from moot.api.threads.view import thread_view
 from moot.core.commands import Command
-from moot.core.conversations import joining
 from moot.core.errors import ConversationClosed, InterruptAlreadyResolved
 from moot.core.speaker import Speaker
 from moot.core.state.control_content import parse_control
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.state.titles import current_title
-from moot.core.text.names import full_name
+from moot.core.text.names import full_name, is_participant_name
 from moot.core.threads.decide import Control, control_warnings
 from moot.wire.json import JsonObject
 from moot.wire.threads import (
@@ -92,7 +91,7 @@ async def _resolve_names(request: Request, content: Any) -> tuple[Any, JsonObjec
         content = {**content, "link": await _resolve_link(request, content["link"])}
     invitation = content.get("invite")
     invitation = {"participant_id": invitation} if isinstance(invitation, str) else invitation
-    if not isinstance(invitation, dict) or not joining.is_participant_name(
+    if not isinstance(invitation, dict) or not is_participant_name(
         invitation.get("participant_id")
     ):
         return content, {}

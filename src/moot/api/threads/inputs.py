@@ -4,9 +4,9 @@ from moot.api.http.request import Request
 from moot.core.conversations.participants import check_invited
 from moot.core.errors import BadRequest, Unprocessable
 from moot.core.state.council_policy import THREAD_POLICY
-from moot.core.state.titles import TITLE_RULE, parse_title
 from moot.core.text.names import full_name
 from moot.core.text.nearest import nearest_word
+from moot.core.text.titles import TITLE_RULE, parse_title
 from moot.wire.json import JsonObject
 
 HOST = "host:"

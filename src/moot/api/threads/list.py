@@ -10,7 +10,7 @@ from moot.api.threads.view import closing_decision
 from moot.core.events import iso
 from moot.core.state.run import Run
 from moot.core.state.titles import count_turns, is_opened_by_title
-from moot.core.threads.agent_bridge import handle_from_name
+from moot.core.text.names import handle_from_name
 from moot.engine.replay.import_log import IMPORT_RECORD
 from moot.engine.threads import transcript
 from moot.engine.threads.transcript import ConversationExtent

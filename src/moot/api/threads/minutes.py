@@ -5,14 +5,12 @@ The log is read twice: for the head (question, roster, decision) and for the tra
 """
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from moot.core.conversations.closing_decision import CouncilDecision, read_decision
-from moot.core.conversations.turns import recorded_turn
 from moot.core.events import Event
 from moot.core.payloads.agents import ToolCalled
 from moot.core.payloads.base import OpaquePayload, Payload
@@ -33,15 +31,11 @@ from moot.core.payloads.councils import (
     ToolAsked,
     VoteCalled,
 )
+from moot.core.sentences.sentence import Names
+from moot.core.sentences.table import text_of
+from moot.core.sentences.turns import SpokenTurn, spoken_turn
 from moot.core.state.conversation import Conversation
-from moot.core.state.tasks import turn_kind
-from moot.core.threads.agent_bridge import (
-    COORDINATOR,
-    BridgeRenderer,
-    handle_from_name,
-    name_from_handle,
-)
-from moot.core.threads.control_text import DisplayNames, event_sentence
+from moot.core.text.names import COORDINATOR, handle_from_name
 from moot.wire.minutes import Line
 
 #: Fields of a member's profile in minutes, and the value that means unknown.
@@ -50,17 +44,10 @@ UNKNOWN = "unknown"
 #: Events that become sentences in the minutes.
 NOTED_EVENTS = (
     VoteCalled, CouncilContinued, ParticipantJoined, ParticipantLeft, ThreadControlled,
-    ThreadRenamed, ThreadLinked,
+    ThreadRenamed, ThreadLinked, ToolCalled, ToolAsked, ToolAnswered,
 )  # fmt: skip
-#: Event type -> the field that holds its turn.
-#: Characters of a tool's inputs.
-LONGEST_INPUTS = 200
-
-
 #: Participant's id -> profile fields.
 People = dict[str, dict[str, str]]
-#: A function from display names to a sentence.
-Sentence = Callable[[DisplayNames], str | None]
 
 
 class MinutesHead(Struct, kw_only=True, rename="camel", omit_defaults=True):
@@ -106,27 +93,29 @@ class MinutesTranscript:
 
     def __init__(self, minutes: MinutesHead, conversation: Conversation) -> None:
         self._names, self._conversation = display_names(minutes), conversation
-        self._translator = BridgeRenderer(conversation, minutes.thread_id, "", "")
         self._count = 0
         self._last_change: tuple[int, Any] | None = None
 
     def lines(self, event: Event) -> list[Line]:
         lines = list[Line]()
-        turn = recorded_turn(event.payload)
-        if _conversation_of(event) == self._conversation.conversation_id and turn is not None:
+        turn, conversation_id = spoken_turn(event.payload), _conversation_of(event)
+        is_own = conversation_id in (None, self._conversation.conversation_id)
+        if conversation_id is not None and is_own and turn is not None:
             lines.append(_turn_line(event, turn))
         self._count += len(lines)
-        if event.node_id != self._conversation.node_id:
+        if event.node_id != self._conversation.node_id or not is_own:
             return lines
-        sentence = _sentence(self._translator, event)
-        if sentence is not None:
+        note = _event_sentence(event.payload, self._display_name)
+        if note is not None:
             change = _profile_change(event)
             if change is None or (self._count, change) != self._last_change:
-                note = sentence(lambda name: self._names.get(name_from_handle(name), name))
                 lines.append(Line(at=event.timestamp, by=_actor(event), note=note))
                 self._count += 1
             self._last_change = (self._count, change)
         return lines
+
+    def _display_name(self, name: str) -> str:
+        return self._names.get(name, handle_from_name(name))
 
 
 def _conversation_of(event: Event) -> str | None:
@@ -164,19 +153,12 @@ def _actor(event: Event) -> str:
     return str(next(filter(None, names), None))
 
 
-def _sentence(translator: BridgeRenderer, event: Event) -> Sentence | None:
-    """Return a function that words the event once display names are known, or None."""
-    payload = event.payload
-    action = _tool_sentence(payload)
-    if action is not None:
-        actor = handle_from_name(_actor(event))
-        return lambda called: f"{called(actor)} {action}"
-    if not isinstance(payload, NOTED_EVENTS):
+def _event_sentence(payload: Payload | OpaquePayload, names: Names) -> str | None:
+    """Return a sentence about an event of the minutes, or None."""
+    is_ended_link = isinstance(payload, ThreadLinked) and payload.closed  # its last turn reports it
+    if is_ended_link or not isinstance(payload, NOTED_EVENTS):
         return None
-    if isinstance(payload, ThreadLinked) and payload.closed:  # the closing turn reports it
-        return None
-    translated = translator.tell(event)
-    return (lambda called: event_sentence(translated[0], called)) if translated else None
+    return text_of(payload, names)
 
 
 def _apply_event(minutes: MinutesHead, event: Event, people: People) -> None:
@@ -229,22 +211,19 @@ def _speaker(turn: dict[str, Any]) -> str:
     return str(turn.get("speakerId") or turn.get("from"))
 
 
-def _turn_line(event: Event, value: Any) -> Line:
-    """Return a line for a turn. An imported log may hold odd values; they become text."""
-    turn = _object(value)
-    model = _object(_object(turn.get("agent")).get("model"))
+def _turn_line(event: Event, turn: SpokenTurn) -> Line:
     return Line(
         at=event.timestamp,
-        by=_speaker(turn),
-        index=turn.get("turnIndex"),
-        role=turn.get("role"),
-        to=_optional_text(turn.get("to")),
-        content=turn.get("content"),
-        model=_optional_text(model.get("model")),
-        kind=kind if (kind := turn_kind(turn)) in ("task", "result") else None,
-        via=_optional_text(turn.get("via")),
-        spoken_by=_optional_text(turn.get("spokenBy")),
-        edited_by=_optional_text(turn.get("editedBy")),
+        by=turn.speaker,
+        index=turn.index,
+        role=turn.role,
+        to=turn.to,
+        content=turn.content,
+        model=turn.model,
+        kind=turn.kind,
+        via=turn.via,
+        spoken_by=turn.spoken_by,
+        edited_by=turn.edited_by,
     )
 
 
@@ -252,29 +231,5 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _optional_text(value: Any) -> str | None:
-    return None if value is None else str(value)
-
-
-def tool_call_text(call: ToolCalled | ToolAsked) -> str:
-    """Return ``price_history({"sku":"lamp"})``."""
-    inputs = content_text(call.inputs or {})
-    shortened = inputs if len(inputs) <= LONGEST_INPUTS else inputs[:LONGEST_INPUTS] + "…"
-    return f"{call.tool_name}({shortened})"
-
-
 def content_text(content: Any) -> str:
     return content if isinstance(content, str) else msgspec.json.encode(content).decode()
-
-
-#: Event type -> sentence about a tool call.
-def _tool_sentence(payload: Payload | OpaquePayload) -> str | None:
-    match payload:
-        case ToolCalled():
-            return f"used {tool_call_text(payload)}"
-        case ToolAsked():
-            return f"asked to use {tool_call_text(payload)}"
-        case ToolAnswered(allowed=allowed):
-            return "allowed it" if allowed else "did not allow it"
-        case _:
-            return None

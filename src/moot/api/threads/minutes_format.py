@@ -16,7 +16,7 @@ from moot.api.threads.minutes import (
     display_names,
 )
 from moot.core.conversations.closing_decision import CouncilDecision
-from moot.core.threads.agent_bridge import handle_from_name
+from moot.core.text.names import handle_from_name
 from moot.wire.json import JsonObject
 from moot.wire.minutes import Line
 

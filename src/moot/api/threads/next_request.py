@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from moot.api.agent_bridge import posts
-from moot.api.agent_bridge.thread_log import PAGE, ThreadLog, event_fields
+from moot.api.agent_bridge.thread_log import PAGE, ThreadLog
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.runs.event_stream import seconds_until_expiry
 from moot.api.threads import presence
@@ -117,17 +117,15 @@ class _NextRequest:
         page = await ThreadLog(self._request.services.store, run, conversation).after(
             due.turn - 1, 1
         )
-        events = [msgspec.json.decode(row) for row in page.events]
-        turns = [
-            event for event in events if event["seq"] == due.turn and event["type"] in TURN_TYPES
-        ]
+        events = [msgspec.json.decode(row, type=BridgeEvent) for row in page.events]
+        turns = [event for event in events if event.seq == due.turn and event.type in TURN_TYPES]
         answer = DueRequest(
             thread_id=thread_id(run, conversation),
             speaks_as=self._name,
             seq=due.seq,
             reason=due.reason,
             task=due.task,
-            event=BridgeEvent(**event_fields(turns[-1])) if turns else None,
+            event=turns[-1] if turns else None,
         )
         return Reply(answer, 200, {"Cache-Control": "no-store"})
 

@@ -19,7 +19,7 @@ from moot.core.state.run import Run
 from moot.core.state.tasks import ThreadTask
 from moot.core.state.thread_controls import ThreadControls, ThreadMember
 from moot.core.state.titles import count_turns, current_title
-from moot.core.threads.agent_bridge import handle_from_name
+from moot.core.text.names import handle_from_name
 from moot.store.protocol import RunFilter
 from moot.wire.agent_bridge import (
     BridgeControls,

@@ -13,6 +13,7 @@ from moot.cli.shared.errors import ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.http.operation import PreparedCall
 from moot.client.operations import threads
+from moot.core.text.quantities import format_count
 from moot.wire.councils import ConvenedCouncil, CouncilFloor
 from moot.wire.threads import ThreadView
 
@@ -185,7 +186,7 @@ def _plain_thread_header(name: str, thread: ThreadView, floor: CouncilFloor) -> 
     programs = len(floor.outside)
     agents = len(floor.members) - programs
     kinds = ((agents, "agent"), (programs, "program"))
-    counts = ", ".join(quantities.format_count(many, kind) for many, kind in kinds if many)
+    counts = ", ".join(format_count(many, kind) for many, kind in kinds if many)
     everyone_answers = floor.now == "small" or thread.state.invited_auto
     answer_rule = (
         "all answer what is said to all" if everyone_answers else "who is named answers: @NAME"
@@ -200,19 +201,19 @@ def thread_header(thread: ThreadView) -> str:
     name = f"Thread {output.short_id(thread.thread_id)}"
     if floor is None:
         count = len(thread.participants or thread.state.participants.invited)
-        return f"{name} · {quantities.format_count(count, 'agent')} + you"
+        return f"{name} · {format_count(count, 'agent')} + you"
     if is_plain_thread(thread):
         return _plain_thread_header(name, thread, floor)
     moderator, members = floor.moderator, floor.members
     others = [one for one in members if one != moderator] or list(members)
     parts = [
         name,
-        f"{quantities.format_count(len(others), 'agent')} + you",
+        f"{format_count(len(others), 'agent')} + you",
         f"order: {floor.mode}",
     ]
     if moderator:
         moderator_name = members.get(moderator, {}).get("name") or moderator.rpartition(":")[2]
         parts.append(f"moderator: {output.one_line(str(moderator_name))}")
-    parts.append(f"{quantities.format_count(floor.rounds, 'round')}")
+    parts.append(f"{format_count(floor.rounds, 'round')}")
     parts.append(f"at most {quantities.group_digits(floor.limits.tokens)} tokens")
     return " · ".join(parts)

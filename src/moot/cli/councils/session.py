@@ -4,6 +4,7 @@ import json
 import select
 import shlex
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ import click
 from moot.cli.councils import prompt_actions
 from moot.cli.councils.line_editor import KeyDecoder, LineEditor
 from moot.cli.councils.live_rows import LiveRows
-from moot.cli.councils.members import CouncilRoster, id_from_handle
+from moot.cli.councils.members import CouncilRoster
 from moot.cli.councils.prompt import (
     PromptMistake,
     TypedChoice,
@@ -25,6 +26,7 @@ from moot.cli.councils.prompt import (
     help_lines,
     parse_line,
 )
+from moot.cli.councils.prompt_actions import decision_with_votes
 from moot.cli.councils.read_marks import ThreadReadMark
 from moot.cli.councils.screen import Keyboard, TerminalScreen, open_screen, terminal_columns
 from moot.cli.councils.stream import StreamFeed
@@ -32,22 +34,25 @@ from moot.cli.councils.transcript_lines import (
     TranscriptLine,
     TranscriptRenderer,
     note_line,
-    turn_from_event,
 )
 from moot.cli.runs.follow import WAITING_STATUSES
 from moot.cli.shared import output
 from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.events import event_fields, read_event
 from moot.cli.shared.streams import StreamFrame
 from moot.cli.threads.new import missing_agent_message, unknown_agent_warning
 from moot.client.operations import agent_bridge, runs, threads
+from moot.core.events import Event
 from moot.core.payloads.conversations import (
     ConversationEnded,
     ConversationExchanged,
     ThreadControlled,
 )
 from moot.core.payloads.runs import RunCancelled, RunFailed
+from moot.core.sentences.turns import spoken_turn
+from moot.core.text.names import name_from_handle
 from moot.wire.threads import ThreadView
 
 ENDS = {
@@ -145,7 +150,7 @@ class CouncilSession:
         except CommandError:
             return
         for name, presence in presences.items():
-            frame = {"participant": id_from_handle(name), "state": presence.state}
+            frame = {"participant": name_from_handle(name), "state": presence.state}
             self._live.heard("presence", frame)
 
     def _wait(self, feed: StreamFeed) -> None:
@@ -184,7 +189,7 @@ class CouncilSession:
     def _take_frame(self, frame: StreamFrame) -> None:
         match frame.kind:
             case "event":
-                self._take_event(frame.data)
+                self._take_event(read_event(frame.data))
             case "trouble":
                 raise frame.data
             case "lost":
@@ -197,32 +202,31 @@ class CouncilSession:
             case kind:
                 self._live.heard(kind, frame.data)
 
-    def _take_event(self, event: dict[str, Any]) -> None:
+    def _take_event(self, event: Event) -> None:
         """Take an event of this conversation; the run may have others."""
-        self._last_sequence = event["sequence"]
+        self._last_sequence = event.sequence
         self._may_rest = True
-        conversation = event["payload"].get("conversationId")
-        self._conversation = self._conversation or self._conversation_of(event)
+        conversation: str | None = getattr(event.payload, "conversation_id", None)
+        if self._conversation is None and event.node_id == self._thread.node_id:
+            self._conversation = conversation
         if conversation is not None and self._conversation not in (None, conversation):
             return
-        if self._as_json:
-            output.print_json_line(event)
+        # count a turn before it is printed: Ctrl-C may come while it is
+        self.turns += isinstance(event.payload, ConversationExchanged)
         self._live.follow(event, time.monotonic())
-        if not self._as_json:
-            news_line = (
-                self._mark.news(turn_from_event(event).get("turnIndex")) if self._mark else None
-            )
-            self._print_lines(
-                [*([note_line(news_line)] if news_line else []), *self._renderer.tell(event)]
-            )
-        if event["type"] == ThreadControlled.event_type and not self._as_json:
-            self._last_reminder = PAUSED  # the control itself has been printed
-        self.turns += event["type"] == ConversationExchanged.event_type
-        self._ended = ENDS.get(event["type"])
+        if self._as_json:
+            output.print_json_line(event_fields(event))
+        else:
+            self._print_event(event)
+        self._ended = ENDS.get(event.type)
 
-    def _conversation_of(self, event: dict[str, Any]) -> str | None:
-        conversation = event["payload"].get("conversationId")
-        return conversation if event.get("nodeId") == self._thread.node_id else None
+    def _print_event(self, event: Event) -> None:
+        turn = spoken_turn(event.payload)
+        news = self._mark.news(turn.index) if self._mark and turn else None
+        lines = [note_line(news)] if news else []
+        self._print_lines([*lines, *self._renderer.tell(event)])
+        if isinstance(event.payload, ThreadControlled):
+            self._last_reminder = PAUSED  # the control itself has been printed
 
     def _check_rest(self) -> None:
         """Check whether the thread is at rest now that no member has the floor."""
@@ -328,10 +332,10 @@ class CouncilSession:
             self._catch_up = None
             self._print_lines(list(map(note_line, lines)))
 
-    def _steer(self, content: dict[str, Any]) -> None:
+    def _steer(self, content: Mapping[str, Any]) -> None:
         self._api.send(threads.control_thread(self.thread_id, content))
 
-    def _warn_unknown_invitee(self, content: dict[str, Any]) -> None:
+    def _warn_unknown_invitee(self, content: Mapping[str, Any]) -> None:
         """Warn when the host does not know the invited participant."""
         name = str(content.get("invite", {}).get("participant_id", ""))
         if name and (warning := unknown_agent_warning(self._api, name)) is not None:
@@ -362,22 +366,10 @@ class CouncilSession:
             self._editor.offer(f"/close --decision {words}{' --vote' if vote else ''}")
             self._print_note("the moderator proposes this; change it or press Enter")
             return
-        adopted: str | dict[str, Any] | None = decision
+        adopted: str | dict[str, object] | None = decision
         if not vote and decision is not None and votes and decision == proposal:
             adopted = decision_with_votes(decision, votes)
         self._api.send(threads.close_thread(self.thread_id, adopted, vote=vote or None))
-
-
-def decision_with_votes(text: str, votes: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return a decision with its votes and the dissent."""
-    rows = [
-        {"by": name, "vote": str(vote.get("vote", "abstain")),
-         **({"reason": vote["reason"]} if vote.get("reason") else {})}
-        for name, vote in votes.items()
-    ]  # fmt: skip
-    against = [row for row in rows if row["vote"] == "no"]
-    dissent = [{"by": row["by"], "text": row.get("reason", "votes no")} for row in against]
-    return {"text": text, "votes": rows, "dissent": dissent}
 
 
 def waiting_reason(thread: ThreadView) -> str:

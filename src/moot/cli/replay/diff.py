@@ -17,7 +17,6 @@ from moot.cli.replay.diff_lines import (
     source_and_fork,
     stretches_json,
 )
-from moot.cli.replay.lineage import describe_origin
 from moot.cli.runs.event_lines import summarize_event
 from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
@@ -27,6 +26,7 @@ from moot.cli.shared.logs import read_log
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations.runs import get_run
 from moot.core.payloads.memory import EffectFinished
+from moot.core.sentences.forks import describe_origin
 from moot.wire.runs import Snapshot
 
 #: events of each run that are compared

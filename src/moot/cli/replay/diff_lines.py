@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from moot.cli.replay.align import Event, Pair, align
 from moot.cli.replay.compare import differing_paths, is_same
-from moot.cli.replay.lineage import replaced_kind
 from moot.core.payloads.nodes import VariableChanged
 from moot.core.payloads.runs import RunStarted
+from moot.core.sentences.forks import replaced_kind
 
 
 class Stretch(NamedTuple):

@@ -12,7 +12,6 @@ from moot.cli.replay.edits import (
     edit_draft,
     parse_edits,
 )
-from moot.cli.replay.lineage import describe_place
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.command_hint import command_hint
@@ -23,6 +22,7 @@ from moot.cli.shared.run_refs import parse_run_place
 from moot.client.operations import runs
 from moot.core.payloads.interrupts import ApprovalReceived, ClarificationResolved
 from moot.core.payloads.nodes import NodeResumed
+from moot.core.sentences.forks import describe_place
 from moot.wire.replay import ForkEdit, ForkedRun
 
 #: direct effects of an answer: a user who names one of these means the answer

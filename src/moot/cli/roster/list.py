@@ -8,7 +8,7 @@ from moot.cli.interrupts.questions import read_items
 from moot.cli.schedules.schedule import read_schedules
 from moot.cli.schedules.wording import describe_until, local_time
 from moot.cli.shared.client import Api
-from moot.cli.shared.quantities import format_count
+from moot.core.text.quantities import format_count
 from moot.wire.roster import MemberView
 
 

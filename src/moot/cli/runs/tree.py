@@ -6,17 +6,18 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
-from moot.cli.replay.lineage import describe_origin, last_common_event
 from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_reading
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.events import read_event
 from moot.cli.shared.logs import read_page
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations import runs
 from moot.core.payloads.nodes import NodeDispatched
 from moot.core.payloads.supervisors import ChildForked
+from moot.core.sentences.forks import describe_origin, last_common_event
 from moot.wire.runs import RunRow
 
 #: runs that are shown by default, and pages of a log that are searched for its children
@@ -24,8 +25,6 @@ DEFAULT_LIMIT = 100
 MAX_PAGES = 20
 #: rows of one page of the list of runs
 PAGE_SIZE = 100
-#: events that start a child -> the field that names it
-CHILD_EVENTS = {NodeDispatched.event_type: "childRunId", ChildForked.event_type: "forkRunId"}
 #: levels that are shown
 MAX_DEPTH = 40
 
@@ -148,10 +147,13 @@ def _child_sequences(api: Api, node: RunTreeNode) -> dict[str, int]:
     after = -1
     for _ in range(MAX_PAGES):
         page = read_page(api, node.run_id, after)
-        for event in page.events:
-            child = event["payload"].get(CHILD_EVENTS.get(event["type"], ""))
-            if child in children:
-                sequences.setdefault(child, event["sequence"])
+        for event in map(read_event, page.events):
+            match event.payload:
+                case NodeDispatched(child_run_id=child) | ChildForked(fork_run_id=child):
+                    if child in children:
+                        sequences.setdefault(child, event.sequence)
+                case _:
+                    pass
         after = page.last_event_seq
         if children <= sequences.keys() or not page.events or page.is_complete:
             break
@@ -162,8 +164,8 @@ def _first_cut_node(node: RunTreeNode) -> RunTreeNode | None:
     return node if node.cut else next(filter(None, map(_first_cut_node, node.below)), None)
 
 
-def _node_json(node: RunTreeNode) -> dict[str, Any]:
-    fields: dict[str, Any] = {**to_builtins(node.row), "kind": node.kind}
+def _node_json(node: RunTreeNode) -> dict[str, object]:
+    fields = {**to_builtins(node.row), "kind": node.kind}
     if node.at is not None:
         fields["at"] = node.at
     return {**fields, "below": [_node_json(one) for one in node.below], "complete": not node.cut}
@@ -181,7 +183,7 @@ def _node_rows(node: RunTreeNode, above: str) -> list[list[Any]]:
 def _print_tree(top: RunTreeNode) -> None:
     output.print_fitted(_node_text(top))
     if fork := top.row.forked_from:
-        output.print_fitted(f"│  {describe_origin(to_builtins(fork))}")
+        output.print_fitted(f"│  {output.one_line(describe_origin(to_builtins(fork)))}")
     if parent := top.row.parent_run_id:
         output.print_fitted(f"│  child of {output.one_line(parent)}")
     _print_branches(top, "")

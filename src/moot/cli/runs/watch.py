@@ -10,8 +10,8 @@ from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
-from moot.cli.shared.quantities import format_count
 from moot.client.operations import runs, threads
+from moot.core.text.quantities import format_count
 from moot.wire.threads import ThreadView
 
 #: missed turns that a returning reader sees; for more there is a catch-up

@@ -5,14 +5,16 @@ from typing import NamedTuple
 
 import click
 
-from moot.cli.runs.event_lines import summarize_event
+from moot.cli.runs.event_lines import summarize
 from moot.cli.shared import output
 from moot.cli.shared.client import api_for_reading
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
-from moot.cli.shared.logs import Event, LogReader
+from moot.cli.shared.events import event_fields, read_event
+from moot.cli.shared.logs import LogReader
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.run_refs import parse_run_place
+from moot.core.events import Event
 from moot.core.payloads.runs import DeliveryAttempted
 
 #: steps that are walked by default
@@ -48,16 +50,15 @@ def why(options: CommandOptions, place: str, limit: int) -> None:
     api = api_for_reading(options)
     run_id, sequence = parse_run_place(api, place, "why")
     log_reader = LogReader(api)
-    first = log_reader.expect(run_id, sequence)
+    first = read_event(log_reader.expect(run_id, sequence))
     finder = EventFinder(log_reader, run_id)
     steps = list(walk_causes(first, finder, limit))
     root = find_root(steps, finder)
     if options.json:
         root_fields = {"kind": root.kind, "causationId": root.cause, "hostId": root.host}
         root_json = {name: value for name, value in root_fields.items() if value is not None}
-        output.print_json(
-            {"runId": run_id, "sequence": sequence, "steps": steps, "root": root_json}
-        )
+        fields = {"runId": run_id, "sequence": sequence, "steps": list(map(event_fields, steps))}
+        output.print_json({**fields, "root": root_json})
     else:
         _print_steps(steps, root)
 
@@ -66,48 +67,43 @@ def walk_causes(first: Event, find: EventLookup, limit: int) -> Iterator[Event]:
     """Yield the event, its cause, the cause of that … as far as found, and none twice."""
     visited: set[str] = set()
     event: Event | None = first
-    while event is not None and len(visited) < limit and event["eventId"] not in visited:
-        visited.add(event["eventId"])
+    while event is not None and len(visited) < limit and event.event_id not in visited:
+        visited.add(event.event_id)
         yield event
-        if event.get("type") == DELIVERY:
+        if event.type == DELIVERY:
             return
-        cause = event_cause(event)
-        event = find(cause) if cause is not None and cause_host(event) is None else None
+        cause = event.causation_id
+        event = find(cause) if cause and cause_host(event) is None else None
 
 
 def find_root(steps: list[Event], find: EventLookup) -> CauseRoot:
     """Return why the walk stops at the last step."""
     last = steps[-1]
-    if last.get("type") == DELIVERY:
-        return CauseRoot("delivery", last["eventId"])
-    cause, host = event_cause(last), cause_host(last)
-    if cause is None:
+    if last.type == DELIVERY:
+        return CauseRoot("delivery", last.event_id)
+    cause, host = last.causation_id, cause_host(last)
+    if not cause:
         return CauseRoot("beginning")
     if host is not None:
         return CauseRoot("host", cause, host)
-    if any(event["eventId"] == cause for event in steps):
+    if any(event.event_id == cause for event in steps):
         return CauseRoot("circle", cause)
     return CauseRoot("limit" if find(cause) is not None else "outside", cause)
 
 
-def event_cause(event: Event) -> str | None:
-    cause = event.get("causationId")
-    return str(cause) if cause else None
-
-
 def cause_host(event: Event) -> str | None:
     """Return the other host on which the cause happened, or None."""
-    host = event["payload"].get("causationHostId")
-    return str(host) if host else None
+    return getattr(event.payload, "causation_host_id", None) or None
 
 
-def read_event(log_reader: LogReader, event_id: str) -> Event | None:
+def find_event(log_reader: LogReader, event_id: str) -> Event | None:
     """Return the event with that id, or None if its run is not on this host."""
     run_id, _, sequence = event_id.rpartition(".")
     if not run_id or not sequence.isdecimal() or not sequence.isascii():
         return None
     try:
-        return log_reader.event(run_id, int(sequence))
+        fields = log_reader.event(run_id, int(sequence))
+        return None if fields is None else read_event(fields)
     except CommandError as error:
         if error.exit_code is not ExitCode.NOT_FOUND:
             raise
@@ -121,16 +117,16 @@ class EventFinder:
         self._log_reader, self._runs = log_reader, [run_id]
 
     def __call__(self, event_id: str) -> Event | None:
-        event = read_event(self._log_reader, event_id) or self._delivery(event_id)
-        if event is not None and event["runId"] not in self._runs:
-            self._runs.append(event["runId"])
+        event = find_event(self._log_reader, event_id) or self._delivery(event_id)
+        if event is not None and event.run_id not in self._runs:
+            self._runs.append(event.run_id)
         return event
 
     def _delivery(self, event_id: str) -> Event | None:
         for run_id in self._runs:
             for sequence in DELIVERED_AT:
-                event = read_event(self._log_reader, f"{run_id}.{sequence}")
-                if event is not None and event["eventId"] == event_id:
+                event = find_event(self._log_reader, f"{run_id}.{sequence}")
+                if event is not None and event.event_id == event_id:
                     return event
         return None
 
@@ -138,17 +134,19 @@ class EventFinder:
 def _print_steps(steps: list[Event], root: CauseRoot) -> None:
     """Print a list on a terminal, newest first; in a pipe one row for each step."""
     if not output.on_terminal():
-        rows = [[step["runId"], step["sequence"], step["type"], step.get("nodeId"),
-                 summarize_event(step)] for step in steps]  # fmt: skip
+        rows = [
+            [step.run_id, step.sequence, step.type, step.node_id or None, summarize(step)]
+            for step in steps
+        ]
         if sentence := root_sentence(steps[-1], root):
             rows.append([None, None, root.kind, None, sentence])
         output.print_table((), rows)
         return
-    run_id = steps[0]["runId"]
+    run_id = steps[0].run_id
     click.echo(click.style(output.safe_line(run_id), bold=True))
     for count, step in enumerate(steps):
-        if step["runId"] != run_id:
-            run_id = step["runId"]
+        if step.run_id != run_id:
+            run_id = step.run_id
             click.echo(f"in {click.style(output.safe_line(run_id), bold=True)}")
         output.print_fitted(f"{'←' if count else ' '} {_step_line(step)}")
     if sentence := root_sentence(steps[-1], root):
@@ -156,12 +154,12 @@ def _print_steps(steps: list[Event], root: CauseRoot) -> None:
 
 
 def _step_line(event: Event) -> str:
-    number, node = f"#{event['sequence']}", output.one_line(event.get("nodeId") or "")
-    return f"{number:<5} {node:<12}  {summarize_event(event)}"
+    number, node = f"#{event.sequence}", output.one_line(event.node_id or "")
+    return f"{number:<5} {node:<12}  {summarize(event)}"
 
 
 def root_sentence(last: Event, root: CauseRoot) -> str:
-    place = f"{last['runId']}@{last['sequence']}"
+    place = f"{last.run_id}@{last.sequence}"
     sentences: dict[str, str] = {
         "beginning": "",
         "delivery": f"the delivery {root.cause} began the run",

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from moot.cli.shared import output
 from moot.cli.shared.command_hint import command_hint
-from moot.cli.shared.quantities import format_count, format_duration
+from moot.core.text.quantities import format_count, format_duration
 from moot.wire.schedules import (
     FireResultList,
     FireView,

@@ -16,6 +16,7 @@ from moot.cli.threads.new import warn_if_unknown
 from moot.cli.threads.thread import find_thread
 from moot.client.http.operation import PreparedCall
 from moot.client.operations import threads
+from moot.core.text.quantities import format_duration
 from moot.wire.threads import ThreadView
 
 
@@ -100,7 +101,7 @@ def mute(
         with contextlib.suppress(ValueError):
             seconds, names = quantities.parse_seconds(names[-1]), names[:-1]
     content: Any = {"targets": list(names)} | ({"seconds": seconds} if seconds else {})
-    how_long = f" for {quantities.format_duration(seconds)}" if seconds else ""
+    how_long = f" for {format_duration(seconds)}" if seconds else ""
     return post_control(options, thread, f"muted {', '.join(names)}{how_long}", mute=content)
 
 
@@ -169,7 +170,7 @@ def ttl(options: CommandOptions, thread: str, seconds: int | None) -> ExitCode:
     """
     result = "agents go on as long as they like"
     if seconds is not None:
-        result = f"agents go on by themselves for {quantities.format_duration(seconds)}"
+        result = f"agents go on by themselves for {format_duration(seconds)}"
     return post_control(options, thread, result, ttl_seconds=seconds)
 
 

@@ -4,13 +4,14 @@ from typing import Any, Literal
 
 import click
 
-from moot.cli.councils.members import CouncilRoster, id_from_handle
+from moot.cli.councils.members import CouncilRoster
 from moot.cli.councils.transcript_lines import label_decision
 from moot.cli.shared import output
 from moot.cli.shared.client import api_for_reading
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations import threads
+from moot.core.text.names import name_from_handle
 from moot.wire.threads import ThreadSummary
 
 COLUMNS = ("ID", "STATE", "TURNS", "WHO", "LAST", "AGE", "TITLE")
@@ -57,10 +58,10 @@ def _thread_row(row: ThreadSummary, roster: CouncilRoster) -> list[Any]:
 
 def _last_text(row: ThreadSummary, roster: CouncilRoster) -> str | None:
     if row.decision is not None:
-        return " ".join(label_decision({"text": row.decision, "adopted": row.adopted is not False}))
+        return " ".join(label_decision(row.decision, row.adopted is not False))
     if row.last is None:
         return None
-    return f"{roster.called(id_from_handle(row.last.speaker))}: {row.last.content}"
+    return f"{roster.called(name_from_handle(row.last.speaker))}: {row.last.content}"
 
 
 def _thread_title(row: ThreadSummary) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
-from moot.cli.councils.members import CouncilRoster, id_from_handle
+from moot.cli.councils.members import CouncilRoster
 from moot.cli.councils.read_marks import ThreadReadMark
 from moot.cli.councils.screen import INDENT, open_screen
 from moot.cli.councils.transcript_lines import (
@@ -20,10 +20,11 @@ from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_reading, api_for_writing
 from moot.cli.shared.errors import ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
-from moot.cli.shared.quantities import format_count
 from moot.cli.threads.list import thread_state_mark
 from moot.cli.threads.thread import find_thread
 from moot.client.operations import agent_bridge, threads
+from moot.core.text.names import name_from_handle
+from moot.core.text.quantities import format_count
 from moot.wire.agent_bridge import BridgeEvent
 from moot.wire.councils import CouncilDecisionView
 from moot.wire.threads import ThreadFork, ThreadView
@@ -115,7 +116,7 @@ def _note_suffix(text: str | None) -> str:
 def _decision_lines(roster: CouncilRoster, decision: CouncilDecisionView | None) -> Iterator[str]:
     if decision is None:
         return
-    head, text = label_decision(to_builtins(decision))
+    head, text = label_decision(decision.text, decision.adopted)
     yield f"{click.style(head, bold=True)} {output.safe_lines(text)}"
     for vote in decision.votes:
         word = output.safe_line(vote.vote)
@@ -129,12 +130,12 @@ def _decision_lines(roster: CouncilRoster, decision: CouncilDecisionView | None)
 
 
 def _turn_line(roster: CouncilRoster, event: BridgeEvent) -> TranscriptLine:
-    to = "" if event.to == "all" else f" → {roster.called(id_from_handle(event.to))}"
-    speaker = roster.styled(id_from_handle(event.sender))
+    to = "" if event.to == "all" else f" → {roster.called(name_from_handle(event.to))}"
+    speaker = roster.styled(name_from_handle(event.sender))
     kind = "" if event.type == "message" else f" · {event.type}"
     for word, verb in (("spoken_by", "said by"), ("edited_by", "edited by")):
         if word in event.meta:
-            kind += f" · {verb} {roster.called(id_from_handle(str(event.meta[word])))}"
+            kind += f" · {verb} {roster.called(name_from_handle(str(event.meta[word])))}"
     return TranscriptLine(
         content_text(_turn_content(roster, event)), f"{event.turn:>4} {speaker}{to}{kind}"
     )
@@ -143,7 +144,7 @@ def _turn_line(roster: CouncilRoster, event: BridgeEvent) -> TranscriptLine:
 def _turn_content(roster: CouncilRoster, event: BridgeEvent) -> Any:
     """Return the content. In the host's turn about closing, name the person as the reader does."""
     content, tags = event.content, event.meta.get("tags", [])
-    is_closing = id_from_handle(event.sender) == "system" and "closed" in tags
+    is_closing = name_from_handle(event.sender) == "system" and "closed" in tags
     if not is_closing or not isinstance(content, str) or not content.endswith(CLOSED_SUFFIX):
         return content
     return f"{roster.called(content.removesuffix(CLOSED_SUFFIX))}{CLOSED_SUFFIX}"

@@ -3,10 +3,9 @@
 from typing import Any
 
 from moot.core.conversations import turns
-from moot.core.conversations.participants import RESERVED_NAMES
 from moot.core.state.conversation import Conversation
 from moot.core.text import mentions
-from moot.core.text.names import full_name, is_person
+from moot.core.text.names import RESERVED_NAMES, full_name, is_person
 
 #: participants that a warning lists at most
 MAX_LISTED_NAMES = 12

@@ -1,12 +1,10 @@
 """Let participants join a conversation, by invitation or by speaking."""
 
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from moot.core.conversations.participants import MOST_PARTICIPANTS, RESERVED_NAMES, is_agent_name
-from moot.core.conversations.turn_schema import LONGEST_NAME
+from moot.core.conversations.participants import MOST_PARTICIPANTS
 from moot.core.errors import BadRequest, ParticipantNotInvited, RosterClosed, RosterFull
 from moot.core.errors.threads import NameTaken
 from moot.core.events import NewEvent
@@ -14,7 +12,7 @@ from moot.core.payloads.conversations import ParticipantJoined
 from moot.core.state import thread_controls
 from moot.core.state.conversation import Conversation
 from moot.core.text.confusables import skeleton
-from moot.core.text.names import full_name, is_name, is_person
+from moot.core.text.names import RESERVED_NAMES, full_name, is_participant_name, is_person
 
 #: bytes of a participant's whole profile
 MAX_PROFILE_BYTES = 4096
@@ -40,17 +38,6 @@ def check_participant_name(name: Any, field: str) -> None:
             field=field,
             reserved=sorted(RESERVED_NAMES),
         )
-
-
-def is_participant_name(name: Any) -> bool:
-    return isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and _is_valid_name(name)
-
-
-@lru_cache(maxsize=4096)
-def _is_valid_name(name: str) -> bool:
-    if is_person(name):
-        return is_name(name) and name != "user:"
-    return is_agent_name(full_name(name))
 
 
 def not_invited_error(conversation: Conversation, name: str) -> ParticipantNotInvited:

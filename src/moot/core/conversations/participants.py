@@ -5,36 +5,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.core.conversations.turn_schema import LONGEST_NAME
 from moot.core.errors import BadRequest, RosterExceeded
-from moot.core.text.confusables import skeleton
-from moot.core.text.names import is_name
+from moot.core.text.names import LONGEST_NAME, is_agent_name
 
 MOST_PARTICIPANTS = 32
-
-#: names of the host, words that mean everybody, and words for people
-RESERVED_NAMES = frozenset({"moot", "system", "all", "everyone", "here", "user", "you"})
-#: shapes of these names; ``a11`` looks like ``all`` and is allowed
-_SHAPES = frozenset(skeleton(word) for word in RESERVED_NAMES if word != "all")
-
-
-def is_reserved(word: str) -> bool:
-    """Return whether the word is a reserved name or looks like one."""
-    return word.casefold() in RESERVED_NAMES or skeleton(word) in _SHAPES
-
-
-def is_agent_name(name: str) -> bool:
-    """Return whether an agent may use this full name.
-
-    It must be visible and read like no person's name: ``host:user:eve`` would appear as
-    ``user:eve``.
-    """
-    kind, _, rest = name.rpartition(":")
-    if not 1 <= len(name) <= LONGEST_NAME or not is_name(name) or not rest:
-        return False
-    prefix = name.partition(":")[0]
-    is_person_like = ":" in name and skeleton(prefix) == skeleton("user")
-    return not is_person_like and not is_reserved(rest) and not kind.startswith("host:")
 
 
 def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:

@@ -7,8 +7,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.core.errors import BadRequest
 from moot.core.state.conversation import Conversation
+from moot.core.text.names import LONGEST_NAME
 
-LONGEST_NAME = 256
 ROLES = ("user", "agent", "system")
 #: the last millisecond of the year 9999
 LATEST = 253_402_300_799_999

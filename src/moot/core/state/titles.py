@@ -8,19 +8,10 @@ from moot.core.payloads.base import Payload
 from moot.core.payloads.conversations import ThreadRenamed
 from moot.core.state.conversation import THREAD, Conversation
 from moot.core.state.node import node_id_of
+from moot.core.text.titles import LONGEST_TITLE
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run
-
-#: characters of a title in a list
-LONGEST_TITLE = 256
-TITLE_RULE = f"A title is a line of 1 to {LONGEST_TITLE} characters that can be read."
-
-
-def parse_title(text: Any) -> str | None:
-    """Return the text as one printable line, or None when it cannot be a title."""
-    line = " ".join(text.split()) if isinstance(text, str) else ""
-    return line if 1 <= len(line) <= LONGEST_TITLE and line.isprintable() else None
 
 
 def first_title(run: "Run", conversation: Conversation) -> str:

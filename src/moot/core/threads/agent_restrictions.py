@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core.conversations import joining, participants, turns
+from moot.core.conversations import joining, turns
 from moot.core.errors import BodyTooLarge, Forbidden, RosterFull
 from moot.core.state.conversation import Conversation
 from moot.core.state.mutes import is_muted
 from moot.core.text import mentions
-from moot.core.text.names import full_name, is_person
+from moot.core.text.names import (
+    RESERVED_NAMES,
+    full_name,
+    is_agent_name,
+    is_participant_name,
+    is_person,
+)
 from moot.core.threads import control_checks
 
 if TYPE_CHECKING:
@@ -78,7 +84,7 @@ def _says_only(content: Any, words: frozenset[str], sender: str) -> bool:
 def _check_invite(conversation: Conversation, value: Any, sender: str) -> None:
     name = value.get("participant_id") if isinstance(value, dict) else value
     profile = value.get("profile") if isinstance(value, dict) else None
-    if not joining.is_participant_name(name):
+    if not is_participant_name(name):
         return  # a malformed name adds no participant
     name, profile = full_name(str(name)), profile if isinstance(profile, dict) else {}
     is_present = is_person(name) or name in conversation.state.members
@@ -109,7 +115,7 @@ def _check_profile(
             "How somebody is called is for people to say; an agent may have a nickname that is not"
             " reserved and can be seen, a word of one line.",
             participant=name,
-            reserved=sorted(participants.RESERVED_NAMES),
+            reserved=sorted(RESERVED_NAMES),
         )
     if has_nickname:
         joining.check_distinct_name(conversation, str(nickname), name, sender)
@@ -118,4 +124,4 @@ def _check_profile(
 
 
 def _is_nickname(nickname: Any) -> bool:
-    return isinstance(nickname, str) and participants.is_agent_name(full_name(nickname))
+    return isinstance(nickname, str) and is_agent_name(full_name(nickname))

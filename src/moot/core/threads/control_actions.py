@@ -28,8 +28,9 @@ from moot.core.speaker import Speaker
 from moot.core.state.conversation import Conversation
 from moot.core.state.council_policy import Policy, describe_unused_settings
 from moot.core.state.run import Run
-from moot.core.state.titles import TITLE_RULE, current_title, parse_title
+from moot.core.state.titles import current_title
 from moot.core.text.names import full_name, is_person
+from moot.core.text.titles import TITLE_RULE, parse_title
 from moot.core.threads import side_threads
 from moot.core.threads.presence import STATES
 from moot.core.workflows.flow import Flow

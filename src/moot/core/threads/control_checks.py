@@ -6,12 +6,20 @@ In lenient mode the log keeps a control with mistakes, and it changes nothing.
 from collections.abc import Callable
 from typing import Any
 
-from moot.core.conversations import joining
 from moot.core.state import thread_controls
 from moot.core.state.control_content import MOST_TARGETS, control_targets, is_duration, is_switch
-from moot.core.state.titles import TITLE_RULE, parse_title
+from moot.core.text.names import is_participant_name
+from moot.core.text.titles import TITLE_RULE, parse_title
 from moot.core.threads import presence
 
+#: controls that only a person may use; the others are open to every participant
+HUMAN_CONTROLS = frozenset(
+    thread_controls.PEOPLE_ONLY
+    | {"continue", "admit", "drop", "allow", "deny", "participation", "vote"}
+)
+ALL_CONTROLS = HUMAN_CONTROLS | {
+    "done", "invite", "uninvite", "rename", "link", "presence"
+}  # fmt: skip
 #: controls that change the thread's state or its participants
 PLAIN_CONTROLS = frozenset({*thread_controls.CONTROL_HANDLERS, "invite", "uninvite"})
 
@@ -77,11 +85,7 @@ def _check_ttl(value: Any) -> str | None:
 
 def _check_participant(value: Any) -> str | None:
     name = value.get("participant_id") if isinstance(value, dict) else value
-    return (
-        None
-        if joining.is_participant_name(name)
-        else "needs a participant_id that somebody may go by."
-    )
+    return None if is_participant_name(name) else "needs a participant_id that somebody may go by."
 
 
 def _check_title(value: Any) -> str | None:

@@ -17,7 +17,6 @@ from moot.core.payloads.councils import InvitationAnswered
 from moot.core.runs.answers import GateAnswer
 from moot.core.runs.start import LinkedStart
 from moot.core.speaker import Speaker
-from moot.core.state import thread_controls
 from moot.core.state.control_content import MOST_TARGETS, control_targets
 from moot.core.state.conversation import THREAD, Conversation
 from moot.core.state.mutes import is_muted
@@ -25,18 +24,8 @@ from moot.core.state.run import Run
 from moot.core.text.names import full_name, is_person
 from moot.core.threads import agent_restrictions, control_checks
 from moot.core.threads.control_actions import CONTROL_ACTIONS
+from moot.core.threads.control_checks import ALL_CONTROLS, HUMAN_CONTROLS
 from moot.core.workflows.flow import Flow
-
-#: controls that only a person may use; the others are open to every participant
-HUMAN_CONTROLS = frozenset(
-    thread_controls.PEOPLE_ONLY
-    | {"continue", "admit", "drop", "allow", "deny", "participation", "vote"}
-)
-ALL_CONTROLS = HUMAN_CONTROLS | {
-    "done", "invite", "uninvite", "rename", "link", "presence"
-}  # fmt: skip
-
-#: type of the events that a vote puts before its own
 
 
 def control_warnings(conversation: Conversation, content: dict[str, Any], at: int) -> list[str]:

@@ -11,7 +11,7 @@ from moot.core.events import NewEvent
 from moot.core.payloads.conversations import ConversationExchanged, ThreadLinked
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
-from moot.core.state.titles import LONGEST_TITLE
+from moot.core.text.titles import LONGEST_TITLE
 from moot.core.workflows.flow import Flow
 
 if TYPE_CHECKING:
