@@ -8,7 +8,7 @@ from moot.cli.shared import output
 from moot.cli.shared.events import read_event
 from moot.core.events import Event
 from moot.core.payloads.nodes import NodeDispatched, NodeStarted
-from moot.core.sentences.table import sentence_of, text_of
+from moot.core.sentences.table import sentence_of
 
 
 class EventLines:
@@ -70,4 +70,4 @@ def summarize_event(event: Mapping[str, object]) -> str:
 def summarize(event: Event) -> str:
     action = getattr(event.payload, "action", None)
     name = f"{event.type}: {action}" if action else event.type
-    return output.one_line(text_of(event.payload) or name)
+    return output.one_line(click.unstyle(EventLines().line(event) or name))
