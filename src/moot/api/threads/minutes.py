@@ -33,7 +33,7 @@ from moot.core.payloads.councils import (
 )
 from moot.core.sentences.sentence import Names
 from moot.core.sentences.table import text_of
-from moot.core.sentences.turns import SpokenTurn, spoken_turn
+from moot.core.sentences.turns import RecordedTurn, spoken_turn
 from moot.core.state.conversation import Conversation
 from moot.core.text.names import COORDINATOR, handle_from_name
 from moot.wire.minutes import Line
@@ -211,7 +211,7 @@ def _speaker(turn: dict[str, Any]) -> str:
     return str(turn.get("speakerId") or turn.get("from"))
 
 
-def _turn_line(event: Event, turn: SpokenTurn) -> Line:
+def _turn_line(event: Event, turn: RecordedTurn) -> Line:
     return Line(
         at=event.timestamp,
         by=turn.speaker,

@@ -8,13 +8,7 @@ from moot.cli.councils.members import CouncilRoster
 from moot.cli.councils.screen import wrap_text
 from moot.cli.shared import output
 from moot.core.events import Event
-from moot.core.payloads.conversations import (
-    ConversationEnded,
-    ConversationExchanged,
-    ParticipantLeft,
-)
-from moot.core.payloads.councils import InvitationAnswered, MembersInvited
-from moot.core.payloads.runs import RunCancelled, RunFailed
+from moot.core.payloads import conversations, councils, runs
 from moot.core.sentences.turns import read_turn
 from moot.wire.threads import ThreadView
 
@@ -84,18 +78,18 @@ class LiveRows:
 
     def follow(self, event: Event, now: float) -> None:
         match event.payload:
-            case MembersInvited(wakes=wakes):
+            case councils.MembersInvited(wakes=wakes):
                 for wake in wakes:
                     task = (str(wake.get("agentId")), str(wake.get("task")), now)
                     self._wakes[str(wake.get("wakeId"))] = task
-            case InvitationAnswered(wake_id=wake_id, agent_id=agent_id):
+            case councils.InvitationAnswered(wake_id=wake_id, agent_id=agent_id):
                 self._wakes.pop(wake_id, None)
                 self._drop_speech(agent_id)
-            case ConversationExchanged(turn=turn):
+            case conversations.ConversationExchanged(turn=turn):
                 self._end_speaker(read_turn(turn).speaker)
-            case ParticipantLeft(participant_id=participant_id):
+            case conversations.ParticipantLeft(participant_id=participant_id):
                 self._end_speaker(participant_id)
-            case ConversationEnded() | RunFailed() | RunCancelled():
+            case conversations.ConversationEnded() | runs.RunFailed() | runs.RunCancelled():
                 self._wakes.clear()
                 self._speeches.clear()
                 self._busy.clear()

@@ -9,36 +9,11 @@ from moot.cli.councils.members import CouncilRoster
 from moot.cli.shared import output
 from moot.cli.shared.command_hint import command_hint
 from moot.core.events import Event
-from moot.core.payloads.agents import ToolCalled
-from moot.core.payloads.conversations import (
-    ConversationEnded,
-    ConversationExchanged,
-    ConversationOpened,
-    ParticipantJoined,
-    ParticipantLeft,
-    ThreadControlled,
-    ThreadLinked,
-    ThreadRenamed,
-)
-from moot.core.payloads.councils import (
-    CouncilContinued,
-    CouncilStopped,
-    InvitationAnswered,
-    MembersInvited,
-    PolicySet,
-    ToolAnswered,
-    ToolAsked,
-    ToolReopened,
-    TurnAdmitted,
-    TurnDropped,
-    TurnHeld,
-    VoteCalled,
-)
-from moot.core.payloads.runs import RunCancelled, RunFailed
+from moot.core.payloads import agents, conversations, councils, runs
 from moot.core.sentences.controls import control_sentences
 from moot.core.sentences.conversations import passed_sentences
 from moot.core.sentences.table import text_of
-from moot.core.sentences.turns import SpokenTurn, spoken_turn
+from moot.core.sentences.turns import RecordedTurn, spoken_turn
 
 #: the tag on the last turn of a program that leaves
 LEFT_TAG = "left"
@@ -89,7 +64,7 @@ class TranscriptRenderer:
         """Return nothing for an event that has no meaning for a person."""
         render = RENDERERS.get(type(event.payload))
         lines = render(self, event.payload, event) if render else []
-        if lines and not isinstance(event.payload, ParticipantJoined):
+        if lines and not isinstance(event.payload, conversations.ParticipantJoined):
             self._last_profile_change = None
         return lines
 
@@ -102,7 +77,7 @@ class TranscriptRenderer:
         turn = spoken_turn(payload)
         return self._turn_lines(turn) if turn else []
 
-    def _turn_lines(self, turn: SpokenTurn) -> list[TranscriptLine]:
+    def _turn_lines(self, turn: RecordedTurn) -> list[TranscriptLine]:
         roster = self._roster
         to = f" → {roster.called(turn.to)}" if turn.to else ""
         number = "?" if turn.index is None else str(turn.index)
@@ -118,12 +93,16 @@ class TranscriptRenderer:
             lines.append(note_line(f"let it come back: {rejoin}"))
         return lines
 
-    def _opened(self, payload: ConversationOpened, event: Event) -> list[TranscriptLine]:
+    def _opened(
+        self, payload: conversations.ConversationOpened, event: Event
+    ) -> list[TranscriptLine]:
         for member in payload.participants or ():
             self._roster.learn(str(member.get("agentId")), member)
         return self._turn(payload, event)
 
-    def _closed(self, payload: ConversationEnded, event: Event) -> list[TranscriptLine]:
+    def _closed(
+        self, payload: conversations.ConversationEnded, event: Event
+    ) -> list[TranscriptLine]:
         final = payload.final_turn
         lines = self._turn(payload, event) if final.get("role") != "system" else []
         outcome = payload.outcome
@@ -153,17 +132,21 @@ class TranscriptRenderer:
             rows.append(f"{self._roster.called(name)} {word}{why}")
         return [note_line(f"vote: {' · '.join(rows)}")]
 
-    def _controlled(self, payload: ThreadControlled, event: Event) -> list[TranscriptLine]:
+    def _controlled(
+        self, payload: conversations.ThreadControlled, event: Event
+    ) -> list[TranscriptLine]:
         return [
             note_line(f"{text}; /resume to go on" if text.endswith(PAUSED) else text)
             for text in control_sentences(payload, self._roster.called)
         ]
 
-    def _linked(self, payload: ThreadLinked, event: Event) -> list[TranscriptLine]:
+    def _linked(self, payload: conversations.ThreadLinked, event: Event) -> list[TranscriptLine]:
         """Leave out the end of a side thread, which a turn of the host reports."""
         return [] if payload.closed else self._note(payload, event)
 
-    def _joined(self, payload: ParticipantJoined, event: Event) -> list[TranscriptLine]:
+    def _joined(
+        self, payload: conversations.ParticipantJoined, event: Event
+    ) -> list[TranscriptLine]:
         """Report only the first of several profile changes in a row."""
         name = payload.participant_id
         self._roster.learn(name, payload.profile)
@@ -175,17 +158,17 @@ class TranscriptRenderer:
         text = text_of(payload, self._roster.called)
         return [note_line(f"{text} (sees turns 0 to {payload.from_turn - 1})")]
 
-    def _left(self, payload: ParticipantLeft, event: Event) -> list[TranscriptLine]:
+    def _left(self, payload: conversations.ParticipantLeft, event: Event) -> list[TranscriptLine]:
         leaving, self._leaving = self._leaving, None
         is_reported = payload.participant_id == payload.by == leaving
         return [] if is_reported else self._note(payload, event)
 
-    def _set(self, payload: PolicySet, event: Event) -> list[TranscriptLine]:
+    def _set(self, payload: councils.PolicySet, event: Event) -> list[TranscriptLine]:
         for member in payload.members:
             self._roster.learn(str(member.get("agentId")), member.get("profile"))
         return self._note(payload, event)
 
-    def _invited(self, payload: MembersInvited, event: Event) -> list[TranscriptLine]:
+    def _invited(self, payload: councils.MembersInvited, event: Event) -> list[TranscriptLine]:
         """Report who was passed by, and the votes at the end; rows below have the rest."""
         lines = [note_line(text) for text in passed_sentences(payload, self._roster.called)]
         if payload.phase == "over" and self._votes:
@@ -193,16 +176,16 @@ class TranscriptRenderer:
             self._votes, self._tallied = {}, True
         return lines
 
-    def _answered(self, payload: InvitationAnswered, event: Event) -> list[TranscriptLine]:
+    def _answered(self, payload: councils.InvitationAnswered, event: Event) -> list[TranscriptLine]:
         if payload.task == "vote" and payload.outcome != "superseded":
             self._votes[payload.agent_id] = payload.answer or {}
             self._tallied = False
         return self._note(payload, event)
 
-    def _stopped(self, payload: CouncilStopped, event: Event) -> list[TranscriptLine]:
+    def _stopped(self, payload: councils.CouncilStopped, event: Event) -> list[TranscriptLine]:
         return self._note(payload, event) if payload.reason in UNREPORTED_STOPS else []
 
-    def _vote_called(self, payload: VoteCalled, event: Event) -> list[TranscriptLine]:
+    def _vote_called(self, payload: councils.VoteCalled, event: Event) -> list[TranscriptLine]:
         self._votes, self._tallied = {}, False
         return self._note(payload, event)
 
@@ -227,27 +210,30 @@ def _objects_in(value: object) -> list[Mapping[str, Any]]:
 
 #: what a person may type after an event, with the place for its sequence
 HINTS: dict[type, str] = {
-    ToolAsked: " · /allow or /deny",
-    ToolReopened: " · /allow or /deny",
-    TurnHeld: " · /admit {0} lets it in, /drop {0} does not",
+    councils.ToolAsked: " · /allow or /deny",
+    councils.ToolReopened: " · /allow or /deny",
+    councils.TurnHeld: " · /admit {0} lets it in, /drop {0} does not",
 }
 
+#: events that are a note and nothing else
+NOTED = (
+    conversations.ThreadRenamed, councils.CouncilContinued, agents.ToolCalled, councils.ToolAsked,
+    councils.ToolAnswered, councils.ToolReopened, councils.TurnHeld, councils.TurnAdmitted,
+    councils.TurnDropped, runs.RunFailed, runs.RunCancelled,
+)  # fmt: skip
+
 RENDERERS: dict[type, Callable[[TranscriptRenderer, Any, Event], list[TranscriptLine]]] = {
-    ConversationOpened: TranscriptRenderer._opened,
-    ConversationExchanged: TranscriptRenderer._turn,
-    ConversationEnded: TranscriptRenderer._closed,
-    ThreadControlled: TranscriptRenderer._controlled,
-    ThreadLinked: TranscriptRenderer._linked,
-    ParticipantJoined: TranscriptRenderer._joined,
-    ParticipantLeft: TranscriptRenderer._left,
-    PolicySet: TranscriptRenderer._set,
-    MembersInvited: TranscriptRenderer._invited,
-    InvitationAnswered: TranscriptRenderer._answered,
-    CouncilStopped: TranscriptRenderer._stopped,
-    VoteCalled: TranscriptRenderer._vote_called,
-    **dict.fromkeys(
-        (ThreadRenamed, CouncilContinued, ToolCalled, ToolAsked, ToolAnswered, ToolReopened,
-         TurnHeld, TurnAdmitted, TurnDropped, RunFailed, RunCancelled),
-        TranscriptRenderer._note,
-    ),
-}  # fmt: skip
+    conversations.ConversationOpened: TranscriptRenderer._opened,
+    conversations.ConversationExchanged: TranscriptRenderer._turn,
+    conversations.ConversationEnded: TranscriptRenderer._closed,
+    conversations.ThreadControlled: TranscriptRenderer._controlled,
+    conversations.ThreadLinked: TranscriptRenderer._linked,
+    conversations.ParticipantJoined: TranscriptRenderer._joined,
+    conversations.ParticipantLeft: TranscriptRenderer._left,
+    councils.PolicySet: TranscriptRenderer._set,
+    councils.MembersInvited: TranscriptRenderer._invited,
+    councils.InvitationAnswered: TranscriptRenderer._answered,
+    councils.CouncilStopped: TranscriptRenderer._stopped,
+    councils.VoteCalled: TranscriptRenderer._vote_called,
+    **dict.fromkeys(NOTED, TranscriptRenderer._note),
+}

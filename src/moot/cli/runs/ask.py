@@ -18,7 +18,7 @@ from moot.core.payloads.conversations import ConversationExchanged
 from moot.core.payloads.councils import InvitationAnswered, ToolAsked
 from moot.core.payloads.runs import RunFailed
 from moot.core.sentences.table import text_of
-from moot.core.sentences.turns import SpokenTurn, read_turn
+from moot.core.sentences.turns import RecordedTurn, read_turn
 
 
 @click.command()
@@ -57,7 +57,7 @@ def ask(options: CommandOptions, agent: str, text: str) -> ExitCode:
 
 def _read_answer(
     stream: Iterable[StreamFrame], decide: Callable[[ToolAsked], None], aloud: bool
-) -> SpokenTurn:
+) -> RecordedTurn:
     """Return the turn. On a terminal, print its words as they arrive."""
     printed = ""
     for frame in stream:
@@ -73,7 +73,7 @@ def _read_answer(
                 decide(request)
             case InvitationAnswered(outcome="passed"):
                 silence = "the agent has nothing to say to that."
-                return SpokenTurn(speaker="system", role="system", content=silence)
+                return RecordedTurn(speaker="system", role="system", content=silence)
             case ConversationExchanged(turn=recorded):
                 turn = read_turn(recorded)
                 if aloud and turn.role == "agent":
@@ -102,7 +102,7 @@ def _ask_tool_approval(api: Api, request: ToolAsked, thread_id: str, at_hand: bo
     api.send(threads.control_thread(thread_id, {word: request.ask_id}))
 
 
-def _print_rest(turn: SpokenTurn, printed: str) -> None:
+def _print_rest(turn: RecordedTurn, printed: str) -> None:
     """Print the answer unless its words are on the screen already."""
     text = output.safe_lines(str(turn.content))
     if printed.strip() == text.strip():

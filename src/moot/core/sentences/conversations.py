@@ -1,36 +1,12 @@
 """Sentences about conversations: turns, participants, councils and held turns."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from moot.core.payloads import conversations, councils
 from moot.core.payloads.base import Payload
-from moot.core.payloads.conversations import (
-    ConversationEnded,
-    ConversationExchanged,
-    ConversationOpened,
-    ParticipantJoined,
-    ParticipantLeft,
-    PresenceChanged,
-    SeatClaimed,
-    SeatLeft,
-    ThreadControlled,
-    ThreadLinked,
-    ThreadRenamed,
-)
-from moot.core.payloads.councils import (
-    CouncilContinued,
-    CouncilStopped,
-    InvitationAnswered,
-    MemberHeard,
-    MembersInvited,
-    PolicySet,
-    TurnAdmitted,
-    TurnDropped,
-    TurnHeld,
-    VoteCalled,
-)
 from moot.core.sentences.controls import control_sentence
-from moot.core.sentences.sentence import Names, Sentence, brief
+from moot.core.sentences.sentence import Names, Sentence, SentenceRow, brief
 from moot.core.sentences.turns import spoken_turn
 from moot.core.state.floor import PAIR
 from moot.core.text.quantities import format_count
@@ -54,18 +30,18 @@ def _turn(payload: Payload, names: Names) -> Sentence | None:
     turn = spoken_turn(payload)
     if turn is None:
         return None
-    closed = "closed: " if isinstance(payload, ConversationEnded) else ""
+    closed = "closed: " if isinstance(payload, conversations.ConversationEnded) else ""
     to = f" → {names(turn.to)}" if turn.to else ""
     return Sentence(brief(turn.content), "turn", f"{closed}{names(turn.speaker)}{to}")
 
 
-def _linked(payload: ThreadLinked, names: Names) -> str:
+def _linked(payload: conversations.ThreadLinked, names: Names) -> str:
     linker = names("system" if payload.back else payload.by or "")
     end = "was closed" if payload.closed else f"was linked by {linker}"
     return f"the thread “{payload.title}” {end}"
 
 
-def _joined(payload: ParticipantJoined, names: Names) -> str:
+def _joined(payload: conversations.ParticipantJoined, names: Names) -> str:
     participant, sender = names(payload.participant_id), names(payload.by)
     if payload.changed:
         by = "" if participant == sender else f" by {sender}"
@@ -73,22 +49,22 @@ def _joined(payload: ParticipantJoined, names: Names) -> str:
     return f"{sender} joined" if participant == sender else f"{sender} invited {participant}"
 
 
-def _left(payload: ParticipantLeft, names: Names) -> str:
+def _left(payload: conversations.ParticipantLeft, names: Names) -> str:
     participant, sender = names(payload.participant_id), names(payload.by)
     return f"{sender} left" if participant == sender else f"{sender} sent {participant} away"
 
 
-def _policy_set(payload: PolicySet, names: Names) -> str | None:
+def _policy_set(payload: councils.PolicySet, names: Names) -> str | None:
     mode = payload.policy.get("mode", "round-robin")
     return f"{names(payload.by)} set the order: {mode}" if payload.by else None
 
 
-def _invited(payload: MembersInvited, names: Names) -> str | None:
+def _invited(payload: councils.MembersInvited, names: Names) -> str | None:
     floor = _row_sentences(payload.wakes, "has the floor", names)
     return "; ".join([*floor, *passed_sentences(payload, names)]) or None
 
 
-def passed_sentences(payload: MembersInvited, names: Names) -> list[str]:
+def passed_sentences(payload: councils.MembersInvited, names: Names) -> list[str]:
     """Return sentences about the members that were passed by or called."""
     skipped = _row_sentences(payload.skipped or (), "is passed by", names)
     return [*skipped, *_row_sentences(payload.called or (), "is called", names)]
@@ -98,49 +74,53 @@ def _row_sentences(rows: Iterable[Mapping[str, Any]], verb: str, names: Names) -
     return [f"{names(str(row.get('agentId')))} {verb}: {row.get('reason')}" for row in rows]
 
 
-def _answered(payload: InvitationAnswered, names: Names) -> str | None:
+def _answered(payload: councils.InvitationAnswered, names: Names) -> str | None:
     text = SILENT_OUTCOMES.get(payload.outcome) if payload.task == "speak" else None
     return f"{names(payload.agent_id)} {text}" if text else None
 
 
-def _stopped(payload: CouncilStopped, names: Names) -> str:
+def _stopped(payload: councils.CouncilStopped, names: Names) -> str:
     if payload.reason == "rounds" and isinstance(payload.limit, int):
         return f"{format_count(payload.limit, 'round')} done"
     limit = STOP_TEXTS.get(payload.reason, payload.reason)
     return END_SENTENCES.get(payload.reason, f"the council stops: {limit}")
 
 
-def _continued(payload: CouncilContinued, names: Names) -> str:
+def _continued(payload: councils.CouncilContinued, names: Names) -> str:
     more = f", {format_count(payload.rounds, 'more round')}" if payload.rounds else ""
     return f"{names(payload.by)} let it go on{more}"
 
 
-def _held(payload: TurnHeld, names: Names) -> str:
+def _held(payload: councils.TurnHeld, names: Names) -> str:
     state = "muted" if payload.reason == "participant_muted" else "paused"
     speaker = names(str(payload.turn.get("speakerId")))
     return f"{speaker} tried to speak while {state} (1 turn held)"
 
 
-CONVERSATION_SENTENCES: dict[type, Callable[[Any, Names], Sentence | str | None]] = {
-    ConversationOpened: _turn,
-    ConversationExchanged: _turn,
-    ConversationEnded: _turn,
-    ThreadControlled: control_sentence,
-    ThreadRenamed: lambda p, names: f"{names(p.by or '')} renamed the thread to “{p.title}”",
-    ThreadLinked: _linked,
-    PresenceChanged: lambda p, names: f"{names(p.from_)} is {p.state}",
-    ParticipantJoined: _joined,
-    ParticipantLeft: _left,
-    SeatClaimed: lambda p, names: f"a program speaks as {names(p.participant_id)} from here on",
-    SeatLeft: lambda p, names: f"the program of {names(p.participant_id)} has left",
-    PolicySet: _policy_set,
-    MembersInvited: _invited,
-    InvitationAnswered: _answered,
-    MemberHeard: lambda p, names: f"{names(p.agent_id)} is still at work",
-    CouncilStopped: _stopped,
-    CouncilContinued: _continued,
-    VoteCalled: lambda p, names: f"{names(p.by)} put to the vote: {p.decision}",
-    TurnHeld: _held,
-    TurnAdmitted: lambda p, names: f"{names(p.by)} let a held turn in",
-    TurnDropped: lambda p, names: f"{names(p.by)} dropped a held turn",
+CONVERSATION_SENTENCES: dict[type, SentenceRow] = {
+    conversations.ConversationOpened: _turn,
+    conversations.ConversationExchanged: _turn,
+    conversations.ConversationEnded: _turn,
+    conversations.ThreadControlled: control_sentence,
+    conversations.ThreadRenamed: lambda p, names: (
+        f"{names(p.by or '')} renamed the thread to “{p.title}”"
+    ),
+    conversations.ThreadLinked: _linked,
+    conversations.PresenceChanged: lambda p, names: f"{names(p.from_)} is {p.state}",
+    conversations.ParticipantJoined: _joined,
+    conversations.ParticipantLeft: _left,
+    conversations.SeatClaimed: lambda p, names: (
+        f"a program speaks as {names(p.participant_id)} from here on"
+    ),
+    conversations.SeatLeft: lambda p, names: f"the program of {names(p.participant_id)} has left",
+    councils.PolicySet: _policy_set,
+    councils.MembersInvited: _invited,
+    councils.InvitationAnswered: _answered,
+    councils.MemberHeard: lambda p, names: f"{names(p.agent_id)} is still at work",
+    councils.CouncilStopped: _stopped,
+    councils.CouncilContinued: _continued,
+    councils.VoteCalled: lambda p, names: f"{names(p.by)} put to the vote: {p.decision}",
+    councils.TurnHeld: _held,
+    councils.TurnAdmitted: lambda p, names: f"{names(p.by)} let a held turn in",
+    councils.TurnDropped: lambda p, names: f"{names(p.by)} dropped a held turn",
 }

@@ -32,6 +32,10 @@ class Sentence(Struct, frozen=True):
         return f"{self.lead}: {self.text}" if self.lead and self.text else self.lead or self.text
 
 
+#: a template for the payload ``p``, or a function
+SentenceRow = str | Callable[[Any, Names], Sentence | str | None]
+
+
 def brief(value: object, most: int = LONGEST_VALUE) -> str:
     """Return a value on one line of at most ``most`` characters."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

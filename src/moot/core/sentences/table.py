@@ -1,25 +1,20 @@
 """The table that turns an event into a sentence, with one row for each payload."""
 
-from moot.core.payloads.agents import AgentDecided, PromptResolved, ReasoningDelta
+from moot.core.payloads import agents, interrupts, nodes
 from moot.core.payloads.base import OpaquePayload, Payload
-from moot.core.payloads.interrupts import (
-    ApprovalReceived,
-    ApprovalRequested,
-    ClarificationRequested,
-    ClarificationResolved,
-)
-from moot.core.payloads.nodes import NodeResumed, NodeSuspended
 from moot.core.sentences.agents import AGENT_SENTENCES
 from moot.core.sentences.conversations import CONVERSATION_SENTENCES
 from moot.core.sentences.runs import RUN_SENTENCES
-from moot.core.sentences.sentence import Names, Sentence, brief
+from moot.core.sentences.sentence import Names, Sentence, SentenceRow, brief
 
-SENTENCES = {**RUN_SENTENCES, **AGENT_SENTENCES, **CONVERSATION_SENTENCES}
+SENTENCES: dict[type, SentenceRow] = {**RUN_SENTENCES, **AGENT_SENTENCES, **CONVERSATION_SENTENCES}
 
 #: events without a sentence, because another event reports the same
 SILENT = frozenset({
-    NodeSuspended, NodeResumed, ApprovalRequested, ApprovalReceived, ClarificationRequested,
-    ClarificationResolved, PromptResolved, ReasoningDelta, AgentDecided,
+    nodes.NodeSuspended, nodes.NodeResumed, interrupts.ApprovalRequested,
+    interrupts.ApprovalReceived, interrupts.ClarificationRequested,
+    interrupts.ClarificationResolved, agents.PromptResolved, agents.ReasoningDelta,
+    agents.AgentDecided,
 })  # fmt: skip
 
 
@@ -31,7 +26,9 @@ def sentence_of(payload: Payload | OpaquePayload, names: Names = str) -> Sentenc
     if isinstance(payload, OpaquePayload):
         return Sentence(f"{payload.event_type} {brief(bytes(payload.raw).decode(), 100)}")
     row = SENTENCES.get(type(payload))
-    sentence = row(payload, names) if row else None
+    if row is None:
+        return None
+    sentence = row.format(p=payload) if isinstance(row, str) else row(payload, names)
     if isinstance(sentence, str):
         return Sentence(sentence) if sentence else None
     return sentence

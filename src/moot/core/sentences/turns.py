@@ -13,7 +13,7 @@ from moot.core.payloads.conversations import (
 )
 
 
-class SpokenTurn(Struct, frozen=True, kw_only=True):
+class RecordedTurn(Struct, frozen=True, kw_only=True):
     """A turn as readers see it. An imported log may hold odd values; they become text or None."""
 
     speaker: str
@@ -37,7 +37,7 @@ class SpokenTurn(Struct, frozen=True, kw_only=True):
         return tags if isinstance(tags, list) else []
 
 
-def spoken_turn(payload: Payload | OpaquePayload) -> SpokenTurn | None:
+def spoken_turn(payload: Payload | OpaquePayload) -> RecordedTurn | None:
     """Return the turn that opens, continues or closes a conversation, or None."""
     match payload:
         case ConversationOpened(initial_turn=turn) | ConversationExchanged(turn=turn):
@@ -48,10 +48,10 @@ def spoken_turn(payload: Payload | OpaquePayload) -> SpokenTurn | None:
             return None
 
 
-def read_turn(turn: Mapping[str, Any]) -> SpokenTurn:
+def read_turn(turn: Mapping[str, Any]) -> RecordedTurn:
     meta, index = _object(turn.get("meta")), turn.get("turnIndex")
     kind, model = meta.get("kind"), _object(_object(turn.get("agent")).get("model"))
-    return SpokenTurn(
+    return RecordedTurn(
         speaker=str(turn.get("speakerId") or turn.get("from", "")),
         role=str(turn.get("role", "")),
         content=turn.get("content", ""),
