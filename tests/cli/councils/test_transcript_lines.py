@@ -172,7 +172,7 @@ def test_a_turn_counts_though_ctrl_c_comes_while_it_is_printed() -> None:
         def tell(self, lines: list[TranscriptLine], rows: list[str] | None = None) -> None:
             raise KeyboardInterrupt
 
-    session = CouncilSession(cast(Api, None), view(), prompt=False)
+    session = CouncilSession(cast(Api, None), view(), prompted=False)
     session._screen = cast(PipeScreen, Interrupted())
     with pytest.raises(KeyboardInterrupt):
         session._take_event(event("conversation.exchanged", turn=turn()))

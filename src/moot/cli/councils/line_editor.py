@@ -96,13 +96,6 @@ class LineEditor:
         self.text = self.text[:start] + self.text[end:]
         self.at = start
 
-    def _erase_left(self) -> None:
-        if self.at:
-            self._erase(self.at - 1, self.at)
-
-    def _delete(self) -> None:
-        self._erase(self.at, self.at + 1)
-
     def _move(self, to: int) -> None:
         self.at = max(0, min(to, len(self.text)))
 
@@ -135,8 +128,8 @@ def _common_prefix(words: list[str]) -> str:
 
 
 KEY_ACTIONS: dict[str, Callable[[LineEditor], None]] = {
-    "back": LineEditor._erase_left,
-    "delete": LineEditor._delete,
+    "back": lambda line: line._erase(max(0, line.at - 1), line.at),
+    "delete": lambda line: line._erase(line.at, line.at + 1),
     "left": lambda line: line._move(line.at - 1),
     "right": lambda line: line._move(line.at + 1),
     "home": lambda line: line._move(0),

@@ -1,4 +1,4 @@
-"""Actions at the prompt besides speaking: undo a control, give a task, catch up."""
+"""Actions at the prompt besides speaking: undo a control, catch up, close with votes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,10 +8,9 @@ from moot.cli.shared.client import Api
 from moot.cli.shared.errors import CommandError
 from moot.cli.shared.events import read_event
 from moot.cli.shared.logs import LogReader
-from moot.client.operations import agent_bridge, search, threads
+from moot.client.operations import search, threads
 from moot.core.sentences.table import text_of
 from moot.core.text.names import name_from_handle
-from moot.wire.threads import ThreadEvent
 
 #: events that are searched for a control to undo
 MAX_EVENTS = 500
@@ -27,20 +26,11 @@ def undo_last_control(api: Api, thread_id: str) -> str:
     for event in reversed(events):
         if event.undo is not None and name_from_handle(event.sender) == roster.me:
             api.send(threads.control_thread(thread_id, event.undo))
-            return _control_sentence(api, event, roster)
+            fields = LogReader(api).expect(event.id.rpartition(".")[0], event.seq)
+            return text_of(read_event(fields).payload, roster.called) or ""
     raise CommandError(
         "Nothing that you have steered here still holds: there is nothing to take back."
     )
-
-
-def _control_sentence(api: Api, event: ThreadEvent, roster: CouncilRoster) -> str:
-    """Return the sentence of the log's event, with the names that the reader sees."""
-    fields = LogReader(api).expect(event.id.rpartition(".")[0], event.seq)
-    return text_of(read_event(fields).payload, roster.called) or ""
-
-
-def post_task(api: Api, thread_id: str, to: str, text: str) -> None:
-    api.send(agent_bridge.post_bridge_event(thread_id, text, kind="task", to=to))
 
 
 class CatchUpRequest:

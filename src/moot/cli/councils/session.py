@@ -9,23 +9,10 @@ from typing import Any
 
 import click
 
-from moot.cli.councils import prompt_actions
+from moot.cli.councils import prompt, prompt_actions
 from moot.cli.councils.line_editor import KeyDecoder, LineEditor
 from moot.cli.councils.live_rows import LiveRows
 from moot.cli.councils.members import CouncilRoster
-from moot.cli.councils.prompt import (
-    PromptMistake,
-    TypedChoice,
-    TypedClose,
-    TypedCommand,
-    TypedControl,
-    TypedLine,
-    TypedTask,
-    TypedTurn,
-    complete_word,
-    help_lines,
-    parse_line,
-)
 from moot.cli.councils.prompt_actions import decision_with_votes
 from moot.cli.councils.read_marks import ThreadReadMark
 from moot.cli.councils.screen import Keyboard, TerminalScreen, open_screen, terminal_columns
@@ -80,7 +67,7 @@ class CouncilSession:
         self,
         api: Api,
         thread: ThreadView,
-        prompt: bool,
+        prompted: bool,
         as_json: bool = False,
     ) -> None:
         self._api, self._as_json = api, as_json
@@ -91,10 +78,12 @@ class CouncilSession:
         self._roster.read(thread)
         self._renderer = TranscriptRenderer(self._roster, output.short_id(self.thread_id))
         self._live = LiveRows(self._roster)
-        self._screen = open_screen(prompt and not as_json)
+        self._screen = open_screen(prompted and not as_json)
         self._editor = self._keys = None
-        if prompt and isinstance(self._screen, TerminalScreen) and not as_json:
-            self._editor = LineEditor(lambda before: complete_word(before, self._roster.members))
+        if prompted and isinstance(self._screen, TerminalScreen) and not as_json:
+            self._editor = LineEditor(
+                lambda before: prompt.complete_word(before, self._roster.members)
+            )
             self._keys = KeyDecoder()
         self._keyboard = Keyboard() if self._editor else None
         self._ended: ExitCode | None = None
@@ -276,10 +265,10 @@ class CouncilSession:
 
     def _take_line(self, line: str) -> None:
         try:
-            typed = parse_line(line, self._roster.members)
+            typed = prompt.parse_line(line, self._roster.members)
             if typed is not None:
                 self._carry_out(typed)
-        except PromptMistake as mistake:
+        except prompt.PromptMistake as mistake:
             self._print_error(str(mistake))
         except CommandError as error:
             self._print_error(*self._error_hint(error))
@@ -302,38 +291,37 @@ class CouncilSession:
         setting = shlex.quote(f"input.participants={members_json}")
         return str(error), command_hint(f"fork {self.thread_id}@0 --set {setting}")
 
-    def _carry_out(self, typed: TypedLine) -> None:
+    def _carry_out(self, typed: prompt.TypedLine) -> None:
         match typed:
-            case TypedTurn(text, to):
+            case prompt.TypedTurn(text, to):
                 turn = {"content": text, **({"to": to} if to else {})}
                 run_id, node_id = self._thread.run_id, self._thread.node_id
                 self._api.send(runs.resolve_interrupt(run_id, node_id, {"turn": turn}))
-            case TypedControl(content):
-                self._steer(content)
+            case prompt.TypedControl(content):
+                self._api.send(threads.control_thread(self.thread_id, content))
                 self._warn_unknown_invitee(content)
-            case TypedChoice(word, which):
-                self._steer({word: which or self._single_choice(word)})
-            case TypedClose(decision, vote):
+            case prompt.TypedChoice(word, which):
+                choice = {word: which or self._single_choice(word)}
+                self._api.send(threads.control_thread(self.thread_id, choice))
+            case prompt.TypedClose(decision, vote):
                 self._close(decision, vote)
-            case TypedTask(to, text):
-                prompt_actions.post_task(self._api, self.thread_id, to, text)
-            case TypedCommand("undo"):
+            case prompt.TypedTask(to, text):
+                task = agent_bridge.post_bridge_event(self.thread_id, text, kind="task", to=to)
+                self._api.send(task)
+            case prompt.TypedCommand("undo"):
                 prompt_actions.undo_last_control(self._api, self.thread_id)  # the stream reports it
-            case TypedCommand("catchup"):
+            case prompt.TypedCommand("catchup"):
                 self._catch_up = prompt_actions.CatchUpRequest(self._api, self.thread_id)
                 self._print_note("it is being summed up for you")
-            case TypedCommand("help"):
-                self._print_lines([TranscriptLine(line) for line in help_lines()])
-            case TypedCommand():
+            case prompt.TypedCommand("help"):
+                self._print_lines([TranscriptLine(line) for line in prompt.help_lines()])
+            case prompt.TypedCommand():
                 raise SessionLeft
 
     def _show_catch_up(self) -> None:
         if self._catch_up is not None and (lines := self._catch_up.lines()):
             self._catch_up = None
             self._print_lines(list(map(note_line, lines)))
-
-    def _steer(self, content: Mapping[str, Any]) -> None:
-        self._api.send(threads.control_thread(self.thread_id, content))
 
     def _warn_unknown_invitee(self, content: Mapping[str, Any]) -> None:
         """Warn when the host does not know the invited participant."""
@@ -350,8 +338,8 @@ class CouncilSession:
         elif floor is not None:
             ids = [question.ask_id for question in floor.asks]
         if len(ids) != 1:
-            waiting = f"which: {', '.join(ids)}" if ids else "nothing waits for that"
-            raise PromptMistake(f"Say {waiting}." if ids else "Nothing waits for that.")
+            which = f"Say which: {', '.join(ids)}."
+            raise prompt.PromptMistake(which if ids else "Nothing waits for that.")
         return ids[0]
 
     def _close(self, decision: str | None, vote: bool) -> None:

@@ -76,8 +76,11 @@ def _read_answer(
                 return RecordedTurn(speaker="system", role="system", content=silence)
             case ConversationExchanged(turn=recorded):
                 turn = read_turn(recorded)
-                if aloud and turn.role == "agent":
-                    _print_rest(turn, printed)
+                text = output.safe_lines(str(turn.content))
+                if aloud and turn.role == "agent" and printed.strip() == text.strip():
+                    click.echo()  # its words are on the screen already
+                elif aloud and turn.role == "agent":
+                    click.echo(("\n" if printed else "") + text)
                 return turn
             case RunFailed():
                 break
@@ -100,12 +103,3 @@ def _ask_tool_approval(api: Api, request: ToolAsked, thread_id: str, at_hand: bo
     allowed = click.confirm(f"\n{request_text}. Allow it?", default=False, err=True)
     word = "allow" if allowed else "deny"
     api.send(threads.control_thread(thread_id, {word: request.ask_id}))
-
-
-def _print_rest(turn: RecordedTurn, printed: str) -> None:
-    """Print the answer unless its words are on the screen already."""
-    text = output.safe_lines(str(turn.content))
-    if printed.strip() == text.strip():
-        click.echo()
-    else:
-        click.echo(("\n" if printed else "") + text)

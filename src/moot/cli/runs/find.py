@@ -44,9 +44,8 @@ def resolve_run_id(api: Api, text: str, kind: str = "run") -> str:
     if len(run_ids) == 1:
         return run_ids[0]
     if run_ids:
-        raise CommandError(
-            f"several {kind}s start with '{text}': {', '.join(run_ids)}…", ExitCode.USAGE
-        )
+        several = f"several {kind}s start with '{text}': {', '.join(run_ids)}…"
+        raise CommandError(several, ExitCode.USAGE)
     kind = "thread" if text.startswith("th_") else kind
     newest = _runs_with_prefix(api, "th_" if kind == "thread" else "", 1)
     hint = f" (the newest is {newest[0].run_id})" if newest else ""
@@ -68,10 +67,8 @@ def _newest_run(api: Api) -> str:
                 return row.run_id
         cursor = page.next_cursor
         if cursor is None:
-            raise CommandError(
-                f"there is no run yet. Start one with: {command_hint('run FLOW')}",
-                ExitCode.NOT_FOUND,
-            )
+            message = f"there is no run yet. Start one with: {command_hint('run FLOW')}"
+            raise CommandError(message, ExitCode.NOT_FOUND)
 
 
 def status_and_title(api: Api, row: RunRow) -> tuple[str, str | None]:

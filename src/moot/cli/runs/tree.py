@@ -1,7 +1,6 @@
 """``moot tree RUN``: show the children and the forks of a run as a tree."""
 
 from collections import deque
-from typing import Any
 
 import click
 from msgspec import to_builtins
@@ -65,7 +64,12 @@ def tree(options: CommandOptions, run_id: str, limit: int) -> None:
     fork at the last event that is common to both.
     """
     api = api_for_reading(options)
-    top = build_tree(api, _read_row(api, resolve_run_id(api, run_id)), limit)
+    run_id = resolve_run_id(api, run_id)
+    rows = api.send(runs.list_runs(prefix=run_id, limit=1)).runs
+    if not rows:
+        message = f"there is no run {run_id}. See: {command_hint('run list')}"
+        raise CommandError(message, ExitCode.NOT_FOUND)
+    top = build_tree(api, rows[0], limit)
     if options.json:
         output.print_json(_node_json(top))
     elif output.on_terminal():
@@ -76,14 +80,6 @@ def tree(options: CommandOptions, run_id: str, limit: int) -> None:
         deep = cut.depth >= MAX_DEPTH
         more = f"tree {cut.run_id}" if deep else f"tree {top.run_id} --limit {limit * 4}"
         click.echo(f"There are more: {command_hint(more)}", err=True)
-
-
-def _read_row(api: Api, run_id: str) -> RunRow:
-    for row in api.send(runs.list_runs(prefix=run_id, limit=1)).runs:
-        return row
-    raise CommandError(
-        f"there is no run {run_id}. See: {command_hint('run list')}", ExitCode.NOT_FOUND
-    )
 
 
 def build_tree(api: Api, row: RunRow, limit: int) -> RunTreeNode:
@@ -116,27 +112,24 @@ def _related_runs(
     while len(rows) <= room:
         call = runs.list_runs(parent=parent, fork_of=source, limit=PAGE_SIZE, cursor=cursor)
         page = api.send(call)
-        rows += [row for row in page.runs if row.run_id not in included
-                 and _belongs_below(row, kind, node)]  # fmt: skip
+        # a child that was forked with its parent belongs below that fork, not below its source
+        rows += [
+            row
+            for row in page.runs
+            if row.run_id not in included
+            and (kind == "child" or row.parent_run_id is None or node.depth == 0)
+        ]
         cursor = page.next_cursor
         if cursor is None:
             break
     return rows[: max(0, room)], len(rows) > room
 
 
-def _belongs_below(row: RunRow, kind: str, node: RunTreeNode) -> bool:
-    """A child that was forked with its parent belongs below that fork, not below its source."""
-    return kind == "child" or row.parent_run_id is None or node.depth == 0
-
-
 def _sort_children(api: Api, node: RunTreeNode) -> None:
     places = _child_sequences(api, node) if any(one.kind == "child" for one in node.below) else {}
     for one in node.below:
-        one.at = (
-            last_common_event(to_builtins(one.row.forked_from))
-            if one.kind == "fork"
-            else places.get(one.run_id)
-        )
+        source = to_builtins(one.row.forked_from)
+        one.at = last_common_event(source) if one.kind == "fork" else places.get(one.run_id)
     node.below.sort(key=lambda one: (-1 if one.at is None else one.at, one.row.started_at))
 
 
@@ -171,13 +164,10 @@ def _node_json(node: RunTreeNode) -> dict[str, object]:
     return {**fields, "below": [_node_json(one) for one in node.below], "complete": not node.cut}
 
 
-def _node_rows(node: RunTreeNode, above: str) -> list[list[Any]]:
+def _node_rows(node: RunTreeNode, above: str) -> list[list[object]]:
     own = [node.depth, _node_kind(node), node.at, node.run_id, node.row.workflow_id,
            node.row.status, above, node.note]  # fmt: skip
-    rows = [own]
-    for one in node.below:
-        rows += _node_rows(one, node.run_id)
-    return rows
+    return [own, *(row for one in node.below for row in _node_rows(one, node.run_id))]
 
 
 def _print_tree(top: RunTreeNode) -> None:

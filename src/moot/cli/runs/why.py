@@ -54,13 +54,13 @@ def why(options: CommandOptions, place: str, limit: int) -> None:
     finder = EventFinder(log_reader, run_id)
     steps = list(walk_causes(first, finder, limit))
     root = find_root(steps, finder)
-    if options.json:
-        root_fields = {"kind": root.kind, "causationId": root.cause, "hostId": root.host}
-        root_json = {name: value for name, value in root_fields.items() if value is not None}
-        fields = {"runId": run_id, "sequence": sequence, "steps": list(map(event_fields, steps))}
-        output.print_json({**fields, "root": root_json})
-    else:
+    if not options.json:
         _print_steps(steps, root)
+        return
+    root_fields = {"kind": root.kind, "causationId": root.cause, "hostId": root.host}
+    root_json = {name: value for name, value in root_fields.items() if value is not None}
+    fields = {"runId": run_id, "sequence": sequence, "steps": list(map(event_fields, steps))}
+    output.print_json({**fields, "root": root_json})
 
 
 def walk_causes(first: Event, find: EventLookup, limit: int) -> Iterator[Event]:
@@ -148,14 +148,11 @@ def _print_steps(steps: list[Event], root: CauseRoot) -> None:
         if step.run_id != run_id:
             run_id = step.run_id
             click.echo(f"in {click.style(output.safe_line(run_id), bold=True)}")
-        output.print_fitted(f"{'←' if count else ' '} {_step_line(step)}")
+        number, node = f"#{step.sequence}", output.one_line(step.node_id or "")
+        arrow = "←" if count else " "
+        output.print_fitted(f"{arrow} {number:<5} {node:<12}  {summarize(step)}")
     if sentence := root_sentence(steps[-1], root):
         output.print_fitted(f"  {sentence}")
-
-
-def _step_line(event: Event) -> str:
-    number, node = f"#{event.sequence}", output.one_line(event.node_id or "")
-    return f"{number:<5} {node:<12}  {summarize(event)}"
 
 
 def root_sentence(last: Event, root: CauseRoot) -> str:

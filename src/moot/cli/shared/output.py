@@ -2,11 +2,15 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+
+from moot.cli.shared.options import CommandOptions
+
+T = TypeVar("T")
 
 #: letters of an id that are enough to be unique; every command takes such a prefix
 SHORT_ID_LENGTH = len("run_") + 8
@@ -87,6 +91,45 @@ def safe_line(text: Any, err: bool = False) -> str:
 
 def print_error(text: str) -> None:
     click.echo(safe_lines(text, err=True), err=True)
+
+
+def print_answer(options: CommandOptions, answer: object, *lines: str) -> None:
+    """Print the answer as JSON on request, else these lines."""
+    if options.json:
+        print_json(answer)
+    else:
+        print_lines(*lines)
+
+
+def print_lines(*lines: str) -> None:
+    for line in lines:
+        click.echo(safe_line(line))
+
+
+def print_secret(
+    options: CommandOptions, answer: object, secrets: Sequence[object], sentence: str
+) -> None:
+    """Print an answer that is the only one with its secrets: the secrets alone on stdout."""
+    if options.json:
+        print_json(answer)
+        return
+    for secret in secrets:
+        click.echo(secret)
+    click.echo(f"{sentence}. Keep the secret; it is not shown again.", err=True)
+
+
+def print_list(
+    options: CommandOptions,
+    rows: Sequence[T],
+    columns: Sequence[str],
+    cells: Callable[[T], Sequence[object]],
+    empty: str = "Nothing.",
+) -> None:
+    """Print whole rows as JSON on request, else a table with the cells of each row."""
+    if options.json:
+        print_json(rows)
+    else:
+        print_table(columns, map(cells, rows), empty)
 
 
 def print_table(

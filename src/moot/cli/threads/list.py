@@ -33,12 +33,10 @@ def list_(options: CommandOptions, limit: int, archived: bool) -> None:
     order: Literal["active"] | None = None if archived else "active"
     call = threads.list_threads(limit=limit, about=True, archived=archived or None, order=order)
     page = api_for_reading(options).send(call)
-    if options.json:
-        output.print_json(page.threads)
-        return
-    rows = (_thread_row(each, CouncilRoster(page.you)) for each in page.threads)
     hint = f"No thread yet. Begin one: {command_hint('thread new TITLE --with A,B')}"
-    output.print_table(COLUMNS, rows, empty="No thread was put away." if archived else hint)
+    empty = "No thread was put away." if archived else hint
+    roster = CouncilRoster(page.you)
+    output.print_list(options, page.threads, COLUMNS, lambda row: _thread_row(row, roster), empty)
 
 
 def _thread_row(row: ThreadSummary, roster: CouncilRoster) -> list[Any]:

@@ -29,10 +29,7 @@ def new(options: CommandOptions, title: str, members: list[str], opening: str | 
         raise click.UsageError("say what it is about: moot thread new TITLE.")
     api = api_for_writing(options)
     created = api.send(threads.begin_thread(title, members, opening=opening))
-    if options.json:
-        output.print_json(created)
-    else:
-        click.echo(output.safe_line(created.thread_id))
+    output.print_answer(options, created, created.thread_id)
     for name in members:
         warn_if_unknown(api, name)
 
@@ -46,11 +43,7 @@ def warn_if_unknown(api: Api, name: str) -> None:
 def unknown_agent_warning(api: Api, name: str) -> str | None:
     """Return None for a participant that the host may know."""
     message = missing_agent_message(api, name)
-    return (
-        None
-        if message is None
-        else f"{message} It is waited for, and speaks with a key of its own."
-    )
+    return message and f"{message} It is waited for, and speaks with a key of its own."
 
 
 def missing_agent_message(api: Api, name: str) -> str | None:

@@ -56,10 +56,8 @@ def show(options: CommandOptions, name: str, turns: int) -> None:
     state_lines = _state_lines(roster, thread, task_texts)
     for line in (*state_lines, *_decision_lines(roster, thread.decision)):
         click.echo(line.replace("\n", "\n" + " " * INDENT))  # no participant's words begin a line
-    mark, screen = (
-        ThreadReadMark(api, thread_id) if turn_events and output.on_terminal() else None,
-        open_screen(False),
-    )
+    mark = ThreadReadMark(api, thread_id) if turn_events and output.on_terminal() else None
+    screen = open_screen(False)
     for event in turn_events:
         if mark is not None and (news := mark.news(event.turn)):
             screen.tell([note_line(news)])
@@ -136,9 +134,8 @@ def _turn_line(roster: CouncilRoster, event: BridgeEvent) -> TranscriptLine:
     for word, verb in (("spoken_by", "said by"), ("edited_by", "edited by")):
         if word in event.meta:
             kind += f" · {verb} {roster.called(name_from_handle(str(event.meta[word])))}"
-    return TranscriptLine(
-        content_text(_turn_content(roster, event)), f"{event.turn:>4} {speaker}{to}{kind}"
-    )
+    head = f"{event.turn:>4} {speaker}{to}{kind}"
+    return TranscriptLine(content_text(_turn_content(roster, event)), head)
 
 
 def _turn_content(roster: CouncilRoster, event: BridgeEvent) -> Any:
@@ -165,9 +162,7 @@ def tail(options: CommandOptions, name: str, turns: int) -> ExitCode:
     turn_events = read_newest_turns(api, thread_id, turns)
     last = thread.last_sequence
     after = turn_events[0].seq - 1 if turn_events else last
-    attend_options = AttendOptions(prompt=False, as_json=options.json, after=after, stay=True)
     if not thread.open:
-        attend_options = attend_options._replace(
-            after=min(after, last - 1)
-        )  # show its end, and then stop
+        after = min(after, last - 1)  # show its end, and then stop
+    attend_options = AttendOptions(prompt=False, as_json=options.json, after=after, stay=True)
     return attend_thread(api, thread_id, attend_options)

@@ -54,15 +54,11 @@ def export(
     if target is None:
         output.write_bytes(body)
     else:
-        _write_file(Path(target), body)
+        try:
+            Path(target).write_bytes(body)
+        except OSError as error:
+            raise click.UsageError(f"{target} cannot be written: {error.strerror}.") from None
         click.echo(f"{thread_id} written to {target} ({len(body)} bytes).", err=True)
-
-
-def _write_file(file: Path, body: bytes) -> None:
-    try:
-        file.write_bytes(body)
-    except OSError as error:
-        raise click.UsageError(f"{file} cannot be written: {error.strerror}.") from None
 
 
 @thread.command("import")
@@ -75,10 +71,7 @@ def import_(options: CommandOptions, file: str) -> None:
         imported = api.send(threads.import_thread(bundle))
     except CommandError as error:
         raise _already_here_error(api, bundle) or error from None
-    if options.json:
-        output.print_json(imported)
-    else:
-        click.echo(output.safe_line(imported.thread_id))
+    output.print_answer(options, imported, imported.thread_id)
 
 
 def _already_here_error(api: Api, bundle: bytes) -> CommandError | None:
@@ -118,14 +111,9 @@ def close(
     api = api_for_writing(options)
     thread_id = find_thread(api, name)
     answer = api.send(threads.close_thread(thread_id, decision_body))
-    if options.json:
-        output.print_json(answer)
-    else:
-        decision_text = (
-            f' with the decision "{output.shorten(decision)}"' if decision is not None else ""
-        )
-        minutes = command_hint(f"thread export {thread_id}")
-        click.echo(f"{thread_id} closed{decision_text}. Minutes: {minutes}")
+    adopted = f' with the decision "{output.shorten(decision)}"' if decision is not None else ""
+    minutes = command_hint(f"thread export {thread_id}")
+    output.print_answer(options, answer, f"{thread_id} closed{adopted}. Minutes: {minutes}")
 
 
 def _decision_body(
@@ -134,7 +122,7 @@ def _decision_body(
     dissent: tuple[str, ...],
     cited: tuple[int, ...],
     actions: tuple[str, ...],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "text": text,
         "votes": [{"by": name, "vote": vote} for name, vote in _parse_pairs("--vote", votes)],
