@@ -24,7 +24,7 @@ from moot.cli.councils.transcript_lines import (
 )
 from moot.cli.runs.find import format_cost
 from moot.cli.shared.client import Api
-from moot.cli.threads.list import _last_text
+from moot.cli.threads.show import _last_text
 from moot.core.conversations.closing_decision import read_decision
 from moot.core.events import Event
 from moot.wire.runs import ModelCost, RunMetrics, TokenCount

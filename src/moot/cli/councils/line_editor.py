@@ -110,7 +110,9 @@ class LineEditor:
         if len(choices) == 1:
             self._put(start, f"{choices[0]} ")
         elif choices:
-            prefix = _common_prefix(choices)
+            first, last = min(choices), max(choices)
+            pairs = enumerate(zip(first, last, strict=False))
+            prefix = first[: next((at for at, (a, b) in pairs if a != b), len(first))]
             if len(prefix) > self.at - start:
                 self._put(start, prefix)
             self.choices = choices
@@ -119,12 +121,6 @@ class LineEditor:
         self._history_index = max(0, min(self._history_index + by, len(self._history)))
         at_end = self._history_index == len(self._history)
         self.offer("" if at_end else self._history[self._history_index])
-
-
-def _common_prefix(words: list[str]) -> str:
-    first, last = min(words), max(words)
-    same = [a == b for a, b in zip(first, last, strict=False)]
-    return first[: same.index(False) if False in same else len(same)]
 
 
 KEY_ACTIONS: dict[str, Callable[[LineEditor], None]] = {

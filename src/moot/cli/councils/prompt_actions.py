@@ -1,4 +1,4 @@
-"""Actions at the prompt besides speaking: undo a control, catch up, close with votes."""
+"""Actions at the prompt besides speaking: undo a control, catch up, count votes."""
 
 from collections.abc import Mapping
 from typing import Any

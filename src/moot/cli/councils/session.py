@@ -29,7 +29,7 @@ from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.events import event_fields, read_event
 from moot.cli.shared.streams import StreamFrame
-from moot.cli.threads.new import missing_agent_message, unknown_agent_warning
+from moot.cli.threads.thread import missing_agent_message, unknown_agent_warning
 from moot.client.operations import agent_bridge, runs, threads
 from moot.core.events import Event
 from moot.core.payloads.conversations import (
@@ -63,16 +63,9 @@ class SessionLeft(KeyboardInterrupt):
 class CouncilSession:
     """Follows one thread until it closes, or until only a person can continue it."""
 
-    def __init__(
-        self,
-        api: Api,
-        thread: ThreadView,
-        prompted: bool,
-        as_json: bool = False,
-    ) -> None:
+    def __init__(self, api: Api, thread: ThreadView, prompted: bool, as_json: bool = False) -> None:
         self._api, self._as_json = api, as_json
-        self.thread_id = thread.thread_id
-        self._thread = thread
+        self._thread, self.thread_id = thread, thread.thread_id
         self._conversation: str | None = None
         self._roster = CouncilRoster()
         self._roster.read(thread)
@@ -89,7 +82,7 @@ class CouncilSession:
         self._ended: ExitCode | None = None
         self._stay, self._may_rest = False, True
         self._catch_up: prompt_actions.CatchUpRequest | None = None
-        #: the last reminder that was shown
+        #: the last reminder; it is printed once, until the thread waits for something else
         self._last_reminder = ""
         #: turns that have been shown, and the newest event
         self.turns, self._last_sequence = 0, -1
@@ -117,7 +110,8 @@ class CouncilSession:
                 self._print_note("type to take part; @NAME addresses one, /help lists the rest")
             try:
                 while self._ended is None:
-                    self._draw()
+                    typed = (self._editor.text, self._editor.at) if self._editor else ()
+                    self._screen.below(self._rows(), *typed)
                     self._wait(feed)
             except SessionLeft:
                 raise
@@ -153,15 +147,11 @@ class CouncilSession:
                 self._take_frame(frame)
                 if self._ended is not None:
                     return
-        self._show_catch_up()
+        if self._catch_up is not None and (lines := self._catch_up.lines()):
+            self._catch_up = None
+            self._print_lines(list(map(note_line, lines)))
         if self._may_rest and self._live.quiet and self._ended is None:
             self._check_rest()
-
-    def _draw(self) -> None:
-        if self._editor is None:
-            self._screen.below(self._rows())
-        else:
-            self._screen.below(self._rows(), self._editor.text, self._editor.at)
 
     def _print_lines(self, lines: list[TranscriptLine]) -> None:
         """Print lines and redraw the rows below, so that a finished turn is not drawn as live."""
@@ -231,7 +221,10 @@ class CouncilSession:
         if not self.interactive:
             self._ended = None if self._stay else ExitCode.WAITING
         elif self._thread.floor is not None:
-            self._remind(waiting_reason(self._thread))
+            reminder = waiting_reason(self._thread)
+            if reminder != self._last_reminder:
+                self._print_note(reminder)
+            self._last_reminder = reminder
 
     def _at_rest(self) -> bool:
         """Whether the thread waits. Without a floor, the status of the run tells."""
@@ -240,12 +233,6 @@ class CouncilSession:
         if self._thread.floor is not None:
             return self._thread.floor.at_rest
         return self._api.send(runs.get_run(self._thread.run_id)).status in WAITING_STATUSES
-
-    def _remind(self, text: str) -> None:
-        """Print a reminder once, until the thread waits for something else."""
-        if text != self._last_reminder:
-            self._print_note(text)
-        self._last_reminder = text
 
     def _print_note(self, text: str) -> None:
         if not self._as_json:
@@ -274,10 +261,8 @@ class CouncilSession:
             self._print_error(*self._error_hint(error))
 
     def _print_error(self, text: str, command: str = "") -> None:
-        mark = click.style("   !", fg="red")
-        self._print_lines(
-            [TranscriptLine(output.safe_lines(text), mark, command=output.safe_line(command))]
-        )
+        mark, safe = click.style("   !", fg="red"), output.safe_lines(text)
+        self._print_lines([TranscriptLine(safe, mark, command=output.safe_line(command))])
 
     def _error_hint(self, error: CommandError) -> tuple[str, str]:
         """Return the error, and for a closed roster the fork that would admit the participant."""
@@ -317,11 +302,6 @@ class CouncilSession:
                 self._print_lines([TranscriptLine(line) for line in prompt.help_lines()])
             case prompt.TypedCommand():
                 raise SessionLeft
-
-    def _show_catch_up(self) -> None:
-        if self._catch_up is not None and (lines := self._catch_up.lines()):
-            self._catch_up = None
-            self._print_lines(list(map(note_line, lines)))
 
     def _warn_unknown_invitee(self, content: Mapping[str, Any]) -> None:
         """Warn when the host does not know the invited participant."""

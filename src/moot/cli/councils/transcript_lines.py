@@ -34,6 +34,9 @@ class TranscriptLine(NamedTuple):
     command: str = ""
 
 
+TranscriptLines = list[TranscriptLine]
+
+
 def note_line(text: str) -> TranscriptLine:
     return TranscriptLine(output.one_line(text), click.style("   —", dim=True), quiet=True)
 
@@ -60,7 +63,7 @@ class TranscriptRenderer:
         #: the last profile change (participant, author), if it is the newest line
         self._last_profile_change: tuple[str, str] | None = None
 
-    def tell(self, event: Event) -> list[TranscriptLine]:
+    def tell(self, event: Event) -> TranscriptLines:
         """Return nothing for an event that has no meaning for a person."""
         render = RENDERERS.get(type(event.payload))
         lines = render(self, event.payload, event) if render else []
@@ -68,16 +71,25 @@ class TranscriptRenderer:
             self._last_profile_change = None
         return lines
 
-    def _note(self, payload: Any, event: Event) -> list[TranscriptLine]:
+    def _note(self, payload: Any, event: Event) -> TranscriptLines:
+        match payload:
+            case conversations.ThreadLinked(closed=True):
+                return []  # a turn of the host reports it
+            case councils.CouncilStopped(reason=reason) if reason not in UNREPORTED_STOPS:
+                return []
+            case councils.VoteCalled():
+                self._votes, self._tallied = {}, False
+            case _:
+                pass
         text = text_of(payload, self._roster.called)
         hint = HINTS.get(type(payload), "").format(event.sequence)
         return [note_line(f"{text}{hint}")] if text else []
 
-    def _turn(self, payload: Any, event: Event) -> list[TranscriptLine]:
+    def _turn(self, payload: Any, event: Event) -> TranscriptLines:
         turn = spoken_turn(payload)
         return self._turn_lines(turn) if turn else []
 
-    def _turn_lines(self, turn: RecordedTurn) -> list[TranscriptLine]:
+    def _turn_lines(self, turn: RecordedTurn) -> TranscriptLines:
         roster = self._roster
         to = f" → {roster.called(turn.to)}" if turn.to else ""
         number = "?" if turn.index is None else str(turn.index)
@@ -93,16 +105,12 @@ class TranscriptRenderer:
             lines.append(note_line(f"let it come back: {rejoin}"))
         return lines
 
-    def _opened(
-        self, payload: conversations.ConversationOpened, event: Event
-    ) -> list[TranscriptLine]:
+    def _opened(self, payload: conversations.ConversationOpened, event: Event) -> TranscriptLines:
         for member in payload.participants or ():
             self._roster.learn(str(member.get("agentId")), member)
         return self._turn(payload, event)
 
-    def _closed(
-        self, payload: conversations.ConversationEnded, event: Event
-    ) -> list[TranscriptLine]:
+    def _closed(self, payload: conversations.ConversationEnded, event: Event) -> TranscriptLines:
         final = payload.final_turn
         lines = self._turn(payload, event) if final.get("role") != "system" else []
         outcome = payload.outcome
@@ -121,7 +129,7 @@ class TranscriptRenderer:
         word = "Not adopted" if decision.get("adopted") is False else "Decision recorded"
         return [*lines, TranscriptLine(f"Closed. {word} (turn {payload.turn_index}). {minutes}")]
 
-    def _tally(self, votes: Mapping[str, Mapping[str, Any]]) -> list[TranscriptLine]:
+    def _tally(self, votes: Mapping[str, Mapping[str, Any]]) -> TranscriptLines:
         if not votes:
             return []
         rows, member_ids = [], [member.agent_id for member in self._roster.members]
@@ -132,21 +140,13 @@ class TranscriptRenderer:
             rows.append(f"{self._roster.called(name)} {word}{why}")
         return [note_line(f"vote: {' · '.join(rows)}")]
 
-    def _controlled(
-        self, payload: conversations.ThreadControlled, event: Event
-    ) -> list[TranscriptLine]:
+    def _controlled(self, payload: conversations.ThreadControlled, event: Event) -> TranscriptLines:
         return [
             note_line(f"{text}; /resume to go on" if text.endswith(PAUSED) else text)
             for text in control_sentences(payload, self._roster.called)
         ]
 
-    def _linked(self, payload: conversations.ThreadLinked, event: Event) -> list[TranscriptLine]:
-        """Leave out the end of a side thread, which a turn of the host reports."""
-        return [] if payload.closed else self._note(payload, event)
-
-    def _joined(
-        self, payload: conversations.ParticipantJoined, event: Event
-    ) -> list[TranscriptLine]:
+    def _joined(self, payload: conversations.ParticipantJoined, event: Event) -> TranscriptLines:
         """Report only the first of several profile changes in a row."""
         name = payload.participant_id
         self._roster.learn(name, payload.profile)
@@ -158,17 +158,17 @@ class TranscriptRenderer:
         text = text_of(payload, self._roster.called)
         return [note_line(f"{text} (sees turns 0 to {payload.from_turn - 1})")]
 
-    def _left(self, payload: conversations.ParticipantLeft, event: Event) -> list[TranscriptLine]:
+    def _left(self, payload: conversations.ParticipantLeft, event: Event) -> TranscriptLines:
         leaving, self._leaving = self._leaving, None
         is_reported = payload.participant_id == payload.by == leaving
         return [] if is_reported else self._note(payload, event)
 
-    def _set(self, payload: councils.PolicySet, event: Event) -> list[TranscriptLine]:
+    def _set(self, payload: councils.PolicySet, event: Event) -> TranscriptLines:
         for member in payload.members:
             self._roster.learn(str(member.get("agentId")), member.get("profile"))
         return self._note(payload, event)
 
-    def _invited(self, payload: councils.MembersInvited, event: Event) -> list[TranscriptLine]:
+    def _invited(self, payload: councils.MembersInvited, event: Event) -> TranscriptLines:
         """Report who was passed by, and the votes at the end; rows below have the rest."""
         lines = [note_line(text) for text in passed_sentences(payload, self._roster.called)]
         if payload.phase == "over" and self._votes:
@@ -176,17 +176,10 @@ class TranscriptRenderer:
             self._votes, self._tallied = {}, True
         return lines
 
-    def _answered(self, payload: councils.InvitationAnswered, event: Event) -> list[TranscriptLine]:
+    def _answered(self, payload: councils.InvitationAnswered, event: Event) -> TranscriptLines:
         if payload.task == "vote" and payload.outcome != "superseded":
             self._votes[payload.agent_id] = payload.answer or {}
             self._tallied = False
-        return self._note(payload, event)
-
-    def _stopped(self, payload: councils.CouncilStopped, event: Event) -> list[TranscriptLine]:
-        return self._note(payload, event) if payload.reason in UNREPORTED_STOPS else []
-
-    def _vote_called(self, payload: councils.VoteCalled, event: Event) -> list[TranscriptLine]:
-        self._votes, self._tallied = {}, False
         return self._note(payload, event)
 
 
@@ -217,23 +210,21 @@ HINTS: dict[type, str] = {
 
 #: events that are a note and nothing else
 NOTED = (
-    conversations.ThreadRenamed, councils.CouncilContinued, agents.ToolCalled, councils.ToolAsked,
+    conversations.ThreadRenamed, conversations.ThreadLinked, councils.CouncilContinued,
+    councils.CouncilStopped, councils.VoteCalled, agents.ToolCalled, councils.ToolAsked,
     councils.ToolAnswered, councils.ToolReopened, councils.TurnHeld, councils.TurnAdmitted,
     councils.TurnDropped, runs.RunFailed, runs.RunCancelled,
 )  # fmt: skip
 
-RENDERERS: dict[type, Callable[[TranscriptRenderer, Any, Event], list[TranscriptLine]]] = {
+RENDERERS: dict[type, Callable[[TranscriptRenderer, Any, Event], TranscriptLines]] = {
     conversations.ConversationOpened: TranscriptRenderer._opened,
     conversations.ConversationExchanged: TranscriptRenderer._turn,
     conversations.ConversationEnded: TranscriptRenderer._closed,
     conversations.ThreadControlled: TranscriptRenderer._controlled,
-    conversations.ThreadLinked: TranscriptRenderer._linked,
     conversations.ParticipantJoined: TranscriptRenderer._joined,
     conversations.ParticipantLeft: TranscriptRenderer._left,
     councils.PolicySet: TranscriptRenderer._set,
     councils.MembersInvited: TranscriptRenderer._invited,
     councils.InvitationAnswered: TranscriptRenderer._answered,
-    councils.CouncilStopped: TranscriptRenderer._stopped,
-    councils.VoteCalled: TranscriptRenderer._vote_called,
     **dict.fromkeys(NOTED, TranscriptRenderer._note),
 }

@@ -52,17 +52,6 @@ LIVE = "live"
 ACTIVE_NODE_STATUSES = ("running", "retrying", "interrupted")
 
 
-class FollowTimedOut(CommandError):
-    """The run has not ended in time; it continues on the server."""
-
-    def __init__(self, run_id: str, seconds: float) -> None:
-        super().__init__(
-            f"the run has not ended after {seconds:g} s; it goes on."
-            f" Follow it with: {command_hint(f'run tail {run_id}')}",
-            ExitCode.TIMED_OUT,
-        )
-
-
 def follow_events(api: Api, run_id: str, after: int, deadline: float) -> Iterator[Event | None]:
     """Yield the run's events after a sequence to its end, across restarts of the server.
 
@@ -141,7 +130,9 @@ class Follower:
             if event is not None and event.type in TERMINAL:
                 return TERMINAL[event.type]
             if time.monotonic() >= deadline:
-                raise FollowTimedOut(self.run_id, seconds)
+                hint = command_hint(f"run tail {self.run_id}")
+                message = f"the run has not ended after {seconds:g} s; it goes on."
+                raise CommandError(f"{message} Follow it with: {hint}", ExitCode.TIMED_OUT)
             if not stay and self._standstill.at(event):
                 return ExitCode.WAITING
         raise AssertionError  # follow_events never ends by itself

@@ -22,6 +22,7 @@ from moot.cli.shared.inputs import parse_inputs
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.http.operation import PreparedCall
 from moot.client.operations import host, runs
+from moot.core.text.nearest import nearest_word
 from moot.wire.runs import CancelledRun, PausedRun, ResumedRun, RunRow, StartedRun
 
 Change = CancelledRun | PausedRun | ResumedRun
@@ -78,14 +79,9 @@ def run() -> None:
 @STAY
 @server_options
 def start(
-    options: CommandOptions,
-    flow: str,
-    inputs: tuple[str, ...],
-    tags: tuple[str, ...],
-    watch: bool | None,
-    detach: bool,
-    **how: Any,
-) -> ExitCode:
+    options: CommandOptions, flow: str, inputs: tuple[str, ...], tags: tuple[str, ...],
+    watch: bool | None, detach: bool, **how: Any,
+) -> ExitCode:  # fmt: skip
     """Start a run of FLOW (a workflow's id, or a file) and wait for its end.
 
     When only a person can help it on, it says with which command, and exits 4.
@@ -105,8 +101,6 @@ def start(
 
 def _warn_unknown_inputs(api: Api, workflow_id: str, inputs: Mapping[str, object]) -> None:
     """Warn about inputs that the workflow does not declare. The run starts all the same."""
-    from moot.core.text.nearest import nearest_word
-
     if not inputs:
         return
     try:
@@ -118,15 +112,12 @@ def _warn_unknown_inputs(api: Api, workflow_id: str, inputs: Mapping[str, object
         if name not in declared:
             suggestion = nearest_word(name, declared)
             hint = f" Did you mean '{suggestion}'?" if suggestion else ""
-            warning = f"warning: {workflow_id} declares no input '{name}'.{hint}"
-            output.print_error(warning)
+            output.print_error(f"warning: {workflow_id} declares no input '{name}'.{hint}")
 
 
 def _create_run(
     api: Api, workflow_id: str, inputs: Mapping[str, object], tags: tuple[str, ...]
 ) -> StartedRun:
-    from moot.core.text.nearest import nearest_word
-
     try:
         return api.send(runs.start_run(workflow_id, inputs, runs.Options(tags=tags)))
     except CommandError as error:
@@ -158,9 +149,8 @@ def follow_events_and_end(
     try:
         end = follower.follow(quiet=quiet, **follow_options)
     except KeyboardInterrupt:
-        click.echo(
-            f"\nThe run goes on. Follow it with: {command_hint(f'run tail {run_id}')}", err=True
-        )
+        hint = command_hint(f"run tail {run_id}")
+        click.echo(f"\nThe run goes on. Follow it with: {hint}", err=True)
         raise
     run_state = api.send(runs.get_run(run_id))
     if options.json and quiet:
@@ -174,29 +164,21 @@ def follow_events_and_end(
 
 @run.command("list")
 @click.option("--status", help="Only these, comma separated; 'waiting' is any wait.")
-@click.option("--flow", help="Only runs of this workflow.")
+@click.option("--flow", "workflow", help="Only runs of this workflow.")
 @click.option("--parent", help="Only children of this run.")
-@click.option("--dead", is_flag=True, help="Only those given up after all attempts of a node.")
+@click.option("--dead", "dead_lettered", is_flag=True, default=None,
+              help="Only those given up after all attempts of a node.")  # fmt: skip
 @click.option("-n", "--limit", type=click.IntRange(1), default=30, show_default=True)
 @server_options
-def list_(
-    options: CommandOptions,
-    status: str | None,
-    flow: str | None,
-    parent: str | None,
-    dead: bool,
-    limit: int,
-) -> None:
+def list_(options: CommandOptions, parent: str | None, limit: int, **filters: Any) -> None:
     """List runs, newest first."""
     api = api_for_reading(options)
     parent = resolve_run_id(api, parent) if parent else None
     rows: list[RunRow] = []
     cursor = None
     while len(rows) < limit:
-        page = api.send(runs.list_runs(
-            status=status, workflow=flow, parent=parent, cursor=cursor,
-            dead_lettered=dead or None, limit=min(500, limit - len(rows)),
-        ))  # fmt: skip
+        size = min(500, limit - len(rows))
+        page = api.send(runs.list_runs(parent=parent, cursor=cursor, limit=size, **filters))
         rows += page.runs
         cursor = page.next_cursor
         if cursor is None:

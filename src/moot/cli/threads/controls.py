@@ -13,8 +13,7 @@ from moot.cli.shared import output, quantities
 from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, parse_span_option, server_options
-from moot.cli.threads.new import warn_if_unknown
-from moot.cli.threads.thread import find_thread
+from moot.cli.threads.thread import find_thread, warn_if_unknown
 from moot.client.http.operation import PreparedCall
 from moot.client.operations import runs, threads
 from moot.core.text.quantities import format_duration

@@ -27,14 +27,9 @@ AS = click.option("--as", "name", metavar="NAME", help="Under which name [the ke
 @click.option("--result", "kind", flag_value="result", help="It is the result of --reply-to.")
 @server_options
 def say(
-    options: CommandOptions,
-    thread: str,
-    text: str,
-    name: str | None,
-    to: str | None,
-    reply_to: str | None,
-    kind: str,
-) -> None:
+    options: CommandOptions, thread: str, text: str, name: str | None, to: str | None,
+    reply_to: str | None, kind: str,
+) -> None:  # fmt: skip
     """Say something in a thread; - reads it from stdin. Prints the id of what was said."""
     content = read_bytes("-").decode(errors="replace").strip() if text == "-" else text
     if not content.strip():
