@@ -75,6 +75,28 @@ def test_a_control_says_what_it_changed(sender: str, content: Any, sentences: li
     assert control_sentences(payload, str) == sentences
 
 
+@pytest.mark.parametrize(
+    ("type_", "fields", "text"),
+    [
+        ("agent.toolReturned", {"toolName": "count", "status": "ok", "outcome": 0}, "count gave 0"),
+        ("agent.toolReturned", {"toolName": "count", "status": "ok"}, "count gave null"),
+        ("moot.participant.joined", {"participantId": "host:bo", "by": "host:bo"},
+         "host:bo joined"),
+        ("moot.participant.left", {"participantId": "host:bo", "by": "user"},
+         "user sent host:bo away"),
+        ("node.retried", {"attempt": 2, "delayMs": 1500, "lastError": {"code": "busy"}},
+         "failed: busy: ; again in 1.5 s (attempt 2)"),
+        ("variable.changed", {"name": "x"}, "x = (sealed)"),
+        ("moot.participation.stopped", {"reason": "pair"},
+         "the council stops: two agents have answered one another often enough"),
+        ("interrupt.requested", {"kind": "approval", "data": {"title": "Ship it?"}},
+         "asks (approval): Ship it?"),
+    ],
+)  # fmt: skip
+def test_the_words_of_an_event(type_: str, fields: dict[str, Any], text: str) -> None:
+    assert text_of(example_event(type_, **fields).payload) == text
+
+
 def test_a_turn_is_read_from_whichever_event_holds_it() -> None:
     turn = {"from": "user", "speakerId": "host:ada", "content": "Hm.", "turnIndex": 4,
             "meta": {"kind": "task", "tags": ["left"]}}  # fmt: skip

@@ -1,5 +1,7 @@
 """Sentences about agents: invocations, reasoning, tools and models."""
 
+from msgspec import UNSET
+
 from moot.core.payloads import agents, councils
 from moot.core.sentences.sentence import (
     Names,
@@ -26,9 +28,11 @@ def _reasoned(payload: agents.AgentReasoned, names: Names) -> str | None:
 
 
 def _tool_returned(payload: agents.ToolReturned, names: Names) -> str:
-    if payload.status == "ok":
-        return f"{payload.tool_name} gave {brief(payload.outcome or None)}"
-    return f"{payload.tool_name} gave nothing: {payload.status}"
+    if payload.status != "ok":
+        return f"{payload.tool_name} gave nothing: {payload.status}"
+    return (
+        f"{payload.tool_name} gave {brief(None if payload.outcome is UNSET else payload.outcome)}"
+    )
 
 
 def _model_retried(payload: agents.ModelRetried, names: Names) -> str:

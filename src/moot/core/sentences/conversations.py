@@ -43,15 +43,17 @@ def _linked(payload: conversations.ThreadLinked, names: Names) -> str:
 
 def _joined(payload: conversations.ParticipantJoined, names: Names) -> str:
     participant, sender = names(payload.participant_id), names(payload.by)
+    is_own = payload.participant_id == payload.by
     if payload.changed:
-        by = "" if participant == sender else f" by {sender}"
-        return f"the profile of {participant} was changed{by}"
-    return f"{sender} joined" if participant == sender else f"{sender} invited {participant}"
+        return f"the profile of {participant} was changed{'' if is_own else f' by {sender}'}"
+    return f"{sender} joined" if is_own else f"{sender} invited {participant}"
 
 
 def _left(payload: conversations.ParticipantLeft, names: Names) -> str:
-    participant, sender = names(payload.participant_id), names(payload.by)
-    return f"{sender} left" if participant == sender else f"{sender} sent {participant} away"
+    sender = names(payload.by)
+    if payload.participant_id == payload.by:
+        return f"{sender} left"
+    return f"{sender} sent {names(payload.participant_id)} away"
 
 
 def _policy_set(payload: councils.PolicySet, names: Names) -> str | None:
