@@ -79,6 +79,6 @@ async def test_nobody_in_time_merges_nothing(place: Place) -> None:
     place.clock.ahead_ms += 61_000
     host.timers._fire()
     run = await ended(host, run_id)
-    assert run.error is not None and run.error["code"] == "interrupt_timeout"
+    assert run.error is not None and run.error.code == "interrupt_timeout"
     assert run.variables == {"result": "before"}
     await sound(host)

@@ -133,8 +133,8 @@ async def test_a_child_cancelled_by_hand_has_one_meaning_for_its_parent(
         assert run.status is Status.COMPLETED
         assert (run.nodes["sub"].outputs or {})["childStatus"] == "cancelled"
     else:
-        assert run.error is not None and run.error["code"] == "child_failed"
-        assert run.error["details"]["childStatus"] == "cancelled"
+        assert run.error is not None and run.error.code == "child_failed"
+        assert run.error.details["childStatus"] == "cancelled"
 
 
 VARIABLES = [
@@ -215,7 +215,7 @@ async def test_a_child_that_is_unknown_when_its_turn_comes_fails_the_node(place:
     host = place.host()
     flow = await host.flows.register(TENANT, msgspec.json.encode(chain(sub("nobody"))))
     run = await ended(host, await another(host, flow))
-    assert run.error is not None and run.error["code"] == "unknown_child_workflow"
+    assert run.error is not None and run.error.code == "unknown_child_workflow"
 
 
 async def test_what_is_too_deep_is_so_whether_its_workflow_is_known_or_not(place: Place) -> None:
@@ -225,7 +225,7 @@ async def test_what_is_too_deep_is_so_whether_its_workflow_is_known_or_not(place
     await host.flows.load_worker(TENANT, "child")
     run = await ended(host, await another(host, flow))
     [child] = run.children
-    assert ((await host.view(TENANT, child)).run.error or {})["code"] == "depth_exceeded"
+    assert (await host.view(TENANT, child)).run.error.code == "depth_exceeded"
     await sound(host)
 
 

@@ -154,7 +154,7 @@ async def test_a_failing_node_fails_the_run_with_its_error(place: Place) -> None
     host = place.host()
     run_id = await begun(host, chain(node("f", "core.fail", config={"code": "mine"}), node("g")))
     run = await ended(host, run_id)
-    assert run.status is Status.FAILED and run.error is not None and run.error["code"] == "mine"
+    assert run.status is Status.FAILED and run.error is not None and run.error.code == "mine"
     assert (await order(host, run_id))[-3:] == ["node.failed f", "node.skipped g", "run.failed"]
 
 
@@ -288,7 +288,7 @@ async def test_a_node_that_never_returns_is_given_up_after_its_time(place: Place
     place.clock.ahead_ms += 60_000
     host.timers.look()
     run = await ended(host, run_id)
-    assert run.error is not None and run.error["code"] == "node_timeout"
+    assert run.error is not None and run.error.code == "node_timeout"
     await soon(left.is_set)
     await soon(lambda: len(host.activities) == 0)
 
@@ -304,7 +304,7 @@ async def test_a_thread_that_never_returns_is_given_up_and_blocks_nobody(place: 
     host = place.host(activities=1)
     try:
         run = await ended(host, await begun(host, chain(node("n", "acme.stuck"))))
-        assert run.error is not None and run.error["code"] == "node_timeout"
+        assert run.error is not None and run.error.code == "node_timeout"
         other = await ended(host, await begun(host, chain(node("n", "acme.thread"))))
         assert other.status is Status.COMPLETED
     finally:
@@ -315,7 +315,7 @@ async def test_a_run_that_is_out_of_time_is_stopped(place: Place) -> None:
     host = place.host()
     run_id = await begun(host, chain(delay(60_000)), configurable={"runTimeoutMs": 40})
     run = await ended(host, run_id)
-    assert run.error is not None and run.error["code"] == "run_timeout"
+    assert run.error is not None and run.error.code == "run_timeout"
     assert (await order(host, run_id))[-3:] == [
         "cap.breached", "node.cancelled wait", "run.failed"
     ]  # fmt: skip
@@ -334,7 +334,7 @@ async def test_a_pause_does_not_count_towards_the_runs_time(place: Place) -> Non
     place.clock.ahead_ms += 50_000
     host.timers.look()  # the loop's own alarm would notice within the hour
     run = await ended(host, run_id)
-    assert run.error is not None and run.error["code"] == "run_timeout"
+    assert run.error is not None and run.error.code == "run_timeout"
 
 
 async def test_an_error_branch_is_taken_after_a_time_limit(place: Place) -> None:
@@ -387,7 +387,7 @@ async def test_a_port_without_a_value_fails_the_node_for_good(place: Place) -> N
     port = {"value": {"type": "connection", "nodeId": "first", "outputKey": "nothing"}}
     body = chain(node("first"), node("n", "acme.later", inputs=port, settings={"maxRetries": 5}))
     run = await ended(host, await begun(host, body))
-    assert run.error is not None and run.error["code"] == "input_unresolved"
+    assert run.error is not None and run.error.code == "input_unresolved"
     assert run.nodes["n"].attempt == 1
 
 

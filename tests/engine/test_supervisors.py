@@ -123,7 +123,7 @@ async def test_a_worker_nobody_knows_fails_the_run(place: Place) -> None:
     host = place.host()
     run_id = await begun(host, led(hand("nobody"), DONE))
     run = await ended(host, run_id)
-    assert run.error is not None and run.error["code"] == "unknown_child_workflow"
+    assert run.error is not None and run.error.code == "unknown_child_workflow"
     assert await phases(host, run_id) == ["dispatch.began", "dispatch.failed"]
     await sound(host)
 
@@ -165,7 +165,7 @@ async def test_a_worker_whose_node_types_are_gone_is_refused_and_nothing_hangs(
     fresh = await sqlite.restart(host)
     await answer(fresh, run_id, "hands", {"content": "Yes."})
     run = await ended(fresh, run_id)
-    assert run.error is not None and run.error["code"] == "unknown_child_workflow"
+    assert run.error is not None and run.error.code == "unknown_child_workflow"
 
 
 @pytest.mark.parametrize("policy", ["sequential", "parallel"])
@@ -236,7 +236,7 @@ async def test_a_replay_of_a_loop_that_went_too_far(place: Place, given: Any) ->
     options = {} if given else {"configurable": {"maxLoopIterations": 1}}
     source = await begun(host, worker("a"), flow, **options)
     run = await ended(host, source)
-    assert run.error is not None and run.error["code"] == "loop_limit_exceeded"
+    assert run.error is not None and run.error.code == "loop_limit_exceeded"
     await from_everywhere(host, source)
 
 

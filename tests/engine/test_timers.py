@@ -85,7 +85,7 @@ async def test_a_run_that_ran_out_of_time_while_the_host_was_down_has_ended(
     place.clock.ahead_ms += HOUR
     again = await place.restart(host)
     run = await ended(again, run_id)
-    assert run.error is not None and run.error["code"] == "run_timeout"
+    assert run.error is not None and run.error.code == "run_timeout"
 
 
 async def test_nothing_is_owed_to_runs_that_have_ended(place: Place) -> None:

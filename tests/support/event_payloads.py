@@ -1,5 +1,6 @@
 """Payloads of events as JSON, for tests that compare them."""
 
+from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -24,10 +25,7 @@ def event_with(*, type: str, payload: dict[str, Any], **fields: Any) -> Event:
 
 def example_fields(type_: str, **fields: Any) -> dict[str, Any]:
     """Return these fields, and an example of every other field that the payload must have."""
-    payload = PAYLOADS[type_]
-    hints = get_type_hints(payload)
-    required = [each for each in msgspec.structs.fields(payload) if each.required]
-    return {each.encode_name: _example(hints[each.name]) for each in required} | fields
+    return _required_fields(PAYLOADS[type_]) | fields
 
 
 def example_event(type_: str, **fields: Any) -> Event:
@@ -37,11 +35,28 @@ def example_event(type_: str, **fields: Any) -> Event:
     )  # fmt: skip
 
 
+def _required_fields(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    hints = get_type_hints(struct)
+    required = [each for each in msgspec.structs.fields(struct) if each.required]
+    return {each.encode_name: _example(hints[each.name]) for each in required}
+
+
 def _example(hint: Any) -> Any:
     origin = get_origin(hint)
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return _required_fields(hint)
     if origin is Literal:
         return get_args(hint)[0]
     if origin is UnionType:
         return None if type(None) in get_args(hint) else _example(get_args(hint)[0])
-    kinds = {str: "x", int: 1, float: 1.0, bool: True, dict: {}, list: []}
+    kinds = {
+        str: "x",
+        int: 1,
+        float: 1.0,
+        bool: True,
+        dict: {},
+        Mapping: {},
+        list: [],
+        Sequence: [],
+    }
     return kinds.get(origin or hint)

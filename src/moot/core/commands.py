@@ -3,7 +3,7 @@
 decide returns events or raises a refusal. It never touches the world.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -64,7 +64,7 @@ class Compute(Struct, frozen=True):
 
     node_id: str
     at: int
-    sealed: dict[str, Any] = {}
+    sealed: Mapping[str, object] = {}
 
 
 class FinishNode(Struct, frozen=True):
@@ -91,7 +91,7 @@ class Dispatch(Struct, frozen=True):
 
     node_id: str
     at: int
-    sealed: dict[str, Any] = {}
+    sealed: Mapping[str, object] = {}
 
 
 class CancelRun(Struct, frozen=True):
@@ -127,7 +127,7 @@ CHILD_ENDING_COMMANDS = (ChildEnded, TimePassed, WorkerRefused, PeerRefused)
 class SetVariables(Struct, frozen=True):
     """An operator or a test writes the run's variables."""
 
-    variables: dict[str, Any]
+    variables: Mapping[str, object]
     at: int
 
 

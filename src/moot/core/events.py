@@ -1,5 +1,6 @@
 """Events: recorded facts in the form that is stored and sent."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,13 @@ from msgspec.structs import replace
 
 from moot.core.catalogue import PAYLOADS
 from moot.core.payloads.base import OpaquePayload, Payload
+from moot.core.payloads.hints import NO_HINTS, EventHints
 
 if TYPE_CHECKING:
     from moot.core.runs.start import LinkedStart
 
 ENGINE_VERSION = 1
 LOG_SCHEMA_VERSION = 2
-
-#: fields for the fold that a closed payload has no room for
-Hints = dict[str, Any]
 
 
 class MemoryWrite(Struct, frozen=True, kw_only=True):
@@ -55,15 +54,17 @@ class NewEvent(Struct):
     payload: Payload | OpaquePayload
     node_id: str | None = None
     cause: int | str | None = None
-    hints: Hints | None = None
-    sealed: dict[str, Any] | None = None
-    artifact: dict[str, Any] | None = None
+    hints: Mapping[str, object] | None = None
+    sealed: Mapping[str, object] | None = None
+    artifact: Mapping[str, object] | None = None
     note: MemoryWrite | None = None
     #: the id of the delivery that led to the run, instead of an id from the sequence
     event_id: str | None = None
     #: a run that is created in the same commit as the event
     begins: "LinkedStart | None" = None
     raw: Raw | None = None
+    #: how many events of its type the attempt or invitation has reported before
+    nth: int = 0
 
     @property
     def type(self) -> str:
@@ -86,8 +87,18 @@ class Event(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     engine_version: str | UnsetType = UNSET
     node_id: str | UnsetType = UNSET
     causation_id: str | UnsetType = UNSET
-    hints: Hints | UnsetType = UNSET
+    hints: Mapping[str, object] | UnsetType = UNSET
     raw: Raw | None = None
+
+    @property
+    def known_hints(self) -> EventHints:
+        """The hints with their types. Hints that do not fit count as absent."""
+        if self.hints is UNSET:
+            return NO_HINTS
+        try:
+            return msgspec.convert(self.hints, EventHints)
+        except msgspec.ValidationError:
+            return NO_HINTS
 
 
 class StoredEvent(Struct, frozen=True, rename="camel"):
@@ -103,7 +114,7 @@ class StoredEvent(Struct, frozen=True, rename="camel"):
     engine_version: str | UnsetType = UNSET
     node_id: str | UnsetType = UNSET
     causation_id: str | UnsetType = UNSET
-    hints: Hints | UnsetType = UNSET
+    hints: Mapping[str, object] | UnsetType = UNSET
 
 
 class EventHead(Struct, frozen=True, rename="camel"):
@@ -169,13 +180,13 @@ def payload_fields(event: Event | NewEvent) -> dict[str, Any]:
     return _decode_fields(payload_bytes(event))
 
 
-def with_fields(event: Event, fields: dict[str, Any]) -> Event:
+def with_fields(event: Event, fields: Mapping[str, object]) -> Event:
     """Return the event with these fields in this order as its payload."""
     raw = Raw(_encode(fields))
     return replace(event, payload=decode_payload(event.type, raw), raw=raw)
 
 
-def set_fields(new: NewEvent, fields: dict[str, Any]) -> None:
+def set_fields(new: NewEvent, fields: Mapping[str, object]) -> None:
     """Give the event these fields in this order as its payload."""
     new.raw = Raw(_encode(fields))
     new.payload = decode_payload(new.type, new.raw)
@@ -192,7 +203,7 @@ def copy_payload(new: NewEvent) -> None:
 
 
 def new_event(
-    type_: str, fields: dict[str, Any], node_id: str | None = None, **more: Any
+    type_: str, fields: Mapping[str, object], node_id: str | None = None, **more: Any
 ) -> NewEvent:
     """Return an event whose payload has these fields in this order, unknown ones as well."""
     raw = Raw(_encode(fields))

@@ -132,7 +132,7 @@ def attempt_deadline(node: FlowNode, state: NodeState) -> int | None:
 
 def run_deadline(run: Run) -> int | None:
     """Return the end of the run's time limit; waiting and pauses do not count."""
-    limit = run.limits.get("durationMs", 0)
+    limit = run.limits.duration_ms
     if run.status is not Status.RUNNING:
         return None
     return run.active_since + max(0, limit - run.active_ms) if limit else None

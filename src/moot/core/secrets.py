@@ -1,7 +1,7 @@
 """Mask sensitive values for the log, snapshots and streams."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -44,7 +44,7 @@ def mask_value(mode: str, value: Any) -> Any:
             return MASK
 
 
-def mask_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
+def mask_event(new: NewEvent, sealed: Mapping[str, object], mode: str) -> NewEvent:
     """Return the event with every sealed value masked, wherever a node has copied it.
 
     Outputs and variables that held one are sealed too, so that later nodes still see them.
@@ -71,12 +71,12 @@ def mask_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
     return msgspec.structs.replace(new, payload=event.payload, raw=event.raw, sealed=extra or None)
 
 
-def mask_sealed(value: Any, sealed: dict[str, Any], mode: str) -> Any:
+def mask_sealed(value: Any, sealed: Mapping[str, object], mode: str) -> Any:
     """Return the value with every sealed value masked, as in an event."""
     return value if mode == "passthrough" else _mask_nested(value, Secrets(sealed.values()), mode)
 
 
-def _mask_fields(part: dict[str, Any] | None, secrets: "Secrets", mode: str) -> Any:
+def _mask_fields(part: Mapping[str, object] | None, secrets: "Secrets", mode: str) -> Any:
     if part is None:
         return None
     return {

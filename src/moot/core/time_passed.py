@@ -5,6 +5,7 @@ from moot.core.councils import timeouts
 from moot.core.councils.mutes import end_mutes
 from moot.core.events import NewEvent
 from moot.core.interrupts.deadlines import expire_interrupt
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.nodes import NodeCompleted
 from moot.core.payloads.runs import CapBreached, RunFailed
 from moot.core.pending import attempt_deadline, run_deadline
@@ -98,11 +99,9 @@ def _cancel_children(
 
 
 def _fail_run_timeout(run: Run, at: int) -> list[NewEvent]:
-    limit = run.limits["durationMs"]
+    limit = run.limits.duration_ms
     observed = max(limit + 1, run.active_ms + at - run.active_since)
     cap = CapBreached(kind="run-duration", limit=limit, observed=observed)
-    error = {
-        "code": "run_timeout",
-        "message": f"The run was active for longer than its limit of {limit} ms.",
-    }
+    message = f"The run was active for longer than its limit of {limit} ms."
+    error = RecordedError(code="run_timeout", message=message)
     return finish.fail_at_limit(run, cap, error, at)

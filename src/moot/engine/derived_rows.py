@@ -8,7 +8,6 @@ from moot.core.interrupts import inbox
 from moot.core.payloads.conversations import ConversationEnded, ConversationExchanged
 from moot.core.payloads.memory import EffectAbandoned, EffectFinished, EffectStarted
 from moot.core.pending import PendingWork
-from moot.core.replay.origin import fork_origin
 from moot.core.search.indexed_text import TYPES_WITH_TEXT
 from moot.core.state.conversation import THREAD
 from moot.core.state.run import Run
@@ -28,7 +27,7 @@ EVENTS_WITH_MESSAGE_ID = frozenset(
 
 
 def run_row(run: Run) -> RunIndexRow:
-    fork = fork_origin(run.forked_from)
+    fork = run.forked_from
     conversation = (
         next(iter(run.conversations.values()), None) if run.workflow_id == THREAD else None
     )
@@ -42,7 +41,7 @@ def run_row(run: Run) -> RunIndexRow:
         ended_at=run.ended_at or None,
         parent_run=run.parent_run,
         scope_id=run.scope_id,
-        error_code=run.error.get("code") if run.error else None,
+        error_code=run.error.code if run.error else None,
         next_sequence=run.next_sequence,
         fork_of=fork.source_run_id if fork else None,
         fork_seq=fork.from_seq if fork else None,
@@ -83,7 +82,7 @@ def message_ids(event: Event) -> list[tuple[str, int]]:
     payload = event.payload
     match payload:
         case ConversationExchanged(turn=turn) | ConversationEnded(final_turn=turn):
-            message_id = turn.get("messageId")
+            message_id = turn.message_id
         case _:
             message_id = getattr(payload, "message_id", None)
     host_prefix = f"{getattr(payload, 'conversation_id', None)}:"
@@ -108,8 +107,7 @@ def text_rows(run: Run, event: Event, at: int) -> list[TextRow]:
         return []  # an end without outputs and without an error has no text
     if run.forked_from is None or not 0 < event.sequence < run.inherited:
         return [TextRow(event.sequence, at, None)]
-    fork = fork_origin(run.forked_from)
-    return [TextRow(event.sequence, at, fork.source_run_id if fork else None)]
+    return [TextRow(event.sequence, at, run.forked_from.source_run_id)]
 
 
 class DerivedRows(Struct):

@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from moot.core.errors import Conflict
 from moot.core.events import Event
@@ -97,8 +97,7 @@ class Head:
 
     def add_message(self, event: Event) -> None:
         payload = event.payload
-        hints = event.hints if event.hints is not UNSET else {}
-        if isinstance(payload, ChannelWritten) and hints.get("reducer") == "message":
+        if isinstance(payload, ChannelWritten) and event.known_hints.reducer == "message":
             self.messages.setdefault(payload.channel, []).append(payload.value)
 
     async def settled(self) -> None:

@@ -1,5 +1,6 @@
 """Start runs: the one way from a request to the first events on disk."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -8,13 +9,13 @@ from moot.agents.roster.members import MemberVersion
 from moot.core.conversations.participants import check_roster
 from moot.core.errors.triggers import MemberOffDuty, NotInPortfolio
 from moot.core.events import ENGINE_VERSION
+from moot.core.payloads.runs import PeerOrigin
 from moot.core.runs import standing_agents
 from moot.core.runs.start import StartRun, check_inputs
 from moot.core.state.initiation import Initiation, RunMember, TriggerDelivery
 from moot.core.state.run import Run
 from moot.core.trace import Trace
 from moot.core.workflows.flow import Flow
-from moot.core.workflows.peer_ids import PeerOrigin
 from moot.engine.agents.pins import AgentPins, PinnedAgents
 from moot.engine.host import Host
 from moot.engine.nodes import conversation_gate
@@ -127,7 +128,7 @@ def start_command(host: Host, order: RunOrder, flow: Flow, pinned: PinnedAgents)
     )
 
 
-def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:
+def check_rosters(flow: Flow, inputs: Mapping[str, Any]) -> None:
     """Raise when a conversation's roster cannot work, before a run exists."""
     for node in flow.nodes.values():
         if node.type.type_id == conversation_gate.TYPE.type_id:

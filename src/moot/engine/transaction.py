@@ -284,7 +284,7 @@ class Transaction:
             artifact = ArtifactRow(
                 tenant=run.tenant,
                 run_id=run.run_id,
-                artifact_id=new.artifact["artifactId"],
+                artifact_id=str(new.artifact["artifactId"]),
                 body=_json.encode(new.artifact),
             )
             self.batch.artifacts.append(artifact)

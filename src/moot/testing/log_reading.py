@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, to_builtins
 
 from moot.client.http.frames import Event
 from moot.core.events import decode_payload
@@ -78,7 +78,7 @@ def _apply_step(handoffs: list[Handoff], step: HandoffStepped) -> None:
     handoff = matches[0] if step.phase == "dispatch.began" else matches[-1]
     handoff.states.append(STATES[step.phase])
     handoff.child = child or handoff.child
-    handoff.error = step.error or handoff.error
+    handoff.error = handoff.error if step.error is None else to_builtins(step.error)
     handoff.harvested = list(step.harvested_keys or handoff.harvested)
 
 

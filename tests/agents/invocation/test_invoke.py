@@ -106,8 +106,8 @@ async def test_a_provider_that_refuses_or_breaks_fails_the_node_by_its_code(
 ) -> None:
     provider.will(Reply(words=[], refusal="No.", finish="refusal"))
     run, _ = await office.work(prompt="Add up.")
-    assert (run.nodes["a"].error or {})["code"] == "model_refused"
+    assert run.nodes["a"].error.code == "model_refused"
     provider.will(Reply(status=503, error={"message": "busy"}))
     run, events = await office.work(prompt="Add up.")
-    assert (run.nodes["a"].error or {})["code"] == "model_unavailable"
+    assert run.nodes["a"].error.code == "model_unavailable"
     assert payload_json(events[-3])["outcome"] == "failed"

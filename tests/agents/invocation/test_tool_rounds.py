@@ -60,7 +60,7 @@ async def test_a_malformed_answer_fails_the_node_by_its_code_and_counts_as_a_cal
     office = Office(book_of(kind, attempts=1))
     provider.will(Reply(words=["\ud83d"]))
     run, _ = await office.work(prompt="Add up.")
-    assert (run.nodes["a"].error or {})["code"] == "model_answer_invalid"
+    assert run.nodes["a"].error.code == "model_answer_invalid"
     await office.host.aclose()
 
 

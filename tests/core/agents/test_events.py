@@ -240,7 +240,7 @@ def test_an_agent_says_each_thing_once() -> None:
         call = tool_called_event("a", "host:one", "t", (0, "c0"), [])
         back = tool_returned_event("a", "host:one", "t", (0, "c0"), {"outcome": 1})
         assert bool(told.say(call)) is bool(told.say(back)) is not bool(life)
-        cut = new_event("envelope.truncated", CUT, "a", hints={"nth": 0})
+        cut = new_event("envelope.truncated", CUT, "a", nth=0)
         assert bool(told.say(cut)) is not bool(life)
         sure = decision_event("a", "host:one", "go", 0.9, 0)
         assert bool(told.say(sure)) is not bool(life)

@@ -146,7 +146,7 @@ def test_a_rejection_merges_nothing_and_is_what_a_failed_child_is(policy: str) -
         assert (outputs(life)["merged"], outputs(life)["childOutputs"]) == (False, {})
         assert outputs(life)["childStatus"] == "completed"
     else:
-        assert life.run.error is not None and life.run.error["code"] == "approval_rejected"
+        assert life.run.error is not None and life.run.error.code == "approval_rejected"
 
 
 @pytest.mark.parametrize("policy", ["fail-parent", "absorb"])
@@ -161,7 +161,7 @@ def test_nobody_in_time_merges_nothing(policy: str) -> None:
     if policy == "absorb":
         assert life.run.status is Status.COMPLETED and outputs(life)["merged"] is False
     else:
-        assert life.run.error is not None and life.run.error["code"] == "interrupt_timeout"
+        assert life.run.error is not None and life.run.error.code == "interrupt_timeout"
     refusal = place.refused(life, place.answering("sub", {"action": "accept"}))
     assert refusal is not None and refusal.status == 409
 
@@ -242,7 +242,7 @@ def test_a_scope_narrows_and_never_widens(scope: Any, inner: Any, expected: Any)
     if "runs:create" in scope:
         assert place.child_of(child).run.rights == expected[1]
     else:
-        assert child.run.error is not None and child.run.error["code"] == "forbidden"
+        assert child.run.error is not None and child.run.error.code == "forbidden"
         assert not child.run.children
 
 

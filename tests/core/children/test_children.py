@@ -86,9 +86,9 @@ def test_a_child_that_did_not_complete_fails_its_parent(how: str) -> None:
     _end(world, child, how)
     world.tell_parent(child)
     assert life.run.status is Status.FAILED and life.run.error is not None
-    assert life.run.error["code"] == "child_failed"
-    assert life.run.error["details"]["childRunId"] == child.run.run_id
-    assert life.run.error["details"]["childStatus"] == how
+    assert life.run.error.code == "child_failed"
+    assert life.run.error.details["childRunId"] == child.run.run_id
+    assert life.run.error.details["childStatus"] == how
     assert life.run.variables == {"a": 0}, "nothing flows back from a child that failed"
     assert life.run.children == {child.run.run_id: how}
 
@@ -166,7 +166,7 @@ def test_a_parent_out_of_time_takes_its_children_with_it() -> None:
     child = world.child_of(life)
     world.pass_time(100)
     world.take(life, TimePassed(world.at))
-    assert life.run.error is not None and life.run.error["code"] == "run_timeout"
+    assert life.run.error is not None and life.run.error.code == "run_timeout"
     assert child.run.status is Status.CANCELLED
 
 
@@ -194,7 +194,7 @@ def test_a_pause_does_not_count_towards_the_time_a_child_may_take() -> None:
     assert life.run.status is Status.RUNNING
     world.pass_time(11)
     world.take(life, TimePassed(world.at))
-    assert life.run.error is not None and life.run.error["code"] == "node_timeout"
+    assert life.run.error is not None and life.run.error.code == "node_timeout"
     assert child.run.status is Status.CANCELLED
 
 
@@ -215,7 +215,7 @@ def test_an_unknown_child_fails_the_node_for_good() -> None:
     settings = {"maxRetries": 3}
     life = world.start(compiled(chain(sub() | {"settings": settings})))
     assert life.run.error is not None
-    assert life.run.error["code"] == "unknown_child_workflow"
+    assert life.run.error.code == "unknown_child_workflow"
     assert not life.run.children
 
 
@@ -226,7 +226,7 @@ def test_workflows_call_each_other_only_so_deep() -> None:
     lives = list(world.lives.values())
     assert [life.run.depth for life in lives] == [0, 1, 2, 3]
     assert lives[-1].run.error is not None
-    assert lives[-1].run.error["code"] == "depth_exceeded"
+    assert lives[-1].run.error.code == "depth_exceeded"
     for child in reversed(lives[1:]):
         world.tell_parent(child)
     assert all(life.run.status is Status.FAILED for life in lives)
@@ -239,7 +239,7 @@ def test_a_mapping_back_onto_a_channel_fails_the_node_and_leaves_nothing_behind(
     child = world.child_of(life)
     world.finish(child, "work")
     world.tell_parent(child)
-    assert life.run.error is not None and life.run.error["code"] == "validation_error"
+    assert life.run.error is not None and life.run.error.code == "validation_error"
     assert life.run.children == {child.run.run_id: "completed"}
 
 

@@ -17,6 +17,7 @@ from moot.core.commands import (
     ResumeRun,
     TimePassed,
 )
+from moot.core.payloads.runs import RunFork
 from moot.core.runs.child_outputs import ChildEnded
 from moot.core.state.remote_children import CREATE, FOLLOW, MOST_WAITS, STOP
 from moot.core.state.status import Status
@@ -97,7 +98,7 @@ def test_a_name_that_is_taken_is_refused() -> None:
     first, second = owed(life, CREATE)
     found(place, life, first, "far")
     found(place, life, second, "far")
-    assert life.run.error is not None and life.run.error["code"] == "peer_answer_invalid"
+    assert life.run.error is not None and life.run.error.code == "peer_answer_invalid"
     assert owed(life, STOP) == [first]
 
 
@@ -237,7 +238,7 @@ def _check(place: World, life: Life) -> None:
 @pytest.mark.parametrize("status", ["completed", "failed"])
 def test_a_replayed_run_is_owed_nothing_elsewhere(status: str) -> None:
     place, life = supervised("lab/w")
-    life.run.forked_from = {"mode": "replay"}
+    life.run.forked_from = RunFork(mode="replay")
     assert World.owed(place, life).abroad == []
 
 

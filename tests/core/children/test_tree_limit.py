@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from moot.core.children.tree_limit import DEFAULT_TREE
 from moot.core.commands import CancelRun, TimePassed
+from moot.core.payloads.runs import RecordedLimits
 from moot.core.state.remote_children import CREATE
 from moot.core.state.status import Status
 from moot.core.state.supervisor import count_lent_runs
@@ -31,7 +31,10 @@ def shares(life: Life) -> list[int]:
 def test_every_child_elsewhere_is_lent_from_what_is_left() -> None:
     workers = ["lab/w"] * 4
     life = world().start(planned(hand(*workers), DONE, dispatch={"fanOutPolicy": "parallel"}))
-    assert len(shares(life)) == 4 and count_lent_runs(life.run) == sum(shares(life)) < DEFAULT_TREE
+    assert (
+        len(shares(life)) == 4
+        and count_lent_runs(life.run) == sum(shares(life)) < RecordedLimits().tree
+    )
     place, life = looped(1)
     found(place, life, owed(life, CREATE)[0], "far")
     assert count_lent_runs(life.run) == shares(life)[0]
@@ -52,8 +55,10 @@ def test_hosts_that_never_say_how_much_they_used_come_to_an_end() -> None:
             break
         found(place, life, owed(life, CREATE)[0], f"far{number}")
         over(place, life, f"far{number}", "completed", runs=shares(life)[-1])
-    assert life.run.error is not None and life.run.error["code"] == "tree_exceeded"
-    assert len(shares(life)) > 50 and sum(shares(life)) == life.run.spent == DEFAULT_TREE - 1
+    assert life.run.error is not None and life.run.error.code == "tree_exceeded"
+    assert (
+        len(shares(life)) > 50 and sum(shares(life)) == life.run.spent == RecordedLimits().tree - 1
+    )
 
 
 def test_a_child_that_is_given_up_keeps_what_it_was_lent() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from moot.core.errors import BadRequest, Forbidden, NotYourName
+from moot.core.payloads.base import RecordedError
 from moot.core.speaker import Speaker
 from moot.core.state.status import Status
 from tests.support.core.gates import approval, caused_by, short
@@ -71,9 +72,9 @@ def test_a_rejection_fails_the_run_unless_an_edge_takes_it() -> None:
     world, life = approval()
     found = world.answer(life, "ok", {"action": "reject", "comment": "not yet"})
     assert short(found)[-2:] == ["node.failed", "run.failed"]
-    assert life.run.error == {
-        "code": "approval_rejected", "message": "not yet", "retryable": False
-    }  # fmt: skip
+    assert life.run.error == RecordedError(
+        code="approval_rejected", message="not yet", retryable=False
+    )
 
 
 def test_a_rejection_that_an_edge_takes_goes_that_way_only() -> None:

@@ -18,7 +18,7 @@ from tests.support.core.gates import (
 from tests.support.core.simulator import ADA, CHAIR, Life, node
 
 
-def rows(life: Life) -> list[inbox.InboxItem]:
+def rows(life: Life) -> list[inbox.InboxEntry]:
     return inbox.inbox_items(life.run)
 
 
@@ -28,7 +28,7 @@ def test_an_approval_is_a_row_with_its_own_actions() -> None:
     )
     found = life.run.interrupts["ok"]
     assert rows(life) == [
-        inbox.InboxItem(
+        inbox.InboxEntry(
             id=found.interrupt_id, run_id=life.run.run_id, node_id="ok", kind="approval",
             question="Ship it: all of it", actions=["accept", "edit-accept", "ask"],
             asked_by="sample/ok", since=found.requested_at, deadline=found.due,

@@ -137,7 +137,7 @@ def test_a_gate_that_cannot_ask_fails() -> None:
     gate = node("convo", "core.conversationGate", config={"participants": [{"agentId": "host:a"}]})
     _, life = asking(gate)
     assert life.types[-2:] == ["node.failed", "run.failed"]
-    assert life.run.error is not None and life.run.error["code"] == "validation_error"
+    assert life.run.error is not None and life.run.error.code == "validation_error"
 
 
 # -- too late ------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_nothing_is_approved_by_waiting() -> None:
     assert payload_json(received)["action"] == "timeout" and "decidedBy" not in payload_json(
         received
     )
-    assert life.run.error is not None and life.run.error["code"] == "interrupt_timeout"
+    assert life.run.error is not None and life.run.error.code == "interrupt_timeout"
 
 
 def test_a_timeout_may_complete_the_node_with_nothing() -> None:
@@ -312,7 +312,7 @@ def test_waiting_does_not_count_as_active_time() -> None:
     assert world.take(life, TimePassed(world.at)) == []
     world.pass_time(100)
     world.take(life, TimePassed(world.at))
-    assert life.run.error is not None and life.run.error["code"] == "run_timeout"
+    assert life.run.error is not None and life.run.error.code == "run_timeout"
 
 
 # -- children ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from moot.core.catalogue import CATALOGUE, PAYLOADS
 from moot.core.events import decode, decode_payload, encode, payload_bytes, payload_fields
 from moot.core.payloads.base import OpaquePayload
+from moot.core.payloads.conversations import ConversationExchanged
 from moot.core.payloads.runs import RunFailed, RunResumed, RunStarted
 from moot.core.replay.replay import repeat_event
 from moot.core.state.run import Run, apply
@@ -20,8 +21,8 @@ from moot.core.state.status import Status
 
 LOGS = sorted((Path(__file__).parents[2] / "replay" / "logs").glob("*.jsonl"))
 RECORDED = Path(__file__).parents[2] / "recorded" / "answers.jsonl"
-#: the start of a fork, and the end of a replay that diverged, have an order of their own
-OTHER_ORDERS = (RunStarted, RunFailed)
+#: the start of a fork, the end of a replay that diverged, and some turns have an order of their own
+OTHER_ORDERS = (RunStarted, RunFailed, ConversationExchanged)
 
 
 def rows(path: Path) -> list[bytes]:

@@ -9,7 +9,6 @@ from msgspec import UNSET
 from moot.core.events import Event
 from moot.core.replay.compare import diff_states, is_same_event
 from moot.core.replay.lineage import child_forked_event, living_children
-from moot.core.replay.origin import ForkOrigin, fork_origin
 from moot.core.runs.start import RunLimits
 from moot.core.state.run import NodeState, Run, apply
 from moot.core.state.status import NodeStatus, Status
@@ -118,25 +117,3 @@ def test_a_forked_child_takes_the_place_of_the_one_it_was(
     expected = ["fork" if name == old else name for name in names]
     assert list(run.children) == [child for _, child in living_children(run)] == expected
     assert list(run.nodes["n"].living.values()) == list(range(len(names)))
-
-
-# -- origins of forks ------------------------------------------------------------------------------
-
-
-SAID = {"sourceRunId": "run_a", "fromSeq": 3, "mode": "branch"}
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from([*SAID]), inner),
-    max_leaves=5,
-)
-
-
-@given(values)
-def test_anything_can_be_asked_for_its_origin(said: Any) -> None:
-    assert fork_origin(said) is None or isinstance(fork_origin(said), ForkOrigin)
-
-
-def test_what_is_said_besides_is_passed_over() -> None:
-    assert fork_origin({**SAID, "edit": {"turn": {}}}) == ForkOrigin("run_a", 3, "branch")
-    assert fork_origin({**SAID, "note": "why"}) == ForkOrigin("run_a", 3, "branch", "why")
-    assert fork_origin(None) is None

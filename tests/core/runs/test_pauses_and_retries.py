@@ -134,7 +134,7 @@ def test_retries_wait_twice_as_long_each_time_up_to_a_bound() -> None:
     delays = [payload_json(event)["delayMs"] for event in life.told("node.retried")]
     assert delays == [1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000, 30000]
     world.fail(life, "work", code="last")
-    assert life.run.error is not None and life.run.error["code"] == "last"
+    assert life.run.error is not None and life.run.error.code == "last"
     assert payload_json(life.told("node.failed")[0])["attempts"] == 10
 
 
@@ -176,7 +176,7 @@ def test_a_node_that_takes_too_long_fails_and_may_be_tried_again() -> None:
     ring(world, life, 0)
     assert life.order()[-2:] == ["node.retried work", "node.started work"]
     ring(world, life, 100)
-    assert life.run.error is not None and life.run.error["code"] == "node_timeout"
+    assert life.run.error is not None and life.run.error.code == "node_timeout"
 
 
 def test_a_run_out_of_active_time_is_stopped() -> None:
@@ -187,7 +187,7 @@ def test_a_run_out_of_active_time_is_stopped() -> None:
     assert life.order()[-3:] == ["cap.breached", "node.cancelled work", "run.failed"]
     cap = payload_json(life.told("cap.breached")[0])
     assert cap["kind"] == "run-duration" and cap["limit"] == 1000 and cap["observed"] > 1000
-    assert life.run.error is not None and life.run.error["code"] == "run_timeout"
+    assert life.run.error is not None and life.run.error.code == "run_timeout"
 
 
 def test_a_pause_does_not_count_towards_the_runs_time() -> None:
@@ -215,7 +215,7 @@ def test_the_node_over_the_limit_never_starts() -> None:
         "kind": "node-executions", "limit": 3, "observed": 4, "nodeId": "n3"
     }  # fmt: skip
     assert life.run.error is not None
-    assert life.run.error["code"] == "recursion_limit_exceeded"
+    assert life.run.error.code == "recursion_limit_exceeded"
 
 
 def test_branches_begun_in_the_same_step_are_stopped_when_the_limit_bites() -> None:
@@ -266,9 +266,9 @@ def test_a_node_nobody_provides_for_fails_without_starting() -> None:
     _world, life = begun(chain(node("lack", "acme.lacking")), node_executions=1)
     assert life.types == ["run.started", "node.failed", "run.failed"]
     assert life.run.error is not None
-    assert life.run.error["code"] == "capability_not_provided"
-    assert "moon" in life.run.error["message"]
-    assert life.run.error["details"] == {"capability": "moon"}
+    assert life.run.error.code == "capability_not_provided"
+    assert "moon" in life.run.error.message
+    assert life.run.error.details == {"capability": "moon"}
 
 
 # -- parallel ------------------------------------------------------------------------------------

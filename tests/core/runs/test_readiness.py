@@ -142,7 +142,7 @@ def test_without_an_error_branch_the_run_fails_with_the_first_failure() -> None:
     body = chain(node("a", "core.fail", config={"code": "first"}), node("b"), node("c"))
     life = world.start(compiled(body))
     assert life.run.status == "failed" and life.run.error is not None
-    assert life.run.error["code"] == "first"
+    assert life.run.error.code == "first"
     assert payload_json(life.told("run.failed")[0])["failedNodeId"] == "a"
     assert life.order()[-3:] == ["node.skipped b", "node.skipped c", "run.failed"]
 
@@ -165,7 +165,7 @@ def test_nothing_completed_is_a_failure() -> None:
     flow = compiled(definition([node("a"), node("b")], [edge("a", "b", condition=never)]))
     life = world.start(flow)
     assert life.run.status == "failed" and life.run.error is not None
-    assert life.run.error["code"] == "nothing_completed"
+    assert life.run.error.code == "nothing_completed"
 
 
 def test_a_conditional_leads_only_along_the_port_it_filled() -> None:

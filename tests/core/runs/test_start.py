@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from moot.core.errors import BadRequest
+from moot.core.payloads.runs import RecordedLimits
 from moot.core.runs.start import RunLimits, StartRun, check_inputs, start_run
 from moot.core.state.run import Run
 from tests.support.core.simulator import World, chain, compiled, definition, node
@@ -13,7 +15,7 @@ from tests.support.event_payloads import payload_json
 CEILINGS = RunLimits(node_executions=100, duration_ms=60_000, parallel=4, depth=2)
 
 
-def limits(configurable: dict[str, Any], timeout: int = 0) -> dict[str, int]:
+def limits(configurable: dict[str, Any], timeout: int = 0) -> RecordedLimits:
     flow = compiled(definition([node("work", "acme.work")], settings={"timeout": timeout}))
     life = World(limits=CEILINGS).start(flow, configurable=configurable)
     return life.run.limits
@@ -27,7 +29,7 @@ def limits(configurable: dict[str, Any], timeout: int = 0) -> dict[str, int]:
 def test_a_run_may_start_as_many_nodes_as_it_asked_for_within_the_hosts_ceiling(
     asked: dict[str, Any], resolved: int
 ) -> None:
-    assert limits(asked)["nodeExecutions"] == resolved
+    assert limits(asked).node_executions == resolved
 
 
 @pytest.mark.parametrize(
@@ -45,12 +47,12 @@ def test_a_run_may_start_as_many_nodes_as_it_asked_for_within_the_hosts_ceiling(
 def test_a_run_takes_the_shortest_of_what_was_asked_the_workflow_and_the_host(
     asked: dict[str, Any], timeout: int, resolved: int
 ) -> None:
-    assert limits(asked, timeout)["durationMs"] == resolved
+    assert limits(asked, timeout).duration_ms == resolved
 
 
 def test_the_limits_are_recorded_with_the_run() -> None:
     found = limits({"recursionLimit": 7})
-    assert found == {
+    assert msgspec.to_builtins(found) == {
         "nodeExecutions": 7, "durationMs": 60_000, "parallel": 4, "depth": 2, "tree": 1000
     }  # fmt: skip
 
@@ -63,7 +65,7 @@ def test_a_child_has_its_own_caps_and_shares_everything_else_it_was_told() -> No
     life = world.start(compiled(chain(sub)), configurable=asked, tags=["t"])
     child = world.child_of(life).run
     assert child.configurable == {"model": "m"} and child.tags == ["t"]
-    assert child.limits["nodeExecutions"] == 100 and child.limits["durationMs"] == 60_000
+    assert child.limits.node_executions == 100 and child.limits.duration_ms == 60_000
 
 
 VARIABLES = [

@@ -75,6 +75,9 @@ def test_a_control_says_what_it_changed(sender: str, content: Any, sentences: li
     assert control_sentences(payload, str) == sentences
 
 
+ERROR = {"code": "busy", "message": "later"}
+
+
 @pytest.mark.parametrize(
     ("type_", "fields", "text"),
     [
@@ -84,8 +87,8 @@ def test_a_control_says_what_it_changed(sender: str, content: Any, sentences: li
          "host:bo joined"),
         ("moot.participant.left", {"participantId": "host:bo", "by": "user"},
          "user sent host:bo away"),
-        ("node.retried", {"attempt": 2, "delayMs": 1500, "lastError": {"code": "busy"}},
-         "failed: busy: ; again in 1.5 s (attempt 2)"),
+        ("node.retried", {"attempt": 2, "delayMs": 1500, "lastError": ERROR},
+         "failed: busy: later; again in 1.5 s (attempt 2)"),
         ("variable.changed", {"name": "x"}, "x = (sealed)"),
         ("moot.participation.stopped", {"reason": "pair"},
          "the council stops: two agents have answered one another often enough"),

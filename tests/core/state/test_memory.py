@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.core.events import Event
+from moot.core.payloads.runs import InheritedWrites
 from moot.core.state.memory import (
-    InheritedWrites,
     RunMemory,
     can_see_write,
     family_root,

@@ -94,7 +94,7 @@ def test_every_mode_with_every_answer_to_failure(mode: str, failure: str, ends: 
     status = Status.FAILED if outcome == "failed" else Status.COMPLETED
     assert life.run.status is status
     if outcome == "failed":
-        assert life.run.error is not None and life.run.error["code"] == "join_failed"
+        assert life.run.error is not None and life.run.error.code == "join_failed"
     check_chains(life)
 
 
@@ -130,7 +130,7 @@ def test_the_same_worker_twice_has_two_chains() -> None:
 def test_reject_takes_one_worker_and_no_two() -> None:
     place = world(fast("a"), fast("b"))
     life = place.start(planned(hand("a", "b"), dispatch={"fanOutPolicy": "reject"}))
-    assert life.run.error is not None and life.run.error["code"] == "fan_out_unsupported"
+    assert life.run.error is not None and life.run.error.code == "fan_out_unsupported"
     assert phases(life) == []
     life = place.start(planned(hand("a"), DONE, dispatch={"fanOutPolicy": "reject"}))
     settle(place)

@@ -25,7 +25,7 @@ from tests.support.event_payloads import payload_json
 
 def code(life: Life) -> str:
     assert life.run.error is not None
-    return str(life.run.error["code"])
+    return str(life.run.error.code)
 
 
 def test_supervisors_that_hand_work_to_each_other_end_at_the_depth_allowed() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, TimePassed
@@ -33,7 +34,7 @@ OUT = {"result": "out"}
 
 def errors(life: Life) -> str:
     assert life.run.error is not None
-    return str(life.run.error["code"])
+    return str(life.run.error.code)
 
 
 # -- caps ----------------------------------------------------------------------------------------
@@ -57,7 +58,7 @@ def test_a_cap_of_rounds_ends_the_run(given: Any, options: Any, bound: str) -> N
         "kind": "loop-iterations", "limit": 2, "observed": 3, "bound": bound
     }  # fmt: skip
     assert errors(life) == "loop_limit_exceeded"
-    assert life.run.error["details"] == {"iteration": 3, "bound": bound}
+    assert life.run.error.details == {"iteration": 3, "bound": bound}
 
 
 def test_the_run_s_own_cap_is_clamped_by_nothing_larger() -> None:
@@ -65,7 +66,7 @@ def test_the_run_s_own_cap_is_clamped_by_nothing_larger() -> None:
     life = place.start(planned(*[hand("a")] * 5), configurable={"maxLoopIterations": 1})
     settle(place)
     assert payload_json(life.told("cap.breached")[0])["observed"] == 2
-    assert kids(place, life)[0].run.limits.get("loopIterations") is None
+    assert kids(place, life)[0].run.limits.loop_iterations is msgspec.UNSET
 
 
 def test_a_cap_in_the_middle_of_a_wave_takes_the_children_along() -> None:
@@ -238,7 +239,7 @@ def test_a_time_limit_of_the_node_cancels_its_children() -> None:
     life = place.start(flow)
     place.pass_time(60)
     place.take(life, TimePassed(place.at))
-    assert life.run.nodes["dis"].error["code"] == "node_timeout"
+    assert life.run.nodes["dis"].error.code == "node_timeout"
     assert [each.run.status for each in kids(place, life)] == [Status.CANCELLED] * 2
     assert life.run.children == dict.fromkeys(life.run.children, "cancelled")
     assert life.run.status is Status.COMPLETED

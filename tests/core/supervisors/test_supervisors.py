@@ -33,7 +33,7 @@ OUT = {"result": "out"}
 
 def errors(life: Life) -> str:
     assert life.run.error is not None
-    return str(life.run.error["code"])
+    return str(life.run.error.code)
 
 
 # -- the sequences of the digest -----------------------------------------------------------------
@@ -315,7 +315,7 @@ def test_another_agent_does_not_decide_in_its_place() -> None:
     other = node("other", SUPERVISOR, config={"plan": [DONE], "agentId": "host:other"})
     place = world(fast("a"))
     life = place.start(planned(hand("a"), more=(other,), edges=(edge("sup", "other"),)))
-    assert life.run.nodes["other"].error["code"] == "validation_error"
+    assert life.run.nodes["other"].error.code == "validation_error"
     assert {payload_json(e)["agentId"] for e in life.told("runOrchestrator.decided")} == {
         "supervisor-sup"
     }
@@ -379,5 +379,5 @@ def test_a_dispatch_node_without_supervisor_is_refused() -> None:
 def test_a_dispatch_node_before_any_decision_fails() -> None:
     early = node("early", DISPATCH)
     life = world().start(planned(DONE, more=(early,), edges=(edge("early", "sup"),)))
-    assert life.run.nodes["early"].error["code"] == "no_pending_decision"
+    assert life.run.nodes["early"].error.code == "no_pending_decision"
     assert not life.told("cap.breached")

@@ -139,7 +139,7 @@ def test_a_turn_knows_how_the_workers_of_the_last_one_ended() -> None:
     assert before(life, 1).workers == [
         {"workerId": "a", "childRunId": a.run.run_id, "status": "completed"},
         {"workerId": "bad", "childRunId": bad.run.run_id, "status": "failed",
-         "error": bad.run.error["code"]},
+         "error": bad.run.error.code},
     ]  # fmt: skip
     assert [each["childRunId"] for each in before(life, 2).workers] == [again.run.run_id]
 

@@ -254,7 +254,7 @@ def test_a_write_of_the_wrong_shape_fails_its_node_and_is_not_recorded(
     reducer: str, value: Any
 ) -> None:
     _, life = wrote(write("c", value, reducer, ttlMs=0))
-    assert life.run.error is not None and life.run.error["code"] == "validation_error"
+    assert life.run.error is not None and life.run.error.code == "validation_error"
     assert not life.told("channel.written")
 
 
@@ -318,7 +318,7 @@ def test_only_who_may_write_does(access: Any, allowed: bool) -> None:
     assert life.run.status is (Status.COMPLETED if allowed else Status.FAILED)
     if not allowed:
         assert life.run.error is not None
-        assert life.run.error["code"] == "channel_access_denied"
+        assert life.run.error.code == "channel_access_denied"
         assert "c" not in life.run.channels
 
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 
 from moot.core.errors import BadRequest
+from moot.core.payloads.runs import PeerOrigin
 from moot.core.workflows import peer_ids
 from moot.core.workflows.definition import parse_definition
 from moot.core.workflows.peer_ids import (
-    PeerOrigin,
     format_origin,
     is_host_url,
     is_peer_id,

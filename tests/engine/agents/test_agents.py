@@ -101,7 +101,7 @@ async def test_a_rejected_decision_fails_its_node_for_good(place: Place) -> None
     await answer(host, run_id, {"action": "reject"})
     run = await ended(host, run_id)
     assert run.status is Status.FAILED and run.error is not None
-    assert run.error["code"] == "decision_rejected"
+    assert run.error.code == "decision_rejected"
     assert run.nodes["a"].attempt == 1
 
 

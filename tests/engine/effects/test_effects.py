@@ -161,7 +161,7 @@ async def test_a_call_that_must_not_be_made_twice_is_not_made_again_after_a_cras
     again = place.host()
     await again.recover()
     run = await ended(again, run_id)
-    assert run.error is not None and run.error["code"] == "effect_outcome_unknown"
+    assert run.error is not None and run.error.code == "effect_outcome_unknown"
     assert shop.orders.total() == 1
 
 
@@ -188,7 +188,7 @@ async def test_a_failed_effect_is_recorded_as_such(place: Place) -> None:
     host = place.host()
     run_id = await begun(host, BUY)
     run = await ended(host, run_id)
-    assert run.error is not None and "shop is closed" in run.error["message"]
+    assert run.error is not None and "shop is closed" in run.error.message
     finished = (await log(host, run_id))[3]
     assert finished.type == "moot.effect.finished"
     assert "shop is closed" in payload_json(finished)["error"]["message"]

@@ -188,7 +188,7 @@ async def test_a_form_that_never_fits_fails_the_node(place: Place) -> None:
     run_id = await begun(host, asks(output=FORM, settings={"maxRetries": 3}))
     run = await ended(host, run_id)
     assert run.status is Status.FAILED and len(model.asked) == 2
-    assert (run.nodes["a"].error or {})["code"] == "model_answer_invalid"
+    assert run.nodes["a"].error.code == "model_answer_invalid"
     assert (await payloads(host, run_id, InvocationCompleted.event_type))[0]["outcome"] == "failed"
 
 
@@ -199,7 +199,7 @@ async def test_a_refusal_is_a_refusal(place: Place) -> None:
     host = staff.host()
     run_id = await begun(host, asks())
     run = await ended(host, run_id)
-    assert (run.nodes["a"].error or {})["code"] == "model_refused"
+    assert run.nodes["a"].error.code == "model_refused"
     assert (await payloads(host, run_id, InvocationCompleted.event_type))[0]["outcome"] == "refused"
 
 
@@ -207,7 +207,7 @@ async def test_nobody_of_that_name_fails_the_node_and_says_so(place: Place) -> N
     staff = Staff(place)
     host = staff.host()
     run = await ended(host, await begun(host, asks("nobody")))
-    assert (run.nodes["a"].error or {})["code"] == "agent_not_found"
+    assert run.nodes["a"].error.code == "agent_not_found"
 
 
 async def test_what_others_have_said_is_data(place: Place) -> None:
@@ -268,7 +268,7 @@ async def test_a_rejected_answer_fails_and_the_bracket_is_closed(place: Place) -
     answer = GateAnswer(node_id="a", value={"action": "reject"}, who=PERSON, at=host.clock.millis())
     await host.handle(TENANT, run_id, answer)
     run = await ended(host, run_id)
-    assert (run.nodes["a"].error or {})["code"] == "decision_rejected"
+    assert run.nodes["a"].error.code == "decision_rejected"
     assert (await payloads(host, run_id, InvocationCompleted.event_type))[0][
         "outcome"
     ] == "escalated"

@@ -137,9 +137,9 @@ async def test_a_worker_nobody_knows_is_not_put_right(place: Place) -> None:
     host = staff.host()
     run = await ended(host, await begun(host, led(workers=["host:finder"])))
     assert run.status is Status.FAILED and len(staff.models["mo"].asked) == 2
-    assert (run.nodes["boss"].error or {})["code"] == "model_answer_invalid"
+    assert run.nodes["boss"].error.code == "model_answer_invalid"
     run = await ended(host, await begun(host, led()))
-    assert (run.nodes["hands"].error or {})["code"] == "unknown_child_workflow"
+    assert run.nodes["hands"].error.code == "unknown_child_workflow"
 
 
 async def test_an_answer_that_is_no_decision_is_asked_for_once_more(place: Place) -> None:

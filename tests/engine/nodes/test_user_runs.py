@@ -62,7 +62,7 @@ async def test_an_answer_json_cannot_say_fails_the_node_for_good(
     memory.knows(odd)
     host = memory.host()
     run = await ended(host, await begun(host, chain(node("n", "acme.odd"))))
-    assert run.error is not None and run.error["code"] == "output_not_json"
+    assert run.error is not None and run.error.code == "output_not_json"
     assert run.nodes["n"].attempt == 1
     await sound(host)
 
@@ -202,7 +202,7 @@ async def test_a_report_json_cannot_say_fails_the_node_and_not_the_host(
     run_id = await begun(host, chain(node("n", "acme.odd"), node("after")))
     run = await ended(host, run_id)
     assert run.status is Status.FAILED and run.error is not None
-    assert run.error["code"] == "node_raised" and "JSON" in run.error["message"]
+    assert run.error.code == "node_raised" and "JSON" in run.error.message
     assert (await ended(host, await begun(host, chain(node("n"))))).status is Status.COMPLETED
     await sound(host)
 
@@ -228,8 +228,8 @@ async def test_what_a_node_raises_is_its_runs_error(
     memory.knows(raises)
     host = memory.host()
     run = await ended(host, await begun(host, chain(node("n", "acme.raises"))))
-    assert run.error is not None and run.error["code"] == "node_raised"
-    assert type(error).__name__ in run.error["message"]
+    assert run.error is not None and run.error.code == "node_raised"
+    assert type(error).__name__ in run.error.message
     await sound(host)
 
 

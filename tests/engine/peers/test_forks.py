@@ -126,7 +126,7 @@ async def test_a_branch_whose_child_cannot_begin_fails_alone(
     lab.says(*CREATE, said(403, {"error": "forbidden", "message": "No."}))
     fork = await forked(host, source.run_id, source.next_sequence)
     over = await ended(host, fork.run_id)
-    assert over.error is not None and over.error["code"] == "peer_refused"
+    assert over.error is not None and over.error.code == "peer_refused"
     assert not lab.count(*CANCEL) and lab.runs["far_0"]["status"] == "running"
     lab.become("far_0", "completed")
     assert (await ended(host, source.run_id)).status is Status.COMPLETED
@@ -161,7 +161,7 @@ async def test_what_was_not_over_has_no_record_and_its_child_is_left_alone(memor
         run_id = await begun(host, led(hand("lab/w"), DONE))
         await until(host, run_id, lambda run: any(e.child for e in run.abroad.values()))
         copy = await replay_run(host, TENANT, run_id, 0)
-        assert copy.error is not None and copy.error["code"] == "replay_source_missing"
+        assert copy.error is not None and copy.error.code == "replay_source_missing"
         assert copy.abroad == {}
         assert lab.runs["far_0"]["status"] == "running"
         await host.handle(TENANT, run_id, CancelRun(host.clock.millis()))

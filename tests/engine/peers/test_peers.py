@@ -51,7 +51,7 @@ async def phases(host: Host, run_id: str) -> list[str]:
 
 def code(run: Run) -> str:
     assert run.error is not None, run.status
-    return str(run.error["code"])
+    return str(run.error.code)
 
 
 async def cancelled(host: Host, run_id: str) -> None:
@@ -107,7 +107,7 @@ async def test_a_refusal_is_final_and_told(
     host = knowing(memory, lab)
     run = await ended(host, await begun(host, above()))
     assert code(run) == told[1] and run.error is not None
-    assert run.error["details"]["status"] == status
+    assert run.error.details["status"] == status
     assert lab.count(*CREATE) == 1
     await soon(lambda: not len(host.peers))
 
@@ -221,7 +221,7 @@ async def test_a_child_that_is_gone_has_failed(memory: Place, lab: StrangePeer) 
     lab.become("far_0", "running")
     run = await ended(host, run_id)
     assert code(run) == "child_failed" and run.error is not None
-    assert run.error["details"]["childError"]["code"] == "peer_refused"
+    assert run.error.details["childError"]["code"] == "peer_refused"
     assert not lab.count(*CANCEL)
 
 

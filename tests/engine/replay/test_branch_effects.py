@@ -84,7 +84,7 @@ async def test_what_must_not_happen_twice_is_not_begun_by_a_branch(place: Place)
     host, source, cut = await _under_way(place, "acme.pay-once")
     run = await forked(host, source, cut)
     done = await ended(host, run.run_id)
-    assert done.error is not None and done.error["code"] == "effect_outcome_unknown"
+    assert done.error is not None and done.error.code == "effect_outcome_unknown"
     assert len(names) == 1
     doors[0].set()
     assert (await ended(host, source)).status is Status.COMPLETED

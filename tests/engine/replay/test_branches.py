@@ -219,9 +219,9 @@ async def test_options_of_a_branch_are_those_of_its_source_and_what_it_is_given(
     )
     assert run.configurable == {"acme.a": 1, "recursionLimit": 1}
     assert (run.tags, run.metadata) == (["u"], {"m": 1, "n": 2})
-    assert run.forked_from is not None and run.forked_from["note"] == "why"
+    assert run.forked_from is not None and run.forked_from.note == "why"
     found = await ended(host, run.run_id)
-    assert found.error is not None and found.error["code"] == "recursion_limit_exceeded"
+    assert found.error is not None and found.error.code == "recursion_limit_exceeded"
 
 
 async def test_there_is_nothing_to_fork_past_the_end(place: Place) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from moot.core.errors import BadRequest, MootError, SecretGone, Unprocessable
 from moot.core.events import Event
+from moot.core.payloads.runs import RecordedEdit
 from moot.core.state.status import Status
 from moot.engine.host import Host
 from tests.support.engine.branches import forked
@@ -49,7 +50,7 @@ async def test_variables_change_right_at_the_fork(place: Place) -> None:
     done = await ended(host, run.run_id)
     assert done.nodes["copy"].outputs == {"payload": 9}
     assert done.forked_from is not None
-    assert done.forked_from["edit"] == {"by": CHAIR.principal, "kinds": ["variables"]}
+    assert done.forked_from.edit == RecordedEdit(by=CHAIR.principal, kinds=["variables"])
     await sound(host)
 
 

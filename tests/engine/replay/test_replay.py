@@ -103,7 +103,7 @@ async def test_a_replay_of_a_replay_is_the_same_again(place: Place) -> None:
     once = await same(host, await rich(host))
     twice = await same(host, once.run_id)
     assert twice.forked_from is not None
-    assert twice.forked_from["sourceRunId"] == once.run_id
+    assert twice.forked_from.source_run_id == once.run_id
 
 
 async def test_a_replay_is_still_one_after_a_restart_and_a_rebuild(sqlite: Place) -> None:
@@ -232,12 +232,12 @@ async def test_a_run_that_hit_a_limit_is_the_same_again(place: Place) -> None:
     again = definition([quickly("f", "acme.flaky"), delay(60_000)], id="again")
     source = await begun(host, again)
     found = await ended(host, source)
-    assert found.error is not None and found.error["code"] == "recursion_limit_exceeded"
+    assert found.error is not None and found.error.code == "recursion_limit_exceeded"
     await from_everywhere(host, source)
     timed = definition([delay(60_000), node("h", "acme.hang")], id="t", settings={"timeout": 20})
     source = await begun(host, timed)
     found = await ended(host, source)
-    assert found.error is not None and found.error["code"] == "run_timeout"
+    assert found.error is not None and found.error.code == "run_timeout"
     await from_everywhere(host, source)
 
 

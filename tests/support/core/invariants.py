@@ -41,7 +41,7 @@ def check_state(world: World, life: Life) -> None:
         check_outcome(life)
         check_children(world, life)
     check_attempts_of_children(world, life)
-    assert len(run.active) <= run.limits["parallel"]
+    assert len(run.active) <= run.limits.parallel
     assert set(run.active) == {k for k, n in run.nodes.items() if n.status not in NODE_TERMINAL}
 
 
@@ -60,7 +60,7 @@ def check_outcome(life: Life) -> None:
     passed = any(node.status is NodeStatus.COMPLETED or node.reason == "disabled" for node in ends)
     assert run.status is (Status.COMPLETED if passed and not failed else Status.FAILED)
     if run.status is Status.FAILED:
-        assert run.error is not None and run.error["code"]
+        assert run.error is not None and run.error.code
 
 
 def check_children(world: World, life: Life) -> None:
@@ -145,7 +145,7 @@ def _check_agents(life: Life) -> None:
 
 
 def _check_caps(life: Life) -> None:
-    limit = life.run.limits["nodeExecutions"]
+    limit = life.run.limits.node_executions
     assert life.types.count("node.started") <= limit, "an over-limit node was started"
     breaches = life.told("cap.breached")
     assert len(breaches) <= 1

@@ -139,7 +139,9 @@ def check_same(source: Life, found: Retold) -> None:
     assert now.variables == then.variables
     assert now.channels == then.channels
     assert (now.messages, now.message_ids) == (then.messages, then.message_ids)
-    assert (now.error or {}).get("code") == (then.error or {}).get("code")
+    assert now.error == then.error or (now.error and now.error.code) == (
+        then.error and then.error.code
+    )
     assert list(now.conversations) == list(then.conversations)
     for key, talk in then.conversations.items():
         again = now.conversations[key]

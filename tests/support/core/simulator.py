@@ -373,7 +373,9 @@ class World:
 
     def owed_besides_the_deadline(self, life: Life) -> bool:
         """Whether anything but the run's own time limit will make it go on."""
-        unlimited = msgspec.structs.replace(life.run, limits={**life.run.limits, "durationMs": 0})
+        unlimited = msgspec.structs.replace(
+            life.run, limits=msgspec.structs.replace(life.run.limits, duration_ms=0)
+        )
         return life.run.run_id in self.unfinished or pending(unlimited, life.flow).anything
 
     @property

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET
 
 from moot.core.events import Event
-from moot.core.replay.edits import ForkEdit
+from moot.core.replay.edits import HistoryEdit
 from moot.core.state.run import Run
 from moot.engine.host import Host
 from moot.engine.replay.fork import ForkRequest, fork_run
@@ -21,7 +21,7 @@ OWN = ("forkedFrom", "parentRunId", "parentNodeId", "scopeId", "memory")
 async def forked(host: Host, source: str, from_seq: int, **given: Any) -> Run:
     """The branch, whose history is that of its source, which is not touched."""
     before = await log(host, source)
-    edit = msgspec.convert(given.pop("edit", {}), ForkEdit)
+    edit = msgspec.convert(given.pop("edit", {}), HistoryEdit)
     wanted = ForkRequest(from_seq=from_seq, by=CHAIR, edit=edit, **given)
     run = await fork_run(host, TENANT, source, wanted)
     told = await log(host, run.run_id)

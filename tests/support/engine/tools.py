@@ -5,7 +5,7 @@ from typing import Any
 
 from moot.agents.tools.toolbox import ToolInvocation, UsableTool
 from moot.core.events import Event
-from moot.core.interrupts.inbox import InboxItem, inbox_items
+from moot.core.interrupts.inbox import InboxEntry, inbox_items
 from moot.core.speaker import Speaker
 from moot.core.threads.decide import Control
 from moot.engine.host import Host
@@ -60,7 +60,7 @@ async def paired(host: Host, run_id: str) -> list[tuple[Event, Event]]:
     return [(calls[payload_json(back)["callId"]], back) for back in backs]
 
 
-async def waiting(host: Host, run_id: str) -> list[InboxItem]:
+async def waiting(host: Host, run_id: str) -> list[InboxEntry]:
     return inbox_items((await host.view(TENANT, run_id)).run)
 
 

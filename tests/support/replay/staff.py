@@ -1,5 +1,7 @@
 """Scenes of the host's own agents: at a node, at a supervisor's turn, and on channels."""
 
+import msgspec
+
 from moot.agents.definitions.deployments import DeploymentService
 from moot.agents.definitions.manifest import Agent
 from moot.agents.definitions.registry import AgentRegistry
@@ -10,7 +12,6 @@ from moot.conformance.nodes.registry import conformance_types
 from moot.core.agents.deployments import (
     AgentDeployment,
     DeploymentChange,
-    DeploymentEvent,
     change_deployment,
 )
 from moot.engine.nodes.registry import built_in_types
@@ -47,14 +48,13 @@ async def staff(story: Story) -> None:
 
 async def deployed(story: Story) -> None:
     """Two versions: one serves, a share of the runs gets the other, and it is taken back."""
-    found, told = AgentDeployment(agent_id="local.agents.ada"), list[DeploymentEvent]()
+    found, told = AgentDeployment(agent_id="local.agents.ada"), []
     steps = [*[("1", "promote")] * 3, *[("2", "promote")] * 3, ("2", "adjust-canary"),
              ("2", "rollback"), ("1", "pause")]  # fmt: skip
     for version, transition in steps:
         percent = 30 if transition == "adjust-canary" else None
         asked = DeploymentChange(version=version, transition=transition, canary_percent=percent)
         found, said = change_deployment(found, asked)
-        told += said
+        told.append([said.event_type, msgspec.to_builtins(said)])
     flow = await story.host.flows.own(TENANT, DEPLOYMENT)
-    inputs = {"told": [list(each) for each in told]}
-    await story.wait(await story.started(flow, inputs=inputs))
+    await story.wait(await story.started(flow, inputs={"told": told}))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
-from moot.core.replay.edits import ForkEdit
+from moot.core.replay.edits import HistoryEdit
 from moot.engine.replay.fork import ForkRequest, fork_run
 from tests.support.replay.story import ADA, BOT, CHAIR, TENANT, Story, chain, edge, node, workflow
 
@@ -157,7 +157,7 @@ async def branched(story: Story) -> None:
     await story.until(source, "waiting-approval")
     length = (await story.host.view(TENANT, source)).run.next_sequence
     wanted = ForkRequest(
-        from_seq=length, by=CHAIR, edit=ForkEdit(variables={"x": 1}), note="what if"
+        from_seq=length, by=CHAIR, edit=HistoryEdit(variables={"x": 1}), note="what if"
     )
     run = await fork_run(story.host, TENANT, source, wanted)
     await story.until(run.run_id, "waiting-approval")

@@ -10,7 +10,7 @@ from moot.agents.invocation.context import Assignment
 from moot.agents.invocation.invoke import ResolvedAgent
 from moot.clock import Clock
 from moot.core.agents import deployments
-from moot.core.agents.deployments import LATEST, AgentDeployment, DeploymentChange, DeploymentEvent
+from moot.core.agents.deployments import LATEST, AgentDeployment, DeploymentChange, DeploymentStep
 from moot.core.errors import AgentNotFound, NoActiveDeployment, NotFound
 from moot.core.state.agents import version_key
 from moot.store.records import Record, RecordStore
@@ -35,14 +35,14 @@ class DeploymentService:
 
     async def change(
         self, tenant: str, agent: Agent, change: DeploymentChange, by: str
-    ) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+    ) -> DeploymentStep:
         """Change a deployment, one change at a time. Raise NotFound for an unknown version."""
         if await self._agents.at(tenant, agent.name, change.version) is None:
             raise NotFound(
                 f"There is no version '{change.version}' of {agent.name}.", version=change.version
             )
         async with self._changing:
-            deployment, events = deployments.change_deployment(await self.of(tenant, agent), change)
+            deployment, event = deployments.change_deployment(await self.of(tenant, agent), change)
             await self._store.put_record(
                 Record(
                     tenant=tenant,
@@ -54,7 +54,7 @@ class DeploymentService:
                     by=by,
                 )
             )
-        return deployment, events
+        return deployment, event
 
     async def chosen(self, tenant: str, agent: Agent, channel: str, run_id: str) -> str:
         """Return the version that serves this run. Raise NoActiveDeployment."""

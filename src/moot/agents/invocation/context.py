@@ -7,8 +7,8 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from moot.core.payloads.base import Payload
+from moot.core.payloads.councils import InvitationTask
 from moot.core.state.council_policy import Policy
-from moot.core.state.floor import InvitationTask
 from moot.core.state.initiation import RunMember
 from moot.core.trace import Trace
 from moot.core.workflows.turn_inputs import TurnInputs
@@ -23,7 +23,7 @@ class TranscriptTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     index: int
     speaker: str
-    role: Literal["user", "agent", "system"]
+    role: str
     content: Any
     to: str | None = None
     #: the person who has edited the words of the speaker

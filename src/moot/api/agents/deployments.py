@@ -1,5 +1,7 @@
 """Change and list deployments: which version of an agent serves a channel."""
 
+import msgspec
+
 from moot.api.access.auth import is_agent_key, require_scope
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.core.agents.deployments import AgentDeployment, DeploymentChange
@@ -39,13 +41,13 @@ async def apply_change(
     """Store the change, then start the run that records it."""
     services, tenant = request.services, request.caller.tenant
     agent = await services.agents.must_find_by_id(tenant, agent_id)
-    deployment, events = await services.deployments.change(tenant, agent, change, request.caller.id)
+    deployment, event = await services.deployments.change(tenant, agent, change, request.caller.id)
     order = RunOrder(
         tenant=tenant,
         principal=request.caller.id,
         workflow_id=DEPLOYMENT,
         flow=await services.host.flows.own(tenant, DEPLOYMENT),
-        inputs={"told": [list(event) for event in events]},
+        inputs={"told": [[event.event_type, msgspec.to_builtins(event)]]},
     )
     run = await start_run(services.host, order)
     return deployment, run.run_id

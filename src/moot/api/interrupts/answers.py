@@ -21,7 +21,7 @@ from moot.core.errors import (
 )
 from moot.core.events import decode, iso
 from moot.core.interrupts.decide import too_late_error
-from moot.core.payloads.conversations import ConversationEnded
+from moot.core.payloads.conversations import ConversationEnded, Turn
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
 from moot.core.state.conversation import Conversation
@@ -169,19 +169,18 @@ async def _repeat_answer(
     tenant, run_id, name = place
     [row] = await request.services.store.read(tenant, run_id, sequence - 1, 1)
     event = decode(row)
-    turn = recorded_turn(event.payload) or {}
-    sent_turn = _turn_in(command.value)
-    sent = {
-        key: sent_turn[key] for key in ("content", "role", "speakerId", "from") if key in sent_turn
-    }
-    if any(turn.get(key) != value for key, value in sent.items()):
+    turn, sent = recorded_turn(event.payload) or Turn(), _turn_in(command.value)
+    recorded = {
+        "content": turn.content, "role": turn.role, "speakerId": turn.speaker_id, "from": turn.from_
+    }  # fmt: skip
+    if any(key in sent and sent[key] != value for key, value in recorded.items()):
         raise MessageIdConflict("This messageId belongs to another turn.", messageId=name)
     run = (await request.services.host.view(tenant, run_id)).run
     position = ConversationPosition(
         conversation_id=getattr(event.payload, "conversation_id", None),
         operation="close" if isinstance(event.payload, ConversationEnded) else "exchange",
-        turn_index=turn.get("turnIndex"),
-        turns=turn.get("turnIndex", 0) + 1,
+        turn_index=turn.turn_index,
+        turns=(turn.turn_index or 0) + 1,
         sequence=sequence,
     )
     return Reply(

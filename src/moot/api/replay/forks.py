@@ -65,9 +65,9 @@ async def create_edited_fork(request: Request) -> Reply:
     return request.reply
 
 
-def _event_edit(edit: ForkEdit) -> edits.ForkEdit:
+def _event_edit(edit: ForkEdit) -> edits.HistoryEdit:
     turn = UNSET if edit.turn is UNSET else edits.TurnReplacement(edit.turn.content)
-    return edits.ForkEdit(
+    return edits.HistoryEdit(
         variables=edit.variables,
         inputs=edit.inputs,
         turn=turn,
@@ -146,10 +146,10 @@ def _refuse_divergence(request: Request, answer: Callable[[Run], Reply]) -> Call
     """
 
     def reply(run: Run) -> Reply:
-        error = run.error or {}
-        if error.get("code") != ReplayDivergedAtRefusal.code:
+        error = run.error
+        if error is None or error.code != ReplayDivergedAtRefusal.code:
             return answer(run)
-        refusal = ReplayDivergedAtRefusal(error["message"], runId=run.run_id, **error["details"])
+        refusal = ReplayDivergedAtRefusal(error.message, runId=run.run_id, **error.details)
         return reply_from_refusal(refusal, request.services)
 
     return reply
@@ -186,7 +186,7 @@ def _check_may_reuse_answers(request: Request, source: Run) -> None:
         )
 
 
-def _check_may_answer(request: Request, edit: edits.ForkEdit) -> None:
+def _check_may_answer(request: Request, edit: edits.HistoryEdit) -> None:
     """Raise Forbidden when the edit answers a question and the caller may not."""
     speaks = edit.answer is not UNSET or edit.turn is not UNSET or edit.decision is not UNSET
     if speaks and not _has_scope(request, ANSWER_SCOPE):
@@ -198,7 +198,7 @@ def _has_scope(request: Request, scope: str) -> bool:
 
 
 async def _check_may_edit(
-    request: Request, source: Head, edit: edits.ForkEdit, from_seq: int
+    request: Request, source: Head, edit: edits.HistoryEdit, from_seq: int
 ) -> None:
     """Raise Forbidden unless the caller may make this edit.
 
@@ -224,7 +224,7 @@ async def _speaker_at(request: Request, source: Head, sequence: int) -> str | No
     rows = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
     event = decode(rows[0]) if rows else None
     turn = edited_turn(event.payload) if event is not None else None
-    return turn.get("speakerId") if turn is not None else None
+    return turn.speaker_id if turn is not None else None
 
 
 FORK_ENDPOINTS = (

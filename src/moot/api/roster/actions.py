@@ -1,5 +1,6 @@
 """Pause, resume and run standing agents by hand."""
 
+import msgspec
 from msgspec.structs import asdict, replace
 
 from moot.agents.roster.members import MemberRecord, MemberVersion, PausePeriod
@@ -94,7 +95,8 @@ async def _start_run(request: Request, body: RunMemberWorkflow) -> Reply:
     firing = request.services.triggers.run_starter
     if body.dry_run:
         planned = await firing.rehearsed(order)
-        would = {"workflowId": body.workflow_id, "rosterId": planned.roster_id, **planned.told()}
+        would = {"workflowId": body.workflow_id, "rosterId": planned.roster_id}
+        would |= msgspec.to_builtins(planned.recorded())
         budget = (await view_with_budget(request, member)).budget
         return Reply(MemberRun(dry_run=True, would=would, budget=budget))
     started = await firing.start(order)

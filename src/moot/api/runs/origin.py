@@ -15,7 +15,7 @@ from moot.core import trace
 from moot.core.errors import MootError, NotFound, Unavailable
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.events import decode
-from moot.core.payloads.runs import RunInitiated, RunStarted
+from moot.core.payloads.runs import PeerOrigin, RunInitiated, RunStarted
 from moot.core.state.run import Run
 from moot.core.workflows import peer_ids
 from moot.engine.host import Host
@@ -67,18 +67,18 @@ def _trace_from_headers(request: Request) -> trace.Trace | None:
 async def read_ancestry(request: Request) -> Reply:
     host = request.services.host
     run = (await host.view(request.caller.tenant, request.params["run_id"])).run
-    parent = _remote_parent(host, run) if run.origin is not None else await _local_parent(host, run)
+    origin = run.origin
+    parent = await _local_parent(host, run) if origin is None else _remote_parent(host, origin)
     return Reply(RunAncestry(run_id=run.run_id, host_id=host.peers.host_id, parent=parent))
 
 
-def _remote_parent(host: Host, run: Run) -> ParentRun:
-    recorded = run.origin or {}
-    is_elsewhere = recorded["hostId"] != host.peers.host_id
+def _remote_parent(host: Host, origin: PeerOrigin) -> ParentRun:
+    is_elsewhere = origin.host_id != host.peers.host_id
     return ParentRun(
-        run_id=recorded["runId"],
-        host_id=recorded["hostId"],
-        cause=recorded["cause"],
-        well_known_url=recorded["wellKnownUrl"] if is_elsewhere else None,
+        run_id=origin.run_id,
+        host_id=origin.host_id,
+        cause=origin.cause,
+        well_known_url=origin.well_known_url if is_elsewhere else None,
     )
 
 

@@ -2,6 +2,8 @@
 
 import hashlib
 
+import msgspec
+
 from moot.api.http.request import encode
 from moot.core.events import LOG_SCHEMA_VERSION, iso
 from moot.core.runs import standing_agents
@@ -108,7 +110,7 @@ def _node_view(run: Run, state: NodeState) -> NodeView:
         started_at=_iso_or_none(state.started_at),
         due_at=iso(state.due * 1000) if state.due is not None else None,
         outputs=state.outputs,
-        error=state.error,
+        error=None if state.error is None else msgspec.to_builtins(state.error),
         reason=state.reason,
         # a run on a peer has no id yet
         child_run_id=None if state.child in run.abroad else state.child,
@@ -120,9 +122,7 @@ def _error_view(run: Run) -> RunFailure | None:
     error = run.error
     if error is None:
         return None
-    return RunFailure(
-        code=error["code"], message=error.get("message"), details=error.get("details")
-    )
+    return RunFailure(code=error.code, message=error.message, details=error.details or None)
 
 
 def _orchestrator_view(head: Head) -> JsonObject | None:

@@ -207,7 +207,7 @@ def catch_up_view(run: Run) -> CatchUpView:
         asked_at=iso(run.started_at * 1000),
         turn=None if done is None else _summary_turn(inputs, done),
         usage=None if done is None else done["usage"],
-        error=run.error,
+        error=None if run.error is None else msgspec.to_builtins(run.error),
     )
 
 

@@ -23,6 +23,7 @@ from moot.core.payloads.conversations import (
     ThreadControlled,
     ThreadLinked,
     ThreadRenamed,
+    Turn,
 )
 from moot.core.payloads.councils import (
     CouncilContinued,
@@ -165,7 +166,7 @@ def _apply_event(minutes: MinutesHead, event: Event, people: People) -> None:
     match event.payload:
         case ConversationOpened(initial_turn=turn, participants=participants):
             minutes.opened_at = event.timestamp
-            minutes.question = turn.get("content")
+            minutes.question = turn.body
             minutes.participants = [
                 {**member, "agentId": str(member.get("agentId"))} for member in participants or []
             ]
@@ -178,16 +179,12 @@ def _apply_event(minutes: MinutesHead, event: Event, people: People) -> None:
             minutes.outcome = None if minutes.decision else outcome
             _add_speaker(people, turn)
         case PolicySet(members=members):
-            _add_members(people, members)
+            for member in members:
+                _add_profile(people, member.agent_id, member.profile)
         case ParticipantJoined(participant_id=name, profile=profile):
             _add_profile(people, name, profile)
         case _:
             pass
-
-
-def _add_members(people: People, members: Any) -> None:
-    for member in members if isinstance(members, list) else []:
-        _add_profile(people, _object(member).get("agentId"), _object(member).get("profile"))
 
 
 def _add_profile(people: People, name: Any, profile: Any) -> None:
@@ -201,14 +198,13 @@ def _add_profile(people: People, name: Any, profile: Any) -> None:
     people.setdefault(str(name), {}).update(fields)
 
 
-def _add_speaker(people: People, value: Any) -> None:
-    turn = _object(value)
-    if turn.get("role") != "system":
+def _add_speaker(people: People, turn: Turn) -> None:
+    if turn.role != "system":
         people.setdefault(_speaker(turn), {})
 
 
-def _speaker(turn: dict[str, Any]) -> str:
-    return str(turn.get("speakerId") or turn.get("from"))
+def _speaker(turn: Turn) -> str:
+    return turn.speaker_id or turn.from_
 
 
 def _turn_line(event: Event, turn: RecordedTurn) -> Line:

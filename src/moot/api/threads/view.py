@@ -11,7 +11,6 @@ from moot.core.conversations.closing_decision import CouncilDecision, read_decis
 from moot.core.councils.answer_loops import chain_limit
 from moot.core.councils.next_speaker import next_step
 from moot.core.events import event_id, iso
-from moot.core.replay.origin import fork_origin
 from moot.core.state.conversation import THREAD, Conversation, thread_id
 from moot.core.state.floor import Floor, Invitation
 from moot.core.state.mutes import is_muted
@@ -55,7 +54,7 @@ MOST_FORKS, MOST_SIDES = 20, 20
 
 def thread_view(run: Run, conversation: Conversation, at: int | None = None) -> ThreadView:
     """Return a thread as it is at a time (ms), by default that of the newest event."""
-    source, decision = fork_origin(run.forked_from), closing_decision(run, conversation)
+    source, decision = run.forked_from, closing_decision(run, conversation)
     floor = conversation.floor
     return ThreadView(
         thread_id=thread_id(run, conversation),

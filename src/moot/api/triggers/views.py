@@ -102,7 +102,7 @@ def _turn_row(raw: bytes) -> ItemTurn:
     event = decode(raw)
     match event.payload:
         case ConversationExchanged(turn=turn):
-            by = turn.get("speakerId")
+            by = turn.speaker_id
         case payload:
             by = getattr(payload, "agent_id", None)
     return ItemTurn(

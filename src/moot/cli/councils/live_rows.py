@@ -80,8 +80,7 @@ class LiveRows:
         match event.payload:
             case councils.MembersInvited(wakes=wakes):
                 for wake in wakes:
-                    task = (str(wake.get("agentId")), str(wake.get("task")), now)
-                    self._wakes[str(wake.get("wakeId"))] = task
+                    self._wakes[wake.wake_id] = (wake.agent_id, wake.task, now)
             case councils.InvitationAnswered(wake_id=wake_id, agent_id=agent_id):
                 self._wakes.pop(wake_id, None)
                 self._drop_speech(agent_id)

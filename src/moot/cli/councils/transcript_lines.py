@@ -112,7 +112,7 @@ class TranscriptRenderer:
 
     def _closed(self, payload: conversations.ConversationEnded, event: Event) -> TranscriptLines:
         final = payload.final_turn
-        lines = self._turn(payload, event) if final.get("role") != "system" else []
+        lines = self._turn(payload, event) if final.role != "system" else []
         outcome = payload.outcome
         decision = outcome if isinstance(outcome, dict) and outcome.get("text") else None
         minutes = f"Minutes: {command_hint(f'thread export {self._thread_id} -f md')}"
@@ -121,7 +121,7 @@ class TranscriptRenderer:
         if not self._tallied:
             votes = {str(vote.get("by")): vote for vote in _objects_in(decision.get("votes"))}
             lines += self._tally(votes)
-        if str(decision["text"]) not in str(final.get("content")):
+        if str(decision["text"]) not in str(final.body):
             lines.append(note_line(f"decision: {decision['text']}"))
         for each in _objects_in(decision.get("dissent")):
             author = self._roster.called(str(each.get("by", "")))
@@ -165,7 +165,7 @@ class TranscriptRenderer:
 
     def _set(self, payload: councils.PolicySet, event: Event) -> TranscriptLines:
         for member in payload.members:
-            self._roster.learn(str(member.get("agentId")), member.get("profile"))
+            self._roster.learn(member.agent_id, member.profile)
         return self._note(payload, event)
 
     def _invited(self, payload: councils.MembersInvited, event: Event) -> TranscriptLines:

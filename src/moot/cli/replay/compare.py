@@ -70,14 +70,16 @@ def _comparable_payload(event: Event) -> dict[str, Any]:
     from moot.core.replay.compare import comparable_payload
 
     payload = event.get("payload") or {}
-    return comparable_payload(event["type"], payload, event.get("hints") or _turn_hints(payload))
+    hints = event.get("hints")
+    is_turn = "turn" in hints if hints else _is_turn(payload)
+    return comparable_payload(event["type"], payload, is_turn)
 
 
-def _turn_hints(payload: dict[str, Any]) -> dict[str, Any]:
+def _is_turn(payload: dict[str, Any]) -> bool:
     """Tell by its id whether a message on a channel is a turn, which the wire does not say."""
     value = payload.get("value")
     name = value.get("messageId") if isinstance(value, dict) else None
-    return {"turn": isinstance(name, str) and TURN_ID.fullmatch(name) is not None}
+    return isinstance(name, str) and TURN_ID.fullmatch(name) is not None
 
 
 def _run_id(event: Event) -> str:

@@ -69,10 +69,9 @@ async def dispatch_per_item(request: Request) -> Reply:
 
 
 def _join_failure(head: Head) -> Unprocessable:
-    error = head.run.error or {}
-    return Unprocessable(
-        error.get("message", "The workers did not come together."), runId=head.run.run_id
-    )
+    error = head.run.error
+    message = "The workers did not come together." if error is None else error.message
+    return Unprocessable(message, runId=head.run.run_id)
 
 
 async def _run_supervisor(

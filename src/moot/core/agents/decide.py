@@ -3,7 +3,7 @@
 Each report is recorded once. A decision below the confidence threshold waits for a person.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -80,26 +80,25 @@ def _new_event(state: NodeState, event: NewEvent) -> NewEvent | None:
     """
     if not isinstance(event.payload, ONCE_EVENTS):
         return event
-    nth: int = (event.hints or {}).get("nth", 0)
-    payload = event.payload
+    nth, payload = event.nth, event.payload
     if isinstance(payload, ReasoningDelta):
         recorded = nth != state.said.get(AgentReasoned.event_type, 0)
         recorded = recorded or payload.sequence < state.said.get(payload.event_type, 0)
-        return None if recorded else replace(event, hints=None)
+        return None if recorded else event
     if isinstance(payload, ToolReturned):
         return _tool_result(state, event, payload.call_id, nth)
     if isinstance(payload, ToolCalled) and len(state.calls) >= MOST_CALLS:
         raise BadRequest(f"No more than {MOST_CALLS} tool calls can be open.")
     if isinstance(payload, AgentDecided | ToolAsked) and nth >= MOST_DECISIONS:
         raise BadRequest(f"An attempt may decide or ask {MOST_DECISIONS} times.")
-    return None if nth < state.said.get(event.type, 0) else replace(event, hints=None)
+    return None if nth < state.said.get(event.type, 0) else event
 
 
 def _tool_result(state: NodeState, event: NewEvent, call_id: str, nth: int) -> NewEvent | None:
     """Return a tool's result with its call as the cause."""
     call = state.calls.get(call_id)
     if call is not None:
-        return replace(event, hints=None, cause=call)
+        return replace(event, cause=call)
     if nth >= state.said.get(ToolCalled.event_type, 0):
         raise BadRequest("No such tool was called.", callId=call_id)
     return None
@@ -153,11 +152,11 @@ def attribute_agents(run: Run, flow: Flow, events: list[NewEvent]) -> list[NewEv
 
 
 def _with_invocation(
-    run: Run, flow: Flow, event: NewEvent, agent: dict[str, Any] | None
+    run: Run, flow: Flow, event: NewEvent, agent: Mapping[str, object] | None
 ) -> list[NewEvent]:
     """Add the invocation events of a pure node whose agent is bound by channel."""
-    channel = (agent or {}).get("channel")
-    version = _version(run, agent["agentId"], channel) if agent and channel else None
+    agent_id, channel = str((agent or {}).get("agentId")), (agent or {}).get("channel")
+    version = _version(run, agent_id, str(channel)) if agent and channel else None
     if agent is None or version is None or flow.nodes[str(event.node_id)].type.instant is None:
         return [event]
     payload = event.payload
@@ -166,12 +165,12 @@ def _with_invocation(
     invocation_id = f"{event.node_id}:{attempt}"  # the same in every replay
     if isinstance(payload, NodeCompleted):
         done = InvocationCompleted(
-            invocation_id=invocation_id, agent_id=agent["agentId"], outcome="completed"
+            invocation_id=invocation_id, agent_id=agent_id, outcome="completed"
         )
         return [NewEvent(done, event.node_id, cause=event.cause), event]
     began = {
         "invocationId": invocation_id,
-        "agentId": agent["agentId"],
+        "agentId": agent_id,
         "source": "workflow-node",
         "resolvedAgentVersion": version,
         "resolvedChannel": channel,

@@ -7,20 +7,22 @@ import hashlib
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 from msgspec.structs import replace
 
-from moot.core.catalogue import PAYLOADS
 from moot.core.errors import BadRequest, Conflict
 from moot.core.payloads.base import Payload
 from moot.core.payloads.deployments import (
     CanaryAdjusted,
+    DeploymentPayload,
     DeploymentPromoted,
     DeploymentRolledBack,
     DeploymentStateChanged,
+    Percent,
+    Version,
+    VersionState,
 )
 
-VersionState = Literal["draft", "test", "staged", "active", "paused", "deprecated", "rolled-back"]
 STATES: tuple[VersionState, ...] = (
     "draft", "test", "staged", "active", "paused", "deprecated", "rolled-back"
 )  # fmt: skip
@@ -34,9 +36,6 @@ STABLE, LATEST = "stable", "latest"
 #: channels that a version can be bound to; ``latest`` is always the newest active version
 BINDABLE_CHANNELS = (STABLE, "canary")
 CHANNELS = (*BINDABLE_CHANNELS, LATEST)
-
-Percent = Annotated[int, Meta(ge=0, le=100)]
-Version = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
 class DeploymentChange(
@@ -88,14 +87,12 @@ class AgentDeployment(Struct, frozen=True, kw_only=True, rename="camel"):
         return sorted(active, key=lambda each: each.canary_percent)
 
 
-#: type and payload
-DeploymentEvent = tuple[str, dict[str, Any]]
+#: a deployment after a change, and the payload of the event that tells of it
+DeploymentStep = tuple[AgentDeployment, DeploymentPayload]
 
 
-def change_deployment(
-    deployment: AgentDeployment, change: DeploymentChange
-) -> tuple[AgentDeployment, list[DeploymentEvent]]:
-    """Return the new deployment and its events. Raise Conflict or BadRequest."""
+def change_deployment(deployment: AgentDeployment, change: DeploymentChange) -> DeploymentStep:
+    """Return the new deployment and its event. Raise Conflict or BadRequest."""
     if change.channel is not None and change.channel not in BINDABLE_CHANNELS:
         raise BadRequest(
             f"'{change.channel}' is no channel to bind a version to;"
@@ -107,19 +104,19 @@ def change_deployment(
 
 def _promote(
     deployment: AgentDeployment, version: DeployedVersion, change: DeploymentChange
-) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+) -> DeploymentStep:
     rebinds = version.state == "active" and change.channel is not None
     target = version.state if rebinds else NEXT_STATE.get(version.state)
     if target is None or change.to_state not in (None, target):
         raise _illegal_transition(version, change.to_state or "the next state")
     version = replace(version, state=target, eval_run_id=change.eval_run_id or version.eval_run_id)
-    payload: dict[str, Any] = {"toVersion": version.version, "toState": target}
+    promoted = DeploymentPromoted(
+        agent_id=deployment.agent_id, to_version=version.version, to_state=target
+    )
     if target != "active":
         if change.canary_percent is not None or change.channel is not None:
             raise BadRequest("Only an active version serves a channel.", field="channel")
-        return deployment.with_versions(version), [
-            _deployment_event(DeploymentPromoted.event_type, deployment, payload)
-        ]
+        return deployment.with_versions(version), promoted
     channel = change.channel or (version.channels[0] if version.channels else STABLE)
     before = [each for each in deployment.serving(channel) if each.version != version.version]
     percent = 100 if change.canary_percent is None else change.canary_percent
@@ -129,14 +126,14 @@ def _promote(
         canary_percent=percent,
         rollback_pointer=before[-1].version if before else version.rollback_pointer,
     )
-    payload |= {"channel": channel, "canaryPercent": percent}
-    if before:
-        payload["fromVersion"] = before[-1].version
-    if version.eval_run_id is not None:
-        payload["evalRunId"] = version.eval_run_id
-    return _share_channels(deployment.with_versions(version), version, (channel,)), [
-        _deployment_event(DeploymentPromoted.event_type, deployment, payload)
-    ]
+    promoted = replace(
+        promoted,
+        channel=channel,
+        canary_percent=percent,
+        from_version=before[-1].version if before else None,
+        eval_run_id=version.eval_run_id,
+    )
+    return _share_channels(deployment.with_versions(version), version, (channel,)), promoted
 
 
 def _share_channels(
@@ -166,13 +163,13 @@ def _leave_channel(version: DeployedVersion, channel: str) -> DeployedVersion:
 
 def _pause(
     deployment: AgentDeployment, version: DeployedVersion, change: DeploymentChange
-) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+) -> DeploymentStep:
     return _change_state(deployment, version, change, "paused", version.channels)
 
 
 def _deprecate(
     deployment: AgentDeployment, version: DeployedVersion, change: DeploymentChange
-) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+) -> DeploymentStep:
     return _change_state(deployment, version, change, "deprecated", ())
 
 
@@ -182,19 +179,21 @@ def _change_state(
     change: DeploymentChange,
     state: VersionState,
     channels: tuple[str, ...],
-) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+) -> DeploymentStep:
     if version.state != "active" or change.to_state not in (None, state):
         raise _illegal_transition(version, change.to_state or state)
-    payload = {"version": version.version, "fromState": version.state, "toState": state}
-    moved = replace(version, state=state, channels=channels)
-    return deployment.with_versions(moved), [
-        _deployment_event(DeploymentStateChanged.event_type, deployment, payload)
-    ]
+    changed = DeploymentStateChanged(
+        agent_id=deployment.agent_id,
+        version=version.version,
+        from_state=version.state,
+        to_state=state,
+    )
+    return deployment.with_versions(replace(version, state=state, channels=channels)), changed
 
 
 def _rollback(
     deployment: AgentDeployment, version: DeployedVersion, change: DeploymentChange
-) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+) -> DeploymentStep:
     pointer = version.rollback_pointer
     if version.state != "active" or change.to_state not in (None, "rolled-back"):
         raise _illegal_transition(version, "rolled-back")
@@ -207,35 +206,33 @@ def _rollback(
     channels = tuple(dict.fromkeys((*previous.channels, *version.channels)))
     previous = replace(previous, state="active", channels=channels, canary_percent=100)
     rolled_back = replace(version, state="rolled-back", channels=())
-    payload: dict[str, Any] = {
-        "fromVersion": version.version,
-        "toVersion": pointer,
-        "rollbackPointer": pointer,
-    }
-    if change.reason is not None:
-        payload["reason"] = change.reason
-    return _share_channels(deployment.with_versions(rolled_back, previous), previous, channels), [
-        _deployment_event(DeploymentRolledBack.event_type, deployment, payload)
-    ]
+    rollback = DeploymentRolledBack(
+        agent_id=deployment.agent_id,
+        from_version=version.version,
+        to_version=pointer,
+        rollback_pointer=pointer,
+        reason=change.reason,
+    )
+    changed = deployment.with_versions(rolled_back, previous)
+    return _share_channels(changed, previous, channels), rollback
 
 
 def _adjust_canary(
     deployment: AgentDeployment, version: DeployedVersion, change: DeploymentChange
-) -> tuple[AgentDeployment, list[DeploymentEvent]]:
+) -> DeploymentStep:
     if change.canary_percent is None:
         raise BadRequest("canaryPercent says which share of the runs.", field="canaryPercent")
     if version.state != "active" or not version.channels:
         raise Conflict(f"Version {version.version} serves no channel.", version=version.version)
-    payload = {
-        "version": version.version,
-        "fromPercent": version.canary_percent,
-        "toPercent": change.canary_percent,
-    }
-    version = replace(version, canary_percent=change.canary_percent)
-    return (
-        _share_channels(deployment.with_versions(version), version, version.channels),
-        [_deployment_event(CanaryAdjusted.event_type, deployment, payload)],
+    adjusted = CanaryAdjusted(
+        agent_id=deployment.agent_id,
+        version=version.version,
+        from_percent=version.canary_percent,
+        to_percent=change.canary_percent,
     )
+    version = replace(version, canary_percent=change.canary_percent)
+    deployment = deployment.with_versions(version)
+    return _share_channels(deployment, version, version.channels), adjusted
 
 
 TRANSITIONS = {
@@ -247,63 +244,29 @@ TRANSITIONS = {
 }
 
 
-def _deployment_event(
-    type_: str, deployment: AgentDeployment, payload: dict[str, Any]
-) -> DeploymentEvent:
-    return type_, {"agentId": deployment.agent_id, **payload}
-
-
-class _DeploymentPayload(
-    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
-):
-    agent_id: Annotated[str, Meta(min_length=1, max_length=256)]
-
-
-class _PromotedPayload(_DeploymentPayload, frozen=True, kw_only=True):
-    to_version: Version
-    to_state: VersionState
-    channel: str | None = None
-    canary_percent: Percent | None = None
-    from_version: Version | None = None
-    eval_run_id: str | None = None
-
-
-class _StateChangedPayload(_DeploymentPayload, frozen=True, kw_only=True):
-    version: Version
-    from_state: VersionState
-    to_state: VersionState
-
-
-class _RolledBackPayload(_DeploymentPayload, frozen=True, kw_only=True):
-    from_version: Version
-    to_version: Version
-    rollback_pointer: Version
-    reason: str | None = None
-
-
-class _CanaryAdjustedPayload(_DeploymentPayload, frozen=True, kw_only=True):
-    version: Version
-    from_percent: Percent
-    to_percent: Percent
-
-
 #: event type -> its payload
-EVENT_PAYLOADS: dict[str, type[_DeploymentPayload]] = {
-    DeploymentPromoted.event_type: _PromotedPayload,
-    DeploymentStateChanged.event_type: _StateChangedPayload,
-    DeploymentRolledBack.event_type: _RolledBackPayload,
-    CanaryAdjusted.event_type: _CanaryAdjustedPayload,
+EVENT_PAYLOADS: dict[str, type[DeploymentPayload]] = {
+    payload.event_type: payload
+    for payload in (
+        DeploymentPromoted,
+        DeploymentStateChanged,
+        DeploymentRolledBack,
+        CanaryAdjusted,
+    )
 }
 
 
 def check_deployment_events(raw: Any) -> list[Payload]:
     """Return the events of a change. Raise BadRequest when they are anything else."""
     events: list[Payload] = []
-    for type_, payload in msgspec.convert(raw, list[tuple[str, dict[str, Any]]]):
-        if type_ not in EVENT_PAYLOADS:
+    for type_, fields in msgspec.convert(raw, list[tuple[str, dict[str, object]]]):
+        payload_type = EVENT_PAYLOADS.get(type_)
+        if payload_type is None:
             raise BadRequest(f"'{type_[:64]}' tells of no deployment.", type=type_[:64])
-        msgspec.convert(payload, EVENT_PAYLOADS[type_])
-        events.append(msgspec.convert(payload, PAYLOADS[type_]))
+        known = {field.encode_name for field in structs.fields(payload_type)}
+        if unknown := sorted(fields.keys() - known):
+            raise BadRequest(f"'{type_}' has no field '{unknown[0][:64]}'.", type=type_)
+        events.append(msgspec.convert(fields, payload_type))
     return events
 
 

@@ -1,5 +1,6 @@
 """Build the events that agents report: checked, shortened and without secrets."""
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
@@ -27,7 +28,7 @@ FULL_LIMIT = 65_536
 CHARACTERS_PER_TOKEN = 4
 
 
-def reasoning_verbosity(configurable: dict[str, Any]) -> str:
+def reasoning_verbosity(configurable: Mapping[str, object]) -> str:
     """Return how much of its reasoning a run records."""
     verbosity = configurable.get("reasoningVerbosity")
     return verbosity if verbosity in VERBOSITIES else DEFAULT_VERBOSITY
@@ -115,14 +116,14 @@ def reasoning_delta_event(
     node_id: str, agent_id: str, piece: str, block: int, number: int, how: str
 ) -> NewEvent:
     payload = ReasoningDelta(agent_id=agent_id, delta=piece, sequence=number, verbosity=how)
-    return NewEvent(payload, node_id, hints={"nth": block})
+    return NewEvent(payload, node_id, nth=block)
 
 
 def reasoning_event(
     node_id: str, agent_id: str, text: str, block: int, how: str, **more: Any
 ) -> NewEvent:
     payload = {**more, "agentId": agent_id, "reasoning": text, "verbosity": how}
-    return new_event(AgentReasoned.event_type, payload, node_id, hints={"nth": block})
+    return new_event(AgentReasoned.event_type, payload, node_id, nth=block)
 
 
 def tool_called_event(
@@ -131,7 +132,7 @@ def tool_called_event(
     """``arguments`` has the arguments as its only item, if any. The caller has removed secrets."""
     if not tool:
         raise BadRequest("A tool has a name.", agentId=agent_id)
-    payload: dict[str, Any] = {
+    payload: dict[str, object] = {
         "agentId": agent_id,
         "toolName": tool,
         "toolId": tool,
@@ -140,11 +141,11 @@ def tool_called_event(
     }
     if arguments:
         payload |= {"inputs": arguments[0], "argsHash": canonical.canonical_digest(arguments[0])}
-    return new_event(ToolCalled.event_type, payload, node_id, hints={"nth": call[0]})
+    return new_event(ToolCalled.event_type, payload, node_id, nth=call[0])
 
 
 def tool_asked_event(
-    node_id: str, agent_id: str, tool: str, arguments: dict[str, Any], nth: int
+    node_id: str, agent_id: str, tool: str, arguments: Mapping[str, object], nth: int
 ) -> NewEvent:
     """Request a person's approval of a tool. The caller has removed secrets from ``arguments``."""
     payload = ToolAsked(
@@ -153,11 +154,11 @@ def tool_asked_event(
         inputs=arguments,
         args_hash=canonical.canonical_digest(arguments),
     )
-    return NewEvent(payload, node_id, hints={"nth": nth})
+    return NewEvent(payload, node_id, nth=nth)
 
 
 def tool_returned_event(
-    node_id: str, agent_id: str, tool: str, call: tuple[int, str], outcome: dict[str, Any]
+    node_id: str, agent_id: str, tool: str, call: tuple[int, str], outcome: Mapping[str, object]
 ) -> NewEvent:
     """``outcome`` is {outcome} or {error: {code, message}}, with durationMs where it is known."""
     if ("outcome" in outcome) == ("error" in outcome):
@@ -170,13 +171,14 @@ def tool_returned_event(
         "status": _status(outcome),
         **outcome,
     }
-    return new_event(ToolReturned.event_type, payload, node_id, hints={"nth": call[0]})
+    return new_event(ToolReturned.event_type, payload, node_id, nth=call[0])
 
 
-def _status(outcome: dict[str, Any]) -> str:
+def _status(outcome: Mapping[str, object]) -> str:
     if "error" not in outcome:
         return "ok"
-    code = outcome["error"].get("code")
+    error = outcome["error"]
+    code = error.get("code") if isinstance(error, dict) else None
     return code if code in ("forbidden", "rate_limited") else "error"
 
 
@@ -184,16 +186,16 @@ def agent_handoff_event(
     node_id: str, from_agent: str, to_agent: str, nth: int, **more: Any
 ) -> NewEvent:
     payload = {**more, "fromAgentId": from_agent, "toAgentId": check_agent_id(to_agent)}
-    return new_event(AgentHandedOff.event_type, payload, node_id, hints={"nth": nth})
+    return new_event(AgentHandedOff.event_type, payload, node_id, nth=nth)
 
 
 def decision_event(
     node_id: str, agent_id: str, decision: Any, confidence: float | None, nth: int, **more: Any
 ) -> NewEvent:
     """Leave out a confidence that is not finite. Raise BadRequest for one outside 0 to 1."""
-    payload: dict[str, Any] = {**more, "agentId": agent_id, "decision": decision}
+    payload: dict[str, object] = {**more, "agentId": agent_id, "decision": decision}
     if confidence is not None and isfinite(confidence):
         if not 0 <= confidence <= 1:
             raise BadRequest("confidence must be 0 to 1.", confidence=confidence)
         payload["confidence"] = confidence
-    return new_event(AgentDecided.event_type, payload, node_id, hints={"nth": nth})
+    return new_event(AgentDecided.event_type, payload, node_id, nth=nth)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from moot.core.errors import BadRequest
 from moot.core.json.canonical import canonical_bytes, canonical_digest, code_unit_key
@@ -60,19 +61,19 @@ class SemanticRequest(SemanticPart, frozen=True):
     stop: list[str] | UnsetType = UNSET
     seed: int | UnsetType = UNSET
     safety_settings: Any = UNSET
-    provider_options: dict[str, Any] | UnsetType = UNSET
+    provider_options: dict[str, object] | UnsetType = UNSET
 
 
 REQUEST_FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(SemanticRequest))
 
 
-def parse_semantic_request(fields_by_name: Mapping[str, Any]) -> SemanticRequest:
+def parse_semantic_request(fields_by_name: Mapping[str, object]) -> SemanticRequest:
     """Return the request; unknown options become options of the provider.
 
     Raise BadRequest when it is not a request.
     """
-    fields: dict[str, Any] = {}
-    options: dict[str, Any] = {}
+    fields: dict[str, object] = {}
+    options: dict[str, object] = {}
     provider = _lower_ascii(fields_by_name.get("provider"))
     for name, value in fields_by_name.items():
         if value is None or name in TRANSPORT_FIELDS or name.startswith("x-"):
@@ -92,25 +93,24 @@ def parse_semantic_request(fields_by_name: Mapping[str, Any]) -> SemanticRequest
         raise BadRequest(f"This cannot be asked of a model: {error}") from None
 
 
-def arrange_request(request: SemanticRequest) -> dict[str, Any]:
+def arrange_request(request: SemanticRequest) -> dict[str, object]:
     """Return the request in the order and form of the recipe."""
-    body = msgspec.to_builtins(request)
-    body["provider"] = _lower_ascii(body["provider"])
-    if not body.get("tools"):
-        body.pop("tools", None)
-    else:
-        body["tools"] = _sort_tools(body["tools"])
+    tools = _sort_tools(request.tools) if request.tools else UNSET
+    provider = _lower_ascii(request.provider)
+    body = msgspec.to_builtins(replace(request, provider=provider, tools=tools))
     outside = ("provider", "model", "providerOptions")
     around = {name: body.pop(name) for name in outside if name in body}
     return {"recipe": RECIPE, **around, "request": body}
 
 
-def _sort_tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _sort_tools(tools: list[SemanticTool]) -> list[SemanticTool]:
     """Sort by name. Only tools of one name need their canonical bytes, which are long."""
-    ordered = sorted(tools, key=lambda tool: code_unit_key(tool["name"]))
-    if len({tool["name"] for tool in ordered}) == len(ordered):
-        return ordered
-    return sorted(ordered, key=lambda tool: (code_unit_key(tool["name"]), canonical_bytes(tool)))
+    if len({tool.name for tool in tools}) == len(tools):
+        return sorted(tools, key=lambda tool: code_unit_key(tool.name))
+    return sorted(
+        tools,
+        key=lambda tool: (code_unit_key(tool.name), canonical_bytes(msgspec.to_builtins(tool))),
+    )
 
 
 def model_key(request: SemanticRequest) -> str:

@@ -1,6 +1,6 @@
 """Handle a model's refusal, and a replay that diverges from it."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from moot.core.events import Event, NewEvent, new_event
 from moot.core.payloads.memory import EffectFinished
@@ -25,7 +25,7 @@ ECHO_LENGTH = 12
 LONGEST_TEXT = 2000
 
 
-def answer_kind(answer: dict[str, Any]) -> str:
+def answer_kind(answer: Mapping[str, object]) -> str:
     """Return ``refusal`` or ``valid``."""
     refused = answer.get("stopReason") in REFUSAL_REASONS or answer.get("refusalText") is not None
     return "refusal" if refused else "valid"
@@ -52,15 +52,18 @@ def remove_echo(text: str, questions: list[str]) -> str:
     return "".join(pieces)
 
 
-def end_diverged_replay(run: Run, event: Event, answer: dict[str, Any], at: int) -> list[NewEvent]:
+def end_diverged_replay(
+    run: Run, event: Event, answer: Mapping[str, object], at: int
+) -> list[NewEvent]:
     """End a replay whose model refused where the source's did not, or the reverse.
 
     Return nothing when both answers are of one kind.
     """
-    original, replayed = answer_kind(_result_of(event)), answer_kind(answer)
+    finished = event.payload.result if isinstance(event.payload, EffectFinished) else None
+    original, replayed = answer_kind(finished or {}), answer_kind(answer)
     if original == replayed:
         return []
-    refusal = answer.get("refusalText") if replayed == "refusal" else None
+    refusal = str(answer.get("refusalText") or "") if replayed == "refusal" else None
     diverged = RefusalDiverged(
         source_run_id=event.run_id,
         at_sequence=event.sequence,
@@ -73,24 +76,17 @@ def end_diverged_replay(run: Run, event: Event, answer: dict[str, Any], at: int)
     return divergence_events(run, diverged, at)
 
 
-def _result_of(event: Event) -> dict[str, Any]:
-    finished = event.payload
-    return finished.result or {} if isinstance(finished, EffectFinished) else {}
-
-
 def divergence_events(run: Run, diverged: RefusalDiverged, at: int) -> list[NewEvent]:
     """Record the divergence and fail the run."""
     node_id = diverged.node_id
-    error = {
-        "code": DIVERGED_CODE,
-        "message": MESSAGES[diverged.replay_envelope_kind],
-        "details": {
-            "atSequence": diverged.at_sequence,
-            "nodeId": node_id,
-            "originalEnvelopeKind": diverged.original_envelope_kind,
-            "replayEnvelopeKind": diverged.replay_envelope_kind,
-        },
+    details = {
+        "atSequence": diverged.at_sequence,
+        "nodeId": node_id,
+        "originalEnvelopeKind": diverged.original_envelope_kind,
+        "replayEnvelopeKind": diverged.replay_envelope_kind,
     }
+    message = MESSAGES[diverged.replay_envelope_kind]
+    error = {"code": DIVERGED_CODE, "message": message, "details": details}
     end = {"error": error, "failedNodeId": node_id, "durationMs": max(0, at - run.started_at)}
     return [
         NewEvent(diverged, node_id),

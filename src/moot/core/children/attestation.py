@@ -4,7 +4,10 @@ Nothing is merged without an acceptance. A rejection, a timeout or a cancelled r
 unchanged.
 """
 
-from typing import Any
+from collections.abc import Mapping
+
+import msgspec
+from msgspec.structs import replace
 
 from moot.core.children import decide, handoff
 from moot.core.children.decide import child_spec
@@ -13,6 +16,8 @@ from moot.core.events import NewEvent
 from moot.core.ids import derived_id
 from moot.core.interrupts.decide import request_interrupt
 from moot.core.json.canonical import canonical_digest
+from moot.core.payloads.hints import HeldOutputs
+from moot.core.payloads.supervisors import HandoffStepped
 from moot.core.runs.advance import node_completed_event, node_failed_event
 from moot.core.runs.child_outputs import ChildEnded, collect_outputs, map_outputs, sensitive_outputs
 from moot.core.runs.nodes import finish_attempt, variable_events
@@ -56,10 +61,9 @@ def end_attested_child(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent
 def _ended_event(
     run: Run, node: FlowNode, state: NodeState, spec: ChildSpec, ended: ChildEnded
 ) -> NewEvent:
-    more = handoff.failure_details(ended.status, ended.error)
-    phase = handoff.ENDS[ended.status]
+    error, phase = handoff.handoff_error(ended.status, ended.error), handoff.ENDS[ended.status]
     return handoff.handoff_event(
-        run, node.id, phase, spec.workflow_id, state.link, ended.child_run, **more
+        run, node.id, phase, spec.workflow_id, state.link, ended.child_run, error=error
     )
 
 
@@ -70,40 +74,36 @@ def _complete_child(
     assert spec.attest is not None
     state, harvest = run.nodes[node.id], collect_outputs(spec, ended)
     hidden = sensitive_outputs(flow, spec.collect) & set(harvest)
-    record: dict[str, Any] = {
-        "child": ended.child_run,
-        "workflow": spec.workflow_id,
-        "harvest": {key: None if key in hidden else value for key, value in harvest.items()},
-    }
-    if spec.attest.checksum:
-        try:
-            record["checksum"] = canonical_digest(harvest)
-        except ValueError as problem:
-            return [event, _failed_event(node, state, "output_not_json", str(problem))]
+    try:
+        checksum = canonical_digest(harvest) if spec.attest.checksum else None
+    except ValueError as problem:
+        return [event, _failed_event(node, state, "output_not_json", str(problem))]
+    visible = {key: None if key in hidden else value for key, value in harvest.items()}
+    held = HeldOutputs(
+        child=ended.child_run, workflow=spec.workflow_id, harvest=visible, checksum=checksum
+    )
     if not spec.attest.require_approval:
         try:
-            merged = _merge_outputs(run, flow, node, record, harvest, run.next_sequence, ended.at)
+            merged = _merge_outputs(run, flow, node, held, harvest, run.next_sequence, ended.at)
         except BadRequest as refusal:  # the parent has no variable for an output
             return [event, _failed_event(node, state, refusal.code, refusal.message)]
         return [event, *merged]
-    event.hints = {"held": record, "runs": ended.runs}
+    event.hints = {"held": msgspec.to_builtins(held), "runs": ended.runs}
     if hidden:
         event.sealed = {_sealed_key(ended.child_run, key): harvest[key] for key in hidden}
-    gate = _question(run, state, record, spec.attest.timeout_ms)
+    gate = _question(run, held, spec.attest.timeout_ms)
     return [event, *request_interrupt(run, flow, node, gate, ended.at)]
 
 
-def _question(
-    run: Run, state: NodeState, record: dict[str, Any], timeout_ms: int | None
-) -> GateSpec:
-    description = f"Run {record['child']} of {record['workflow']} has completed."
-    if "checksum" in record:
-        description += f" {ALGORITHM} of its outputs: {record['checksum']}"
+def _question(run: Run, held: HeldOutputs, timeout_ms: int | None) -> GateSpec:
+    description = f"Run {held.child} of {held.workflow} has completed."
+    if held.checksum is not None:
+        description += f" {ALGORITHM} of its outputs: {held.checksum}"
     data = {
-        "artifactId": derived_id("art_", run.run_id, record["child"]),
+        "artifactId": derived_id("art_", run.run_id, held.child),
         "artifactType": OUTPUTS,
-        "artifactData": record["harvest"],
-        "title": f"Merge the outputs of {record['workflow']}?",
+        "artifactData": held.harvest,
+        "title": f"Merge the outputs of {held.workflow}?",
         "description": description,
         "actions": ["accept", "reject", "edit-accept", "ask"],
     }
@@ -111,26 +111,24 @@ def _question(
 
 
 def settle_attestation(
-    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
+    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, object]
 ) -> list[NewEvent]:
     """Merge or reject the held outputs after a person's answer or a timeout."""
     state, node = run.nodes[node_id], flow.nodes[node_id]
     if not run.going or state.status is not NodeStatus.RUNNING or state.held is None:
         return []
-    record, value = state.held, state.answer[0] if state.answer else {}
+    held, value = state.held, state.answer[0] if state.answer else {}
     action = value.get("action") if isinstance(value, dict) else None
     if action not in ("accept", "edit-accept"):
         return [_rejection_event(node, state, action, at)]
     harvest = {
-        key: sealed.get(_sealed_key(record["child"], key), visible)
-        for key, visible in record["harvest"].items()
+        key: sealed.get(_sealed_key(held.child, key), visible)
+        for key, visible in held.harvest.items()
     }
     if action == "edit-accept":
         harvest = value["editedArtifactData"]
     try:
-        return _merge_outputs(
-            run, flow, node, {**record, "action": action}, harvest, state.link, at
-        )
+        return _merge_outputs(run, flow, node, held, harvest, state.link, at)
     except BadRequest as refusal:
         return [_failed_event(node, state, refusal.code, refusal.message)]
 
@@ -145,7 +143,7 @@ def _rejection_event(node: FlowNode, state: NodeState, action: str | None, at: i
     """Merge nothing and treat the rejection as a failed child."""
     assert state.held is not None
     if node.definition.config.get("onChildFailure") == "absorb":
-        outputs = {"childRunId": state.held["child"], "childStatus": "completed", "merged": False}
+        outputs = {"childRunId": state.held.child, "childStatus": "completed", "merged": False}
         return node_completed_event(
             node, state, {**outputs, **_attestation(state.held), "childOutputs": {}}, at
         )
@@ -162,8 +160,8 @@ def _merge_outputs(
     run: Run,
     flow: Flow,
     node: FlowNode,
-    record: dict[str, Any],
-    harvest: dict[str, Any],
+    held: HeldOutputs,
+    harvest: Mapping[str, object],
     cause: int,
     at: int,
 ) -> list[NewEvent]:
@@ -171,27 +169,32 @@ def _merge_outputs(
     collect: dict[str, str] = node.definition.config.get("outputMapping", {})
     values = map_outputs(collect, harvest)
     events = variable_events(run, flow, values, node.id, cause)
-    attestation = _attestation(record)
+    attestation = _attestation(held)
     if collect:
-        place = (record["workflow"], cause, record["child"])
-        more = {"harvested_keys": list(values), **attestation}
-        events.append(handoff.handoff_event(run, node.id, "output.harvested", *place, **more))
+        harvested = handoff.harvested_event(
+            run, node.id, held.workflow, held.child, list(values), cause
+        )
+        assert isinstance(harvested.payload, HandoffStepped)
+        harvested.payload = replace(harvested.payload, attestation=attestation.get("attestation"))
+        events.append(harvested)
     hidden = sensitive_outputs(flow, collect)
-    outputs = {
-        "childRunId": record["child"],
+    outputs: dict[str, object] = {
+        "childRunId": held.child,
         "childStatus": "completed",
         "childOutputs": {key: value for key, value in harvest.items() if key not in hidden},
         **attestation,
-        **({"merged": True, "action": record["action"]} if "action" in record else {}),
     }
-    return [*events, node_completed_event(node, run.nodes[node.id], outputs, at)]
+    state = run.nodes[node.id]
+    if state.held is not None:  # a person has accepted them
+        outputs |= {"merged": True, "action": state.answer[0]["action"]}
+    return [*events, node_completed_event(node, state, outputs, at)]
 
 
-def _attestation(record: dict[str, Any]) -> dict[str, Any]:
+def _attestation(held: HeldOutputs) -> dict[str, dict[str, str]]:
     """Return the checksum of the child's own outputs, also when a person edited them."""
-    if "checksum" not in record:
+    if held.checksum is None:
         return {}
-    return {"attestation": {"checksum": record["checksum"], "algorithm": ALGORITHM}}
+    return {"attestation": {"checksum": held.checksum, "algorithm": ALGORITHM}}
 
 
 def _sealed_key(child: str, key: str) -> str:

@@ -1,7 +1,9 @@
 """Decide about a node's child runs: dispatch the next one, handle its end."""
 
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from moot.core.children import handoff, peer_requests, tree_limit
@@ -59,7 +61,7 @@ def mirror_child_status(run: Run, command: ChildWaits) -> list[NewEvent]:
 
 
 def child_spec(
-    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], number: int
+    run: Run, node: FlowNode, at: int, sealed: Mapping[str, object], number: int
 ) -> ChildSpec | None:
     """Return the spec of the child with this number, counted from 0. Raise PortProblem."""
     assert node.type.child is not None
@@ -74,7 +76,7 @@ def can_begin_child(run: Run, flow: Flow, node_id: str, spec: ChildSpec) -> bool
 
 
 def dispatch_child(
-    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
+    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, object]
 ) -> list[NewEvent]:
     state = _running_node(run, node_id)
     if state is None or state.child is not None:
@@ -115,7 +117,7 @@ def dispatch_child(
 
 
 def child_start_command(
-    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: RunLimits
+    run: Run, node: FlowNode, at: int, sealed: Mapping[str, object], limits: RunLimits
 ) -> StartRun:
     """Return the command that starts the child just dispatched.
 
@@ -149,7 +151,7 @@ def child_start_command(
     )
 
 
-def secret_seeds(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[str, ...]:
+def secret_seeds(node: FlowNode, spec: ChildSpec, sealed: Mapping[str, object]) -> tuple[str, ...]:
     """Return the seeds that the child must keep out of its log, as its parent does."""
     config = node.definition.config
     mapping = config.get("perWorkerInputMappings", {}).get(
@@ -176,7 +178,7 @@ def _child_rights(run: Run, spec: ChildSpec) -> list[str] | None:
     return [scope for scope in scopes if run.rights is None or scope in run.rights]
 
 
-def _child_configurable(configurable: dict[str, Any]) -> dict[str, Any]:
+def _child_configurable(configurable: Mapping[str, object]) -> dict[str, object]:
     """Return the parent's options without its limits; a child has its own."""
     limits = ("recursionLimit", "runTimeoutMs", "maxLoopIterations")
     return {key: value for key, value in configurable.items() if key not in limits}
@@ -242,7 +244,7 @@ def _merge_outputs(
 
 
 def _completed_event(
-    node: FlowNode, state: NodeState, at: int, outputs: dict[str, Any], results: list[Any]
+    node: FlowNode, state: NodeState, at: int, outputs: Mapping[str, object], results: list[Any]
 ) -> NewEvent:
     outputs = {**outputs, "childOutputs": results[-1] if results else {}}
     if node.type.type_id != "core.subWorkflow":
@@ -251,8 +253,9 @@ def _completed_event(
 
 
 def child_failure(ended: ChildEnded) -> Failed:
-    inner = ended.error or {}
-    because = f": {inner['message']}" if inner.get("message") else "."
+    error = ended.error
+    because = f": {error.message}" if error is not None and error.message else "."
+    inner = {} if error is None else {"childError": msgspec.to_builtins(error)}
     return Failed(
         NodeError(
             code="child_failed",
@@ -260,7 +263,7 @@ def child_failure(ended: ChildEnded) -> Failed:
             details={
                 "childRunId": ended.child_run,
                 "childStatus": ended.status,
-                **({"childError": inner} if inner else {}),
+                **inner,
             },
         )
     )

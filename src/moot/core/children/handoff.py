@@ -3,9 +3,11 @@
 Each transition is an event, caused by the one before it. The decision causes the first one.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from moot.core.events import NewEvent
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.nodes import NodeDispatched
 from moot.core.payloads.supervisors import HandoffStepped
 from moot.core.state.run import Run
@@ -44,7 +46,7 @@ def handoff_event(
 
 
 def dispatched_event(
-    node_id: str, child: str, worker: str, cause: int, hints: dict[str, Any]
+    node_id: str, child: str, worker: str, cause: int, hints: Mapping[str, object]
 ) -> NewEvent:
     """Record that the child exists. Only this first such event of a child has hints."""
     payload = NodeDispatched(child_run_id=child, child_workflow_id=worker, child_status="running")
@@ -52,7 +54,7 @@ def dispatched_event(
 
 
 def worker_begun_events(
-    run: Run, node_id: str, worker: str, child: str, first: int, hints: dict[str, Any]
+    run: Run, node_id: str, worker: str, child: str, first: int, hints: Mapping[str, object]
 ) -> list[NewEvent]:
     """Begin a worker's child run with this decision.
 
@@ -69,7 +71,7 @@ def worker_begun_events(
 
 
 def worker_refused_events(
-    run: Run, node_id: str, worker: str, error: dict[str, Any], first: int
+    run: Run, node_id: str, worker: str, error: RecordedError, first: int
 ) -> list[NewEvent]:
     """Record that a worker could not be started."""
     assert run.orchestrator is not None
@@ -80,22 +82,21 @@ def worker_refused_events(
 
 
 def worker_ended_event(
-    run: Run, node_id: str, worker: str, child: str, status: str, error: dict[str, Any] | None
+    run: Run, node_id: str, worker: str, child: str, status: str, error: RecordedError | None
 ) -> NewEvent:
     assert run.orchestrator is not None
     cause = run.orchestrator.links.get(child, run.orchestrator.decided_seq)
-    return handoff_event(
-        run, node_id, ENDS[status], worker, cause, child, **failure_details(status, error)
-    )
+    error = handoff_error(status, error)
+    return handoff_event(run, node_id, ENDS[status], worker, cause, child, error=error)
 
 
-def failure_details(status: str, error: dict[str, Any] | None) -> dict[str, Any]:
+def handoff_error(status: str, error: RecordedError | None) -> RecordedError | None:
     """Return the error to add to the end of a child that did not complete."""
     if status == "completed":
-        return {}
-    inner = error or {}
-    code, message = inner.get("code", status), inner.get("message", f"The child run {status}.")
-    return {"error": {"code": str(code), "message": str(message)}}
+        return None
+    if error is None:
+        return RecordedError(code=status, message=f"The child run {status}.")
+    return RecordedError(code=error.code, message=error.message)
 
 
 def harvested_event(

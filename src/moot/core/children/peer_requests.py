@@ -1,7 +1,5 @@
 """Record requests to other hosts for child runs, before they are sent."""
 
-from typing import Any
-
 from msgspec import UNSET
 
 from moot.core.errors import PeerUnknown
@@ -33,7 +31,7 @@ def peer_request_event(
         parent_run_id=run.run_id,
         cause="core.dispatch" if node.type.dispatches else "core.subWorkflow",
     )
-    hints: dict[str, Any] = {"inputs": spec.seed, "depth": run.depth + 1, "tree": tree}
+    hints: dict[str, object] = {"inputs": spec.seed, "depth": run.depth + 1, "tree": tree}
     if worker is not None:
         hints["worker"] = worker
     if spec.detach_on_cancel:

@@ -16,7 +16,6 @@ from moot.core.workflows.node_types import NodeError, NodeKind
 #: the scope that a run needs to start a child
 START_RIGHT = "runs:create"
 
-DEFAULT_TREE = 1000
 
 #: a child on another host is lent its share divided by this, because a host that does not report
 #: its use counts as having used all of it
@@ -44,7 +43,7 @@ def next_share(run: Run, flow: Flow, node_id: str, waiting: int = 1, away: bool 
     ``waiting`` is how many children the node has yet to start, this one included. Every other node
     that has not started its child keeps a share.
     """
-    free = run.limits.get("tree", DEFAULT_TREE) - 1 - run.spent - count_lent_runs(run)
+    free = run.limits.tree - 1 - run.spent - count_lent_runs(run)
     others = sum(
         node.type.kind is NodeKind.CHILD
         and name != node_id
@@ -63,7 +62,7 @@ def _is_yet_to_start(state: NodeState | None) -> bool:
 
 def child_refusal(run: Run, free: int) -> NodeError | None:
     """Return why the run may start no further child, or None when it may."""
-    most = run.limits.get("depth", 16)
+    most = run.limits.depth
     if not run.may(START_RIGHT):
         return NodeError(
             code="forbidden",

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from moot.core.conversations import turns
+from moot.core.payloads.conversations import Turn
 from moot.core.state.conversation import Conversation
 from moot.core.text import mentions
 from moot.core.text.names import RESERVED_NAMES, full_name, is_person
@@ -10,7 +13,6 @@ from moot.core.text.names import RESERVED_NAMES, full_name, is_person
 #: participants that a warning lists at most
 MAX_LISTED_NAMES = 12
 
-Turn = dict[str, Any]
 Profiles = dict[str, dict[str, Any]]
 
 
@@ -24,11 +26,10 @@ def resolve_address(to: str, profiles: Profiles) -> list[str]:
 
 def resolve_recipient(turn: Turn, profiles: Profiles) -> Turn:
     """Replace the address of a turn by the one participant it means, if it means one."""
-    to = turn.get("to")
-    if not isinstance(to, str) or is_person(to):
+    if turn.to is None or is_person(turn.to):
         return turn
-    names = resolve_address(to, profiles)
-    return {**turn, "to": names[0]} if len(names) == 1 else turn
+    names = resolve_address(turn.to, profiles)
+    return replace(turn, to=names[0]) if len(names) == 1 else turn
 
 
 def recipient_warning(conversation: Conversation, to: str | None, content: Any) -> str | None:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from moot.core.conversations import addressing, closing_decision, joining, opening, turns
 from moot.core.errors import BadRequest, Forbidden, MootError, NotFound
@@ -13,6 +14,7 @@ from moot.core.payloads.conversations import (
     ConversationEnded,
     ConversationExchanged,
     ConversationOpened,
+    Turn,
 )
 from moot.core.payloads.interrupts import InterruptResolved
 from moot.core.payloads.nodes import NodeResumed
@@ -51,7 +53,7 @@ def answer_conversation(run: Run, flow: Flow, node: FlowNode, answer: GateAnswer
         closed_event = turns.closed_event(conversation, node, final_turn, parsed.outcome)
         return close_conversation(run, flow, node, conversation, closed_event, answer)
     turn = turns.build_turn(conversation, parsed.turn, answer.who, answer.at)
-    if "to" in turn or "meta" in turn:
+    if turn.to is not None or turn.meta is not UNSET:
         profiles = turns.participant_profiles(conversation)
         turn = addressing.resolve_recipient(
             tasks.check_task_turn(conversation.tasks, profiles, turn), profiles
@@ -62,12 +64,10 @@ def answer_conversation(run: Run, flow: Flow, node: FlowNode, answer: GateAnswer
     ]
 
 
-def _join_by_speaking(
-    conversation: Conversation, turn: dict[str, Any], answer: GateAnswer
-) -> list[NewEvent]:
+def _join_by_speaking(conversation: Conversation, turn: Turn, answer: GateAnswer) -> list[NewEvent]:
     """Add a speaker that may join without an invitation."""
-    name = turn["from"]
-    if turn["role"] != "agent" or not joining.needs_invitation(conversation, full_name(name)):
+    name = turn.from_
+    if turn.role != "agent" or not joining.needs_invitation(conversation, full_name(name)):
         return []
     outside = answer.who.joins == "outside"
     return [
@@ -82,18 +82,18 @@ def record_turn(
     flow: Flow,
     node: FlowNode,
     conversation: Conversation,
-    turn: dict[str, Any],
+    turn: Turn,
     answer: GateAnswer,
 ) -> list[NewEvent]:
     """Record a turn that passed its checks, and close the conversation after its last turn."""
     events = turns.turn_events(run, flow, node, conversation, turn, answer.at)
     limit = closing_turn_count(node)
-    if limit is not None and turn["turnIndex"] >= limit:
+    if limit is not None and turn.turn_index is not None and turn.turn_index >= limit:
         final_turn = turns.system_turn(
             conversation, "All turns have been taken.", answer.at, ahead=2
         )
         closed_event = turns.closed_event(
-            conversation, node, final_turn, turn["content"], run.next_sequence
+            conversation, node, final_turn, turn.content, run.next_sequence
         )
         events += close_conversation(run, flow, node, conversation, closed_event, answer)
     return events
@@ -140,14 +140,12 @@ def _parse_answer(value: Any) -> _ConversationAnswer:
     return _ConversationAnswer(operation, value.get("turn"), value.get("outcome"))
 
 
-def _final_turn(conversation: Conversation, body: Any, answer: GateAnswer) -> dict[str, Any]:
+def _final_turn(conversation: Conversation, body: Any, answer: GateAnswer) -> Turn:
     if body is not None:
         return turns.build_turn(conversation, body, answer.who, answer.at)
     _check_may_close(conversation, answer)
     text = f"{answer.who.person} closed the conversation."
-    turn = turns.system_turn(conversation, text, answer.at)
-    turn["via"] = answer.who.principal
-    return turn
+    return replace(turns.system_turn(conversation, text, answer.at), via=answer.who.principal)
 
 
 def _check_closer(conversation: Conversation, answer: GateAnswer) -> None:
@@ -206,7 +204,7 @@ def open_conversation(
     event = opening.opened_event(run, node, spec, at)
     assert isinstance(event.payload, ConversationOpened)
     turn = event.payload.initial_turn
-    echoes = turns.try_echo_turn(run, flow, node, turn, turn["ts"])
+    echoes = turns.try_echo_turn(run, flow, node, turn, turn.ts or 0)
     return [
         event,
         *echoes,
@@ -224,7 +222,7 @@ def mock_conversation(
     """
     events, turn = _mock_turns(run, flow, node, spec)
     interrupt_id = derived_id("int_", run.run_id, node.id, str(run.nodes[node.id].attempt))
-    outcome = turn["content"]
+    outcome = turn.content
     resolved = InterruptResolved(
         node_id=node.id,
         interrupt_id=interrupt_id,
@@ -234,7 +232,7 @@ def mock_conversation(
         resolved_by="mock",
     )
     resumed = NodeResumed(node_id=node.id, interrupt_id=interrupt_id, resume_value=outcome)
-    outputs = {"outcome": outcome, "turnCount": turn["turnIndex"]}
+    outputs = {"outcome": outcome, "turnCount": turn.turn_index}
     return [
         *events,
         NewEvent(resolved, node.id, cause=run.next_sequence),
@@ -245,7 +243,7 @@ def mock_conversation(
 
 def _mock_turns(
     run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec
-) -> tuple[list[NewEvent], dict[str, Any]]:
+) -> tuple[list[NewEvent], Turn]:
     """Return pairs of a user's and an agent's turn with the close, and the final turn."""
     conversation_id = turns.conversation_id(run, node.id, run.nodes[node.id].attempt)
     speaker = spec.participants[0]["agentId"] if spec.participants else spec.owner or "host:mock"

@@ -4,8 +4,8 @@ from typing import Any
 
 from moot.core.conversations.turns import conversation_id, new_turn
 from moot.core.events import NewEvent
-from moot.core.payloads.conversations import ConversationOpened, ParticipantJoined
-from moot.core.payloads.councils import PolicySet
+from moot.core.payloads.conversations import ConversationOpened, ParticipantJoined, Turn
+from moot.core.payloads.councils import CouncilMember, PolicySet
 from moot.core.state.council_policy import NAMING_MODES, THREAD_MODES
 from moot.core.state.run import Run
 from moot.core.text import mentions
@@ -29,7 +29,7 @@ def opened_event(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> N
     return NewEvent(opened, node.id)
 
 
-def _opening_turn(run: Run, spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
+def _opening_turn(run: Run, spec: ConversationSpec, name: str, at: int) -> Turn:
     """Return the first turn, by the owner if it is a member, else by the run's person.
 
     The host never puts words into the mouth of a member that it invites.
@@ -63,7 +63,7 @@ def join_initial_members(run: Run, node: FlowNode, spec: ConversationSpec) -> li
                 profile=_profile(spec, member),
                 by=run.person,
                 from_turn=1,
-                outside=bool(_outside_flag(spec, member)),
+                outside=member["agentId"] in spec.outside,
             ),
             node.id,
         )
@@ -77,11 +77,11 @@ def set_initial_policy(run: Run, node: FlowNode, spec: ConversationSpec) -> list
         return []
     members = spec.participants if spec.participants is not None else spec.invited
     agents = [
-        {
-            "agentId": member["agentId"],
-            "profile": _profile(spec, member),
-            **_outside_flag(spec, member),
-        }
+        CouncilMember(
+            agent_id=member["agentId"],
+            profile=_profile(spec, member),
+            outside=member["agentId"] in spec.outside,
+        )
         for member in members
         if not is_person(member["agentId"])
     ]
@@ -98,14 +98,14 @@ def set_initial_policy(run: Run, node: FlowNode, spec: ConversationSpec) -> list
 
 
 def _initial_mentions(
-    run: Run, spec: ConversationSpec, members: list[dict[str, Any]]
+    run: Run, spec: ConversationSpec, members: list[CouncilMember]
 ) -> dict[str, Any]:
     """Return the members that the opening mentions, and the ambiguous words of a thread."""
     mode = (spec.participation or {}).get("mode")
     if mode not in NAMING_MODES or not is_person(run.person):
         return {}
     profiles: dict[str, dict[str, Any]] = {run.person: {}}
-    profiles |= {member["agentId"]: member["profile"] for member in members}
+    profiles |= {member.agent_id: member.profile or {} for member in members}
     mentioned = mentions.find_mentions(spec.opening, profiles)
     names = [name for name in mentioned.names if name != run.person]
     requested = {"asked": names} if names else {}
@@ -120,7 +120,3 @@ def _profile(spec: ConversationSpec, member: dict[str, Any]) -> dict[str, Any]:
     """Merge the profile from the definition with the host's profile of the agent."""
     profile = {key: value for key, value in member.items() if key != "agentId"}
     return {**profile, **spec.profiles.get(member["agentId"], {})}
-
-
-def _outside_flag(spec: ConversationSpec, member: dict[str, Any]) -> dict[str, bool]:
-    return {"outside": True} if member["agentId"] in spec.outside else {}

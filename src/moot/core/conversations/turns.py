@@ -6,6 +6,9 @@ nothing and the interrupt stays open.
 
 from typing import Any
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from moot.core.conversations import joining, turn_schema
 from moot.core.errors import (
     BadRequest,
@@ -17,13 +20,14 @@ from moot.core.errors import (
     SpeakerNotParticipant,
     ThreadPaused,
 )
-from moot.core.events import NewEvent
+from moot.core.events import NewEvent, payload_fields, set_fields
 from moot.core.json import schema
 from moot.core.payloads.base import OpaquePayload, Payload
 from moot.core.payloads.conversations import (
     ConversationEnded,
     ConversationExchanged,
     ConversationOpened,
+    Turn,
 )
 from moot.core.runs.nodes import write_events
 from moot.core.speaker import Speaker
@@ -48,25 +52,22 @@ def conversation_id(run: Run, node_id: str, attempt: int) -> str:
 
 def new_turn(
     name: str, index: int, role: str, speaker: str, content: Any, at: int, group: str | None = None
-) -> dict[str, Any]:
-    turn: dict[str, Any] = {
-        "messageId": f"{name}:{index}:{role}",
-        "from": speaker,
-        "content": content,
-        "ts": at,
-        "role": role,
-        "turnIndex": index,
-    }
-    if role == "agent":
-        turn["speakerId"] = speaker
-    if group is not None:
-        turn["groupId"] = group
-    return turn
+) -> Turn:
+    return Turn(
+        message_id=f"{name}:{index}:{role}",
+        from_=speaker,
+        content=content,
+        ts=at,
+        role=role,
+        turn_index=index,
+        speaker_id=speaker if role == "agent" else None,
+        group_id=group,
+    )
 
 
 def build_turn(
     conversation: Conversation, body: dict[str, Any], key_holder: Speaker, at: int
-) -> dict[str, Any]:
+) -> Turn:
     """Return the turn to record, or raise when it is refused.
 
     The order of checks is: schema, right to the name, speaker, roster, name, mute, pause, content.
@@ -77,29 +78,24 @@ def build_turn(
         problems := schema.schema_problems(conversation.schema, body["content"])
     ):
         raise BadRequest(f"The turn does not fit the conversation: {problems[0]}", fields=problems)
-    index = conversation.turns + 1
-    turn = new_turn(
-        conversation.conversation_id,
-        index,
-        role,
-        speaker,
-        body["content"],
-        at,
-        conversation.group_id,
-    )
-    for key in ("messageId", "ts", "groupId", "agent", "meta"):
-        if key in body:
-            turn[key] = body[key]
-    if body.get("to", "all") != "all":
-        turn["to"] = full_name(body["to"])
-    turn["via"] = key_holder.principal
-    if (
+    talk, group, index = conversation.conversation_id, conversation.group_id, conversation.turns + 1
+    turn = new_turn(talk, index, role, speaker, body["content"], at, group)
+    is_spoken_for = (
         key_holder.principal != HOST
         and speaker not in key_holder.names
         and _host_speaks_for(conversation, speaker)
-    ):
-        turn["spokenBy"] = key_holder.person
-    return turn
+    )
+    return replace(
+        turn,
+        message_id=body.get("messageId", turn.message_id),
+        ts=body.get("ts", turn.ts),
+        group_id=body.get("groupId", turn.group_id),
+        agent=body.get("agent", UNSET),
+        meta=body.get("meta", UNSET),
+        to=full_name(body["to"]) if body.get("to", "all") != "all" else None,
+        via=key_holder.principal,
+        spoken_by=key_holder.person if is_spoken_for else None,
+    )
 
 
 def _host_speaks_for(conversation: Conversation, speaker: str) -> bool:
@@ -173,13 +169,22 @@ def check_may_speak(conversation: Conversation, speaker: str, role: str, at: int
         )
 
 
+def order_turn(event: NewEvent, last: tuple[str, ...]) -> None:
+    """Write these fields of the event's turn last, in this order."""
+    fields = payload_fields(event)
+    key = "turn" if "turn" in fields else "finalTurn"
+    turn = fields[key]
+    turn |= {name: turn.pop(name) for name in last if name in turn}
+    set_fields(event, fields)
+
+
 #: types of the events with a turn
 TURN_TYPES = frozenset({
     ConversationOpened.event_type, ConversationExchanged.event_type, ConversationEnded.event_type,
 })  # fmt: skip
 
 
-def recorded_turn(payload: Payload | OpaquePayload) -> dict[str, Any] | None:
+def recorded_turn(payload: Payload | OpaquePayload) -> Turn | None:
     """Return the turn of an event that opens, continues or closes a conversation."""
     match payload:
         case ConversationOpened(initial_turn=turn):
@@ -191,26 +196,30 @@ def recorded_turn(payload: Payload | OpaquePayload) -> dict[str, Any] | None:
 
 
 def turn_events(
-    run: Run, flow: Flow, node: FlowNode, conversation: Conversation, turn: dict[str, Any], at: int
+    run: Run, flow: Flow, node: FlowNode, conversation: Conversation, turn: Turn, at: int
 ) -> list[NewEvent]:
-    payload = ConversationExchanged(
-        conversation_id=conversation.conversation_id, turn_index=turn["turnIndex"], turn=turn
-    )
-    event = NewEvent(payload, node.id, cause=conversation.turn_seq)
+    event = exchanged_event(conversation, node.id, turn)
     return [event, *echo_turn(run, flow, node, turn, at)]
+
+
+def exchanged_event(conversation: Conversation, node_id: str, turn: Turn) -> NewEvent:
+    payload = ConversationExchanged(
+        conversation_id=conversation.conversation_id, turn_index=turn.turn_index or 0, turn=turn
+    )
+    return NewEvent(payload, node_id, cause=conversation.turn_seq)
 
 
 def closed_event(
     conversation: Conversation,
     node: FlowNode,
-    turn: dict[str, Any],
+    turn: Turn,
     outcome: Any,
     cause: int | None = None,
 ) -> NewEvent:
     """Return the closing event. ``cause`` is the last turn when this decision records it."""
     payload = ConversationEnded(
         conversation_id=conversation.conversation_id,
-        turn_index=turn["turnIndex"],
+        turn_index=turn.turn_index or 0,
         final_turn=turn,
         outcome=outcome,
     )
@@ -218,9 +227,7 @@ def closed_event(
     return NewEvent(payload, node.id, cause=last_turn)
 
 
-def system_turn(
-    conversation: Conversation, content: str, at: int, ahead: int = 1
-) -> dict[str, Any]:
+def system_turn(conversation: Conversation, content: str, at: int, ahead: int = 1) -> Turn:
     """Return a turn of the host itself. ``ahead`` counts turns of the same decision."""
     return new_turn(
         conversation.conversation_id, conversation.turns + ahead, "system", "system", content, at
@@ -235,9 +242,7 @@ def message_channel(flow: Flow, preferred: str | None) -> str | None:
     return None
 
 
-def try_echo_turn(
-    run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any], at: int
-) -> list[NewEvent]:
+def try_echo_turn(run: Run, flow: Flow, node: FlowNode, turn: Turn, at: int) -> list[NewEvent]:
     """Echo a turn that opens or closes the conversation, unless the channel is full."""
     try:
         return echo_turn(run, flow, node, turn, at)
@@ -245,23 +250,21 @@ def try_echo_turn(
         return []
 
 
-def echo_turn(
-    run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any], at: int
-) -> list[NewEvent]:
+def echo_turn(run: Run, flow: Flow, node: FlowNode, turn: Turn, at: int) -> list[NewEvent]:
     """Return the writes of the turn to the channel of messages, if there is one."""
     name = message_channel(flow, node.definition.config.get("channel"))
     if name is None:
         return []
-    message: dict[str, Any] = {
-        "messageId": f"{node.id}:{turn['turnIndex']}:{turn['role']}",
-        "role": MESSAGE_ROLES[turn["role"]],
-        "content": turn["content"],
-        "timestamp": turn["ts"],
+    message = {
+        "messageId": f"{node.id}:{turn.turn_index}:{turn.role}",
+        "role": MESSAGE_ROLES[str(turn.role)],
+        "content": turn.body,
+        "timestamp": turn.ts,
     }
-    if "speakerId" in turn:
-        message["agentId"] = turn["speakerId"]
-    if "editedBy" in turn:  # an edited turn says so everywhere
-        message |= {key: turn[key] for key in ("editedBy", "originalEventId")}
+    if turn.speaker_id is not None:
+        message["agentId"] = turn.speaker_id
+    if turn.edited_by is not None:  # an edited turn says so everywhere
+        message |= {"editedBy": turn.edited_by, "originalEventId": turn.original_event_id}
     return write_events(
         run, flow, node, (ChannelWrite(channel=name, value=message, turn=True),), at
     )

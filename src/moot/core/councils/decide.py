@@ -227,9 +227,8 @@ def _new_event(
         return replace(event, payload=asked, raw=None)
     if not isinstance(payload, agents.AGENT_EVENTS):
         return event
-    nth: int = (event.hints or {}).get("nth", 0)
     hinted = replace(event, hints={"wake": wake_id})
     if isinstance(payload, ToolReturned):
         call = invitation.calls.get(payload.call_id)
         return None if call is None else replace(hinted, cause=call)
-    return None if nth < invitation.said.get(event.type, 0) else hinted
+    return None if event.nth < invitation.said.get(event.type, 0) else hinted

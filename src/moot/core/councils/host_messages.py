@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from moot.core.conversations.turns import system_turn
+from msgspec.structs import replace
+
+from moot.core.conversations.turns import exchanged_event, system_turn
 from moot.core.events import NewEvent
-from moot.core.payloads.conversations import ConversationExchanged
 from moot.core.state.conversation import Conversation
 from moot.core.state.council_policy import SMALL
 from moot.core.state.floor import NOBODY_ANSWERED, PAIR, RUNWAY, SYNTHESIS_FAILED, TO_MANY
@@ -70,11 +71,8 @@ def host_turn_event(
     node: FlowNode, conversation: Conversation, text: str, at: int, ahead: int = 1, **more: Any
 ) -> NewEvent:
     """Return a turn of the host. ``more`` are further fields of the turn."""
-    turn = {**system_turn(conversation, text, at, ahead), **more}
-    payload = ConversationExchanged(
-        conversation_id=conversation.conversation_id, turn_index=turn["turnIndex"], turn=turn
-    )
-    return NewEvent(payload, node.id, cause=conversation.turn_seq)
+    turn = replace(system_turn(conversation, text, at, ahead), **more)
+    return exchanged_event(conversation, node.id, turn)
 
 
 #: sentences about an invited member that did not speak

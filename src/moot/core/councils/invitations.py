@@ -7,7 +7,12 @@ from msgspec import Struct
 from moot.core.councils.steps import CouncilStep, PlannedInvitation
 from moot.core.events import NewEvent
 from moot.core.payloads.conversations import ConversationExchanged
-from moot.core.payloads.councils import InvitationAnswered, MembersInvited
+from moot.core.payloads.councils import (
+    InvitationAnswered,
+    MemberInvitation,
+    MemberReason,
+    MembersInvited,
+)
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Invitation
 from moot.core.state.run import Run
@@ -33,29 +38,24 @@ def invitations_event(
     return NewEvent(payload, node_id, cause=conversation.turn_seq)
 
 
-def _named_reasons(reasons: dict[str, str]) -> list[dict[str, Any]] | None:
-    return [{"agentId": name, "reason": reason} for name, reason in reasons.items()] or None
+def _named_reasons(reasons: dict[str, str]) -> list[MemberReason] | None:
+    return [MemberReason(agent_id=name, reason=reason) for name, reason in reasons.items()] or None
 
 
 def _invitation_payload(
     wake_id: str, planned: PlannedInvitation, conversation: Conversation
-) -> dict[str, Any]:
-    payload: dict[str, Any] = {
-        "wakeId": wake_id,
-        "agentId": planned.agent,
-        "task": planned.task,
-        "reason": planned.why,
-        "turn": conversation.turns,
-    }
-    if planned.blind is not None:
-        payload["blind"] = planned.blind
-    if planned.of is not None:
-        payload["of"] = list(planned.of)
-    if planned.reply is not None:
-        payload["replyTo"] = planned.reply
-    if planned.result:
-        payload["result"] = True
-    return payload
+) -> MemberInvitation:
+    return MemberInvitation(
+        wake_id=wake_id,
+        agent_id=planned.agent,
+        task=planned.task,
+        reason=planned.why,
+        turn=conversation.turns,
+        blind=planned.blind,
+        of=planned.of,
+        reply_to=planned.reply,
+        result=planned.result,
+    )
 
 
 def turn_meta(conversation: Conversation, invitation: Invitation) -> dict[str, Any]:
@@ -126,14 +126,13 @@ def end_invitations_for_turn(
         return []
     turn = first.payload.turn
     ends: list[tuple[str, str]] = []
-    meta = turn.get("meta")
     interrupts = floor.policy.interject == "interrupt" or (
-        isinstance(meta, dict) and meta.get("interrupt") is True
+        isinstance(turn.meta, dict) and turn.meta.get("interrupt") is True
     )
     for wake_id, invitation in floor.wakes.items():
-        if turn["role"] == "agent" and invitation.agent == full_name(turn["from"]):
+        if turn.role == "agent" and invitation.agent == full_name(turn.from_):
             ends.append((wake_id, "spoke"))
-        elif turn["role"] == "user" and interrupts and invitation.task == "speak":
+        elif turn.role == "user" and interrupts and invitation.task == "speak":
             ends.append((wake_id, "superseded"))
     return [_invitation_over(node, conversation, wake_id, at, outcome) for wake_id, outcome in ends]
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from moot.core.state.floor import InvitationTask
+from moot.core.payloads.councils import InvitationTask
 
 
 class PlannedInvitation(Struct, frozen=True, omit_defaults=True):

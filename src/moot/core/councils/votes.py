@@ -7,6 +7,7 @@ from moot.core.conversations.turns import HOST as HOST
 from moot.core.councils.host_messages import host_turn_event
 from moot.core.errors import MootError
 from moot.core.events import NewEvent
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.councils import CouncilStopped
 from moot.core.runs.answers import GateAnswer
 from moot.core.speaker import Speaker
@@ -67,7 +68,7 @@ def _close_refused(
     node: FlowNode, conversation: Conversation, refusal: MootError, at: int
 ) -> list[NewEvent]:
     """Stop the council until a person closes it or lets it continue."""
-    error = {"code": refusal.code, "message": refusal.message}
+    error = RecordedError(code=refusal.code, message=refusal.message)
     payload = CouncilStopped(
         conversation_id=conversation.conversation_id, reason="close", error=error
     )

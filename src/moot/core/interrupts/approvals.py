@@ -1,5 +1,6 @@
 """Answer approvals: check who may vote, count the votes, finish the gate."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -165,7 +166,7 @@ class _RefineFeedback(Struct, rename="camel"):
     text: str = ""
 
 
-def _check_parts(answer: dict[str, Any]) -> None:
+def _check_parts(answer: Mapping[str, object]) -> None:
     for key in ("comment", "feedback"):
         if not isinstance(answer.get(key, ""), str):
             raise BadRequest(f"{key} must be a text.", field=key)
@@ -202,7 +203,7 @@ def _check_eligible(data: dict[str, Any], voter: str, key_holder: Speaker) -> No
         )
 
 
-def _is_override(value: dict[str, Any], key_holder: Speaker) -> bool:
+def _is_override(value: Mapping[str, object], key_holder: Speaker) -> bool:
     """Return whether an administrator overrides the list of approvers. A reason is required."""
     if value.get("override") is not True:
         return False
@@ -227,7 +228,7 @@ def approval_received_event(node_id: str, answer: dict[str, Any], voter: str, at
     return NewEvent(payload, node_id)
 
 
-def _voter(value: dict[str, Any], key_holder: Speaker) -> str:
+def _voter(value: Mapping[str, object], key_holder: Speaker) -> str:
     """Return the person whose vote it is. Only an administrator may vote for another person."""
     named = value.get("voter")
     if not isinstance(named, str) or not named:
@@ -289,7 +290,7 @@ def _vote_event(
 
 
 def _question_event(
-    node: FlowNode, interrupt: Interrupt, value: dict[str, Any], answer: GateAnswer
+    node: FlowNode, interrupt: Interrupt, value: Mapping[str, object], answer: GateAnswer
 ) -> NewEvent:
     """Record a question about the artifact. The gate stays open."""
     entry = {

@@ -36,7 +36,7 @@ def answer_clarification(
     ]
 
 
-def _parse_answers(value: Any, questions: list[dict[str, Any]]) -> dict[str, Any]:
+def _parse_answers(value: Any, questions: list[dict[str, Any]]) -> dict[str, object]:
     """Return the answers by question id, from a map or a list.
 
     Raise BadRequest when an answer is missing or does not fit its schema.

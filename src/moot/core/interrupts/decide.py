@@ -4,7 +4,7 @@ The suspension is recorded before the question is sent. An answer and the end of
 one decision, so a crash cannot separate them.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import UNSET
 
@@ -43,7 +43,7 @@ AUTH_REQUIRED = "openwop-interrupt-auth-required"
 
 
 def begin_gate(
-    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
+    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, object]
 ) -> list[NewEvent]:
     """Ask the question of a gate that has started. The node fails when the gate cannot ask."""
     node, state = flow.nodes[node_id], run.nodes[node_id]
@@ -231,7 +231,7 @@ def _answer_escalation(
     decision = escalations.parse_ratification(answer.value, interrupt.data.get("decision"))
     if decision is not None and node.type.type_id == SUPERVISOR:
         parse_decision(decision)
-    value: dict[str, Any] = {"action": "reject"}
+    value: dict[str, object] = {"action": "reject"}
     if decision is not None:  # the decision keeps the agent that proposed it
         value = {"action": "accept", "decision": decision, "agentId": interrupt.data.get("agentId")}
     return end_interrupt(node, interrupt, answer, value, [])

@@ -5,6 +5,7 @@ that states a confidence below the floor (0.5) is recorded, but not carried out 
 approves it.
 """
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
@@ -41,7 +42,7 @@ def is_unsure(run: Run, confidence: Any, usual: Any = None) -> bool:
     return number and isfinite(confidence) and confidence < threshold
 
 
-def escalation_threshold(configurable: dict[str, Any], usual: Any = None) -> float:
+def escalation_threshold(configurable: Mapping[str, object], usual: Any = None) -> float:
     """Return the threshold of the run, else of the agent, else the default."""
     threshold = configurable.get("escalationThreshold", THRESHOLD if usual is None else usual)
     return float(threshold) if isinstance(threshold, (int, float)) else THRESHOLD

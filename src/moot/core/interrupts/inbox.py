@@ -4,7 +4,7 @@ A conversation is listed only while a participant addresses a person. External e
 listed.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -23,7 +23,7 @@ ACTIONS = {
 }
 
 
-class InboxItem(Struct, frozen=True, kw_only=True):
+class InboxEntry(Struct, frozen=True, kw_only=True):
     """One interrupt that waits for a person."""
 
     id: str
@@ -37,7 +37,7 @@ class InboxItem(Struct, frozen=True, kw_only=True):
     deadline: int | None = None
 
 
-def inbox_items(run: Run) -> list[InboxItem]:
+def inbox_items(run: Run) -> list[InboxEntry]:
     """Return the items of a run; a run that has ended has none."""
     if not run.interrupts or run.terminal or run.replayed:
         return []
@@ -52,7 +52,7 @@ def inbox_items(run: Run) -> list[InboxItem]:
     return items
 
 
-def _conversation_items(run: Run, node_id: str, interrupt: Interrupt) -> list[InboxItem]:
+def _conversation_items(run: Run, node_id: str, interrupt: Interrupt) -> list[InboxEntry]:
     conversation = run.conversations.get(node_id)
     if conversation is None or not conversation.open:
         return []
@@ -64,7 +64,7 @@ def _conversation_items(run: Run, node_id: str, interrupt: Interrupt) -> list[In
 
 def _floor_items(
     run: Run, interrupt: Interrupt, conversation: Conversation, floor: Floor
-) -> list[InboxItem]:
+) -> list[InboxEntry]:
     """Return held turns and tool requests that wait for a person."""
     held_turns = [
         (f"held:{name}", "held-turn", f"{turn.get('speakerId', 'Somebody')} has a turn held back",
@@ -78,7 +78,7 @@ def _floor_items(
         if request.allowed is None
     ]  # fmt: skip
     return [
-        InboxItem(
+        InboxEntry(
             id=f"{interrupt.interrupt_id}:{name}",
             run_id=run.run_id,
             node_id=conversation.node_id,
@@ -99,8 +99,8 @@ def _item_id(run: Run, interrupt: Interrupt) -> str:
     return derived_id("int_", run.run_id, interrupt.interrupt_id)
 
 
-def question_item(run: Run, node_id: str, interrupt: Interrupt) -> InboxItem:
-    return InboxItem(
+def question_item(run: Run, node_id: str, interrupt: Interrupt) -> InboxEntry:
+    return InboxEntry(
         id=_item_id(run, interrupt),
         run_id=run.run_id,
         node_id=node_id,
@@ -113,10 +113,10 @@ def question_item(run: Run, node_id: str, interrupt: Interrupt) -> InboxItem:
     )
 
 
-def _awaited_item(run: Run, interrupt: Interrupt, conversation: Conversation) -> InboxItem:
+def _awaited_item(run: Run, interrupt: Interrupt, conversation: Conversation) -> InboxEntry:
     """Return the item of a conversation in which people are asked."""
     turn, since = awaited_people.longest_awaited(conversation.asked)
-    return InboxItem(
+    return InboxEntry(
         id=_item_id(run, interrupt),
         run_id=run.run_id,
         node_id=conversation.node_id,
@@ -129,9 +129,9 @@ def _awaited_item(run: Run, interrupt: Interrupt, conversation: Conversation) ->
     )
 
 
-def _question_text(data: dict[str, Any]) -> str:
-    if "questions" in data:
-        return " ".join(str(each.get("question", "")) for each in data["questions"])
+def _question_text(data: Mapping[str, object]) -> str:
+    if isinstance(questions := data.get("questions"), list):
+        return " ".join(str(each.get("question", "")) for each in questions)
     names = ("title", "customKind", "prompt", "eventType")
     text = next((str(data[name]) for name in names if data.get(name)), "A question")
     return f"{text}: {data['description']}" if data.get("description") else text

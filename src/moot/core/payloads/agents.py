@@ -1,5 +1,6 @@
 """Payloads of the events of agents and models."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from msgspec import UNSET
@@ -46,7 +47,7 @@ class ToolReturned(Payload, frozen=True, kw_only=True):
     tool_id: str | None = None
     call_id: str
     status: str | None = None
-    error: dict[str, Any] | None = None
+    error: Mapping[str, object] | None = None
     outcome: Any = UNSET
     duration_ms: int | None = None
     flags: list[str] | None = None
@@ -86,8 +87,8 @@ class InvocationStarted(Payload, frozen=True, kw_only=True):
     task: str | None = None
     resolved_channel: str | None = None
     requested_version: str | None = None
-    flagged_turns: list[dict[str, Any]] | None = None
-    flagged_data: list[dict[str, Any]] | None = None
+    flagged_turns: Sequence[Mapping[str, object]] | None = None
+    flagged_data: Sequence[Mapping[str, object]] | None = None
 
 
 class PromptResolved(Payload, frozen=True, kw_only=True):
@@ -96,7 +97,7 @@ class PromptResolved(Payload, frozen=True, kw_only=True):
     node_id: str
     kind: str
     agent_id: str
-    chain: list[dict[str, Any]]
+    chain: Sequence[Mapping[str, object]]
     resolved: str
 
 
@@ -118,7 +119,7 @@ class ModelRetried(Payload, frozen=True, kw_only=True):
     model: str | None = None
     attempt: int
     of: int | None = None
-    error: dict[str, Any] | None = None
+    error: Mapping[str, object] | None = None
     wait_ms: int | None = None
 
 

@@ -1,6 +1,6 @@
 """The base of all payloads, and the payload that this host cannot read."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec import Raw, Struct
 
@@ -12,6 +12,15 @@ class Payload(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     """
 
     event_type: ClassVar[str]
+
+
+class RecordedError(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The reason of a failure. A retry cannot help when it is not retryable."""
+
+    code: str
+    message: str
+    details: dict[str, Any] = {}
+    retryable: bool = True
 
 
 class OpaquePayload:

@@ -1,17 +1,45 @@
 """Payloads of the events of conversations and threads."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from msgspec import UNSET, Struct
+
 from moot.core.payloads.base import Payload
+
+
+class Turn(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One turn of a conversation. Fields are written in the order of the class."""
+
+    message_id: str | None = None
+    from_: str = ""
+    content: Any = UNSET
+    ts: int | None = None
+    role: str | None = None
+    turn_index: int | None = None
+    speaker_id: str | None = None
+    group_id: str | None = None
+    agent: Any = UNSET
+    meta: Any = UNSET
+    to: str | None = None
+    via: str | None = None
+    spoken_by: str | None = None
+    edited_by: str | None = None
+    original_event_id: str | None = None
+
+    @property
+    def body(self) -> Any:
+        """The content, or None in a turn of another host that has none."""
+        return None if self.content is UNSET else self.content
 
 
 class ConversationOpened(Payload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "conversation.opened"
 
     conversation_id: str
-    initial_turn: dict[str, Any]
+    initial_turn: Turn
     agent_id: str | None = None
-    participants: list[dict[str, Any]] | None = None
+    participants: Sequence[Mapping[str, object]] | None = None
     schema: Any = None
     capabilities: list[str]
 
@@ -21,7 +49,7 @@ class ConversationExchanged(Payload, frozen=True, kw_only=True):
 
     conversation_id: str
     turn_index: int
-    turn: dict[str, Any]
+    turn: Turn
 
 
 class ConversationEnded(Payload, frozen=True, kw_only=True):
@@ -29,7 +57,7 @@ class ConversationEnded(Payload, frozen=True, kw_only=True):
 
     conversation_id: str
     turn_index: int
-    final_turn: dict[str, Any]
+    final_turn: Turn
     outcome: Any
 
 

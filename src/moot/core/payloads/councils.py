@@ -1,18 +1,51 @@
 """Payloads of the events of councils."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
+
+InvitationTask = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
+
+
+class CouncilMember(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A member of a council. The host does not ask one that is not driven."""
+
+    agent_id: str = ""
+    profile: dict[str, Any] | None = None
+    driven: bool | None = None
+    outside: bool = False
+
+
+class MemberReason(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A member that is skipped or called, and the reason."""
+
+    agent_id: str
+    reason: str = ""
+
+
+class MemberInvitation(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """An invitation. ``turn`` is the newest turn, ``of`` the turns to sum up."""
+
+    wake_id: str
+    agent_id: str
+    task: InvitationTask
+    reason: str | None = None
+    turn: int | None = None
+    blind: int | None = None
+    of: tuple[int, int] | None = None
+    reply_to: int | None = None
+    result: bool = False
 
 
 class PolicySet(Payload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "moot.participation.set"
 
     conversation_id: str
-    policy: dict[str, Any]
-    members: list[dict[str, Any]]
+    policy: Mapping[str, object]
+    members: list[CouncilMember]
     called: bool | None = None
     asked: list[str] | None = None
     unclear: dict[str, list[str]] | None = None
@@ -28,10 +61,10 @@ class MembersInvited(Payload, frozen=True, kw_only=True):
     conversation_id: str
     phase: Literal["talk", "synthesis", "vote", "over"]
     round: int
-    wakes: list[dict[str, Any]]
-    skipped: list[dict[str, Any]] | None = None
-    called: list[dict[str, Any]] | None = None
-    unclear: dict[str, Any] | None = None
+    wakes: list[MemberInvitation]
+    skipped: list[MemberReason] | None = None
+    called: list[MemberReason] | None = None
+    unclear: dict[str, list[str]] | None = None
 
 
 class InvitationAnswered(Payload, frozen=True, kw_only=True):
@@ -43,8 +76,8 @@ class InvitationAnswered(Payload, frozen=True, kw_only=True):
     task: str
     outcome: str
     answer: dict[str, Any] | None = None
-    usage: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
+    usage: Mapping[str, object] | None = None
+    error: Mapping[str, object] | None = None
 
 
 class MemberHeard(Payload, frozen=True, kw_only=True):
@@ -63,7 +96,7 @@ class CouncilStopped(Payload, frozen=True, kw_only=True):
     reason: str
     limit: int | float | None = None
     observed: int | float | None = None
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
 
 
 class CouncilContinued(Payload, frozen=True, kw_only=True):

@@ -1,45 +1,51 @@
 """Payloads of the events of agents' deployments."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
 
 from moot.core.payloads.base import Payload
 
+VersionState = Literal["draft", "test", "staged", "active", "paused", "deprecated", "rolled-back"]
+Percent = Annotated[int, Meta(ge=0, le=100)]
+Version = Annotated[str, Meta(min_length=1, max_length=64)]
 
-class DeploymentPromoted(Payload, frozen=True, kw_only=True):
+
+class DeploymentPayload(Payload, frozen=True, kw_only=True):
+    agent_id: Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class DeploymentPromoted(DeploymentPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "deployment.promoted"
 
-    agent_id: str
-    to_version: str
-    to_state: str
+    to_version: Version
+    to_state: VersionState
     channel: str | None = None
-    canary_percent: int | None = None
-    from_version: str | None = None
+    canary_percent: Percent | None = None
+    from_version: Version | None = None
     eval_run_id: str | None = None
 
 
-class DeploymentRolledBack(Payload, frozen=True, kw_only=True):
+class DeploymentRolledBack(DeploymentPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "deployment.rolled-back"
 
-    agent_id: str
-    from_version: str
-    to_version: str
-    rollback_pointer: str
+    from_version: Version
+    to_version: Version
+    rollback_pointer: Version
     reason: str | None = None
 
 
-class CanaryAdjusted(Payload, frozen=True, kw_only=True):
+class CanaryAdjusted(DeploymentPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "deployment.canary.adjusted"
 
-    agent_id: str
-    version: str
-    from_percent: int
-    to_percent: int
+    version: Version
+    from_percent: Percent
+    to_percent: Percent
 
 
-class DeploymentStateChanged(Payload, frozen=True, kw_only=True):
+class DeploymentStateChanged(DeploymentPayload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "deployment.state.changed"
 
-    agent_id: str
-    version: str
-    from_state: str
-    to_state: str
+    version: Version
+    from_state: VersionState
+    to_state: VersionState

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from msgspec import UNSET
 
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
 
 
 class MemoryWritten(Payload, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class EffectFinished(Payload, frozen=True, kw_only=True):
     cache_key: str | None = None
     charged_to: str | None = None
     result: Any = UNSET
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
 
 
 class EffectAbandoned(Payload, frozen=True, kw_only=True):

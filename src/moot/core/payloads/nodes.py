@@ -1,10 +1,11 @@
 """Payloads of the events of nodes, variables and channels."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from msgspec import UNSET
 
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
 
 
 class NodeStarted(Payload, frozen=True, kw_only=True):
@@ -30,7 +31,7 @@ class NodeFailed(Payload, frozen=True, kw_only=True):
     event_type: ClassVar[str] = "node.failed"
 
     node_id: str
-    error: dict[str, Any]
+    error: RecordedError
     attempts: int
 
 
@@ -40,7 +41,7 @@ class NodeRetried(Payload, frozen=True, kw_only=True):
     node_id: str
     attempt: int
     delay_ms: int
-    last_error: dict[str, Any]
+    last_error: RecordedError
 
 
 class NodeSkipped(Payload, frozen=True, kw_only=True):
@@ -126,7 +127,7 @@ class OutputChunk(Payload, frozen=True, kw_only=True):
     run_id: str
     chunk: str
     is_last: bool
-    meta: dict[str, Any] | None = None
+    meta: Mapping[str, object] | None = None
 
 
 class LogAppended(Payload, frozen=True, kw_only=True):
@@ -135,7 +136,7 @@ class LogAppended(Payload, frozen=True, kw_only=True):
     level: str
     message: str
     node_id: str | None = None
-    fields: dict[str, Any] | None = None
+    fields: Mapping[str, object] | None = None
 
 
 class LoopbackLimit(Payload, frozen=True, kw_only=True):

@@ -1,8 +1,9 @@
 """Payloads of the events of supervisors and their children."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
 
 
 class SupervisorDecided(Payload, frozen=True, kw_only=True):
@@ -21,7 +22,7 @@ class HandoffStepped(Payload, frozen=True, kw_only=True):
     parent_run_id: str
     child_run_id: str | None = None
     harvested_keys: list[str] | None = None
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
     attestation: dict[str, str] | None = None
     causation_host_id: str | None = None
 
@@ -33,7 +34,7 @@ class ConfidenceEscalated(Payload, frozen=True, kw_only=True):
     floor: int | float
     escalation_kind: str
     parent_run_id: str
-    original_decision: dict[str, Any]
+    original_decision: Mapping[str, object]
     worker_id: str | None = None
 
 

@@ -4,6 +4,7 @@ A log holds masks only. A secret is carried when the source still has the value 
 or when it is a default of the workflow.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -24,13 +25,13 @@ HASH_PREFIX = "sha256:"
 class CarriedSecrets(Struct):
     """Secrets for a fork, by the names under which they are sealed."""
 
-    sealed: dict[str, Any]
+    sealed: dict[str, object]
     #: names that the rest of the run needs and that are gone
     lost: list[str]
 
 
 def carry_secrets(
-    run: Run, flow: Flow, log: list[Event], current: dict[str, Any], ended: bool
+    run: Run, flow: Flow, log: list[Event], current: Mapping[str, object], ended: bool
 ) -> CarriedSecrets:
     """Return the secrets of a fork.
 
@@ -95,8 +96,9 @@ def _sealed_by_event(flow: Flow, event: Event) -> list[tuple[str, bool]]:
             outputs = {**dict.fromkeys((k for k, yes in (marked or {}).items() if yes), MASK)}
             outputs |= completed.outputs
             return [(f"out:{event.node_id}:{p}", is_masked(v)) for p, v in outputs.items()]
-        case HandoffStepped(child_run_id=child) if event.hints is not UNSET:
-            harvest = event.hints.get("result", {}).get("harvest") or {}
+        case HandoffStepped(child_run_id=child):
+            result = event.known_hints.result
+            harvest = (result.get("harvest") if isinstance(result, dict) else None) or {}
             return [(f"harvest:{child}:{name}", name in flow.sensitive) for name in harvest]
         case _:
             return []

@@ -4,11 +4,10 @@ Differences that each run has of its own do not count: its clock, its ids and de
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from msgspec import UnsetType
-
-from moot.core.events import Event, Hints, payload_fields
+from moot.core.events import Event, NewEvent, payload_fields
 from moot.core.payloads.nodes import ChannelWritten
 from moot.core.payloads.runs import RunStarted
 from moot.core.replay.lineage import PLACE_FIELDS
@@ -38,35 +37,37 @@ RunPair = tuple[str, str] | None
 def is_same_event(a: Event, b: Event) -> bool:
     """Return whether type, node and payload are the same."""
     return (a.type, a.node_id) == (b.type, b.node_id) and is_alike(
-        comparable_payload(a.type, payload_fields(a), a.hints),
-        comparable_payload(b.type, payload_fields(b), b.hints),
-        (a.run_id, b.run_id),
+        comparable_event(a), comparable_event(b), (a.run_id, b.run_id)
     )
 
 
+def comparable_event(event: Event | NewEvent) -> dict[str, object]:
+    """Return the event's payload without times of the host and without the place of a fork."""
+    is_turn = bool(event.hints) and "turn" in (event.hints or ())
+    return comparable_payload(event.type, payload_fields(event), is_turn)
+
+
 def comparable_payload(
-    type_: str, payload: dict[str, Any], hints: Hints | UnsetType | None
-) -> dict[str, Any]:
-    """Return the payload without times of the host and without the place of a fork."""
+    type_: str, payload: Mapping[str, object], is_turn: bool
+) -> dict[str, object]:
+    """Compare a payload; ``is_turn`` marks a message of a channel that repeats a turn."""
     without = CLOCK_FIELDS | OWN_FIELDS if type_ == RunStarted.event_type else CLOCK_FIELDS
     compared = {key: value for key, value in payload.items() if key not in without}
     for key in TURN_FIELDS:
-        if isinstance(compared.get(key), dict):
-            turn = {name: item for name, item in compared[key].items() if name != "ts"}
-            compared[key] = _without_model_time(turn, "meta")
+        if isinstance(turn := compared.get(key), dict):
+            untimed = {name: item for name, item in turn.items() if name != "ts"}
+            compared[key] = _without_model_time(untimed, "meta")
     compared = _without_model_time(compared, "usage")
-    if isinstance(compared.get("outputs"), dict):
-        compared["outputs"] = _without_model_time(compared["outputs"], "usage")
-    if type_ == ChannelWritten.event_type and isinstance(compared.get("value"), dict):
-        is_turn = isinstance(hints, dict) and bool(hints.get("turn"))
+    if isinstance(outputs := compared.get("outputs"), dict):
+        compared["outputs"] = _without_model_time(outputs, "usage")
+    value = compared.get("value")
+    if type_ == ChannelWritten.event_type and isinstance(value, dict):
         clocks = ("_ts", "timestamp") if is_turn else ("_ts",)
-        compared["value"] = {
-            key: item for key, item in compared["value"].items() if key not in clocks
-        }
+        compared["value"] = {key: item for key, item in value.items() if key not in clocks}
     return compared
 
 
-def _without_model_time(payload: dict[str, Any], part: str) -> dict[str, Any]:
+def _without_model_time(payload: dict[str, object], part: str) -> dict[str, object]:
     """Remove the duration of a model call from the usage in ``part``."""
     usage = payload.get(part)
     if not isinstance(usage, dict) or not {MODEL_TIME, "inputTokens"} <= usage.keys():
@@ -103,9 +104,9 @@ def _is_host_name(name: Any, run_id: str) -> bool:
     return isinstance(name, str) and (run_id in name or bool(HOST_NAME.fullmatch(name)))
 
 
-def diff_states(a: Run, b: Run) -> dict[str, Any]:
+def diff_states(a: Run, b: Run) -> dict[str, object]:
     """Return the differences in status, variables and channels of two runs."""
-    differences: dict[str, Any] = {}
+    differences: dict[str, object] = {}
     if a.status != b.status:
         differences["status"] = {"a": a.status.value, "b": b.status.value}
     for part in ("variables", "channels"):

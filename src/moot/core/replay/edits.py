@@ -3,9 +3,10 @@
 The same code decides an edited decision, answer or turn as a live one. The event names its editor.
 """
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from moot.core.conversations import decide, turns
@@ -14,7 +15,7 @@ from moot.core.events import Event, NewEvent, event_id, payload_fields
 from moot.core.interrupts.decide import answer_interrupt
 from moot.core.json import schema
 from moot.core.payloads.base import OpaquePayload, Payload
-from moot.core.payloads.conversations import ConversationEnded, ConversationExchanged
+from moot.core.payloads.conversations import ConversationEnded, ConversationExchanged, Turn
 from moot.core.payloads.interrupts import (
     ApprovalGranted,
     ApprovalOverridden,
@@ -40,27 +41,22 @@ ANSWER_EVENTS = (
     InterruptResolved, ApprovalOverridden, ApprovalGranted, ApprovalRejected, ConversationEnded,
 )  # fmt: skip
 
-MOST_ENTRIES = 256
 
-
-class TurnReplacement(Struct, frozen=True, forbid_unknown_fields=True):
+class TurnReplacement(Struct, frozen=True):
     """The new content of a turn."""
 
     content: Any
 
 
-Name = Annotated[str, Meta(min_length=1, max_length=256)]
-
-
-class ForkEdit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class HistoryEdit(Struct, frozen=True, kw_only=True):
     """At most one of ``inputs``, ``turn``, ``decision`` and ``answer``: they replace an event."""
 
-    variables: Annotated[dict[Name, Any], Meta(max_length=MOST_ENTRIES)] = {}
-    inputs: dict[str, Any] | UnsetType = UNSET
+    variables: Mapping[str, Any] = {}
+    inputs: Mapping[str, Any] | UnsetType = UNSET
     turn: TurnReplacement | UnsetType = UNSET
-    decision: dict[str, Any] | UnsetType = UNSET
+    decision: dict[str, object] | UnsetType = UNSET
     answer: Any = UNSET
-    models: Annotated[dict[Name, Name], Meta(max_length=MOST_ENTRIES)] = {}
+    models: dict[str, str] = {}
 
     @property
     def replaces(self) -> list[str]:
@@ -73,7 +69,7 @@ class ForkEdit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         return [*self.replaces, *rest]
 
 
-def check_edit(edit: ForkEdit, from_seq: int, at: Event | None) -> None:
+def check_edit(edit: HistoryEdit, from_seq: int, at: Event | None) -> None:
     """Raise when the edit does not fit the event at ``from_seq``."""
     if len(edit.replaces) > 1:
         raise BadRequest(
@@ -92,7 +88,7 @@ def check_edit(edit: ForkEdit, from_seq: int, at: Event | None) -> None:
         raise misfit_error("answer", "the answer to a question", from_seq, at)
 
 
-def edited_turn(payload: Payload | OpaquePayload | None) -> dict[str, Any] | None:
+def edited_turn(payload: Payload | OpaquePayload | None) -> Turn | None:
     """Return the turn of an exchange or a close, which an edit may replace."""
     match payload:
         case ConversationExchanged(turn=turn) | ConversationEnded(final_turn=turn):
@@ -112,8 +108,8 @@ def misfit_error(edit: str, wanted: str, from_seq: int, at: Event | None) -> Unp
 
 
 def edit_inputs(
-    flow: Flow, start: Event, sealed: dict[str, Any], changed: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    flow: Flow, start: Event, sealed: Mapping[str, object], changed: Mapping[str, object]
+) -> tuple[dict[str, object], dict[str, object]]:
     """Return the changes to the run's start, and the secrets to seal. Raise BadRequest."""
     fields = payload_fields(start)
     inputs = {name: sealed.get(f"var:{name}", v) for name, v in fields["inputs"].items()}
@@ -123,14 +119,14 @@ def edit_inputs(
         name: mask_value(flow.masking, v) if name in secret else v for name, v in changed.items()
     }
     visible = {name: value for name, value in masked_values.items() if value is not UNSET}
-    changes = {
+    changes: dict[str, object] = {
         part: {**fields.get(part, {}), **visible}
         for part in ("inputs", "variables")
     }  # fmt: skip
     return changes, {f"var:{name}": changed[name] for name in secret}
 
 
-def edit_variables(run: Run, flow: Flow, changed: dict[str, Any], by: str) -> list[NewEvent]:
+def edit_variables(run: Run, flow: Flow, changed: Mapping[str, object], by: str) -> list[NewEvent]:
     """Return the events that set variables at the fork, in the name of its creator."""
     types = {variable.name: variable.type for variable in flow.definition.variables}
     wrong = [
@@ -150,7 +146,7 @@ def edit_variables(run: Run, flow: Flow, changed: dict[str, Any], by: str) -> li
 
 
 def decide_edit(
-    run: Run, flow: Flow, edit: ForkEdit, at: Event, editor: GateAnswer
+    run: Run, flow: Flow, edit: HistoryEdit, at: Event, editor: GateAnswer
 ) -> list[NewEvent]:
     """Return the events that replace the event ``at``. ``editor`` holds who edits, and when."""
     if edit.turn is not UNSET:
@@ -170,35 +166,40 @@ def _decide_turn(
         errors := schema.schema_problems(conversation.schema, content)
     ):
         raise BadRequest(f"The turn does not fit the conversation: {errors[0]}", fields=errors)
-    turn = _edited_turn(conversation, edited_turn(at.payload) or {}, content, editor)
-    turn["originalEventId"] = event_id(at.run_id, at.sequence)
+    turn = _edited_turn(conversation, at, content, editor)
+    group = () if conversation.group_id is not None else ("groupId",)
+    order = ("to", *group, "agent", "via", "editedBy", "originalEventId")
     if not isinstance(at.payload, ConversationEnded):
-        return decide.record_turn(run, flow, node, conversation, turn, editor)
-    event = turns.closed_event(conversation, node, turn, at.payload.outcome)
-    return decide.close_conversation(run, flow, node, conversation, event, editor)
+        events = decide.record_turn(run, flow, node, conversation, turn, editor)
+    else:
+        event = turns.closed_event(conversation, node, turn, at.payload.outcome)
+        events = decide.close_conversation(run, flow, node, conversation, event, editor)
+    turns.order_turn(events[0], order)
+    return events
 
 
-def _edited_turn(
-    conversation: Conversation, original: dict[str, Any], content: Any, editor: GateAnswer
-) -> dict[str, Any]:
-    index, role = original["turnIndex"], original["role"]
-    copied: dict[str, Any] = {
-        key: original[key] for key in ("to", "speakerId", "groupId", "agent") if key in original
-    }
-    turn = turns.new_turn(
-        conversation.conversation_id,
-        index,
-        role,
-        original["from"],
-        content,
-        editor.at,
-        conversation.group_id,
+def _edited_turn(conversation: Conversation, at: Event, content: Any, editor: GateAnswer) -> Turn:
+    original, name = edited_turn(at.payload), conversation.conversation_id
+    assert original is not None and original.turn_index is not None
+    return Turn(
+        message_id=f"{name}:{original.turn_index}:{original.role}",
+        from_=original.from_,
+        content=content,
+        ts=editor.at,
+        role=original.role,
+        turn_index=original.turn_index,
+        speaker_id=original.speaker_id or (original.from_ if original.role == "agent" else None),
+        group_id=original.group_id or conversation.group_id,
+        agent=original.agent,
+        to=original.to,
+        via=editor.who.principal,
+        edited_by=editor.who.principal,
+        original_event_id=event_id(at.run_id, at.sequence),
     )
-    return {**turn, **copied, "via": editor.who.principal, "editedBy": editor.who.principal}
 
 
 def _decide_decision(
-    run: Run, flow: Flow, decision: dict[str, Any], at: Event, editor: GateAnswer
+    run: Run, flow: Flow, decision: dict[str, object], at: Event, editor: GateAnswer
 ) -> list[NewEvent]:
     parse_decision(decision)  # raises when the decision is not valid
     assert isinstance(at.payload, SupervisorDecided)

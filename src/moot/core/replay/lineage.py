@@ -4,13 +4,15 @@ A branch repeats the source's events before the fork unchanged. Its own events b
 """
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from moot.core.events import Event, NewEvent, event_id, iso, payload_fields, with_fields
 from moot.core.ids import derived_id
+from moot.core.payloads.runs import RunFork
 from moot.core.payloads.supervisors import ChildForked, SupervisorDecided
 from moot.core.state import memory, remote_children
 from moot.core.state.status import NodeStatus
@@ -28,7 +30,7 @@ EVENT_EDITS = frozenset({"variables", "turn", "decision", "answer"})
 
 
 def branch_start(
-    event: Event, fork: dict[str, Any], changes: dict[str, Any], parent: "Run | None"
+    event: Event, fork: RunFork, changes: Mapping[str, object], parent: "Run | None"
 ) -> Event:
     """Return the source's start as the start of its branch.
 
@@ -36,7 +38,7 @@ def branch_start(
     """
     fields = payload_fields(event)
     payload = {key: value for key, value in fields.items() if key not in PLACE_FIELDS}
-    payload |= memory.memory_of_fork(event, fork.get("given", max(fork["fromSeq"], 1)))
+    payload |= memory.memory_of_fork(event, fork.given or max(fork.from_seq or 0, 1))
     cause = event.causation_id
     if parent is None:
         cause = UNSET
@@ -55,10 +57,11 @@ def branch_start(
 def is_edited(run: "Run", event: Event) -> bool:
     """Return whether the event is an edit of this fork, or of a fork that it comes from."""
     if event.sequence < run.inherited:
-        hints = event.hints if event.hints is not UNSET else {}
-        return isinstance(event.payload, SupervisorDecided) and "editedBy" in hints
-    edit = (run.forked_from or {}).get("edit", {})
-    return event.sequence == run.inherited and bool(EVENT_EDITS.intersection(edit.get("kinds", [])))
+        is_decision = isinstance(event.payload, SupervisorDecided)
+        return is_decision and event.known_hints.edited_by is not None
+    edit = run.forked_from.edit if run.forked_from is not None else None
+    kinds = edit.kinds if edit is not None else []
+    return event.sequence == run.inherited and not EVENT_EDITS.isdisjoint(kinds)
 
 
 def living_children(run: "Run") -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """Masked values: verification cannot compare masks and values made from secrets."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -101,7 +102,7 @@ def _is_alike_masked(left: Any, right: Any, runs: RunPair) -> bool:
     return is_alike(left, right, runs) or _mask_matches(left, right) or _mask_matches(right, left)
 
 
-def _has_same_keys(left: dict[str, Any], right: dict[str, Any]) -> bool:
+def _has_same_keys(left: Mapping[str, object], right: Mapping[str, object]) -> bool:
     """Return whether the keys match; a masked key stands for one or more keys."""
     ours, theirs = left.keys() - right.keys(), right.keys() - left.keys()
     if not ours and not theirs:

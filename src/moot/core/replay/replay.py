@@ -4,8 +4,6 @@ Nodes that are pure functions run again, so that a difference shows. Input of th
 time, other systems) is a fact: the replay copies it and calls no one.
 """
 
-from typing import Any
-
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -33,6 +31,7 @@ from moot.core.payloads.runs import (
     RunCompleted,
     RunDeadLettered,
     RunFailed,
+    RunFork,
     RunResumed,
     RunStarted,
 )
@@ -101,7 +100,7 @@ def is_fact(flow: Flow, event: Event) -> bool:
         case MembersInvited():
             return False
         case RunFailed(error=error):
-            return error.get("code") in {*LIMIT_CODES, refusals.DIVERGED_CODE}
+            return error.code in {*LIMIT_CODES, refusals.DIVERGED_CODE}
         case CapBreached() | NodeCancelled() | InterruptResolved() | NodeResumed():
             return True
         case NodeStarted(attempt=attempt):
@@ -124,17 +123,10 @@ def _node_kind(flow: Flow, event: Event) -> NodeKind | None:
     return node.type.kind if node is not None else None
 
 
-def _waiting_node(event: Event) -> str | None:
-    """Return the waiting node when a person replaced the supervisor's decision."""
-    return event.hints.get("dispatch") if event.hints is not UNSET else None
-
-
 def can_apply(run: Run, event: Event) -> bool:
     """Return whether the fact can be applied now: its node must be active."""
-    if isinstance(event.payload, SupervisorDecided):
-        node_id = _waiting_node(event)
-        if node_id is not None:
-            return node_id in run.active
+    if isinstance(event.payload, SupervisorDecided) and event.known_hints.dispatch is not None:
+        return event.known_hints.dispatch in run.active  # a person replaced the decision
     return event.node_id is UNSET or event.node_id in run.active
 
 
@@ -148,8 +140,7 @@ def has_same_result(event: Event, new: NewEvent, run_id: str) -> bool:
     """Return whether the results are the same, apart from the names and times of each run."""
     if event.type not in RESULT_EVENTS or payload_bytes(event) == payload_bytes(new):
         return True
-    recorded = compare.comparable_payload(event.type, payload_fields(event), event.hints)
-    decided = compare.comparable_payload(new.type, payload_fields(new), new.hints)
+    recorded, decided = compare.comparable_event(event), compare.comparable_event(new)
     return compare.is_alike(recorded, decided, (event.run_id, run_id))
 
 
@@ -211,7 +202,7 @@ def next_due(run: Run, flow: Flow) -> int | None:
     return min(moments, default=None)
 
 
-def workflow_secrets(flow: Flow) -> dict[str, Any]:
+def workflow_secrets(flow: Flow) -> dict[str, object]:
     """Return the sensitive defaults of the workflow. Other secrets of the source are not known."""
     return {
         f"var:{variable.name}": variable.default_value
@@ -222,7 +213,7 @@ def workflow_secrets(flow: Flow) -> dict[str, Any]:
 
 def replay_start(event: Event, from_seq: int) -> Event:
     """Return the source's start as the start of its replay, without a parent or a scope."""
-    fork = {"sourceRunId": event.run_id, "fromSeq": from_seq, "mode": "replay"}
+    fork = RunFork(source_run_id=event.run_id, from_seq=from_seq, mode="replay")
     kept = {key: value for key, value in payload_fields(event).items() if key not in PLACE_FIELDS}
     memory = memory_of_fork(event, from_seq)
     start = with_fields(event, {**kept, **memory, "forkedFrom": fork})

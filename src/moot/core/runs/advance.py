@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from moot.core.events import NewEvent, iso
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.nodes import (
     CapabilityInsufficient,
     NodeCompleted,
@@ -89,7 +90,7 @@ class _Step:
         self.events: list[NewEvent] = []
         self.overlay: dict[str, NodeState] = {}
         self.started = 0
-        self.parallel = run.limits.get("parallel", 0) or 1_000_000
+        self.parallel = run.limits.parallel or 1_000_000
 
     def take(self, after: tuple[str, ...] | None) -> list[NewEvent]:
         """Visit nodes by (index, id), so that every source comes before its targets."""
@@ -183,7 +184,7 @@ def start_attempt(
     """
     if node.type.requires or node.type.requires_model:
         return _missing_capability(node, cause)
-    limit = run.limits.get("nodeExecutions", 0)
+    limit = run.limits.node_executions
     if (
         limit
         and run.executions + sum(isinstance(new.payload, NodeStarted) for new in events) >= limit
@@ -206,10 +207,8 @@ def _execution_limit_reached(
     run: Run, node: FlowNode, limit: int, at: int, events: Sequence[NewEvent]
 ) -> list[NewEvent]:
     cap = CapBreached(kind="node-executions", limit=limit, observed=limit + 1, node_id=node.id)
-    error = {
-        "code": "recursion_limit_exceeded",
-        "message": f"The run may start {limit} nodes and wanted to start one more.",
-    }
+    message = f"The run may start {limit} nodes and wanted to start one more."
+    error = RecordedError(code="recursion_limit_exceeded", message=message)
     return finish.fail_at_limit(run, cap, error, at, events)
 
 

@@ -1,10 +1,12 @@
 """Map the outputs of child runs to the parent's variables."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from moot.core.errors import BadRequest
+from moot.core.payloads.base import RecordedError
 from moot.core.workflows.definition import is_of_type
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import ChildSpec
@@ -24,10 +26,10 @@ class ChildEnded(Struct, frozen=True, kw_only=True):
     child_run: str
     status: str
     at: int
-    variables: dict[str, Any] = {}
-    outputs: dict[str, Any] = {}
-    error: dict[str, Any] | None = None
-    sealed: dict[str, Any] = {}
+    variables: dict[str, object] = {}
+    outputs: dict[str, object] = {}
+    error: RecordedError | None = None
+    sealed: Mapping[str, object] = {}
     #: the size of its run tree, itself included
     runs: int = 1
     #: the children that the parent still counts as living
@@ -39,7 +41,7 @@ class ChildEnded(Struct, frozen=True, kw_only=True):
     stop: bool = False
 
 
-def collect_outputs(spec: ChildSpec, ended: ChildEnded) -> dict[str, Any]:
+def collect_outputs(spec: ChildSpec, ended: ChildEnded) -> dict[str, object]:
     """Return the child's mapped variables under its own names, or its outputs without a mapping."""
     if not spec.collect:
         return ended.outputs
@@ -47,7 +49,7 @@ def collect_outputs(spec: ChildSpec, ended: ChildEnded) -> dict[str, Any]:
     return {theirs: variables[theirs] for theirs in spec.collect.values() if theirs in variables}
 
 
-def map_outputs(collect: dict[str, str], values: dict[str, Any]) -> dict[str, Any]:
+def map_outputs(collect: dict[str, str], values: Mapping[str, object]) -> dict[str, object]:
     """Return the values under the parent's names; names that the child has not set are left out."""
     return {mine: values[theirs] for mine, theirs in collect.items() if theirs in values}
 

@@ -1,15 +1,17 @@
 """End a run: cancel its active nodes, then write the final event."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from moot.core.events import NewEvent
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.nodes import NodeCancelled, NodeStarted
 from moot.core.payloads.runs import CapBreached, RunCompleted, RunDeadLettered, RunFailed
 from moot.core.state.node import NODE_ENDS, NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
 from moot.core.workflows.flow import Flow, FlowNode
+
+UNKNOWN_FAILURE = RecordedError(code="node_failed", message="A node failed.")
 
 
 def cancel_active_nodes(run: Run, reason: str, events: Sequence[NewEvent] = ()) -> list[NewEvent]:
@@ -33,13 +35,13 @@ def cancel_active_nodes(run: Run, reason: str, events: Sequence[NewEvent] = ()) 
 
 
 def fail_at_limit(
-    run: Run, cap: CapBreached, error: dict[str, Any], at: int, prior: Sequence[NewEvent] = ()
+    run: Run, cap: CapBreached, error: RecordedError, at: int, prior: Sequence[NewEvent] = ()
 ) -> list[NewEvent]:
     """Record the breached limit, cancel the active nodes and fail the run.
 
     ``prior`` are the events of the same decision so far.
     """
-    events = [NewEvent(cap, cap.node_id), *cancel_active_nodes(run, error["code"], prior)]
+    events = [NewEvent(cap, cap.node_id), *cancel_active_nodes(run, error.code, prior)]
     return [*events, _run_failed_event(run, error, cap.node_id, at)]
 
 
@@ -53,7 +55,7 @@ def finish_run(run: Run, flow: Flow, overlay: dict[str, NodeState], at: int) -> 
     done = [node_id for node_id in flow.ends if _is_passed(states[node_id])]
     if failed or not done:
         return _failure_events(run, flow, failed, at)
-    outputs: dict[str, Any] = {}
+    outputs: dict[str, object] = {}
     for node_id in sorted(done, key=lambda key: (flow.nodes[key].index, key)):
         outputs.update(states[node_id].outputs or {})
     duration = max(0, at - run.started_at)
@@ -70,13 +72,11 @@ def _failure_events(run: Run, flow: Flow, failed: list[str], at: int) -> list[Ne
         node_id for node_id, state in run.nodes.items() if state.status is NodeStatus.FAILED
     ]
     if not candidates:
-        error = {
-            "code": "nothing_completed",
-            "message": "Every last node was skipped; no branch reached the end.",
-        }
+        message = "Every last node was skipped; no branch reached the end."
+        error = RecordedError(code="nothing_completed", message=message)
         return [_run_failed_event(run, error, None, at)]
     first = min(candidates, key=lambda node_id: run.nodes[node_id].ended_seq)
-    error = run.nodes[first].error or {"code": "node_failed", "message": "A node failed."}
+    error = run.nodes[first].error or UNKNOWN_FAILURE
     return [*_dead_letter_events(run, flow.nodes[first]), _run_failed_event(run, error, first, at)]
 
 
@@ -88,12 +88,12 @@ def _dead_letter_events(run: Run, node: FlowNode) -> list[NewEvent]:
     payload = RunDeadLettered(
         run_id=run.run_id,
         node_id=node.id,
-        reason=(state.error or {}).get("code", "node_failed"),
+        reason=(state.error or UNKNOWN_FAILURE).code,
         attempts=state.failures + 1,
     )
     return [NewEvent(payload, cause=state.ended_seq)]
 
 
-def _run_failed_event(run: Run, error: dict[str, Any], node_id: str | None, at: int) -> NewEvent:
+def _run_failed_event(run: Run, error: RecordedError, node_id: str | None, at: int) -> NewEvent:
     duration = max(0, at - run.started_at)
     return NewEvent(RunFailed(error=error, duration_ms=duration, failed_node_id=node_id))

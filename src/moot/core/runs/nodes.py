@@ -1,5 +1,6 @@
 """Turn the outcomes and reports of nodes into events."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -44,7 +45,7 @@ class Emit(Struct, frozen=True):
     attempt: int
     events: tuple[NewEvent, ...]
     at: int
-    variables: dict[str, Any] = {}
+    variables: Mapping[str, object] = {}
     writes: tuple[ChannelWrite, ...] = ()
     required: bool = False
 
@@ -53,7 +54,7 @@ REDUCERS = frozenset({"replace", "append", "merge", "counter", "votes", "feedbac
 
 
 def compute_outcome(
-    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
+    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, object]
 ) -> Outcome | None:
     """Return the outcome of a pure node, or None when it is not running."""
     state = running_attempt(run, node_id, run.nodes[node_id].attempt)
@@ -117,7 +118,7 @@ def _completion_events(
 
 def _mask_outputs(
     flow: Flow, node: FlowNode, outputs: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[dict[str, Any], dict[str, object]]:
     """Mask the sensitive ports for the log and return their values to be sealed."""
     if not node.definition.output_sensitivity:
         return outputs, {}
@@ -178,7 +179,7 @@ def emit_events(run: Run, flow: Flow, command: Emit) -> list[NewEvent]:
     return events
 
 
-def set_variables(run: Run, flow: Flow, variables: dict[str, Any]) -> list[NewEvent]:
+def set_variables(run: Run, flow: Flow, variables: Mapping[str, object]) -> list[NewEvent]:
     if run.terminal:
         return []
     if run.status is Status.PAUSED:
@@ -187,7 +188,7 @@ def set_variables(run: Run, flow: Flow, variables: dict[str, Any]) -> list[NewEv
 
 
 def variable_events(
-    run: Run, flow: Flow, variables: dict[str, Any], node_id: str | None, cause: int | None
+    run: Run, flow: Flow, variables: Mapping[str, object], node_id: str | None, cause: int | None
 ) -> list[NewEvent]:
     events = []
     for name, value in variables.items():

@@ -4,7 +4,7 @@ Edges, trigger rules and conditions decide about the start.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -143,7 +143,7 @@ def _is_edge_taken(run: Run, flow: Flow, edge: EdgeDef, source: NodeState) -> bo
     return edge.condition is UNSET or _is_edge_condition_met(run, edge, outputs)
 
 
-def _is_edge_condition_met(run: Run, edge: EdgeDef, outputs: dict[str, Any]) -> bool:
+def _is_edge_condition_met(run: Run, edge: EdgeDef, outputs: Mapping[str, object]) -> bool:
     """Return False also for a condition that cannot be evaluated."""
     assert edge.condition is not UNSET
     port = "output" if edge.source_output is UNSET else edge.source_output
@@ -196,7 +196,7 @@ def _contains(whole: Any, part: Any) -> bool:
     return whole is not UNSET and part in whole
 
 
-def _follow_path(names: dict[str, Any], path: str) -> Any:
+def _follow_path(names: Mapping[str, object], path: str) -> Any:
     """Follow a path such as ``output.approved``; the first word may be omitted."""
     words = path.split(".")
     value: Any = names if words[0] in names else names["outputs"]
@@ -231,7 +231,7 @@ def call_node_type(function: Callable[..., ResultT], *arguments: Any) -> ResultT
 
 
 def build_node_call(
-    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], attempt: int
+    run: Run, node: FlowNode, at: int, sealed: Mapping[str, object], attempt: int
 ) -> NodeCall:
     """Return what a node sees when it runs. Raise PortProblem when an input has no value."""
     variables = _unseal(run.variables, "var:", sealed)
@@ -263,7 +263,7 @@ def _pinned_agent(node: FlowNode) -> str | None:
     return agent_id if isinstance(agent_id, str) else None
 
 
-def _unseal(values: dict[str, Any], prefix: str, sealed: dict[str, Any]) -> dict[str, Any]:
+def _unseal(values: dict[str, Any], prefix: str, sealed: Mapping[str, object]) -> dict[str, Any]:
     if not sealed:
         return values
     plain = dict(values)
@@ -274,18 +274,18 @@ def _unseal(values: dict[str, Any], prefix: str, sealed: dict[str, Any]) -> dict
 
 
 def _upstream(run: Run, node: FlowNode) -> dict[str, dict[str, Any]]:
-    outputs: dict[str, dict[str, Any]] = {}
-    for edge in node.incoming:
-        source = run.nodes.get(edge.source_node_id)
-        if source is not None and source.status is NodeStatus.COMPLETED:
-            outputs[edge.source_node_id] = source.outputs or {}
-    return outputs
+    sources = {edge.source_node_id: run.nodes.get(edge.source_node_id) for edge in node.incoming}
+    return {
+        node_id: source.outputs or {}
+        for node_id, source in sources.items()
+        if source is not None and source.status is NodeStatus.COMPLETED
+    }
 
 
 def _inputs(
-    run: Run, node: FlowNode, variables: dict[str, Any], sealed: dict[str, Any]
-) -> dict[str, Any]:
-    inputs: dict[str, Any] = {}
+    run: Run, node: FlowNode, variables: Mapping[str, object], sealed: Mapping[str, object]
+) -> dict[str, object]:
+    inputs: dict[str, object] = {}
     for port, value in node.definition.inputs.items():
         if isinstance(value, StaticValue):
             inputs[port] = value.value
@@ -299,7 +299,7 @@ def _inputs(
 
 
 def _evaluate_input(
-    run: Run, node: FlowNode, port: str, value: ExpressionValue, variables: dict[str, Any]
+    run: Run, node: FlowNode, port: str, value: ExpressionValue, variables: Mapping[str, object]
 ) -> Any:
     names = {
         "variables": variables,
@@ -315,7 +315,7 @@ def _evaluate_input(
         raise PortProblem(f"Input '{port}' of node '{node.id}': {error}") from None
 
 
-def _readable_channels(run: Run, node: FlowNode) -> dict[str, Any]:
+def _readable_channels(run: Run, node: FlowNode) -> Mapping[str, object]:
     if not node.unreadable:
         return run.channels
     return {name: value for name, value in run.channels.items() if name not in node.unreadable}
@@ -326,7 +326,7 @@ def _connect_input(
     node: FlowNode,
     port: str,
     value: ConnectionValue,
-    into: tuple[dict[str, Any], dict[str, Any]],
+    into: tuple[dict[str, object], Mapping[str, object]],
 ) -> None:
     inputs, sealed = into
     source = run.nodes.get(value.node_id)

@@ -1,13 +1,20 @@
 """Start a run: resolve its options once and record them in its first event."""
 
+from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
-from moot.core.payloads.runs import RunOwner, RunStarted
+from moot.core.payloads.runs import (
+    PeerOrigin,
+    RecordedLimits,
+    RecordedMemory,
+    RunPrincipal,
+    RunStarted,
+)
 from moot.core.runs.standing_agents import run_initiation
 from moot.core.secrets import mask_value
 from moot.core.state.initiation import Initiation, RunMember, initiation_events
@@ -16,7 +23,6 @@ from moot.core.state.run import Run
 from moot.core.trace import Trace
 from moot.core.workflows.definition import is_of_type
 from moot.core.workflows.flow import Flow
-from moot.core.workflows.peer_ids import PeerOrigin
 
 
 class RunLimits(Struct, frozen=True, kw_only=True):
@@ -39,13 +45,13 @@ class StartRun(Struct, frozen=True, kw_only=True):
     limits: RunLimits
     #: the person that the key names, if any
     person: str = "user"
-    inputs: dict[str, Any] = {}
-    seed: dict[str, Any] = {}
+    inputs: dict[str, object] = {}
+    seed: dict[str, object] = {}
     unset: tuple[str, ...] = ()
     #: names of the seeds that are secrets of the parent
     secret: tuple[str, ...] = ()
     tags: list[str] = []
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, object] = {}
     configurable: dict[str, Any] = {}
     scope_id: str | None = None
     callback_url: str | None = None
@@ -89,30 +95,58 @@ def start_run(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
         return []
     variables, sealed = _variables(flow, command)
     cause, initiation = command.cause, run_initiation(flow, command)
-    inherits = initiation is None or initiation.member is None
-    payload = RunStarted(
-        workflow_id=flow.definition.id,
-        definition=flow.digest,
-        inputs={**_mask_inputs(flow, command.inputs), **_seed_inputs(command, variables)},
-        variables=variables,
-        transport=command.transport,
-        engine_version=str(command.engine_version),
-        owner=RunOwner(tenant=command.tenant, principal=command.principal),
-        limits=resolve_limits(flow, command.configurable, command.limits, command.tree),
-        memory=_memory(run, command),
-        member=command.inherits if inherits else None,
-        trigger=None if initiation is None else initiation.trigger,
-        hops=0 if initiation is None else initiation.hops,
-        **_options(flow, command),
-    )
+    payload = _started_payload(run, flow, command, variables)
     if initiation is None:
         return [NewEvent(payload, cause=cause, sealed=sealed or None)]
+    member = None if initiation.member is not None else payload.member
+    payload = replace(payload, member=member, trigger=initiation.trigger, hops=initiation.hops)
     cause = initiation.delivered.delivery_id if initiation.delivered is not None else cause
     started = NewEvent(payload, cause=cause, sealed=sealed or None)
     return [started, *initiation_events(run.run_id, flow.definition.id, initiation)]
 
 
-def check_inputs(flow: Flow, inputs: dict[str, Any]) -> None:
+def _started_payload(
+    run: Run, flow: Flow, command: StartRun, variables: dict[str, object]
+) -> RunStarted:
+    """Return the payload with the options that are set; an absent option is absent in the log."""
+    channels = {
+        name: None if channel.default is UNSET else channel.default
+        for name, channel in flow.definition.channels.items()
+    }
+    return RunStarted(
+        workflow_id=flow.definition.id,
+        definition=flow.digest,
+        inputs=_visible_inputs(flow, command, variables),
+        variables=variables,
+        transport=command.transport,
+        engine_version=str(command.engine_version),
+        owner=RunPrincipal(tenant=command.tenant, principal=command.principal),
+        limits=resolve_limits(flow, command.configurable, command.limits, command.tree),
+        memory=RecordedMemory(
+            scope=command.memory_scope or default_scope(run.run_id, command.scope_id),
+            ancestors=list(command.ancestors) or None,
+        ),
+        tags=command.tags or None,
+        metadata=command.metadata or None,
+        configurable=command.configurable or None,
+        scope_id=command.scope_id or None,
+        person=None if command.person in ("", "user") else command.person,
+        callback_url=command.callback_url or None,
+        agent_versions=command.versions or None,
+        members={name: member.recorded() for name, member in command.members.items()} or None,
+        parent_run_id=command.parent_run or None,
+        parent_node_id=command.parent_node or None,
+        depth=command.depth,
+        trace=None if command.trace is None else _trace(command.trace) or None,
+        origin=command.origin,
+        causation_host_id=command.cause_host or None,
+        channels=channels or None,
+        rights=command.rights,
+        member=command.inherits,
+    )
+
+
+def check_inputs(flow: Flow, inputs: Mapping[str, object]) -> None:
     """Raise BadRequest when an input is missing, has the wrong type or names a channel."""
     problems = []
     for variable in flow.definition.variables:
@@ -127,7 +161,7 @@ def check_inputs(flow: Flow, inputs: dict[str, Any]) -> None:
         raise BadRequest(f"The inputs do not fit: {problems[0]}.", fields=problems)
 
 
-def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, Any], dict[str, Any]]:
+def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, object], dict[str, object]]:
     """Return the visible and the sealed variables.
 
     Inputs override defaults, and the parent's seeds override both.
@@ -151,74 +185,35 @@ def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, Any], dict[str,
     return visible, sealed
 
 
-def _seed_inputs(command: StartRun, variables: dict[str, Any]) -> dict[str, Any]:
-    """Return the parent's seeds as inputs of the child, masked where they are secret."""
-    return {name: variables[name] for name in command.seed if name in variables}
-
-
-def _mask_inputs(flow: Flow, inputs: dict[str, Any]) -> dict[str, Any]:
-    if not flow.sensitive:
-        return inputs
-    visible = {
+def _visible_inputs(
+    flow: Flow, command: StartRun, variables: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the inputs and the parent's seeds, masked where they are secret."""
+    masked = {
         name: mask_value(flow.masking, value) if name in flow.sensitive else value
-        for name, value in inputs.items()
+        for name, value in command.inputs.items()
     }
-    return {name: value for name, value in visible.items() if value is not UNSET}
+    visible = {name: value for name, value in masked.items() if value is not UNSET}
+    return {**visible, **{name: variables[name] for name in command.seed if name in variables}}
 
 
 def resolve_limits(
     flow: Flow, options: dict[str, Any], ceilings: RunLimits, tree: int | None
-) -> dict[str, int]:
+) -> RecordedLimits:
     """Clamp the run's limits to the host's. They are recorded, so replay never reads settings."""
     executions = int(options.get("recursionLimit", ceilings.node_executions))
     duration = int(options.get("runTimeoutMs", ceilings.duration_ms))
     if flow.definition.settings.timeout:
         duration = min(duration, flow.definition.settings.timeout)
-    limits = {
-        "nodeExecutions": min(executions, ceilings.node_executions),
-        "durationMs": min(duration, ceilings.duration_ms),
-        "parallel": ceilings.parallel,
-        "depth": ceilings.depth,
-        "tree": ceilings.tree if tree is None else min(tree, ceilings.tree),
-    }
-    if "maxLoopIterations" in options:
-        limits["loopIterations"] = min(int(options["maxLoopIterations"]), ceilings.loops)
-    return limits
-
-
-def _memory(run: Run, command: StartRun) -> dict[str, Any]:
-    """Return the run's memory scope and its ancestors."""
-    own_scope = default_scope(run.run_id, command.scope_id)
-    memory: dict[str, Any] = {"scope": command.memory_scope or own_scope}
-    if command.ancestors:
-        memory["ancestors"] = list(command.ancestors)
-    return memory
-
-
-def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
-    """Return only the options that are set; an absent option is absent in the log."""
-    options: dict[str, Any] = {
-        "tags": command.tags,
-        "metadata": command.metadata,
-        "configurable": command.configurable,
-        "scope_id": command.scope_id,
-        "person": command.person if command.person != "user" else None,
-        "callback_url": command.callback_url,
-        "agent_versions": command.versions,
-        "members": {name: member.told() for name, member in command.members.items()},
-        "parent_run_id": command.parent_run,
-        "parent_node_id": command.parent_node,
-        "depth": command.depth,
-        "trace": _trace(command.trace) if command.trace is not None else None,
-        "origin": msgspec.to_builtins(command.origin),
-        "causation_host_id": command.cause_host,
-        "channels": {
-            name: None if channel.default is UNSET else channel.default
-            for name, channel in flow.definition.channels.items()
-        },
-    }
-    present = {name: value for name, value in options.items() if value}
-    return present if command.rights is None else {**present, "rights": command.rights}
+    loops = options.get("maxLoopIterations")
+    return RecordedLimits(
+        node_executions=min(executions, ceilings.node_executions),
+        duration_ms=min(duration, ceilings.duration_ms),
+        parallel=ceilings.parallel,
+        depth=ceilings.depth,
+        tree=ceilings.tree if tree is None else min(tree, ceilings.tree),
+        loop_iterations=UNSET if loops is None else min(int(loops), ceilings.loops),
+    )
 
 
 def _trace(trace: Trace) -> dict[str, str]:

@@ -7,12 +7,6 @@ and facts give the same decision, so a crash decides nothing twice.
 
 from msgspec.structs import replace
 
-from moot.core.schedules.catch_up import (
-    MOST_CAUGHT_UP,
-    NEWEST_ON_TIME_MS,
-    ON_TIME_MS,
-    missed_slot_reason,
-)
 from moot.core.schedules.model import (
     MOST_BUFFERED,
     MOST_DECIDED,
@@ -29,6 +23,12 @@ from moot.core.schedules.model import (
 )
 from moot.core.schedules.pauses import block_starts, blocked_period_at
 from moot.core.schedules.slots import DueSlot, iterate_due_slots
+
+#: milliseconds of delay within which a slot is on time; the newest slot has longer
+ON_TIME_MS = 5_000
+NEWEST_ON_TIME_MS = 60_000
+#: missed slots that start after one outage, even if the window holds more
+MOST_CAUGHT_UP = 100
 
 
 def new_ledger(spec: Schedule, now: int) -> SlotLedger:
@@ -217,3 +217,15 @@ class SlotDecider:
             self._fires[-1] = merged
         else:
             self._fires.append(fire)
+
+
+def missed_slot_reason(spec: Schedule, late: int, newest: bool) -> SkipReason | None:
+    """Return why a missed slot is skipped, or None when it is caught up.
+
+    ``late`` is in milliseconds. ``newest`` marks the newest of all slots that are due.
+    """
+    if spec.catch_up == "none":
+        return "missed"
+    if late > spec.catch_up_window_seconds * 1000:
+        return "window"
+    return None if newest or spec.catch_up == "all-within-window" else "missed"

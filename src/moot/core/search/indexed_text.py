@@ -17,6 +17,7 @@ from moot.core.payloads.conversations import (
     ConversationExchanged,
     ConversationOpened,
     ThreadRenamed,
+    Turn,
 )
 from moot.core.payloads.runs import RunCompleted, RunFailed, RunStarted
 from moot.core.state.conversation import THREAD
@@ -94,8 +95,8 @@ def _on_run_ended(event: Event) -> Iterator[IndexedText]:
     """Index the outputs or the error. A conversation's outcome is indexed where it closed."""
     payload = event.payload
     outputs = payload.outputs if isinstance(payload, RunCompleted) else None
-    error = payload.error if isinstance(payload, RunFailed) else {}
-    values = [outputs, error.get("message")]
+    message = payload.error.message if isinstance(payload, RunFailed) else None
+    values = [outputs, message]
     yield IndexedText(kind="run", text=_join_texts(values, MAX_RUN_TEXT))
 
 
@@ -103,7 +104,7 @@ def _on_opened(event: Event) -> Iterator[IndexedText]:
     """Skip the title with which the host opens a thread; it is indexed as a title."""
     assert isinstance(event.payload, ConversationOpened)
     turn = event.payload.initial_turn
-    if turn.get("role") != "system" or not event.run_id.startswith(THREAD_PREFIX):
+    if turn.role != "system" or not event.run_id.startswith(THREAD_PREFIX):
         yield from _turn(event, turn)
 
 
@@ -118,14 +119,13 @@ def _on_closed(event: Event) -> Iterator[IndexedText]:
     final = payload.final_turn
     decision = closing_decision.read_decision(payload.outcome)
     if decision is not None:
-        by = str(final.get("from", ""))
         yield IndexedText(
             kind="decision",
             text=_join_texts(_decision_join_texts(decision)),
-            by=by,
+            by=final.from_,
             talk=_conversation(event),
         )
-    if final.get("role") != "system":
+    if final.role != "system":
         yield from _turn(event, final)
 
 
@@ -139,15 +139,14 @@ def _decision_join_texts(decision: closing_decision.CouncilDecision) -> list[Any
     ]
 
 
-def _turn(event: Event, turn: Any) -> Iterator[IndexedText]:
-    index, to = turn.get("turnIndex"), turn.get("to")
+def _turn(event: Event, turn: Turn) -> Iterator[IndexedText]:
     yield IndexedText(
         kind="turn",
-        text=_join_texts(turn.get("content")),
-        by=str(turn.get("from", "")),
+        text=_join_texts(turn.body),
+        by=turn.from_,
         talk=_conversation(event),
-        to=None if to is None else str(to),
-        turn=index if isinstance(index, int) else None,
+        to=turn.to,
+        turn=turn.turn_index,
     )
 
 

@@ -9,7 +9,6 @@ from moot.core.sentences.sentence import (
     after_colon,
     brief,
     call_text,
-    error_text,
     in_brackets,
 )
 
@@ -37,8 +36,8 @@ def _tool_returned(payload: agents.ToolReturned, names: Names) -> str:
 
 def _model_retried(payload: agents.ModelRetried, names: Names) -> str:
     attempts = f"attempt {payload.attempt}" + (f" of {payload.of}" if payload.of else "")
-    failed = f"the model of {names(payload.agent_id)} failed"
-    return f"{failed}{after_colon(error_text(payload.error))} ({attempts})"
+    message = str((payload.error or {}).get("message", ""))
+    return f"the model of {names(payload.agent_id)} failed{after_colon(message)} ({attempts})"
 
 
 def _tool_answered(payload: councils.ToolAnswered, names: Names) -> str:

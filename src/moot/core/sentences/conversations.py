@@ -1,7 +1,6 @@
 """Sentences about conversations: turns, participants, councils and held turns."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from moot.core.payloads import conversations, councils
 from moot.core.payloads.base import Payload
@@ -72,8 +71,10 @@ def passed_sentences(payload: councils.MembersInvited, names: Names) -> list[str
     return [*skipped, *_row_sentences(payload.called or (), "is called", names)]
 
 
-def _row_sentences(rows: Iterable[Mapping[str, Any]], verb: str, names: Names) -> list[str]:
-    return [f"{names(str(row.get('agentId')))} {verb}: {row.get('reason')}" for row in rows]
+def _row_sentences(
+    rows: Iterable[councils.MemberInvitation | councils.MemberReason], verb: str, names: Names
+) -> list[str]:
+    return [f"{names(row.agent_id)} {verb}: {row.reason}" for row in rows]
 
 
 def _answered(payload: councils.InvitationAnswered, names: Names) -> str | None:

@@ -1,6 +1,6 @@
 """Sentences about runs: nodes, values, questions, workers, deliveries and effects."""
 
-from msgspec import UNSET
+from msgspec import UNSET, to_builtins
 
 from moot.core.payloads import deployments, interrupts, memory, nodes, runs, supervisors
 from moot.core.sentences.forks import describe_origin
@@ -22,7 +22,7 @@ QUESTION_FIELDS = ("title", "customKind", "eventType")
 
 
 def _run_started(payload: runs.RunStarted, names: Names) -> str:
-    origin = f", {describe_origin(payload.forked_from)}" if payload.forked_from else ""
+    origin = f", {describe_origin(to_builtins(payload.forked_from))}" if payload.forked_from else ""
     inputs = f" with {brief(payload.inputs)}" if payload.inputs else ""
     return f"run started{origin}{inputs}"
 

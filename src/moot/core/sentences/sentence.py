@@ -1,10 +1,12 @@
 """The sentence about one event, and the parts that sentences share."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
+
+from moot.core.payloads.base import RecordedError
 
 #: maps the id of a participant to the name that the reader sees
 Names = Callable[[str], str]
@@ -48,11 +50,9 @@ def call_text(tool: str, inputs: object) -> str:
     return f"{tool}({brief(inputs or {}, LONGEST_INPUTS)})"
 
 
-def error_text(error: Mapping[str, Any] | None) -> str:
+def error_text(error: RecordedError | None) -> str:
     """Return ``code: message``, or nothing without an error."""
-    if not error:
-        return ""
-    return f"{error.get('code', 'error')}: {brief(str(error.get('message', '')))}"
+    return "" if error is None else f"{error.code}: {brief(error.message)}"
 
 
 def after_colon(text: str) -> str:

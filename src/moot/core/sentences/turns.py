@@ -10,6 +10,7 @@ from moot.core.payloads.conversations import (
     ConversationEnded,
     ConversationExchanged,
     ConversationOpened,
+    Turn,
 )
 
 
@@ -48,27 +49,23 @@ def spoken_turn(payload: Payload | OpaquePayload) -> RecordedTurn | None:
             return None
 
 
-def read_turn(turn: Mapping[str, Any]) -> RecordedTurn:
-    meta, index = _object(turn.get("meta")), turn.get("turnIndex")
-    kind, model = meta.get("kind"), _object(_object(turn.get("agent")).get("model"))
+def read_turn(turn: Turn) -> RecordedTurn:
+    meta = _object(turn.meta)
+    kind, model = meta.get("kind"), _object(_object(turn.agent).get("model"))
     return RecordedTurn(
-        speaker=str(turn.get("speakerId") or turn.get("from", "")),
-        role=str(turn.get("role", "")),
-        content=turn.get("content", ""),
-        index=index if isinstance(index, int) else None,
-        to=_text(turn.get("to")),
+        speaker=turn.speaker_id or turn.from_,
+        role=turn.role or "",
+        content=turn.body,
+        index=turn.turn_index,
+        to=turn.to,
         kind=kind if kind in ("task", "result") else None,
-        via=_text(turn.get("via")),
-        spoken_by=_text(turn.get("spokenBy")),
-        edited_by=_text(turn.get("editedBy")),
-        model=_text(model.get("model")),
+        via=turn.via,
+        spoken_by=turn.spoken_by,
+        edited_by=turn.edited_by,
+        model=None if model.get("model") is None else str(model["model"]),
         meta=meta,
     )
 
 
 def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.core.payloads.conversations import Turn
 from moot.core.state.control_content import MOST_NAMES
 from moot.core.state.council_policy import Bounds
 from moot.core.state.floor import pair_key
@@ -32,18 +33,18 @@ class AgentChain(Struct, omit_defaults=True):
 
 def apply_turn_to_chain(
     chain: AgentChain | None,
-    turn: dict[str, Any],
+    turn: Turn,
     profiles: dict[str, dict[str, Any]],
     sequence: int,
 ) -> AgentChain | None:
     """Return the chain after the turn; a person's turn ends it. ``profiles`` maps participants."""
-    if turn.get("role") == "user":
+    if turn.role == "user":
         return None
-    if turn.get("role") != "agent":
+    if turn.role != "agent":
         return chain
     chain = AgentChain() if chain is None else chain
     chain.streak += 1
-    speaker = full_name(str(turn.get("from", "")))
+    speaker = full_name(turn.from_)
     names = [name for name in addressed_agents(turn, profiles) if name != speaker]
     highest = 0
     for name in names:
@@ -59,10 +60,9 @@ def apply_turn_to_chain(
     return chain
 
 
-def addressed_agents(turn: dict[str, Any], profiles: dict[str, dict[str, Any]]) -> list[str]:
+def addressed_agents(turn: Turn, profiles: dict[str, dict[str, Any]]) -> list[str]:
     """Return the agents that the turn is addressed to or mentions."""
-    to = turn.get("to")
-    if isinstance(to, str) and to != "all":
-        return [] if is_person(to) else [full_name(to)]
-    names = mentions.find_mentions(turn.get("content"), profiles).names
+    if turn.to is not None and turn.to != "all":
+        return [] if is_person(turn.to) else [full_name(turn.to)]
+    names = mentions.find_mentions(turn.content, profiles).names
     return [name for name in names if not is_person(name)]

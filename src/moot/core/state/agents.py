@@ -65,7 +65,7 @@ def _event_counter(run: "Run", event: Event) -> "NodeState | Invitation | None":
     conversation = run.conversations.get(node_id)
     floor = conversation.floor if conversation is not None else None
     if floor is not None and event.hints is not UNSET:
-        return floor.wakes.get(str(event.hints.get("wake")))
+        return floor.wakes.get(event.known_hints.wake or "")
     return run.nodes.get(node_id)
 
 

@@ -6,7 +6,7 @@ The state holds counters, rosters and references only. The text of a turn stays 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 
 from moot.core.events import Event
 from moot.core.payloads.base import Payload
@@ -19,6 +19,7 @@ from moot.core.payloads.conversations import (
     PresenceChanged,
     ThreadControlled,
     ThreadLinked,
+    Turn,
 )
 from moot.core.payloads.councils import (
     CouncilContinued,
@@ -141,10 +142,10 @@ def _apply_conversation_opened(
         opened_at=at,
         opened_seq=event.sequence,
         last_seq=event.sequence,
-        roster=None if members is None else [member.get("agentId", "") for member in members],
+        roster=None if members is None else [str(member.get("agentId", "")) for member in members],
         schema=payload.schema,
         owner=payload.agent_id,
-        group_id=payload.initial_turn.get("groupId"),
+        group_id=payload.initial_turn.group_id,
     )
     conversation.state.by_invitation = run.workflow_id == THREAD
     thread_controls.add_person(conversation.state, run.person)
@@ -161,22 +162,23 @@ def _apply_conversation_exchanged(
         _apply_turn(conversation, payload.turn, event.sequence, at)
 
 
-def _apply_turn(conversation: Conversation, turn: dict[str, Any], sequence: int, at: int) -> None:
-    conversation.turns = turn.get("turnIndex", conversation.turns)
+def _apply_turn(conversation: Conversation, turn: Turn, sequence: int, at: int) -> None:
+    if turn.turn_index is not None:
+        conversation.turns = turn.turn_index
     conversation.last_seq = conversation.turn_seq = sequence
-    speaker, to = turn.get("from", ""), turn.get("to")
+    speaker, to = turn.from_, turn.to
     controls = conversation.state
     if conversation.asked:
         awaited_people.apply_reply(conversation.asked, speaker, to)
     if to is not None and is_person(to):
         awaited_people.add_question(conversation.asked, to, speaker, (conversation.turns, at))
     thread_controls.apply_speaker(controls, speaker)
-    if "meta" in turn:
+    if turn.meta is not UNSET:
         tasks.apply_task_turn(conversation.tasks, turn, sequence, at)
     if conversation.floor is not None:
         turn_addressees.apply_turn_to_floor(conversation.floor, turn, controls, sequence, at)
     else:
-        profiles = _mentionable_profiles(conversation) if mentions.has_mention(turn) else {}
+        profiles = _mentionable_profiles(conversation) if mentions.has_mention(turn.content) else {}
         conversation.chain = agent_chain.apply_turn_to_chain(
             conversation.chain, turn, profiles, sequence
         )
@@ -273,8 +275,8 @@ def _apply_floor_event(run: "Run", payload: Payload, event: Event, at: int) -> N
     elif floor is not None and isinstance(payload, MembersInvited):
         put_off_muted_requests(floor, conversation.state, payload)
         apply_participation_decided(floor, payload, event.sequence, at)
-        items = [*payload.wakes, *(payload.skipped or []), *(payload.called or [])]
-        handled = [item["agentId"] for item in items]
+        reasons = [*(payload.skipped or []), *(payload.called or [])]
+        handled = {item.agent_id for item in payload.wakes}.union(item.agent_id for item in reasons)
         prodded = conversation.state.prodded
         conversation.state.prodded = [name for name in prodded if name not in handled]
     elif floor is not None:

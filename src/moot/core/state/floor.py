@@ -8,11 +8,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from moot.core.payloads.councils import CouncilStopped, MembersInvited, PolicySet
+from moot.core.payloads.councils import CouncilStopped, InvitationTask, MembersInvited, PolicySet
 from moot.core.state.council_policy import SMALL, THREAD_MODES, Policy, policy_from_payload
 from moot.core.text.names import full_name, is_person
-
-InvitationTask = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
 
 #: tasks whose answer is a turn
 SPOKEN_TASKS = frozenset({"speak", "synthesise", "summarise"})
@@ -221,13 +219,11 @@ def apply_participation_set(
     if policy is None:
         return floor
     members = {
-        str(item.get("agentId", "")): FloorMember(
-            profile=item.get("profile", {}),
-            driven=item.get("driven") is not False,
-            outside=item.get("outside") is True,
+        item.agent_id: FloorMember(
+            profile=item.profile or {}, driven=item.driven is not False, outside=item.outside
         )
         for item in payload.members
-        if not is_person(str(item.get("agentId", "")))
+        if not is_person(item.agent_id)
     }
     if floor is None:
         floor = Floor(policy=policy, members=members, since=at, opened_turn=turn)
@@ -261,33 +257,22 @@ def apply_participation_decided(
     if payload.phase != floor.phase:
         floor.phase = payload.phase
     for item in payload.skipped or []:
-        floor.had[str(item["agentId"])] = str(item["reason"])
-        _remove_request(floor, str(item["agentId"]))
+        floor.had[item.agent_id] = item.reason
+        _remove_request(floor, item.agent_id)
     for item in payload.called or []:
-        floor.had[str(item["agentId"])] = "called"
-        _remove_request(floor, str(item["agentId"]))
+        floor.had[item.agent_id] = "called"
+        _remove_request(floor, item.agent_id)
     if payload.unclear is not None:
         floor.unclear = {}
     limit = floor.policy.limits.silence * 1000
-    for item in payload.wakes:
-        name, task = item["agentId"], item["task"]
-        floor.wakes[item["wakeId"]] = Invitation(
-            agent=name, task=task, turn=item.get("turn", 0), seq=sequence, since=at,
-            due=at + limit, blind=item.get("blind"), of=_parse_turn_range(item.get("of")),
-            reply=item.get("replyTo"), result=item.get("result") is True,
+    for invited in payload.wakes:
+        floor.wakes[invited.wake_id] = Invitation(
+            agent=invited.agent_id, task=invited.task, turn=invited.turn or 0, seq=sequence,
+            since=at, due=at + limit, blind=invited.blind, of=invited.of, reply=invited.reply_to,
+            result=invited.result,
         )  # fmt: skip
-        if task != "summarise":
-            _remove_request(floor, name)
-
-
-def _parse_turn_range(payload: Any) -> tuple[int, int] | None:
-    if (
-        not isinstance(payload, list)
-        or len(payload) != 2
-        or not all(type(n) is int for n in payload)
-    ):
-        return None
-    return payload[0], payload[1]
+        if invited.task != "summarise":
+            _remove_request(floor, invited.agent_id)
 
 
 def _remove_request(floor: Floor, name: str) -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
 
 from moot.core.events import Event, NewEvent, event_id, payload_fields
 from moot.core.payloads.base import Payload
-from moot.core.payloads.runs import DeliveryAttempted, RunInitiated, RunStarted
+from moot.core.payloads.runs import DeliveryAttempted, RecordedMember, RunInitiated, RunStarted
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run
@@ -26,16 +26,12 @@ class RunMember(Struct, frozen=True, kw_only=True):
     version: str | None = None
     channel: str | None = None
 
-    def told(self) -> dict[str, str]:
-        """As a run's start tells it, beside its id."""
-        payload = {
-            "agentId": self.agent_id,
-            "persona": self.persona,
-            "manifestId": self.manifest_id,
-            "version": self.version,
-            "channel": self.channel,
-        }
-        return {name: value for name, value in payload.items() if value is not None}
+    def recorded(self) -> RecordedMember:
+        """Return the member as the start of a run records it beside its id."""
+        return RecordedMember(
+            agent_id=self.agent_id, persona=self.persona, manifest_id=self.manifest_id,
+            version=self.version, channel=self.channel,
+        )  # fmt: skip
 
 
 class TriggerDelivery(Struct, frozen=True, kw_only=True):
@@ -95,15 +91,8 @@ def apply_initiation(run: "Run", payload: RunStarted, start: Event) -> None:
     """Apply the standing agents and the delivery that the run's start names."""
     run.delivery = _promised_delivery(payload, start)
     run.members = {
-        str(name): RunMember(
-            roster_id=str(name),
-            persona=fields["persona"],
-            agent_id=fields["agentId"],
-            manifest_id=fields.get("manifestId"),
-            version=fields.get("version"),
-            channel=fields.get("channel"),
-        )
-        for name, fields in (payload.members or {}).items()
+        name: RunMember(roster_id=name, **structs.asdict(member))
+        for name, member in (payload.members or {}).items()
     }
     run.member = run.members.get(payload.member or "")
 

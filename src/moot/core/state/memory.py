@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from moot.core.events import Event, NewEvent, payload_fields, set_fields
 from moot.core.memory import is_ref, sharing_scope
 from moot.core.payloads.nodes import NodeStarted
-from moot.core.payloads.runs import RunStarted
+from moot.core.payloads.runs import InheritedWrites, RecordedMemory, RunStarted
 from moot.core.secrets import secrets_in
 from moot.core.workflows.definition import SUPERVISOR
 
@@ -30,14 +31,6 @@ REVISION_HINT = "memoryRevision"
 #: the shortest secrets that are redacted in content and in names; shorter ones are too common
 SHORTEST_SECRET = 8
 SHORTEST_IN_NAMES = 4
-
-
-class InheritedWrites(Struct, frozen=True):
-    """Writes of the run that this one was forked from, below the sequence of the fork."""
-
-    run: str
-    root: str
-    below: int
 
 
 class RunMemory(Struct, omit_defaults=True):
@@ -57,26 +50,21 @@ class RunMemory(Struct, omit_defaults=True):
     given: dict[str, int] = {}
 
 
-def memory_from_start(run: "Run", payload: Any) -> RunMemory:
-    """Return the memory that the run's first event describes."""
-    if not isinstance(payload, dict):
+def memory_from_start(run: "Run", memory: Any) -> RunMemory:
+    """Return the memory that the run's first event describes. A malformed one is the default."""
+    try:
+        recorded = msgspec.convert(memory, RecordedMemory)
+    except msgspec.ValidationError:
         return RunMemory(default_scope(run.run_id, run.scope_id))
-    inherited = [
-        InheritedWrites(each["run"], each["root"], each["below"])
-        for each in payload.get("inherited", [])
-    ]
-    return RunMemory(
-        payload.get("scope", run.run_id),
-        payload.get("revision"),
-        list(payload.get("ancestors", [])),
-        inherited,
-    )
+    scope = run.run_id if recorded.scope is None else recorded.scope
+    ancestors, inherited = recorded.ancestors or [], recorded.inherited or []
+    return RunMemory(scope, recorded.revision, ancestors, inherited)
 
 
-def apply_supervisor_turn(run: "Run", hints: dict[str, Any]) -> None:
+def apply_supervisor_turn(run: "Run", revision: int | None) -> None:
     """Move the memory to the revision of a supervisor's turn that begins."""
-    if REVISION_HINT in hints and run.memory is not None:
-        run.memory.revision, run.memory.turn = hints[REVISION_HINT], True
+    if revision is not None and run.memory is not None:
+        run.memory.revision, run.memory.turn = revision, True
 
 
 def default_scope(run_id: str, scope_id: str | None) -> str:
@@ -106,11 +94,13 @@ def record_revision(event: NewEvent, flow: "Flow", revision: int) -> None:
     """Add the revision of memory to an event that begins a run or a supervisor's turn."""
     payload = event.payload
     if isinstance(payload, RunStarted):
-        memory = {**(payload.memory or {}), "revision": revision}
         if event.raw is None:
+            memory = replace(payload.memory or RecordedMemory(), revision=revision)
             event.payload = replace(payload, memory=memory)
         else:
-            set_fields(event, {**payload_fields(event), "memory": memory})
+            fields = payload_fields(event)
+            recorded = {**fields.get("memory", {}), "revision": revision}
+            set_fields(event, {**fields, "memory": recorded})
         return
     hints = event.hints or {}
     node = flow.nodes.get(event.node_id or "")

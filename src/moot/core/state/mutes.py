@@ -50,11 +50,11 @@ def put_off_muted_requests(floor: Floor, state: "ThreadControls", payload: Membe
     Call this before the event is applied, which removes the requests.
     """
     for item in payload.skipped or []:
-        name = str(item.get("agentId", ""))
+        name = item.agent_id
         request = floor.asked.get(name)
         if request is None and name in state.prodded:
             request = FloorRequest("prodded", direct=True)
-        if request is not None and item.get("reason") == MUTED_REASON:
+        if request is not None and item.reason == MUTED_REASON:
             floor.later[name] = request
 
 

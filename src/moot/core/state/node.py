@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct
 
 from moot.core.events import Event, millis
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
+from moot.core.payloads.hints import HeldOutputs
 from moot.core.payloads.nodes import (
     NodeCancelled,
     NodeCompleted,
@@ -44,7 +45,7 @@ class NodeState(Struct, omit_defaults=True):
     ended_seq: int = -1
     due: int | None = None
     outputs: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
     reason: str | None = None
     #: the child run this attempt waits for, and how many it has started
     child: str | None = None
@@ -53,7 +54,7 @@ class NodeState(Struct, omit_defaults=True):
     #: of an attested child: the newest event of its handoff, and its outputs until a person has
     #: reviewed them
     link: int = 0
-    held: dict[str, Any] | None = None
+    held: HeldOutputs | None = None
     #: child -> how many runs it may lead to
     lent: dict[str, int] = {}
     #: the answer to the last question of this attempt
@@ -83,16 +84,14 @@ def node_id_of(event: Event) -> str:
 
 def due_time(event: Event) -> str | None:
     """Return the due time of the wait that the event begins."""
-    hints = event.hints if event.hints is not UNSET else {}
-    due: str | None = hints.get("dueAt", getattr(event.payload, "due_at", None))
-    return due
+    return event.known_hints.due_at or getattr(event.payload, "due_at", None)
 
 
 def _apply_node_started(run: "Run", payload: NodeStarted, event: Event, at: int) -> None:
     node_id = node_id_of(event)
     due = due_time(event)
-    hints = event.hints if event.hints is not UNSET else {}
-    before = run.nodes.get(node_id) if "again" not in hints else None
+    hints = event.known_hints
+    before = run.nodes.get(node_id) if hints.again is None else None
     run.nodes[node_id] = NodeState(
         status=NodeStatus.RUNNING,
         attempt=payload.attempt,
@@ -104,13 +103,13 @@ def _apply_node_started(run: "Run", payload: NodeStarted, event: Event, at: int)
     run.active[node_id] = None
     run.executions += 1
     agents.apply_pinned_agent(run, payload.agent)
-    for name in hints.get("again", ()):  # the nodes of a loop that begins its next round
+    for name in hints.again or ():  # the nodes of a loop that begins its next round
         node = run.nodes.pop(name, None)
         if node is not None:
             run.attempts[name] = node.attempt
-    if "again" in hints:
+    if hints.again is not None:
         run.attempts[node_id] = payload.attempt - 1
-    memory.apply_supervisor_turn(run, hints)
+    memory.apply_supervisor_turn(run, hints.memory_revision)
 
 
 def _apply_node_ended(run: "Run", payload: NodeEnd, event: Event, at: int) -> None:
@@ -125,7 +124,7 @@ def _apply_node_ended(run: "Run", payload: NodeEnd, event: Event, at: int) -> No
     node.error = payload.error if isinstance(payload, NodeFailed) else None
     node.reason = payload.reason if isinstance(payload, NodeSkipped | NodeCancelled) else None
     node.results = node.held = None
-    hints = event.hints if event.hints is not UNSET else {}
+    hints = event.known_hints
     run.spent += remote_children.count_kept_runs(run, node, hints)
     node.living, node.ends, node.waits, node.answer = {}, {}, {}, []
     node.said, node.calls, node.rulings = {}, {}, {}
@@ -134,7 +133,7 @@ def _apply_node_ended(run: "Run", payload: NodeEnd, event: Event, at: int) -> No
     run.interrupts.pop(node_id, None)
     run.mirrored.pop(node_id, None)
     if node.child is not None and run.children.get(node.child) is None:
-        status = hints.get("childStatus", (node.outputs or {}).get("childStatus"))
+        status = hints.child_status or (node.outputs or {}).get("childStatus")
         remote_children.release_child(run, event, node.child, status, at)
     run.active.pop(node_id, None)
 
@@ -142,14 +141,14 @@ def _apply_node_ended(run: "Run", payload: NodeEnd, event: Event, at: int) -> No
 def _apply_node_retried(run: "Run", payload: NodeRetried, event: Event, at: int) -> None:
     node = run.nodes.get(node_id_of(event))
     if node is not None:
-        hints = event.hints if event.hints is not UNSET else {}
+        hints = event.known_hints
         node.status = NodeStatus.RETRYING
         node.failures += 1
         node.due = at + payload.delay_ms
         node.error = payload.last_error
         run.spent += remote_children.count_kept_runs(run, node, hints)
         if node.child is not None and event.hints is not UNSET:
-            remote_children.release_child(run, event, node.child, hints.get("childStatus"), at)
+            remote_children.release_child(run, event, node.child, hints.child_status, at)
         node.child = None
         run.mirrored.pop(node_id_of(event), None)
 
@@ -160,40 +159,39 @@ def _apply_node_dispatched(run: "Run", payload: NodeDispatched, event: Event, at
     The child begins where the event has a loan or a peer request in its hints, or no status.
     """
     child = payload.child_run_id
-    hints = event.hints if event.hints is not UNSET else {}
-    began = "tree" in hints or "askId" in hints
+    hints = event.known_hints
+    began = hints.tree is not None or hints.ask_id is not None
     status = None if began else payload.child_status
     node = run.nodes.get(node_id_of(event))
     if status in GOING:
         supervisor.apply_child_status(run, node_id_of(event), child, str(status))
         return
     run.mirrored.pop(node_id_of(event), None)
-    if "askId" in hints:
-        remote_children.identify_remote_child(run, node, payload, event, hints["askId"])
+    if hints.ask_id is not None:
+        remote_children.identify_remote_child(run, node, payload, event, hints.ask_id)
         return
     remote_children.release_child(run, event, child, status, at)
     run.children[child] = status
     if node is None:
         return
     if status is None:
-        if "worker" in hints:
-            node.living[child] = hints["worker"]
+        if hints.worker is not None:
+            node.living[child] = hints.worker
         else:
             node.child, node.lent = child, {}
-        if "tree" in hints:
-            node.lent[child] = hints["tree"]
+        if hints.tree is not None:
+            node.lent[child] = hints.tree
         node.children += 1
     else:
         node.child = None
-        node.results = [*(node.results or []), hints.get("result")]
+        node.results = [*(node.results or []), None if hints.result is UNSET else hints.result]
 
 
 def _apply_child_forked(run: "Run", payload: ChildForked, event: Event, at: int) -> None:
     """Replace the source's child by the branch's own child."""
     old, new = payload.child_run_id, payload.fork_run_id
     run.children = remote_children.rename_key(run.children, old, new)
-    hints = event.hints if event.hints is not UNSET else {}
-    memory.add_forked_child(run, old, new, hints.get("given", {}))
+    memory.add_forked_child(run, old, new, event.known_hints.given)
     if run.orchestrator is not None:
         run.orchestrator.links = remote_children.rename_key(run.orchestrator.links, old, new)
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None

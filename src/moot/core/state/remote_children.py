@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct
 
 from moot.core.events import Event
 from moot.core.payloads.base import Payload
+from moot.core.payloads.hints import EventHints
 from moot.core.payloads.nodes import NodeCancelled, NodeDispatched
 from moot.core.payloads.supervisors import PeerAsked, PeerAskedAnew, RemoteChildStopped
 
@@ -89,21 +90,21 @@ def is_unnamed(run: "Run", name: str) -> bool:
 
 
 def _apply_peer_asked(run: "Run", payload: PeerAsked, event: Event, at: int) -> None:
-    request_id, hints = payload.ask_id, event.hints if event.hints is not UNSET else {}
+    request_id, worker = payload.ask_id, event.known_hints.worker
     child = run.abroad[request_id] = _remote_child(payload, event, at)
     node = run.nodes.get(child.node_id)
     if node is None:
         return
     node.children += 1
-    if "worker" in hints:
-        node.living[request_id] = hints["worker"]
+    if worker is not None:
+        node.living[request_id] = worker
     else:
         node.child, node.lent = request_id, {}
     node.lent[request_id] = child.tree
 
 
 def _remote_child(payload: PeerAsked | PeerAskedAnew, event: Event, at: int) -> RemoteChild:
-    hints = event.hints if event.hints is not UNSET else {}
+    hints = event.known_hints
     return RemoteChild(
         peer=payload.peer,
         workflow_id=payload.workflow_id,
@@ -112,11 +113,11 @@ def _remote_child(payload: PeerAsked | PeerAskedAnew, event: Event, at: int) -> 
         asked_at=at,
         asked_seq=event.sequence,
         began=event.sequence - 1,
-        inputs=hints.get("inputs", {}),
+        inputs=hints.inputs,
         cause=payload.cause,
-        depth=hints.get("depth", 0),
-        tree=hints.get("tree", 0),
-        detached=hints.get("detached", False),
+        depth=hints.depth,
+        tree=hints.tree or 0,
+        detached=hints.detached,
     )
 
 
@@ -140,7 +141,7 @@ def identify_remote_child(
         return
     remote.child = child_id = payload.child_run_id
     remote.inputs = {}
-    remote.host_id = event.hints.get("hostId", "") if event.hints is not UNSET else ""
+    remote.host_id = event.known_hints.host_id
     if run.orchestrator is not None:
         run.orchestrator.links = rename_key(run.orchestrator.links, name, child_id)
     if node is not None:
@@ -173,12 +174,13 @@ def has_waited_too_often(run: "Run", child: str) -> bool:
     return entry is not None and entry[1].waits >= MOST_WAITS
 
 
-def count_kept_runs(run: "Run", node: "NodeState", hints: dict[str, Any]) -> int:
+def count_kept_runs(run: "Run", node: "NodeState", hints: EventHints) -> int:
     """Count the runs lent to remote children that the node no longer waits for.
 
     Return 0 when the hints hold the number that they used, or when the child does not exist.
     """
-    if not run.abroad or "runs" in hints or ("askId" in hints and "unsure" not in hints):
+    is_absent = hints.ask_id is not None and hints.unsure is None
+    if not run.abroad or hints.runs is not None or is_absent:
         return 0
     away = remote_names(run)
     return sum(node.lent.get(name, 0) for name in (node.child, *node.living) if name in away)
@@ -193,9 +195,9 @@ def release_remote_child(run: "Run", event: Event, name: str, at: int) -> bool:
     if entry is None:
         return False
     key, remote = entry
-    hints = event.hints if event.hints is not UNSET else {}
-    if name in (hints.get("childRunId"), hints.get("unsure")):
-        _stop_unwanted(run, key, remote, hints.get("why", "not-needed"), at)
+    hints = event.known_hints
+    if name in (hints.child_run_id, hints.unsure):
+        _stop_unwanted(run, key, remote, hints.why, at)
     elif not isinstance(event.payload, NodeCancelled):  # else its run ends with the next event
         del run.abroad[key]
     return True
@@ -210,8 +212,7 @@ def release_child(run: "Run", event: Event, child: str, status: str | None, at: 
 
 def apply_dispatch_failed(run: "Run", event: Event, at: int) -> None:
     """Remove a worker that could not be started, or that the node did not wait for."""
-    hints = event.hints if event.hints is not UNSET else {}
-    name = hints.get("askId")
+    name = event.known_hints.ask_id
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if name is not None and release_remote_child(run, event, name, at) and node is not None:
         node.living.pop(name, None)

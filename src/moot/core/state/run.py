@@ -12,15 +12,18 @@ from msgspec import UNSET, Struct
 
 from moot.core.catalogue import PAYLOADS
 from moot.core.events import Event, millis
-from moot.core.payloads.base import OpaquePayload, Payload
+from moot.core.payloads.base import OpaquePayload, Payload, RecordedError
 from moot.core.payloads.runs import (
     PauseBegan,
     PauseRequested,
+    PeerOrigin,
+    RecordedLimits,
     RunCancelled,
     RunCompleted,
     RunDeadLettered,
     RunFailed,
-    RunOwner,
+    RunFork,
+    RunPrincipal,
     RunResumed,
     RunStarted,
 )
@@ -91,25 +94,25 @@ class Run(Struct):
     active: dict[str, None] = {}
     executions: int = 0
     outputs: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
     #: attempts of the node that used up all of its attempts and failed the run
     dead_after: int = 0
     tags: list[str] = []
     metadata: dict[str, Any] = {}
     configurable: dict[str, Any] = {}
     scope_id: str | None = None
-    limits: dict[str, int] = {}
+    limits: RecordedLimits = RecordedLimits()
     parent_run: str | None = None
     parent_node: str | None = None
     #: the subset of its principal's rights that the run has; None is all of them
     rights: list[str] | None = None
     depth: int = 0
     #: the run on another host that started this one, as the caller reported it
-    origin: dict[str, Any] | None = None
+    origin: PeerOrigin | None = None
     #: the caller's place in a trace
     trace: Trace | None = None
     #: the run this one was forked from, at which sequence and how
-    forked_from: dict[str, Any] | None = None
+    forked_from: RunFork | None = None
     memory: RunMemory | None = None
     orchestrator: supervisor.Orchestrator | None = None
     #: the agent that does the work now
@@ -152,16 +155,16 @@ class Run(Struct):
     @property
     def replayed(self) -> bool:
         """A replay repeats the log of another run: the host does no work for it."""
-        return self.forked_from is not None and self.forked_from.get("mode") == "replay"
+        return self.forked_from is not None and self.forked_from.mode == "replay"
 
     @property
     def inherited(self) -> int:
         """The number of events copied from another run. Of a replay all are copies."""
         if self.replayed:
             return EVERYTHING
-        fork = self.forked_from or {}
-        copied = fork.get("given", fork.get("fromSeq"))
-        return max(copied, 1) if isinstance(copied, int) else 0
+        fork = self.forked_from
+        copied = None if fork is None else fork.from_seq if fork.given is None else fork.given
+        return 0 if copied is None else max(copied, 1)
 
     @property
     def going(self) -> bool:
@@ -209,7 +212,7 @@ def apply(run: Run, event: Event, at: int | None = None, strict: bool = False) -
         try:
             handler(run, payload, event, at)
             if event.hints is not UNSET:
-                run.spent += event.hints.get("runs", 0)
+                run.spent += event.known_hints.runs or 0
         except (AttributeError, KeyError, TypeError, ValueError):
             if strict:
                 raise  # otherwise a malformed payload has no effect
@@ -242,7 +245,7 @@ def _update_status(run: Run, at: int) -> None:
 
 
 def _apply_run_started(run: Run, payload: RunStarted, event: Event, at: int) -> None:
-    owner = payload.owner or RunOwner()
+    owner = payload.owner or RunPrincipal()
     run.tenant = run.tenant or owner.tenant
     run.principal = owner.principal
     run.person = payload.person or "user"
@@ -262,7 +265,7 @@ def _apply_run_started(run: Run, payload: RunStarted, event: Event, at: int) -> 
     run.metadata = payload.metadata or {}
     run.configurable = payload.configurable or {}
     run.scope_id = payload.scope_id
-    run.limits = dict(payload.limits or {})
+    run.limits = payload.limits or RecordedLimits()
     run.parent_run = payload.parent_run_id
     run.parent_node = payload.parent_node_id
     run.rights = payload.rights

@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct
 
 from moot.core.events import Event
 from moot.core.payloads.base import Payload
+from moot.core.payloads.hints import EventHints
 from moot.core.payloads.supervisors import HandoffStepped, PeerAskedAnew, SupervisorDecided
 from moot.core.state import remote_children
 from moot.core.state.status import WAITING
@@ -66,10 +67,10 @@ def _apply_decided(run: "Run", payload: SupervisorDecided, event: Event, at: int
     if run.orchestrator is None:
         run.orchestrator = Orchestrator(payload.agent_id)
     orchestrator = run.orchestrator
-    hints = event.hints if event.hints is not UNSET else {}
+    hints = event.known_hints
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
     orchestrator.decisions += 1
-    orchestrator.own += "dispatch" not in hints
+    orchestrator.own += hints.dispatch is None
     turn = payload.iteration
     if turn != orchestrator.iteration:
         orchestrator.began = node.started_seq if node is not None else event.sequence
@@ -77,9 +78,9 @@ def _apply_decided(run: "Run", payload: SupervisorDecided, event: Event, at: int
     orchestrator.workers, orchestrator.answer, orchestrator.ratified = [], [], False
     orchestrator.decision = payload.decision
     orchestrator.decided_seq = event.sequence
-    orchestrator.routing = hints.get("routing")
-    if hints.get("dispatch") in run.nodes:
-        run.nodes[hints["dispatch"]].answer = []  # it belongs to the previous decision
+    orchestrator.routing = hints.routing
+    if hints.dispatch in run.nodes:
+        run.nodes[hints.dispatch].answer = []  # it belongs to the previous decision
 
 
 def _apply_handoff_step(run: "Run", payload: HandoffStepped, event: Event, at: int) -> None:
@@ -111,8 +112,7 @@ def _apply_attested_step(run: "Run", event: Event, node: "NodeState", phase: str
         run.children[node.child] = phase.removeprefix("child.")
         run.mirrored.pop(str(event.node_id), None)
         node.child = None
-        hints = event.hints if event.hints is not UNSET else {}
-        node.held = hints.get("held")
+        node.held = event.known_hints.held
 
 
 def apply_ratification(run: "Run", action: str | None) -> None:
@@ -120,18 +120,18 @@ def apply_ratification(run: "Run", action: str | None) -> None:
         run.orchestrator.ratified = True
 
 
-def apply_decision_answer(orchestrator: Orchestrator, hints: dict[str, Any]) -> None:
+def apply_decision_answer(orchestrator: Orchestrator, hints: EventHints) -> None:
     """Apply a person's answer to a decision's question, or the rejection of the decision."""
-    if "answer" in hints:
-        orchestrator.answer = [hints["answer"]]
-    if hints.get("rejected"):
+    if hints.answer is not UNSET:
+        orchestrator.answer = [hints.answer]
+    if hints.rejected:
         orchestrator.decision = {}
 
 
 def _worker_result(step: HandoffStepped, status: str) -> dict[str, Any]:
     """Return a worker's result as the supervisor sees it."""
     result = {"workerId": step.worker_id, "childRunId": step.child_run_id, "status": status}
-    return result if step.error is None else {**result, "error": step.error.get("code")}
+    return result if step.error is None else {**result, "error": step.error.code}
 
 
 def _apply_worker_ended(run: "Run", event: Event, child: str, status: str) -> None:
@@ -144,8 +144,8 @@ def _apply_worker_ended(run: "Run", event: Event, child: str, status: str) -> No
     node.waits.pop(child, None)
     mirror_wave(run, str(event.node_id), node)
     node.ends[child] = event.sequence
-    hints = event.hints if event.hints is not UNSET else {}
-    result = {"child": child, "status": status, **hints.get("result", {})}
+    end = event.known_hints.result
+    result = {"child": child, "status": status, **(end if isinstance(end, dict) else {})}
     node.results = [*(node.results or []), result]
 
 

@@ -3,15 +3,15 @@
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moot.core.errors import BadRequest, Forbidden, ParticipantNotInvited
 from moot.core.errors.threads import TaskNotOpen, TooManyTasks
+from moot.core.payloads.conversations import Turn
 from moot.core.text import mentions
 from moot.core.text.names import full_name, is_person
 
 MOST_TASKS = 1024
-
-Turn = dict[str, Any]
 
 
 class ThreadTask(Struct, omit_defaults=True):
@@ -25,18 +25,16 @@ class ThreadTask(Struct, omit_defaults=True):
 
 def turn_kind(turn: Turn) -> str:
     """Return ``task``, ``result`` or another kind from the turn's metadata."""
-    meta = turn.get("meta")
-    return str(meta.get("kind", "")) if isinstance(meta, dict) else ""
+    return str(turn.meta.get("kind", "")) if isinstance(turn.meta, dict) else ""
 
 
 def apply_task_turn(tasks: dict[int, ThreadTask], turn: Turn, sequence: int, at: int) -> None:
     """Open a task, or remove a finished one."""
-    kind, to = turn_kind(turn), turn.get("to")
-    if kind == "task" and isinstance(to, str) and len(tasks) < MOST_TASKS:
-        index = turn.get("turnIndex", 0)
-        tasks[sequence] = ThreadTask(full_name(to), str(turn.get("from", "")), index, at)
+    kind, to = turn_kind(turn), turn.to
+    if kind == "task" and to is not None and len(tasks) < MOST_TASKS:
+        tasks[sequence] = ThreadTask(full_name(to), turn.from_, turn.turn_index or 0, at)
     elif kind == "result":
-        task_seq = turn["meta"].get("replyTo")
+        task_seq = turn.meta.get("replyTo")
         tasks.pop(task_seq if type(task_seq) is int else -1, None)
 
 
@@ -61,8 +59,8 @@ def _check_task(
 ) -> Turn:
     if len(tasks) >= MOST_TASKS:
         raise TooManyTasks(f"At most {MOST_TASKS} tasks are open at a time; finish some.")
-    to = turn.get("to")
-    if not isinstance(to, str):
+    to = turn.to
+    if to is None:
         raise BadRequest("A task is for one participant: to.", field="to")
     if is_person(to) or to in people:
         return turn
@@ -75,15 +73,15 @@ def _check_task(
         raise ParticipantNotInvited(
             "Nobody of this name takes part; invite him first.", speakerId=to, roster=list(people)
         )
-    return {**turn, "to": candidates[0]}
+    return replace(turn, to=candidates[0])
 
 
 def _check_result(tasks: dict[int, ThreadTask], turn: Turn) -> Turn:
-    task_seq = turn["meta"].get("replyTo")
+    task_seq = turn.meta.get("replyTo")
     task = tasks.get(task_seq) if type(task_seq) is int else None
     if task is None:
         raise TaskNotOpen("A result names the task it is of, which must be open: meta.reply_to.")
-    speaker = full_name(str(turn["from"]))
+    speaker = full_name(turn.from_)
     if speaker != task.to and not is_person(speaker):
         raise Forbidden("The result of a task comes from who was asked, or from a person.")
     return turn

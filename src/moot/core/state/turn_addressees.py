@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from moot.core.payloads.conversations import Turn
 from moot.core.payloads.councils import PolicySet
 from moot.core.state import thread_controls
 from moot.core.state.floor import (
@@ -26,18 +27,16 @@ from moot.core.state.thread_controls import ThreadControls
 from moot.core.text import mentions
 from moot.core.text.names import full_name
 
-Turn = dict[str, Any]
-
 #: stops that a person's turn never lifts
 LASTING_STOPS = frozenset({DAY_BUDGET, "close"})
 
 
 def apply_turn_to_floor(floor: Floor, turn: Turn, state: ThreadControls, seq: int, at: int) -> None:
-    role = turn.get("role")
+    role = turn.role
     if role == "user":
         _apply_person_turn(floor, turn, state, seq, at)
     elif role == "agent" and floor.summary is not None and floor.summary.turn < 0:
-        floor.summary.turn = turn.get("turnIndex", 0)
+        floor.summary.turn = turn.turn_index or 0
     elif role == "agent":
         _apply_member_turn(floor, turn, state, seq)
 
@@ -56,12 +55,12 @@ def apply_opening_addressees(floor: Floor, payload: PolicySet, speaker: str, seq
 
 
 def _apply_member_turn(floor: Floor, turn: Turn, state: ThreadControls, seq: int) -> None:
-    speaker = full_name(str(turn.get("from", "")))
+    speaker = full_name(turn.from_)
     floor.streak += 1
     if speaker in floor.members:
         floor.members[speaker].guest = False
     if floor.proposed_in < 0:
-        floor.proposed_in = turn.get("turnIndex", 0)
+        floor.proposed_in = turn.turn_index or 0
     if floor.had.get(speaker, "failed") in FAILED_OUTCOMES:
         floor.had[speaker] = "spoke"
     to = _direct_addressee(turn)
@@ -103,15 +102,16 @@ def _apply_person_turn(floor: Floor, turn: Turn, state: ThreadControls, seq: int
             ask_failed_members_again(floor)
         floor.stopped = None
         floor.asked = {name: request for name, request in floor.asked.items() if request.by is None}
-    meta = turn.get("meta")
-    if (isinstance(meta, dict) and meta.get("note") is True) or floor.policy.interject == "note":
+    if (
+        isinstance(turn.meta, dict) and turn.meta.get("note") is True
+    ) or floor.policy.interject == "note":
         return
     _request_addressees(floor, turn, state, seq)
 
 
 def _request_addressees(floor: Floor, turn: Turn, state: ThreadControls, seq: int) -> None:
     """Request the named members first; a turn without names may be for all members."""
-    to, speaker = _direct_addressee(turn), turn.get("from")
+    to, speaker = _direct_addressee(turn), turn.from_
     mentioned = _mentioned_members(floor, turn, state) if to is None else mentions.Mentions([])
     names = mentioned.names if to is None else [to] if to in floor.members else []
     direct = to is not None
@@ -123,12 +123,12 @@ def _request_addressees(floor: Floor, turn: Turn, state: ThreadControls, seq: in
     floor.asked = {**requests, **rest}
     if floor.threaded and mentioned.unclear:
         floor.unclear = mentioned.unclear
-        floor.unclear_to = str(speaker)
+        floor.unclear_to = speaker
     elif to is None and not names and _is_for_all(floor, state):
         floor.called, floor.had, floor.called_seq, floor.hushed = True, {}, seq, False
         _request_busy_members(floor, state, seq)
-    elif to is None and not names and "@" not in str(turn.get("content")):
-        hush_large_thread(floor, str(speaker))
+    elif to is None and not names and "@" not in str(turn.content):
+        hush_large_thread(floor, speaker)
 
 
 def _request_busy_members(floor: Floor, state: ThreadControls, seq: int) -> None:
@@ -146,13 +146,11 @@ def _is_for_all(floor: Floor, state: ThreadControls) -> bool:
 
 
 def _direct_addressee(turn: Turn) -> str | None:
-    to = turn.get("to")
-    return to if isinstance(to, str) and to != "all" else None
+    return turn.to if turn.to != "all" else None
 
 
 def is_task(turn: Turn) -> bool:
-    meta = turn.get("meta")
-    return isinstance(meta, dict) and meta.get("kind") == "task"
+    return isinstance(turn.meta, dict) and turn.meta.get("kind") == "task"
 
 
 def _mentioned_members(floor: Floor, turn: Turn, state: ThreadControls) -> mentions.Mentions:
@@ -161,5 +159,5 @@ def _mentioned_members(floor: Floor, turn: Turn, state: ThreadControls) -> menti
         name: {} for name in thread_controls.people_present(state)
     }
     profiles |= {name: member.profile for name, member in floor.members.items()}
-    mentioned = mentions.find_mentions(turn.get("content"), profiles)
+    mentioned = mentions.find_mentions(turn.content, profiles)
     return replace(mentioned, names=[name for name in mentioned.names if name in floor.members])

@@ -4,7 +4,7 @@ A call counts when it begins. Tokens and money count as soon as they are known, 
 caller no longer waits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
@@ -105,7 +105,7 @@ def _charge(floor: Floor, agent: str, more: FloorSpending) -> None:
         spent.money += more.money
 
 
-def _parse_cost(payload: dict[str, Any]) -> float:
+def _parse_cost(payload: Mapping[str, object]) -> float:
     cost = payload.get("cost")
     return float(cost) if isinstance(cost, int | float) and 0 < cost < 1e12 else 0.0
 
@@ -184,7 +184,7 @@ def _apply_effect_ended(
 def _is_not_made(payload: EffectFinished | EffectAbandoned) -> bool:
     """Return whether the budget refused the call after its start was recorded."""
     error = payload.error if isinstance(payload, EffectFinished) else None
-    return error is not None and error.get("code") in NOT_MADE
+    return error is not None and error.code in NOT_MADE
 
 
 def _usage_from_result(result: dict[str, Any]) -> ModelUsage:

@@ -22,25 +22,22 @@ def _apply_variable_changed(run: "Run", payload: VariableChanged, event: Event, 
 
 
 def _apply_channel_written(run: "Run", payload: ChannelWritten, event: Event, at: int) -> None:
-    hints = event.hints if event.hints is not UNSET else {}
-    rule = channels.ChannelRule(
-        str(hints.get("reducer") or payload.reducer),
-        hints.get("ttlMs", 0),
-        hints.get("maxSize", 0),
-    )
+    hints = event.known_hints
+    reducer = hints.reducer or payload.reducer
+    rule = channels.ChannelRule(reducer, hints.ttl_ms, hints.max_size)
     name = payload.channel
     value = payload.value
     if rule.reducer == "message":
-        _count_message(run, name, value, hints)
+        _count_message(run, name, value, hints.turn)
         return
     moment = rule.moment_of(value, at)
     run.channels[name] = channels.reduce_channel(rule, run.channels.get(name), value, moment)
 
 
-def _count_message(run: "Run", name: str, value: Any, hints: dict[str, Any]) -> None:
+def _count_message(run: "Run", name: str, value: Any, is_turn: bool) -> None:
     """Count a message, which stays in the log. Only messages of nodes need an id here."""
     run.messages[name] = run.messages.get(name, 0) + 1
-    if not hints.get("turn") and isinstance(value, dict):
+    if not is_turn and isinstance(value, dict):
         run.message_ids.setdefault(name, []).append(str(value.get("messageId", "")))
 
 

@@ -3,9 +3,9 @@
 Every decision is recorded before anything follows from it.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from moot.core.children import handoff, peer_requests, tree_limit
 from moot.core.children.decide import child_spec, secret_seeds
@@ -13,6 +13,7 @@ from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
 from moot.core.interrupts import decide, escalations
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.nodes import NodeDispatched
 from moot.core.payloads.runs import CapBreached, RunCompleted
 from moot.core.payloads.supervisors import FannedOut, PeerAsked, SupervisorDecided
@@ -96,7 +97,7 @@ def _record_decision(
 
 def _check_turn_limit(run: Run, node: FlowNode, turn: int, at: int) -> list[NewEvent]:
     """Fail the run beyond its turn limit. A turn that a person sends back counts once."""
-    most = run.limits.get("loopIterations", MOST_TURNS)
+    most = MOST_TURNS if run.limits.loop_iterations is UNSET else run.limits.loop_iterations
     own = node.definition.config.get("iterationCap", most)
     limit = min(own, most)
     if turn <= limit:
@@ -116,11 +117,11 @@ def _fail_at_loop_limit(
     allowance = (
         f"hand work to {limit} workers" if bound == "dispatch-iterations" else f"take {limit} turns"
     )
-    error = {
-        "code": "loop_limit_exceeded",
-        "message": f"The supervisor may {allowance} and wanted one more.",
-        "details": {"iteration": observed, "bound": bound},
-    }
+    error = RecordedError(
+        code="loop_limit_exceeded",
+        message=f"The supervisor may {allowance} and wanted one more.",
+        details={"iteration": observed, "bound": bound},
+    )
     return fail_at_limit(run, breach, error, at)
 
 
@@ -128,7 +129,7 @@ def _fail_at_loop_limit(
 
 
 def dispatch_decision(
-    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any] | None = None
+    run: Run, flow: Flow, node_id: str, at: int, sealed: Mapping[str, object] | None = None
 ) -> list[NewEvent]:
     """Take the next step of a dispatch node: carry out the decision or begin a child."""
     state, node = run.nodes.get(node_id), flow.nodes[node_id]
@@ -186,7 +187,7 @@ def _terminate(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) 
     assert run.orchestrator is not None
     decision = run.orchestrator.decision
     keys = ("reason", "successCriteria")
-    outputs: dict[str, Any] = {key: decision[key] for key in keys if key in decision}
+    outputs = {key: decision[key] for key in keys if key in decision}
     done = node_completed_event(node, state, outputs, at)
     if node.targets:
         return [done]
@@ -203,7 +204,7 @@ def _question(run: Run, node: FlowNode) -> GateSpec:
     routing = order.routing or node.definition.config.get("askUserRouting", "auto")
     word = next((raw for raw, way in ROUTINGS.items() if way == order.routing), None)
     if routing == "approval":
-        data: dict[str, Any] = {
+        data: dict[str, object] = {
             "artifactId": derived_id("art_", run.run_id, str(order.decided_seq)),
             "artifactType": "question",
             "title": prompt,
@@ -224,7 +225,7 @@ def _question(run: Run, node: FlowNode) -> GateSpec:
 
 
 def _next_worker(
-    run: Run, flow: Flow, node: FlowNode, at: int, sealed: dict[str, Any]
+    run: Run, flow: Flow, node: FlowNode, at: int, sealed: Mapping[str, object]
 ) -> list[NewEvent]:
     assert run.orchestrator is not None
     state = run.nodes[node.id]
@@ -260,7 +261,7 @@ def _next_worker(
 
 
 def _ask_peer(
-    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], first: int, share: int
+    run: Run, node: FlowNode, at: int, sealed: Mapping[str, object], first: int, share: int
 ) -> list[NewEvent]:
     """Record the request to a worker on another host. It is sent once this is on disk."""
     assert run.orchestrator is not None

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.core.payloads.base import RecordedError
 from moot.core.state.supervisor import Orchestrator
 
 
@@ -21,9 +22,9 @@ class EndedWorker(Struct, frozen=True):
     child: str
     worker: str
     status: str
-    error: dict[str, Any] | None = None
+    error: RecordedError | None = None
     #: the parent's variable -> value; None when no outputs are mapped
-    harvest: dict[str, Any] | None = None
+    harvest: dict[str, object] | None = None
     #: the join no longer needed it: it was cancelled, or ended just before that
     lost: bool = False
     #: the size of its run tree, itself included

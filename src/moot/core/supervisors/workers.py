@@ -3,14 +3,16 @@
 Only a completed worker's outputs are merged.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
+import msgspec
 from msgspec.structs import replace
 
 from moot.core.children import handoff
 from moot.core.children.tree_limit import last_report
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.supervisors import HandoffStepped, WorkersJoined
 from moot.core.runs.advance import node_completed_event, node_failed_event
 from moot.core.runs.child_outputs import ChildEnded, ChildReport, map_outputs
@@ -27,8 +29,11 @@ from moot.core.supervisors.worker_join import (
 from moot.core.workflows.flow import Flow, FlowNode
 from moot.core.workflows.node_types import NodeError
 
-NOT_NEEDED = {"code": "cancelled", "message": "It was not needed any more."}
-FAILED_LATE = {"code": "failed", "message": "It failed, and was not needed any more."}
+#: status of a worker that the join no longer needed -> its error
+LATE_ERRORS = {
+    "cancelled": RecordedError(code="cancelled", message="It was not needed any more."),
+    "failed": RecordedError(code="failed", message="It failed, and was not needed any more."),
+}
 
 
 def fail_node(node: FlowNode, state: NodeState, code: str, message: str) -> list[NewEvent]:
@@ -59,11 +64,8 @@ def _lost_workers(
 
 def _lost_worker(child: str, worker: str, report: ChildReport) -> EndedWorker:
     status = report.status or "cancelled"
-    return EndedWorker(child, worker, status, _lost_error(status), lost=True, runs=report.runs)
-
-
-def _lost_error(status: str) -> dict[str, Any] | None:
-    return {"cancelled": NOT_NEEDED, "failed": FAILED_LATE}.get(status)
+    error = LATE_ERRORS.get(status)
+    return EndedWorker(child, worker, status, error, lost=True, runs=report.runs)
 
 
 def end_worker(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
@@ -91,7 +93,7 @@ def end_worker(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         return [step, *rest, *fail_node(node, state, refusal.code, refusal.message)]
 
 
-def _collect_outputs(node: FlowNode, worker: str, ended: ChildEnded) -> dict[str, Any] | None:
+def _collect_outputs(node: FlowNode, worker: str, ended: ChildEnded) -> dict[str, object] | None:
     """Return a completed worker's outputs under the parent's names; None without a mapping."""
     config = node.definition.config
     mapping = config.get("perWorkerOutputMappings", {}).get(worker, config.get("outputMapping", {}))
@@ -107,9 +109,9 @@ def _ended_event(run: Run, flow: Flow | None, node: FlowNode, ended: EndedWorker
     event = handoff.worker_ended_event(
         run, node.id, ended.worker, ended.child, ended.status, ended.error
     )
-    result: dict[str, Any] = {"worker": ended.worker, "lost": ended.lost}
+    result: dict[str, object] = {"worker": ended.worker, "lost": ended.lost}
     if ended.error is not None:
-        result["error"] = ended.error
+        result["error"] = msgspec.to_builtins(ended.error)
     if ended.harvest is not None and flow is not None:
         hidden = flow.sensitive & set(ended.harvest)
         visible = {mine: None if mine in hidden else ended.harvest[mine] for mine in ended.harvest}
@@ -136,25 +138,25 @@ def _sealed_key(child: str, mine: str) -> str:
     return f"harvest:{child}:{mine}"
 
 
-def _ended_workers(state: NodeState, sealed: dict[str, Any]) -> list[EndedWorker]:
+def _ended_workers(state: NodeState, sealed: Mapping[str, object]) -> list[EndedWorker]:
     return [
         EndedWorker(
             result["child"],
             result["worker"],
             result["status"],
-            result.get("error"),
-            _unseal_outputs(result, sealed),
+            msgspec.convert(result.get("error"), RecordedError | None),
+            _unseal_outputs(result["child"], result.get("harvest"), sealed),
             result["lost"],
         )
         for result in state.results or []
     ]
 
 
-def _unseal_outputs(result: dict[str, Any], sealed: dict[str, Any]) -> dict[str, Any] | None:
-    harvest: dict[str, Any] | None = result.get("harvest")
+def _unseal_outputs(
+    child: str, harvest: Mapping[str, object] | None, sealed: Mapping[str, object]
+) -> dict[str, object] | None:
     if harvest is None:
         return None
-    child = result["child"]
     return {mine: sealed.get(_sealed_key(child, mine), value) for mine, value in harvest.items()}
 
 
@@ -230,11 +232,11 @@ def _join_events(
     return [*events, node_completed_event(node, state, outputs, at)]
 
 
-def _worker_summary(worker: EndedWorker) -> dict[str, Any]:
+def _worker_summary(worker: EndedWorker) -> dict[str, object]:
     summary = {
         "workflowId": worker.worker,
         "childRunId": worker.child,
         "childStatus": worker.status,
     }
-    error = {"error": {"code": worker.error.get("code", "failed")}} if worker.error else {}
+    error = {"error": {"code": worker.error.code}} if worker.error else {}
     return {**summary, **error}

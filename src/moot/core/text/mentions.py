@@ -35,9 +35,8 @@ class Mentions(Struct, frozen=True):
         return {**self.ambiguous, **{word: [] for word in self.everybody}}
 
 
-def has_mention(turn: dict[str, Any]) -> bool:
-    """Return whether the text of a turn may mention a member."""
-    content = turn.get("content")
+def has_mention(content: Any) -> bool:
+    """Return whether the content of a turn may mention a member."""
     return isinstance(content, str) and "@" in content
 
 

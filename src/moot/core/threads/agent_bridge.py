@@ -21,11 +21,14 @@ from moot.core.payloads.conversations import (
     ThreadControlled,
     ThreadLinked,
     ThreadRenamed,
+    Turn,
 )
 from moot.core.payloads.councils import (
     CouncilContinued,
     CouncilStopped,
     InvitationAnswered,
+    MemberInvitation,
+    MemberReason,
     MembersInvited,
     PolicySet,
     ToolAnswered,
@@ -43,8 +46,6 @@ from moot.core.threads.rendered_event import RenderedEvent
 #: the recipient of an event without an address
 ALL = "all"
 COORDINATOR_TAGS = ["coordinator"]
-#: key in the rendered metadata -> key of the turn in the log
-ACTOR_KEYS = {"edited_by": "editedBy", "spoken_by": "spokenBy"}
 #: tag of the host's turn about a member that failed
 ERROR_TAG = "error"
 #: metadata keys and tags that only the host may write
@@ -121,7 +122,7 @@ class BridgeRenderer:
         """
         created = self._event(event, "thread.created", self._founder, self._title)
         turn = payload.initial_turn
-        if turn.get("role") == "system":
+        if turn.role == "system":
             return [created]
         before = iso(self._micros + max(0, self._offset - 1))
         created = replace(created, id=f"{event.event_id}.0", ts=before)
@@ -140,35 +141,32 @@ class BridgeRenderer:
         self._failed = payload.outcome in FAILED_OUTCOMES
         return []
 
-    def _tags(self, turn: Mapping[str, Any], value: Any) -> list[Any]:
+    def _tags(self, turn: Turn, value: Any) -> list[Any]:
         tags = list(value) if isinstance(value, list) else []
-        if turn.get("role") != "system":
+        if turn.role != "system":
             return [tag for tag in tags if tag not in HOST_TAGS]
         errors, self._failed = [ERROR_TAG] if self._failed else [], False
         return [*COORDINATOR_TAGS, *errors, *tags]
 
-    def _turn_event(self, event: Event, turn: Mapping[str, Any]) -> RenderedEvent:
-        raw_meta = turn.get("meta")
-        meta = dict(raw_meta) if isinstance(raw_meta, dict) else {}
+    def _turn_event(self, event: Event, turn: Turn) -> RenderedEvent:
+        meta = dict(turn.meta) if isinstance(turn.meta, dict) else {}
         kind = meta.pop("kind", "message")
         tags = self._tags(turn, meta.pop("tags", []))
         reply = meta.pop("replyTo", None)
         meta = {key: value for key, value in meta.items() if key not in HOST_META_KEYS}
         if isinstance(reply, int | str):  # a sequence in this log, also in a fork
             meta["reply_to"] = event_id(event.run_id, reply) if type(reply) is int else reply
-        if turn.get("role") == "agent" and turn.get("via") == COORDINATOR:
+        if turn.role == "agent" and turn.via == COORDINATOR:
             meta["via"] = COORDINATOR  # the host asked the model and passes on its answer
-        meta |= {
-            word: handle_from_name(turn[key]) for word, key in ACTOR_KEYS.items() if key in turn
-        }
-        index = turn.get("turnIndex")
+        actors = {word: getattr(turn, word) for word in ("edited_by", "spoken_by")}
+        meta |= {word: handle_from_name(name) for word, name in actors.items() if name is not None}
         return self._event(
             event,
             kind if kind in ("task", "result") else "message",
-            turn.get("speakerId") or turn.get("from"),
-            turn.get("content"),
-            turn=index if isinstance(index, int) else None,
-            to=handle_from_name(turn.get("to", ALL)),
+            turn.speaker_id or turn.from_,
+            turn.body,
+            turn=turn.turn_index,
+            to=handle_from_name(ALL if turn.to is None else turn.to),
             meta={**meta, "tags": tags},
         )
 
@@ -218,14 +216,11 @@ class BridgeRenderer:
 
     def _render_invitations(self, event: Event, payload: MembersInvited) -> list[RenderedEvent]:
         content: dict[str, object] = {}
-        words = {"wakes": payload.wakes, "skipped": payload.skipped, "called": payload.called}
-        for word, rows in words.items():
+        for word in ("wakes", "skipped", "called"):
+            rows: list[MemberReason | MemberInvitation] = getattr(payload, word) or []
             entries = [
-                {
-                    "participant_id": handle_from_name(row.get("agentId")),
-                    "reason": row.get("reason"),
-                }
-                for row in rows or []
+                {"participant_id": handle_from_name(row.agent_id), "reason": row.reason}
+                for row in rows
             ]
             content |= {word: entries} if entries else {}
         return self._control_by_host(event, content) if content else []

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from moot.core.conversations import closing_decision, turns
 from moot.core.councils.answer_loops import chain_limit
@@ -18,6 +19,7 @@ from moot.core.payloads.base import Payload
 from moot.core.payloads.conversations import PresenceChanged, ThreadRenamed
 from moot.core.payloads.councils import (
     CouncilContinued,
+    CouncilMember,
     PolicySet,
     ToolAnswered,
     TurnAdmitted,
@@ -94,9 +96,9 @@ def set_policy(
             profile, driven = floor_members[name].profile, floor_members[name].driven
         else:
             profile, driven = (participant.profile if participant else {}), True
-        member = {"agentId": name, "profile": profile, "driven": driven}
+        outside = participant is not None and participant.outside
         members.append(
-            {**member, "outside": True} if participant and participant.outside else member
+            CouncilMember(agent_id=name, profile=profile, driven=driven, outside=outside)
         )
     payload = PolicySet(
         conversation_id=conversation.conversation_id,
@@ -171,18 +173,17 @@ def admit_turn(
         control.at,
         conversation.group_id,
     )
-    turn |= {key: held_turn[key] for key in ("to", "meta", "agent") if key in held_turn}
-    turn["via"] = speaker.principal
+    held = {key: held_turn[key] for key in ("to", "meta", "agent") if key in held_turn}
+    turn = replace(turn, via=speaker.principal, **held)
     admitted = TurnAdmitted(
         conversation_id=conversation.conversation_id,
         held=held_id,
         by=sender,
         via=control.who.principal,
     )
-    return [
-        _event(admitted, control, conversation),
-        *turns.turn_events(run, flow, node, conversation, turn, control.at),
-    ]
+    events = turns.turn_events(run, flow, node, conversation, turn, control.at)
+    turns.order_turn(events[0], ("to", "meta", "agent", "via"))
+    return [_event(admitted, control, conversation), *events]
 
 
 def drop_turn(

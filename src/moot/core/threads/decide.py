@@ -310,8 +310,7 @@ def close_done_thread(
 ) -> list[NewEvent]:
     """Close the thread without a decision."""
     node = flow.nodes[conversation.node_id]
-    final_turn = turns.system_turn(conversation, ALL_DONE_TEXT, at)
-    final_turn["via"] = who.principal
+    final_turn = replace(turns.system_turn(conversation, ALL_DONE_TEXT, at), via=who.principal)
     answer = GateAnswer(node_id=node.id, value=None, who=who, at=at)
     return close_conversation(
         run,

@@ -11,15 +11,15 @@ from msgspec.structs import replace
 
 from moot.core.councils.answer_loops import chain_limit, is_chain_held
 from moot.core.events import Event
-from moot.core.payloads.conversations import ConversationExchanged, ConversationOpened
-from moot.core.payloads.councils import MembersInvited
+from moot.core.payloads.conversations import ConversationExchanged, ConversationOpened, Turn
+from moot.core.payloads.councils import MemberInvitation, MemberReason, MembersInvited
 from moot.core.state import tasks, thread_controls
 from moot.core.state.conversation import Conversation
 from moot.core.text import mentions
 from moot.core.text.names import full_name, is_person
 
 
-def turn_of(event: Event) -> dict[str, Any] | None:
+def turn_of(event: Event) -> Turn | None:
     """Return the turn of an opening or an exchange."""
     match event.payload:
         case ConversationOpened(initial_turn=turn) | ConversationExchanged(turn=turn):
@@ -112,8 +112,8 @@ class RequestReader:
             return None
         return None if self._is_member else request
 
-    def _is_held(self, event: Event, turn: dict[str, Any]) -> bool:
-        between_agents = turn.get("role") == "agent" and not is_person(self._name)
+    def _is_held(self, event: Event, turn: Turn) -> bool:
+        between_agents = turn.role == "agent" and not is_person(self._name)
         return between_agents and is_chain_held(self._conversation.chain, event.sequence)
 
     def waits(self, request: PendingRequest) -> bool:
@@ -133,15 +133,13 @@ class RequestReader:
         anothers = not self._is_own_turn(turn)
         if anothers and not (is_person(self._name) and is_person(_speaker_of(turn))):
             return None
-        meta = turn.get("meta")
-        reply = meta.get("replyTo") if isinstance(meta, dict) else None
+        reply = turn.meta.get("replyTo") if isinstance(turn.meta, dict) else None
         if type(reply) is int:
             return RequestReply(reply, anothers=anothers)
-        to = turn.get("to")
-        to = full_name(to) if isinstance(to, str) and to != "all" else None
+        to = full_name(turn.to) if turn.to is not None and turn.to != "all" else None
         return RequestReply(to=to, anothers=anothers)
 
-    def _is_own_turn(self, turn: dict[str, Any]) -> bool:
+    def _is_own_turn(self, turn: Turn) -> bool:
         return _speaker_of(turn) == self._name
 
     def _is_here(self, event: Event) -> bool:
@@ -151,33 +149,41 @@ class RequestReader:
     def _request_from_decision(
         self, event: Event, invited: MembersInvited
     ) -> PendingRequest | None:
-        for row in [*(invited.called or []), *invited.wakes]:
-            if row.get("agentId") == self._name and self._counts(row):
+        rows: list[MemberReason | MemberInvitation] = [*(invited.called or []), *invited.wakes]
+        for row in rows:
+            if row.agent_id == self._name and self._counts(row):
                 return self._request_from_row(event, row)
         return None
 
-    def _counts(self, row: dict[str, Any]) -> bool:
+    def _counts(self, row: MemberReason | MemberInvitation) -> bool:
         """Return whether a row is a call, or an invitation that is not the host's to answer."""
-        return "wakeId" not in row or (row.get("task") == "speak" and not self._spoken_for)
+        if isinstance(row, MemberReason):
+            return True
+        return row.task == "speak" and not self._spoken_for
 
-    def _request_from_row(self, event: Event, row: dict[str, Any]) -> PendingRequest:
-        reason, sequence = str(row.get("reason", "")), row.get("replyTo")
+    def _request_from_row(
+        self, event: Event, row: MemberReason | MemberInvitation
+    ) -> PendingRequest:
+        invitation = row if isinstance(row, MemberInvitation) else None
+        reason = row.reason or ""
+        sequence = None if invitation is None else invitation.reply_to
         earlier = self._named if reason.startswith(NAMED) else None
         earlier = self._to_all if reason == TO_ALL else earlier
-        if earlier is not None and type(sequence) is not int:
+        if earlier is not None and sequence is None:
             return replace(earlier, seq=event.sequence, reason=reason)
-        if type(sequence) is not int:
+        if sequence is None:
             cause = str(event.causation_id).rpartition(".")[2]
             sequence = int(cause) if cause.isascii() and cause.isdigit() else event.sequence
-        task, by = row.get("result") is True, self._speakers.get(sequence)
+        task = invitation is not None and invitation.result
+        by = self._speakers.get(sequence)
         return PendingRequest(seq=event.sequence, turn=sequence, reason=reason, task=task, by=by)
 
-    def _request_from_turn(self, event: Event, turn: dict[str, Any]) -> PendingRequest | None:
-        sequence, to = event.sequence, turn.get("to")
-        reason, profiles = f"{NAMED}{turn.get('from')}", self._profiles
+    def _request_from_turn(self, event: Event, turn: Turn) -> PendingRequest | None:
+        sequence, to = event.sequence, turn.to
+        reason, profiles = f"{NAMED}{turn.from_}", self._profiles
         task, by = tasks.turn_kind(turn) == "task", _speaker_of(turn)
         self._speakers[sequence] = by
-        if isinstance(to, str) and to != "all":
+        if to is not None and to != "all":
             for_anybody = full_name(to) == ANYBODY and is_person(self._name)
             if full_name(to) != self._name and not for_anybody:
                 return None
@@ -185,10 +191,10 @@ class RequestReader:
                 seq=sequence, turn=sequence, reason=reason, task=task, by=by, anybodys=for_anybody
             )
             return self._named
-        if self._name in mentions.find_mentions(turn.get("content"), profiles).names:
+        if self._name in mentions.find_mentions(turn.content, profiles).names:
             self._named = PendingRequest(seq=sequence, turn=sequence, reason=reason, by=by)
             return self._named
-        if turn.get("role") == "user" and "@" not in str(turn.get("content")):
+        if turn.role == "user" and "@" not in str(turn.content):
             self._to_all = PendingRequest(seq=sequence, turn=sequence, reason=TO_ALL, by=by)
             return (
                 None
@@ -198,8 +204,8 @@ class RequestReader:
         return None
 
 
-def _speaker_of(turn: dict[str, Any]) -> str:
-    return full_name(str(turn.get("speakerId") or turn.get("from", "")))
+def _speaker_of(turn: Turn) -> str:
+    return full_name(turn.speaker_id or turn.from_)
 
 
 def _is_same_person(to: str, by: str) -> bool:

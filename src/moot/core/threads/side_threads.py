@@ -3,12 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moot.core.conversations import turns
 from moot.core.errors import BadRequest
 from moot.core.errors.threads import TooManyLinks
 from moot.core.events import NewEvent
-from moot.core.payloads.conversations import ConversationExchanged, ThreadLinked
+from moot.core.payloads.conversations import ThreadLinked
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.text.titles import LONGEST_TITLE
@@ -121,13 +122,10 @@ def _link_events(
 ) -> list[NewEvent]:
     """Return the link event, and a turn of the host about it."""
     turn = turns.system_turn(conversation, text, command.at)
-    turn["meta"] = {"thread": command.thread, "tags": ["side-thread"]}
-    exchanged = ConversationExchanged(
-        conversation_id=conversation.conversation_id, turn_index=turn["turnIndex"], turn=turn
-    )
+    turn = replace(turn, meta={"thread": command.thread, "tags": ["side-thread"]})
     return [
         NewEvent(payload, command.node_id, cause=conversation.last_seq),
-        NewEvent(exchanged, command.node_id, cause=conversation.turn_seq),
+        turns.exchanged_event(conversation, command.node_id, turn),
     ]
 
 

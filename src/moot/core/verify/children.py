@@ -5,12 +5,15 @@ Each event is read as the command behind it, and that command is decided again.
 
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from moot.core.children import attestation
 from moot.core.children.decide import ChildWaits, child_spec
 from moot.core.commands import decide
 from moot.core.events import Event, NewEvent, payload_fields
+from moot.core.payloads.base import RecordedError
+from moot.core.payloads.hints import EventHints
 from moot.core.payloads.nodes import (
     NodeCompleted,
     NodeDispatched,
@@ -35,17 +38,17 @@ FAILURE_EVENTS = (NodeFailed.event_type, NodeRetried.event_type)
 
 
 def decide_child_event(step: VerificationStep, state: NodeState) -> list[NewEvent]:
-    event, payload, hints = step.event, payload_fields(step.event), step.hints or {}
+    event, payload, hints = step.event, payload_fields(step.event), step.event.known_hints
     status = payload.get("childStatus")
-    if event.type == NodeDispatched.event_type and "askId" in hints:
+    if event.type == NodeDispatched.event_type and hints.ask_id is not None:
         command = PeerFound(
-            ask_id=hints["askId"],
+            ask_id=hints.ask_id,
             child_run=payload["childRunId"],
-            host_id=hints["hostId"],
+            host_id=hints.host_id,
             at=step.at,
         )
         return decide(step.run, step.flow, command)
-    is_waiting = status is not None and status not in END_STATUSES and "tree" not in hints
+    is_waiting = status is not None and status not in END_STATUSES and hints.tree is None
     if event.type == NodeDispatched.event_type and is_waiting:
         waits = ChildWaits(
             node_id=step.own_node.id,
@@ -54,8 +57,8 @@ def decide_child_event(step: VerificationStep, state: NodeState) -> list[NewEven
             status=str(status),
         )
         return decide(step.run, step.flow, waits)
-    if "askId" in hints and hints["askId"] in step.run.abroad:
-        return _decide_peer_refused(step, hints)
+    if hints.ask_id is not None and hints.ask_id in step.run.abroad:
+        return _decide_peer_refused(step, hints.ask_id)
     if step.own_node.type.dispatches:
         return _decide_worker(step, state)
     if state.child is None:
@@ -65,13 +68,13 @@ def decide_child_event(step: VerificationStep, state: NodeState) -> list[NewEven
     return _decide_child_ended(step, state)
 
 
-def _decide_peer_refused(step: VerificationStep, hints: dict[str, Any]) -> list[NewEvent]:
+def _decide_peer_refused(step: VerificationStep, ask_id: str) -> list[NewEvent]:
     """Decide the refusal of a peer, or an answer that leaves open whether the child began."""
     payload = payload_fields(step.event)
     refused = PeerRefused(
-        ask_id=hints["askId"],
+        ask_id=ask_id,
         error=nodes.error_from_payload(payload.get("lastError", payload.get("error"))),
-        unsure="unsure" in hints,
+        unsure=step.event.known_hints.unsure is not None,
         at=step.at,
         seen=abandoned_children(step),
     )
@@ -92,19 +95,18 @@ def abandoned_children(step: VerificationStep) -> dict[str, ChildReport]:
     """Return the last state of the children that this decision abandons."""
     children: dict[str, ChildReport] = {}
     for event in step.rest:
-        hints = event.hints if event.hints is not UNSET else {}
-        if "childRunId" in hints and "runs" in hints:
+        hints, child_run = event.known_hints, event.known_hints.child_run_id
+        if child_run is not None and hints.runs is not None:
             phase = payload_fields(event).get("phase", "child.cancelled").removeprefix("child.")
-            child_run = hints["childRunId"]
             children.setdefault(child_run, ChildReport(phase, _count_runs(step, child_run, hints)))
     return children
 
 
-def _count_runs(step: VerificationStep, name: str, hints: dict[str, Any]) -> int:
+def _count_runs(step: VerificationStep, name: str, hints: EventHints) -> int:
     """Return how many runs the child has led to. Raise unless it is 1 up to its loan."""
-    runs = hints.get("runs")
-    if not isinstance(runs, int) or runs < 1:
-        raise ImpossibleEvent("hints", "how many runs the child has led to", hints)
+    runs = hints.runs
+    if runs is None or runs < 1:
+        raise ImpossibleEvent("hints", "how many runs the child has led to", step.hints)
     for state in step.run.nodes.values():
         if runs > state.lent.get(name, runs):
             raise ImpossibleEvent("hints", {"runs": f"at most {state.lent[name]}"}, {"runs": runs})
@@ -112,7 +114,7 @@ def _count_runs(step: VerificationStep, name: str, hints: dict[str, Any]) -> int
 
 
 def _child_ended(
-    step: VerificationStep, name: str, status: str, hints: dict[str, Any], **more: Any
+    step: VerificationStep, name: str, status: str, hints: EventHints, **more: Any
 ) -> ChildEnded:
     """Build the command for a child's end. A remote child may be the cause, or may still run."""
     is_remote = remote_children.find_remote_child(step.run, name) is not None
@@ -127,7 +129,7 @@ def _child_ended(
         seen=abandoned_children(step),
         cause=str(cause) if is_remote and host_id is not None else None,
         cause_host=str(host_id or ""),
-        stop=is_remote and hints.get("childRunId") == name,
+        stop=is_remote and hints.child_run_id == name,
         **more,
     )
 
@@ -138,10 +140,10 @@ def _decide_child_ended(step: VerificationStep, state: NodeState) -> list[NewEve
     last = next(
         e for e in step.rest if e.type != VariableChanged.event_type or e.node_id != node.id
     )
-    hints = {} if last.hints is UNSET else last.hints
-    status = hints.get("childStatus") or payload_fields(last).get("childStatus")
+    hints = last.known_hints
+    status = hints.child_status or payload_fields(last).get("childStatus")
     if status not in END_STATUSES or (
-        "childRunId" in hints and remote_children.find_remote_child(step.run, name) is None
+        hints.child_run_id is not None and remote_children.find_remote_child(step.run, name) is None
     ):
         return nodes.decide_outcome(step, state)  # the node failed by itself
     changes = {
@@ -153,7 +155,7 @@ def _decide_child_ended(step: VerificationStep, state: NodeState) -> list[NewEve
     ended = _child_ended(
         step, name, status, hints,
         variables={collect[mine]: value for mine, value in changes.items() if mine in collect},
-        outputs=hints.get("result", outputs.get("childOutputs", {})),
+        outputs=outputs.get("childOutputs", {}) if hints.result is UNSET else hints.result,
         error=_child_error(last),
     )  # fmt: skip
     events = decide(step.run, step.flow, ended)
@@ -170,23 +172,24 @@ def _collected_variables(step: VerificationStep, state: NodeState) -> dict[str, 
     return spec.collect if spec is not None else {}
 
 
-def _child_error(event: Event) -> dict[str, Any] | None:
+def _child_error(event: Event) -> RecordedError | None:
     """Return the child's error from the parent's event."""
     error = payload_fields(event).get("error") or payload_fields(event).get("lastError") or {}
-    child_error: dict[str, Any] | None = error.get("details", {}).get("childError")
-    return child_error
+    return msgspec.convert(error.get("details", {}).get("childError"), RecordedError | None)
 
 
 def _decide_attested_child(step: VerificationStep, state: NodeState) -> list[NewEvent]:
     """Decide the end of a child whose outputs are attested, with the use of its outputs."""
-    event, hints, name = step.event, step.hints or {}, str(state.child)
+    event, hints, name = step.event, step.event.known_hints, str(state.child)
     phase = payload_fields(event).get("phase", "")
     if event.type != HANDOFF_STEP or not phase.startswith("child."):
         return nodes.decide_outcome(step, state)
     after = next((e for e in step.rest[1:] if e.type != VariableChanged.event_type), event)
     harvest = _harvested_values(step, hints)
     error = (
-        _child_error(after) if after.type in FAILURE_EVENTS else payload_fields(event).get("error")
+        _child_error(after)
+        if after.type in FAILURE_EVENTS
+        else msgspec.convert(payload_fields(event).get("error"), RecordedError | None)
     )
     ended = _child_ended(
         step, name, phase.removeprefix("child."), hints,
@@ -207,9 +210,9 @@ def _decide_attested_child(step: VerificationStep, state: NodeState) -> list[New
     return events
 
 
-def _harvested_values(step: VerificationStep, hints: dict[str, Any]) -> dict[str, Any]:
-    if "held" in hints:
-        return dict(hints["held"]["harvest"])
+def _harvested_values(step: VerificationStep, hints: EventHints) -> dict[str, Any]:
+    if hints.held is not None:
+        return hints.held.harvest
     done = next((e for e in step.rest if e.type == NodeCompleted.event_type), None)
     outputs = payload_fields(done).get("outputs", {}) if done is not None else {}
     return dict(outputs.get("childOutputs", {}))
@@ -227,13 +230,13 @@ def _decide_worker(step: VerificationStep, state: NodeState) -> list[NewEvent]:
         return decide(step.run, step.flow, refused)
     if event.type != HANDOFF_STEP or not phase.startswith("child."):
         return nodes.decide_outcome(step, state)
-    hints = step.hints or {}
-    result = hints["result"]
+    hints = step.event.known_hints
+    result = hints.result
     config, worker = step.own_node.definition.config, payload["workerId"]
     wanted = config.get("perWorkerOutputMappings", {}).get(worker, config.get("outputMapping", {}))
     ended = _child_ended(
         step, payload["childRunId"], phase.removeprefix("child."), hints,
         variables={wanted[mine]: value for mine, value in (result.get("harvest") or {}).items()},
-        error=result.get("error"),
+        error=msgspec.convert(result.get("error"), RecordedError | None),
     )  # fmt: skip
     return decide(step.run, step.flow, ended)

@@ -1,6 +1,6 @@
 """Read the words of a control from the events that it caused."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from moot.core.events import Event, payload_fields
@@ -27,7 +27,7 @@ CONTROL, VOTE = ThreadControlled.event_type, VoteCalled.event_type
 CONTROL_ORDER = ("invite", "uninvite", *CONTROL_ACTIONS)
 
 
-def control_rank(event: Event, words: dict[str, Any]) -> int:
+def control_rank(event: Event, words: Mapping[str, object]) -> int:
     """Return the event's place in the fixed order of a control's events."""
     return len(CONTROL_ORDER) if event.type == CONTROL else CONTROL_ORDER.index(next(iter(words)))
 
@@ -38,7 +38,7 @@ def control_words(event: Event) -> dict[str, Any] | None:
     return None if words is None else words(payload_fields(event))
 
 
-def _invite_words(payload: dict[str, Any]) -> dict[str, Any]:
+def _invite_words(payload: Mapping[str, object]) -> dict[str, Any]:
     invite = {"participant_id": payload["participantId"], "profile": payload["profile"]}
     return {"invite": {**invite, "outside": payload.get("outside") is True}}
 

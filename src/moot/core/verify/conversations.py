@@ -3,7 +3,10 @@
 The content of a turn is a fact. The right to speak and the consequences follow from the state.
 """
 
+from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from moot.core.commands import decide
 from moot.core.conversations import turns
@@ -22,6 +25,7 @@ from moot.core.payloads.conversations import (
     SeatClaimed,
     SeatLeft,
     ThreadRenamed,
+    Turn,
 )
 from moot.core.payloads.councils import (
     CouncilContinued,
@@ -86,17 +90,18 @@ def decide_exchanged(step: VerificationStep) -> list[NewEvent]:
     conversation = open_conversation(step)
     exchanged = next(event for event in step.rest if event.type != PARTICIPATION_ANSWERED)
     turn = _check_turn(exchanged, conversation, "turn")
-    answer = step.answer_by(turn.get("via"))
-    events = record_turn(step.run, step.flow, step.own_node, conversation, turn, answer)
+    answer, spoken = step.answer_by(turn.get("via")), msgspec.convert(turn, Turn)
+    events = record_turn(step.run, step.flow, step.own_node, conversation, spoken, answer)
+    set_fields(events[0], {**payload_fields(events[0]), "turn": turn})
     return [*end_invitations_for_turn(step.run, step.own_node, events, step.at), *events]
 
 
 def decide_closed(step: VerificationStep) -> list[NewEvent]:
     conversation = open_conversation(step)
     turn = _check_turn(step.event, conversation, "finalTurn")
-    end = turns.closed_event(
-        conversation, step.own_node, turn, payload_fields(step.event).get("outcome")
-    )
+    final, outcome = msgspec.convert(turn, Turn), payload_fields(step.event).get("outcome")
+    end = turns.closed_event(conversation, step.own_node, final, outcome)
+    set_fields(end, {**payload_fields(end), "finalTurn": turn})
     answer = step.answer_by(turn.get("via"))
     return close_conversation(step.run, step.flow, step.own_node, conversation, end, answer)
 
@@ -294,7 +299,7 @@ def _turn_after_ends(step: VerificationStep) -> dict[str, Any]:
     return turn if isinstance(turn, dict) else {}
 
 
-def _is_own(turn: dict[str, Any], invitation: Invitation) -> bool:
+def _is_own(turn: Mapping[str, object], invitation: Invitation) -> bool:
     """Return whether the member sent the turn itself, not through the host."""
     speaker = full_name(str(turn.get("from", "")))
     return speaker == invitation.agent and "editedBy" not in turn and turn.get("via") != HOST

@@ -3,7 +3,7 @@
 Each event is read as the command behind it, and that command is decided again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct, field
@@ -75,7 +75,7 @@ class VerificationStep(Struct):
         return self.log[self.first : until]
 
     @property
-    def hints(self) -> dict[str, Any] | None:
+    def hints(self) -> Mapping[str, object] | None:
         return None if self.event.hints is UNSET else self.event.hints
 
     @property
@@ -126,7 +126,7 @@ class VerificationStep(Struct):
         return GateAnswer(node_id=self.own_node.id, value=None, who=speaker, at=self.at)
 
 
-def _error_code(payload: dict[str, Any]) -> Any:
+def _error_code(payload: Mapping[str, object]) -> Any:
     error = payload.get("error", payload.get("lastError"))
     return error.get("code") if isinstance(error, dict) else None
 

@@ -5,7 +5,7 @@ that the answer leads to are not.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -150,9 +150,8 @@ def _decide_agent_event(step: VerificationStep, state: NodeState, node: FlowNode
     """Decide an agent's report, with the question that an unsure decision leads to."""
     event = step.event
     counted = AgentReasoned.event_type if event.type == ReasoningDelta.event_type else event.type
-    new = new_event(
-        event.type, payload_fields(event), node.id, hints={"nth": state.said.get(counted, 0)}
-    )
+    nth = state.said.get(counted, 0)
+    new = new_event(event.type, payload_fields(event), node.id, nth=nth)
     return emit_agent_events(
         step.run, step.flow, Emit(node.id, state.attempt, (new,), step.at, required=True)
     )
@@ -178,7 +177,7 @@ def _node_report(step: VerificationStep, node: FlowNode, event: Event) -> NewEve
     return new_event(event.type, payload, node.id, cause=cause, hints=step.hints)
 
 
-def _check_variable(step: VerificationStep, payload: dict[str, Any]) -> None:
+def _check_variable(step: VerificationStep, payload: Mapping[str, object]) -> None:
     """Raise unless the recorded previous value is the variable's value."""
     name, variables = payload.get("name"), step.run.variables
     if not isinstance(name, str) or name in step.flow.channels:
@@ -342,7 +341,7 @@ def _decide_child_forked(step: VerificationStep) -> list[NewEvent]:
         raise ImpossibleEvent("impossible", "a branch at its fork", step.event.type)
     if run.children.get(payload["childRunId"], "") is not None:
         raise ImpossibleEvent("impossible", "a living child", payload)
-    copied = (step.hints or {}).get("given", {})
+    copied = step.event.known_hints.given
     if copied.get(payload["childRunId"], 0) < 1:
         raise ImpossibleEvent("hints", "how much of the child was said again", copied)
     return [new_event(ChildForked.event_type, payload, payload["nodeId"], hints=step.hints)]
@@ -372,7 +371,8 @@ def _decide_refusal(step: VerificationStep) -> list[NewEvent]:
     payload = payload_fields(step.event)
     if (
         not step.run.replayed
-        or payload["sourceRunId"] != (step.run.forked_from or {})["sourceRunId"]
+        or step.run.forked_from is None
+        or payload["sourceRunId"] != step.run.forked_from.source_run_id
     ):
         raise ImpossibleEvent("impossible", "a replay of this source", step.event.type)
     diverged = step.event.payload

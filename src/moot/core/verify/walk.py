@@ -24,7 +24,7 @@ from moot.core.payloads.runs import (
     RunStarted,
 )
 from moot.core.pending import pending
-from moot.core.replay.compare import CLOCK_FIELDS, comparable_payload
+from moot.core.replay.compare import CLOCK_FIELDS, comparable_event
 from moot.core.replay.lineage import is_edited
 from moot.core.replay.masks import MaskRules, mask_rules
 from moot.core.replay.replay import LIMIT_CODES
@@ -215,9 +215,9 @@ class _Walk:
             raise _DifferenceFound(place, "node", new.node_id, _none_if_unset(event.node_id))
         runs = None
         if place < self.run.inherited:
-            runs = (self.run.run_id, str((self.run.forked_from or {}).get("sourceRunId")))
-        expected = comparable_payload(new.type, payload_fields(new), new.hints)
-        recorded = comparable_payload(event.type, payload_fields(event), event.hints)
+            fork = self.run.forked_from
+            runs = (self.run.run_id, str(fork.source_run_id if fork is not None else None))
+        expected, recorded = comparable_event(new), comparable_event(event)
         if not self._is_masked and not self._masks.is_alike(expected, recorded, runs):
             raise _DifferenceFound(place, "payload", payload_fields(new), payload_fields(event))
         self._check_clocks(event, new)

@@ -5,11 +5,11 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 from msgspec.structs import replace
 
 from moot.core.json.nesting import is_too_deep
-from moot.core.payloads.base import Payload
+from moot.core.payloads.base import Payload, RecordedError
 from moot.core.workflows.turn_inputs import SupervisorTurn
 
 T = TypeVar("T")
@@ -25,13 +25,8 @@ class NodeError(Struct, frozen=True, kw_only=True, omit_defaults=True):
     details: dict[str, Any] = {}
     retryable: bool = True
 
-    def as_payload(self) -> dict[str, Any]:
-        payload: dict[str, Any] = {"code": self.code, "message": self.message}
-        if self.details:
-            payload["details"] = self.details
-        if not self.retryable:
-            payload["retryable"] = False
-        return payload
+    def as_payload(self) -> RecordedError:
+        return RecordedError(**structs.asdict(self))
 
 
 class ChannelWrite(Struct, frozen=True, kw_only=True):

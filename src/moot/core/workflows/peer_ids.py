@@ -6,7 +6,7 @@ The host records and displays the parent in a header. It grants no right and rea
 import re
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from moot.core.payloads.runs import PeerOrigin
 
 #: a workflow on a peer is NAME/ID; ids of this host contain no slash
 SLASH = "/"
@@ -52,20 +52,6 @@ def is_host_url(url: str) -> bool:
     rest = parts.query or parts.fragment or parts.username or parts.password
     complete = parts.scheme in ("http", "https") and parts.hostname and port != 0
     return bool(complete) and not rest and not set(url) & set('";\\')
-
-
-class PeerOrigin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The run on another host that started a run, as the caller reports it."""
-
-    run_id: str
-    host_id: str
-    well_known_url: str
-    cause: str
-    #: the event on that host that caused it
-    event_id: str | None = None
-    #: the depth in its tree of runs, and how many runs its own tree may have
-    depth: int = 0
-    tree: int | None = None
 
 
 def format_origin(origin: PeerOrigin) -> str:

@@ -104,7 +104,7 @@ class NodeAgentContext(AgentContext):
 
 def restore_model_error(failed: EffectFailed) -> Exception:
     """Return the recorded failure of a model call as the error it was before the crash."""
-    kind = _MODEL_ERRORS.get(str(failed.failure.get("code")))
+    kind = _MODEL_ERRORS.get(failed.failure_code)
     return failed if kind is None else kind(failed.message, **failed.details)
 
 

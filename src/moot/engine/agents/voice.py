@@ -8,6 +8,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
+
 from moot.core.agents.events import (
     ReasoningBlock,
     agent_handoff_event,
@@ -237,7 +239,7 @@ class AgentVoice:
         if not isinstance(payload, MODEL_EVENTS):
             raise BadRequest(f"'{type_}' is nothing an agent can note.", type=type_)
         nth = self._next(type_)
-        await self._context.report(NewEvent(payload, self._context.node_id, hints={"nth": nth}))
+        await self._context.report(NewEvent(payload, self._context.node_id, nth=nth))
 
     def tell(self, payload: Payload) -> None:
         """Record a fact for people that nothing relies on, each time it happens."""
@@ -329,8 +331,8 @@ class AgentToolCall:
         flags: Sequence[str] = (),
         **details: Any,
     ) -> None:
-        error = NodeError(code=code, message=message, details=copy_json(details)).as_payload()
-        await self._report({"error": error}, duration_ms, flags)
+        error = NodeError(code=code, message=message, details=copy_json(details))
+        await self._report({"error": msgspec.to_builtins(error)}, duration_ms, flags)
 
     async def _report(
         self, outcome: dict[str, Any], duration_ms: int | None, flags: Sequence[str]

@@ -170,12 +170,12 @@ def turn_from_row(row: bytes, node_id: str) -> TranscriptTurn | None:
     if turn is None or event.node_id != node_id:
         return None
     return TranscriptTurn(
-        index=turn.get("turnIndex", 0),
-        speaker=turn.get("from", ""),
-        role=turn.get("role", "system"),
-        content=turn.get("content"),
-        to=turn.get("to"),
-        edited_by=turn.get("editedBy"),
+        index=turn.turn_index or 0,
+        speaker=turn.from_,
+        role=turn.role or "system",
+        content=turn.body,
+        to=turn.to,
+        edited_by=turn.edited_by,
     )
 
 

@@ -115,9 +115,9 @@ class MemberContext(ReportContext, AgentContext):
     async def decided(self, decision: Any, confidence: float | None, threshold: float) -> Any:
         """Record the decision. No person is asked, because all participants can answer it."""
         payload = AgentDecided(agent_id=self._wake.agent, decision=copy_json(decision))
-        hints = {"nth": self._decisions}
+        event = NewEvent(payload, self.node_id, nth=self._decisions)
         self._decisions += 1
-        await self.report(NewEvent(payload, self.node_id, hints=hints))
+        await self.report(event)
         return decision
 
     async def report(self, *facts: NewEvent) -> None:

@@ -194,7 +194,7 @@ class Speakers:
         except Exception as error:
             log.warning("An agent failed", exc_info=error, extra={"run_id": head.run.run_id})
             done = InvocationResult(
-                outcome="failed", error=error_from_exception(error).as_payload()
+                outcome="failed", error=msgspec.to_builtins(error_from_exception(error))
             )
         finally:
             context.end_speech(void=done is None or done.outcome != "spoke")
@@ -256,4 +256,4 @@ def wake_ended_from_done(
 
 def _fact_at_node(node_id: str, fact: NewEvent) -> NewEvent:
     copy_payload(fact)
-    return NewEvent(fact.payload, node_id, hints=fact.hints, raw=fact.raw)
+    return NewEvent(fact.payload, node_id, hints=fact.hints, raw=fact.raw, nth=fact.nth)

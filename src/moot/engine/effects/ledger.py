@@ -15,10 +15,11 @@ from moot.core import events
 from moot.core.errors import MootError
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
+from moot.core.payloads.base import RecordedError
 from moot.core.payloads.memory import EffectFinished, EffectStarted
 from moot.core.state.run import EVERYTHING
 from moot.core.state.usage import MODEL_PREFIX
-from moot.core.workflows.node_types import NodeError, copy_json, error_from_exception
+from moot.core.workflows.node_types import copy_json, error_from_exception
 from moot.engine.effects.tenant_budget import TenantBudget
 from moot.engine.replay.ancestry import EffectHistories
 from moot.store.protocol import LogStore
@@ -67,13 +68,13 @@ class EffectFailed(MootError):
     """The effect was made once and failed. The failure is recorded."""
 
     code, status = "effect_failed", 502
-    #: the recorded {code, message, details} of the failure
-    failure: dict[str, Any] = {}
+    #: the code of the recorded failure
+    failure_code: str = ""
 
 
-def failure_from_record(error: dict[str, Any]) -> EffectFailed:
-    failed = EffectFailed(error["message"], **error.get("details", {}))
-    failed.failure = error
+def failure_from_record(error: RecordedError) -> EffectFailed:
+    failed = EffectFailed(error.message, **error.details)
+    failed.failure_code = error.code
     return failed
 
 
@@ -272,8 +273,8 @@ class EffectLedger:
         return payload if isinstance(payload, EffectFinished) else None
 
 
-def _failure_payload(error: Exception) -> dict[str, Any]:
+def _failure_payload(error: Exception) -> RecordedError:
     """Return the payload of a failure. A refusal keeps its code."""
     if not isinstance(error, MootError):
         return error_from_exception(error).as_payload()
-    return NodeError(code=error.code, message=error.message, details=error.details).as_payload()
+    return RecordedError(code=error.code, message=error.message, details=error.details)

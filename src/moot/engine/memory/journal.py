@@ -13,7 +13,6 @@ from moot.core.events import Event, MemoryWrite, iso
 from moot.core.memory import MemoryEntry, check_limit, is_ref
 from moot.core.payloads.memory import MemoryRead, MemoryWritten
 from moot.core.state import memory
-from moot.core.state.memory import REVISION_HINT
 from moot.core.state.run import Run
 from moot.store.memory_entries import MemoryRow
 from moot.store.protocol import Batch, Store
@@ -206,5 +205,4 @@ async def _is_memory_lost(store: Store, run: Run, ref: str) -> bool:
 
 def _revision_mark(event: Event) -> int | None:
     """Return the revision of memory at the start of a supervisor's turn."""
-    mark = event.hints.get(REVISION_HINT) if event.hints is not UNSET else None
-    return mark if isinstance(mark, int) else None
+    return event.known_hints.memory_revision

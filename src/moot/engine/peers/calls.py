@@ -6,12 +6,14 @@ import msgspec
 from msgspec import Struct
 
 from moot.core.json.nesting import is_too_deep
+from moot.core.payloads.base import RecordedError
+from moot.core.payloads.runs import PeerOrigin
 from moot.core.state.remote_children import RemoteChild
 from moot.core.state.status import Status
 from moot.core.trace import Trace
 from moot.core.workflows import peer_ids
 from moot.core.workflows.node_types import NodeError
-from moot.core.workflows.peer_ids import RUN_ID, PeerOrigin
+from moot.core.workflows.peer_ids import RUN_ID
 from moot.net.outbound import (
     CallFailed,
     CallTimedOut,
@@ -185,11 +187,12 @@ class RemoteRun(Struct, frozen=True, rename="camel"):
         count = self.tree_runs if type(self.tree_runs) is int else most
         return min(max(1, count), most)
 
-    def failure(self) -> dict[str, Any] | None:
+    def failure(self) -> RecordedError | None:
         """Return the error with only the keys that a log has for it."""
         if self.error is None:
             return None
-        return {key: str(self.error.get(key, ""))[:MOST_ERROR_CHARS] for key in ("code", "message")}
+        code, message = str(self.error.get("code", "")), str(self.error.get("message", ""))
+        return RecordedError(code=code[:MOST_ERROR_CHARS], message=message[:MOST_ERROR_CHARS])
 
 
 _remote_run_decoder = msgspec.json.Decoder(RemoteRun)

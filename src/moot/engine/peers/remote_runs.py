@@ -16,6 +16,8 @@ from moot.core.children.decide import ChildWaits
 from moot.core.commands import Command
 from moot.core.errors import MootError, Unavailable
 from moot.core.events import event_id
+from moot.core.payloads.base import RecordedError
+from moot.core.payloads.runs import PeerOrigin
 from moot.core.runs.child_outputs import ChildEnded
 from moot.core.state import remote_children
 from moot.core.state.remote_children import CREATE, FOLLOW, RemoteChild
@@ -24,7 +26,7 @@ from moot.core.state.status import Status
 from moot.core.supervisors.peer_answers import PeerFound, PeerRefused, PeerStopped
 from moot.core.trace import Trace, call_trace, run_trace
 from moot.core.workflows.node_types import NodeError
-from moot.core.workflows.peer_ids import SLASH, WELL_KNOWN, PeerOrigin
+from moot.core.workflows.peer_ids import SLASH, WELL_KNOWN
 from moot.engine.head import Head
 from moot.engine.peers import calls
 from moot.engine.peers.calls import Peer, PeerError, PeerInfo, RemoteRun
@@ -320,7 +322,7 @@ class RemoteRuns:
                 child_run=str(job.entry.child),
                 status="failed",
                 at=self._host.clock.millis(),
-                error={"code": error.code, "message": error.message},
+                error=RecordedError(code=error.code, message=error.message),
                 runs=max(1, job.entry.tree),
                 stop=not trouble.gone,
             ),

@@ -1,7 +1,6 @@
 """Read the ancestors of a forked run, and the effects in its history."""
 
 from collections import OrderedDict
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -48,8 +47,7 @@ async def find_source_run(store: LogStore, tenant: str, run_id: str) -> str | No
         return None  # the source is on another host
     run = Run(run_id, tenant=tenant)
     apply(run, events.decode(rows[0]))
-    source: Any = (run.forked_from or {}).get("sourceRunId")
-    return source if isinstance(source, str) else None
+    return None if run.forked_from is None else run.forked_from.source_run_id
 
 
 async def read_inherited_artifact(

@@ -20,9 +20,10 @@ from moot.core.children import peer_requests
 from moot.core.commands import Advance, decide
 from moot.core.errors import SecretGone, Unprocessable
 from moot.core.events import Event, NewEvent, millis, payload_fields
+from moot.core.payloads.runs import RecordedEdit, RunFork
 from moot.core.replay import carried_approvals, edits
 from moot.core.replay.carried_secrets import CarriedSecrets, carry_secrets
-from moot.core.replay.edits import ForkEdit
+from moot.core.replay.edits import HistoryEdit
 from moot.core.replay.lineage import (
     branch_start,
     child_cut,
@@ -59,7 +60,7 @@ class ForkRequest(Struct, kw_only=True):
     configurable: dict[str, Any] = {}
     tags: list[str] | None = None
     metadata: dict[str, Any] = {}
-    edit: ForkEdit = ForkEdit()
+    edit: HistoryEdit = HistoryEdit()
     #: the caller may answer approvals, so the source's approvals hold in the fork
     answers: bool = False
     note: str | None = None
@@ -209,19 +210,17 @@ class ForkTransaction(Transaction):
             changes["metadata"] = {**payload.get("metadata", {}), **request.metadata}
         return changes
 
-    def _fork_mark(self) -> dict[str, Any]:
-        request = self._request
-        mark = {
-            **_fork_origin(self._plan.source.run.run_id, request.from_seq),
-            "by": request.by.principal,
-        }
-        if self._plan.cut != max(request.from_seq, 1):
-            mark["given"] = self._plan.cut
-        if request.note is not None:
-            mark["note"] = request.note
-        if request.edit.kinds:
-            mark["edit"] = {"by": request.by.principal, "kinds": request.edit.kinds}
-        return mark
+    def _fork_mark(self) -> RunFork:
+        request, by, kinds = self._request, self._request.by.principal, self._request.edit.kinds
+        return RunFork(
+            source_run_id=self._plan.source.run.run_id,
+            from_seq=request.from_seq,
+            mode="branch",
+            by=by,
+            given=self._plan.cut if self._plan.cut != max(request.from_seq, 1) else None,
+            note=request.note,
+            edit=RecordedEdit(by=by, kinds=kinds) if kinds else None,
+        )
 
     def _refuse_masks(self) -> None:
         """Raise SecretGone when the fork would run with a mask in place of a secret."""
@@ -244,7 +243,7 @@ class ForkTransaction(Transaction):
         self,
         head: Head,
         plan: ForkPlan,
-        mark: dict[str, Any],
+        mark: RunFork,
         changes: dict[str, Any],
         parent: Head | None,
     ) -> None:
@@ -261,7 +260,8 @@ class ForkTransaction(Transaction):
         source = plan.source.run.run_id
         name = forked_child_id(head.run.run_id, source)
         child = Head(Run(name, tenant=head.run.tenant), plan.source.flow)
-        self._fork(child, plan, _fork_origin(source, plan.cut), {}, head)
+        mark = RunFork(source_run_id=source, from_seq=plan.cut, mode="branch")
+        self._fork(child, plan, mark, {}, head)
         copied_events = {each.source.run.run_id: each.cut for each in plan.family()}
         self._record(head, child_forked_event(node_id, source, name, copied_events))
 
@@ -269,7 +269,7 @@ class ForkTransaction(Transaction):
         self,
         head: Head,
         plan: ForkPlan,
-        mark: dict[str, Any],
+        mark: RunFork,
         changes: dict[str, Any],
         parent: Head | None,
     ) -> None:
@@ -322,10 +322,6 @@ class ForkTransaction(Transaction):
             )
             for event in edits.decide_edit(run, flow, edit, at, answer):
                 self._record(head, event)
-
-
-def _fork_origin(source: str, from_seq: int) -> dict[str, Any]:
-    return {"sourceRunId": source, "fromSeq": from_seq, "mode": "branch"}
 
 
 def fork_times(clock: Clock, plan: ForkPlan) -> dict[str, int]:

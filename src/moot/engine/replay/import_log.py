@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -161,9 +160,9 @@ async def _refuse_local_origin(host: Host, run: Run) -> None:
 
     It would inherit outcomes, artifacts and memory of that run.
     """
-    mark: Any = (run.forked_from or {}).get("sourceRunId")
+    source = None if run.forked_from is None else run.forked_from.source_run_id
     memory = run.memory
-    claimed = {mark, run.parent_run, *(memory.ancestors if memory is not None else ())}
+    claimed = {source, run.parent_run, *(memory.ancestors if memory is not None else ())}
     claimed |= {each.run for each in memory.inherited} if memory is not None else set()
     for name in claimed - {None, run.run_id}:
         if isinstance(name, str) and await host.store.head(run.tenant, name) is not None:

@@ -87,7 +87,7 @@ class SideThreads:
         closed = event.payload if event is not None else None
         if not isinstance(closed, ConversationEnded):
             return f"its run {run.status.value}."
-        return summarise_outcome(closed.outcome, closed.final_turn.get("content"))
+        return summarise_outcome(closed.outcome, closed.final_turn.body)
 
     async def _report_end(self, tenant: str, thread: str, summary: str) -> None:
         at = self._host.clock.millis()

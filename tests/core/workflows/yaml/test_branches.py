@@ -86,7 +86,7 @@ def test_a_branch_that_breaks_anywhere_stops_what_comes_after(failing: str) -> N
     run = played(flow(PARALLEL, N), (failing,), n=11)
     assert run.status is Status.FAILED
     assert run.error is not None
-    assert run.error["message"] == f"{failing} broke"
+    assert run.error.message == f"{failing} broke"
     assert "after" not in did(run)
 
 

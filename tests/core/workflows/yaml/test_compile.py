@@ -198,7 +198,7 @@ def test_fail_ends_the_run_with_its_words(written: str, code: str, message: str)
     run = played(flow(f"  - fail: {written}\n  - delay: 1\n", "inputs: {a: int}"), a=9)
     assert run.status is Status.FAILED
     assert run.error is not None
-    assert (run.error["code"], run.error["message"]) == (code, message)
+    assert (run.error.code, run.error.message) == (code, message)
 
 
 def test_outputs_are_the_outputs_of_the_run() -> None:
