@@ -18,8 +18,8 @@ NOUNS = {
 }  # fmt: skip
 ROOMS = {
     "access", "definitions", "effects", "errors", "host", "http", "inbound", "invocation",
-    "joining", "json", "nodes", "operations", "payloads", "project", "seams", "server", "shared",
-    "sqlite", "state", "streams", "text", "verify",
+    "joining", "json", "nodes", "operations", "payloads", "project", "seams", "sentences", "server",
+    "shared", "sqlite", "state", "streams", "text", "verify",
 }  # fmt: skip
 
 

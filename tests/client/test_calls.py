@@ -312,7 +312,9 @@ def test_a_thread_from_its_beginning_to_its_second_life(client: Client) -> None:
     thread.unarchive()
     thread.mute("codex", seconds=60)
     told = thread.events().events
-    assert "muted codex until" in (told[-1].says or "") and told[-1].undo == {"unmute": ["codex"]}
+    assert "muted codex for 1 minute" in (told[-1].says or "") and told[-1].undo == {
+        "unmute": ["codex"]
+    }
     thread.close("No.")
     again = client.threads.reopen(thread.id, note="after all")
     assert again.open and again.id != thread.id and again.view.title == "Prices in Q1"

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct, to_builtins
 
 from moot.client.http.frames import Event
-from moot.core.payloads.conversations import (
-    ConversationEnded,
-    ConversationExchanged,
-    ConversationOpened,
-)
+from moot.core.events import decode_payload
+from moot.core.payloads.base import OpaquePayload, Payload
 from moot.core.payloads.supervisors import HandoffStepped, SupervisorDecided
+from moot.core.sentences.turns import spoken_turn
 
 #: phase of a handoff -> the state it leads to
 STATES = {
@@ -22,11 +21,6 @@ STATES = {
     "child.failed": "failed",
     "child.cancelled": "cancelled",
     "output.harvested": "harvested",
-}
-TURNS = {
-    ConversationOpened.event_type: "initialTurn",
-    ConversationExchanged.event_type: "turn",
-    ConversationEnded.event_type: "finalTurn",
 }
 
 
@@ -58,54 +52,48 @@ class Said(Struct, frozen=True, kw_only=True):
 def collect_handoffs(events: Sequence[Event]) -> list[Handoff]:
     """Return the handoffs in the order of their decisions."""
     handoffs: list[Handoff] = []
-    for event in events:
-        if event.type == SupervisorDecided.event_type:
-            workers = _workers(event.payload)
+    for payload in map(_payload, events):
+        if isinstance(payload, SupervisorDecided):
+            workers = payload.decision.next_worker_ids
             handoffs += [Handoff(worker=name, states=["pending"]) for name in workers]
-        elif event.type == HandoffStepped.event_type:
-            _apply_chain_event(handoffs, event.payload)
+        elif isinstance(payload, HandoffStepped):
+            _apply_step(handoffs, payload)
     return handoffs
 
 
-def _workers(payload: dict[str, Any]) -> list[str]:
-    decision = payload.get("decision")
-    inner = decision if isinstance(decision, dict) else payload
-    return [str(name) for name in inner.get("nextWorkerIds") or []]
+def _payload(event: Event) -> Payload | OpaquePayload:
+    return decode_payload(event.type, Raw(msgspec.json.encode(event.payload)))
 
 
-def _apply_chain_event(handoffs: list[Handoff], payload: dict[str, Any]) -> None:
-    phase, worker = str(payload.get("phase")), str(payload.get("workerId"))
-    child = payload.get("childRunId")
-    matches = [one for one in handoffs if one.worker == worker]
-    if phase == "dispatch.began":
+def _apply_step(handoffs: list[Handoff], step: HandoffStepped) -> None:
+    child = step.child_run_id
+    matches = [one for one in handoffs if one.worker == step.worker_id]
+    if step.phase == "dispatch.began":
         matches = [one for one in matches if one.states == ["pending"]]
     elif child is not None:
         of_child = [one for one in matches if one.child == child]
         matches = of_child or [one for one in matches if not one.child]
-    if not matches or phase not in STATES:
+    if not matches or step.phase not in STATES:
         return
-    handoff = matches[0] if phase == "dispatch.began" else matches[-1]
-    handoff.states.append(STATES[phase])
-    handoff.child = str(child) if child is not None else handoff.child
-    handoff.error = payload.get("error", handoff.error)
-    handoff.harvested = list(payload.get("harvestedKeys", handoff.harvested))
+    handoff = matches[0] if step.phase == "dispatch.began" else matches[-1]
+    handoff.states.append(STATES[step.phase])
+    handoff.child = child or handoff.child
+    handoff.error = handoff.error if step.error is None else to_builtins(step.error)
+    handoff.harvested = list(step.harvested_keys or handoff.harvested)
 
 
 def collect_turns(events: Sequence[Event]) -> list[Said]:
-    turns = []
-    for event in events:
-        turn = event.payload.get(TURNS.get(event.type, ""))
-        if isinstance(turn, dict):
-            turns.append(
-                Said(
-                    by=short_name(str(turn.get("speakerId") or turn.get("from"))),
-                    content=turn.get("content"),
-                    to=None if turn.get("to") is None else short_name(str(turn["to"])),
-                    role=str(turn.get("role")),
-                    index=int(turn.get("turnIndex") or 0),
-                )
-            )
-    return turns
+    return [
+        Said(
+            by=short_name(turn.speaker),
+            content=turn.content,
+            to=None if turn.to is None else short_name(turn.to),
+            role=turn.role,
+            index=turn.index or 0,
+        )
+        for turn in map(spoken_turn, map(_payload, events))
+        if turn is not None
+    ]
 
 
 def short_name(name: str) -> str:

@@ -6,6 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from moot.core.state.council_policy import Policy
 from moot.core.threads.presence import PresenceState
+from moot.core.threads.rendered_event import RenderedEvent
 from moot.wire.json import JsonObject
 from moot.wire.request import InvitedParticipants, Name, RequestStruct, Text
 
@@ -77,19 +78,8 @@ class CreatedBridgeThread(Struct, frozen=True):
     name: str
 
 
-class BridgeEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class BridgeEvent(RenderedEvent, frozen=True):
     """One event of a thread. ``seq`` is the cursor, ``turn`` the number of a turn."""
-
-    id: str
-    ts: str
-    thread: str
-    seq: int
-    type: str
-    sender: str = field(name="from")
-    to: str
-    content: Any
-    meta: JsonObject
-    turn: int | None = None
 
 
 class BridgeEventList(Struct, frozen=True, omit_defaults=True):

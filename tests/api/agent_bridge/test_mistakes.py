@@ -118,7 +118,7 @@ def test_a_mute_for_a_time_in_words_is_no_mute_for_good(api: Api, thread: str) -
         assert "warning" not in answer
         assert answer["event"]["content"] == {"mute": {"targets": ["codex"], "seconds": 600}}
         assert "codex" in api.get(f"/threads/{thread}/state").json()["state"]["muted_until"]
-        assert " until " in api.get(f"{told}/events").json()["events"][-1]["says"]
+        assert "for 10 minutes" in api.get(f"{told}/events").json()["events"][-1]["says"]
         posted(api, thread, {"unmute": ["codex"]}, type="control")
     answer = api.post(f"{told}/controls", {"content": {"mute": ["host:codex"], "for": "10m"}})
     assert "warnings" not in answer.json() and answer.json()["state"]["mutedUntil"]

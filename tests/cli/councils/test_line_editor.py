@@ -22,6 +22,7 @@ from moot.cli.councils.prompt import (
 from moot.cli.councils.screen import cursor_window, cut_row, lay_out_line, wrap_text
 from moot.cli.councils.transcript_lines import TranscriptLine
 from moot.cli.shared import quantities
+from moot.core.text.quantities import format_duration
 
 SEATS = [PromptMember("host:ada", "Ada", "skeptic"), PromptMember("host:bo", "Bob", "legal")]
 TEXT = st.text(max_size=60)
@@ -74,7 +75,7 @@ def test_any_text_is_a_budget_of_known_bounds_or_a_sentence(text: str) -> None:
 @given(st.integers(1, 10**6), st.sampled_from(["s", "m", "h", "d", ""]))
 def test_times_come_back_in_words_that_mean_the_same(number: int, unit: str) -> None:
     seconds = quantities.parse_seconds(f"{number}{unit}")
-    amount, word = quantities.format_duration(seconds).split()
+    amount, word = format_duration(seconds).split()
     sizes = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
     assert int(amount) * sizes[word.rstrip("s")] == seconds
 

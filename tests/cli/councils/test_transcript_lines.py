@@ -1,6 +1,6 @@
 """What a council's events say to a person; and that no log, however odd, stops the telling."""
 
-from typing import Any
+from typing import Any, cast
 
 import click
 import hypothesis.strategies as st
@@ -13,8 +13,9 @@ from moot.api.threads.minutes import MinutesHead
 from moot.api.threads.minutes_format import HtmlMinutes, MarkdownMinutes
 from moot.cli.councils.live_rows import LiveRows
 from moot.cli.councils.members import CouncilRoster
-from moot.cli.councils.screen import lay_out_line
-from moot.cli.councils.session import decision_with_votes, waiting_reason
+from moot.cli.councils.prompt_actions import decision_with_votes
+from moot.cli.councils.screen import PipeScreen, lay_out_line
+from moot.cli.councils.session import CouncilSession, waiting_reason
 from moot.cli.councils.transcript_lines import (
     RENDERERS,
     TranscriptLine,
@@ -22,10 +23,13 @@ from moot.cli.councils.transcript_lines import (
     label_decision,
 )
 from moot.cli.runs.find import format_cost
-from moot.cli.threads.list import _last_text
+from moot.cli.shared.client import Api
+from moot.cli.threads.show import _last_text
 from moot.core.conversations.closing_decision import read_decision
+from moot.core.events import Event
 from moot.wire.runs import ModelCost, RunMetrics, TokenCount
 from moot.wire.threads import ThreadSummary, ThreadView
+from tests.support.event_payloads import example_event
 
 PROFILES = {"host:ada": {"name": "Ada"}, "host:bo": {"name": "Bob", "role": "legal"}}
 
@@ -37,15 +41,15 @@ def room() -> CouncilRoster:
     return found
 
 
-def event(kind: str, **payload: Any) -> dict[str, Any]:
-    return {"type": kind, "sequence": 31, "nodeId": "talk", "payload": payload}
+def event(kind: str, **payload: Any) -> Event:
+    return example_event(kind, **payload)
 
 
 def turn(**said: Any) -> dict[str, Any]:
     return {"turnIndex": 4, "from": "host:ada", "role": "agent", "content": "Hm.", **said}
 
 
-def said(*found: dict[str, Any]) -> list[str]:
+def said(*found: Event) -> list[str]:
     teller = TranscriptRenderer(room(), "th_1")
     told = [one for each in found for one in teller.tell(each)]
     parts = [filter(None, (one.head, one.text, one.tail)) for one in told]
@@ -80,15 +84,15 @@ OVER = event("moot.participation.decided", phase="over", wakes=[])
             [event("moot.thread.control", **{"from": "user"}, content={"pause": {"on": False}})],
             ["— you let it go on"],
         ),
-        ([event("moot.participant.joined", participantId="host:dee", fromTurn=10)],
-         ["— Dee joined (sees turns 0 to 9)"]),
+        ([event("moot.participant.joined", participantId="host:dee", by="user", fromTurn=10)],
+         ["— you invited Dee (sees turns 0 to 9)"]),
         ([event("moot.participant.joined", participantId="host:dee", fromTurn=1)], []),
         ([event("moot.participant.left", participantId="host:bo", by="user")],
-         ["— Bob left, by you"]),
+         ["— you sent Bob away"]),
         ([event("moot.participation.set", by="user", policy={"mode": "addressed"}, members=[])],
          ["— you set the order: addressed"]),
         ([event("moot.participation.decided", skipped=[{"agentId": "host:bo", "reason": "muted"}])],
-         ["— Bob is muted and passed by"]),
+         ["— Bob is passed by: muted"]),
         ([event("moot.participation.answered", task="speak", outcome="passed", agentId="host:bo")],
          ["— Bob has nothing to add"]),
         ([event("moot.participation.stopped", reason="rounds", limit=2)], ["— 2 rounds done"]),
@@ -107,12 +111,12 @@ OVER = event("moot.participation.decided", phase="over", wakes=[])
          ["— Ada tried to speak while muted (1 turn held) · /admit 31 lets it in, /drop 31 does"
           " not"]),
         ([event("moot.turn.admitted", by="user", held="31")], ["— you let a held turn in"]),
-        ([event("moot.turn.dropped", by="user", held="31")], ["— you dropped it"]),
-        ([event("run.cancelled", reason="enough")], ["— the run cancelled: enough"]),
+        ([event("moot.turn.dropped", by="user", held="31")], ["— you dropped a held turn"]),
+        ([event("run.cancelled", reason="enough")], ["— run cancelled (enough)"]),
         ([event("node.completed")], []),
     ],
 )  # fmt: skip
-def test_events_are_sentences(happened: list[dict[str, Any]], reads: list[str]) -> None:
+def test_events_are_sentences(happened: list[Event], reads: list[str]) -> None:
     assert said(*happened) == reads
 
 
@@ -153,10 +157,26 @@ ROW = {
 }  # fmt: skip
 
 
-def waits(paused: bool = False, **floor: Any) -> str:
+def view(paused: bool = False, **floor: Any) -> ThreadView:
     state, more = {**STATE, "paused": paused}, {"nodeId": "talk", "turnCount": 0, "createdBy": ""}
     thread = {**ROW, **more, "state": state, "floor": {**FLOOR, **floor}}
-    return waiting_reason(convert(thread, ThreadView))
+    return convert(thread, ThreadView)
+
+
+def waits(paused: bool = False, **floor: Any) -> str:
+    return waiting_reason(view(paused, **floor))
+
+
+def test_a_turn_counts_though_ctrl_c_comes_while_it_is_printed() -> None:
+    class Interrupted:
+        def tell(self, lines: list[TranscriptLine], rows: list[str] | None = None) -> None:
+            raise KeyboardInterrupt
+
+    session = CouncilSession(cast(Api, None), view(), prompted=False)
+    session._screen = cast(PipeScreen, Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        session._take_event(event("conversation.exchanged", turn=turn()))
+    assert session.turns == 1
 
 
 def test_what_a_council_at_rest_waits_for() -> None:
@@ -206,7 +226,10 @@ ODD = st.recursive(VALUES, lambda inner: st.dictionaries(KEYS, inner, max_size=5
 
 
 @settings(deadline=None)
-@given(st.sampled_from(sorted(RENDERERS)), st.dictionaries(KEYS, ODD, max_size=6))
+@given(
+    st.sampled_from(sorted(payload.event_type for payload in RENDERERS)),
+    st.dictionaries(KEYS, ODD, max_size=6),
+)
 def test_no_event_stops_the_telling(kind: str, payload: dict[str, Any]) -> None:
     TranscriptRenderer(room(), "th_1").tell(event(kind, **payload))
     live = LiveRows(room())
@@ -240,11 +263,9 @@ def test_a_command_to_be_copied_is_never_broken() -> None:
 
 def test_that_a_proposal_was_not_adopted_is_said_once() -> None:
     rejected = {"text": "Not adopted: We ship.", "adopted": False}
-    assert label_decision(rejected) == ("Not adopted:", "We ship.")
-    assert label_decision({"text": "Not adopted: the plan."}) == (
-        "Decision:",
-        "Not adopted: the plan.",
-    )
+    assert label_decision("Not adopted: We ship.", False) == ("Not adopted:", "We ship.")
+    plan = "Not adopted: the plan."
+    assert label_decision(plan, True) == ("Decision:", plan)
     fields = {**ROW, "archived": False, "unread": 0, "decision": rejected["text"]}
     row = convert({**fields, "adopted": False}, ThreadSummary)
     assert _last_text(row, room()) == "Not adopted: We ship."

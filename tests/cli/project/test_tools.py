@@ -129,7 +129,7 @@ def test_what_was_used_and_who_allowed_it_stands_in_the_minutes_and_on_the_scree
     assert moot("approve", item["number"]).code == 0
     until(lambda: found if len(found := events(moot, run_id, "agent.toolReturned")) == 2 else None)
     minutes = moot("thread", "export", run_id).out
-    for said in ("ada used price_history(", "ada asked to use set_price(", "user allowed it"):
+    for said in ("ada used price_history(", "ada wants to use set_price(", "user allowed it"):
         assert said in minutes.replace("\\", ""), minutes
     told = moot("run", "tail", run_id, "--no-follow").out
     assert 'host:ada used price_history({"sku": "lamp"})' in told

@@ -13,6 +13,7 @@ from moot.cli.shared.events import read_event
 from moot.core.events import Event
 from tests.support.cli.commands import Cli
 from tests.support.cli.runs import answered, events, finished, place, replayed, supervised, waiting
+from tests.support.event_payloads import example_fields
 
 
 def rows(moot: Cli, where: str) -> list[list[str]]:
@@ -124,10 +125,10 @@ def test_the_numbers_stand_beside_the_events_that_are_followed(moot: Cli) -> Non
 # -- the walk itself, over logs no host would write ------------------------------------------------
 
 
-def event(name: str, cause: str | None = None, type_: str = "t", **payload: Any) -> Event:
-    fields = {"eventId": name, "runId": "r", "sequence": 0, "type": type_, "timestamp": "",
-              "payload": payload}  # fmt: skip
-    return read_event(fields if cause is None else {**fields, "causationId": cause})
+def event(name: str, cause: str | None = None, **fields: Any) -> Event:
+    known = {"eventId": name, "runId": "r", "sequence": 0, "timestamp": "", "type": "t"}
+    caused = {} if cause is None else {"causationId": cause}
+    return read_event({**known, "payload": {}, **caused, **fields})
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.none() | st.sampled_from("abcdefz")))
@@ -144,7 +145,8 @@ def test_the_walk_ends_whatever_is_said_of_causes(causes: dict[str, str | None])
 
 
 def test_what_another_host_or_a_delivery_caused_is_the_root() -> None:
-    log = {"a": event("a", "b"), "b": event("b", "evt_1", causationHostId="other.example")}
+    start = example_fields("run.started", causationHostId="other.example")
+    log = {"a": event("a", "b"), "b": event("b", "evt_1", type="run.started", payload=start)}
     steps = list(walk_causes(log["a"], log.get, 9))
     assert find_root(steps, log.get) == ("host", "evt_1", "other.example")
     delivered = [event("a", "dlv_1")]
@@ -157,10 +159,10 @@ def test_what_another_host_or_a_delivery_caused_is_the_root() -> None:
 
 def test_a_delivery_that_began_a_run_is_where_the_walk_ends() -> None:
     log = {
-        "r.0": event("r.0", "dlv_1"),
-        "r.1": event("r.1", "r.0"),
-        "dlv_1": event("dlv_1", "r.1", "trigger.delivery.attempted"),
-        "r.3": event("r.3", "dlv_1"),
+        "r.0": event("r.0", "dlv_1", type="run.started"),
+        "r.1": event("r.1", "r.0", type="roster.run.initiated"),
+        "dlv_1": event("dlv_1", "r.1", type="trigger.delivery.attempted"),
+        "r.3": event("r.3", "dlv_1", type="node.started"),
     }
     for first, expected in (("r.1", ["r.1", "r.0", "dlv_1"]), ("r.3", ["r.3", "dlv_1"])):
         steps = list(walk_causes(log[first], log.get, 9))

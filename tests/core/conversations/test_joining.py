@@ -6,8 +6,13 @@ from hypothesis import strategies as st
 
 from moot.core.errors.threads import NameTaken
 from moot.core.state.participants import joined_members
-from moot.core.text.names import RESERVED_NAMES, full_name, is_participant_name, is_person
-from moot.core.threads.agent_bridge import handle_from_name
+from moot.core.text.names import (
+    RESERVED_NAMES,
+    full_name,
+    handle_from_name,
+    is_participant_name,
+    is_person,
+)
 from tests.support.core.simulator import CHAIR
 from tests.support.core.threads import control, steer, talk_of, thread
 

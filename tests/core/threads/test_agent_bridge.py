@@ -7,16 +7,19 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 from hypothesis import Phase, given, settings
+from msgspec import to_builtins
 
 from moot.core.commands import TimePassed
 from moot.core.errors import MootError
 from moot.core.events import Event, decode, encode, event_id, iso
+from moot.core.sentences.table import text_of
 from moot.core.state.conversation import Conversation
 from moot.core.state.participants import joined_members
 from moot.core.state.run import Run, apply, fold
 from moot.core.state.thread_controls import ThreadControls
+from moot.core.text.names import handle_from_name
 from moot.core.threads import agent_bridge
-from moot.core.threads.control_text import event_sentence
+from moot.core.threads.rendered_event import RenderedEvent
 from moot.core.threads.side_threads import SideThreadEnded, ThreadLinkedFrom
 from moot.core.threads.undo import undo_control
 from moot.core.verify.walk import verify
@@ -118,8 +121,8 @@ def test_both_views_agree_whatever_happens(story: list[Any], opening: str | None
     assert [each["id"] for each in said] == [event.event_id for event, _ in turns]
     for each, (_, turn) in zip(said, turns, strict=True):
         assert each["content"] == turn["content"]
-        assert each["from"] == agent_bridge.handle_from_name(turn.get("speakerId") or turn["from"])
-        assert each["to"] == agent_bridge.handle_from_name(turn.get("to", "all"))
+        assert each["from"] == handle_from_name(turn.get("speakerId") or turn["from"])
+        assert each["to"] == handle_from_name(turn.get("to", "all"))
     times = [each["ts"] for each in found]
     assert times == sorted(set(times)), "every event has a time of its own"
     assert len({each["id"] for each in found}) == len(found)
@@ -215,8 +218,9 @@ def test_the_fold_equals_its_rebuild_for_any_thousand_events(found: list[Any], c
     assert state(rebuilt) == state(kept)
     talk = kept.conversations[TALK]
     assert isinstance(talk, Conversation) and isinstance(talk.state, ThreadControls)
-    for each in told_of(kept, log):
-        assert event_sentence(each) != "" and undo_control(each, talk, 0) != {}
+    assert "" not in {text_of(event.payload) for event in log}
+    for each in rendered(kept, log):
+        assert undo_control(each, talk, 0) != {}
 
 
 def _event(run_id: str, log: list[Event], type_: str, payload: dict[str, Any]) -> Event:
@@ -229,10 +233,14 @@ def _event(run_id: str, log: list[Event], type_: str, payload: dict[str, Any]) -
     )  # fmt: skip
 
 
-def told_of(run: Run, log: list[Event]) -> list[dict[str, Any]]:
+def rendered(run: Run, log: list[Event]) -> list[RenderedEvent]:
     talk = run.conversations[TALK]
     teller = agent_bridge.BridgeRenderer(talk, run.run_id, "Ours", "user")
     return [each for event in log for each in teller.tell(event)]
+
+
+def told_of(run: Run, log: list[Event]) -> list[dict[str, Any]]:
+    return [to_builtins(each) for each in rendered(run, log)]
 
 
 # -- the envelope --------------------------------------------------------------------------------

@@ -3,13 +3,15 @@
 import json
 from typing import Any
 
+from msgspec import to_builtins
+
 from moot.core.councils.invitations import InvitationEnded
 from moot.core.events import Event
 from moot.core.speaker import Speaker
 from moot.core.state.conversation import THREAD, Conversation, first_title, thread_id
 from moot.core.state.council_policy import THREAD_POLICY
 from moot.core.state.floor import Floor
-from moot.core.threads.agent_bridge import BridgeEvent, BridgeRenderer
+from moot.core.threads.agent_bridge import BridgeRenderer
 from moot.core.threads.decide import Control
 from moot.core.verify.walk import verify
 from moot.engine.workflows.built_in import BUILT_IN, TALK
@@ -108,13 +110,13 @@ def named(payload: dict[str, Any], word: str) -> dict[str, str]:
     return {one["agentId"].removeprefix("host:"): one["reason"] for one in payload.get(word, [])}
 
 
-def told(life: Life) -> list[BridgeEvent]:
+def told(life: Life) -> list[dict[str, Any]]:
     """The whole thread as Agent Bridge tells it."""
     talk = talk_of(life)
     teller = BridgeRenderer(
         talk, thread_id(life.run, talk), first_title(life.run, talk), life.run.person
     )
-    return [each for event in life.log for each in teller.tell(event)]
+    return [to_builtins(each) for event in life.log for each in teller.tell(event)]
 
 
 def check(life: Life) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from moot.api.access import trust_local
 from moot.api.access.auth import speaker_from_request
@@ -320,8 +320,8 @@ def _first_event(
     translator = event_translator(run, conversation)
     for event in events:
         for translated in translator.tell(decode(event.body)):
-            if translated["type"] in types:
-                return msgspec.convert(translated, BridgeEvent)
+            if translated.type in types:
+                return BridgeEvent(**asdict(translated))
     return None
 
 

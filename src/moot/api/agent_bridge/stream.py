@@ -10,6 +10,7 @@ from moot.api.runs.event_stream import KEEPALIVE_FRAME, RunEventStream
 from moot.core.events import decode, micros
 from moot.core.payloads.conversations import ConversationEnded
 from moot.core.state.conversation import Conversation
+from moot.core.threads.rendered_event import RenderedEvent
 from moot.engine.head import Head
 from moot.engine.streams.hub import EventGroup, Published
 
@@ -81,7 +82,7 @@ class ThreadEventStream(RunEventStream):
         return _encode_frames(
             each
             for each in translated
-            if each["seq"] > self._seen and micros(each["ts"]) > self._since_micros
+            if each.seq > self._seen and micros(each.ts) > self._since_micros
         )
 
     async def write(self, receive: Receive, send: Send) -> None:
@@ -108,5 +109,5 @@ class ThreadEventStream(RunEventStream):
         self._since = None
 
 
-def _encode_frames(events: Iterable[object]) -> Iterator[bytes]:
+def _encode_frames(events: Iterable[RenderedEvent]) -> Iterator[bytes]:
     return (b"data: %b\n\n" % encode(event) for event in events)

@@ -1,7 +1,7 @@
 """Read a thread's log as events of Agent Bridge, oldest first."""
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 from msgspec import Struct
@@ -11,7 +11,8 @@ from moot.core.errors import BadRequest
 from moot.core.events import Event, decode, micros
 from moot.core.state.conversation import Conversation, first_title, thread_id
 from moot.core.state.run import Run
-from moot.core.threads.agent_bridge import BridgeEvent, BridgeRenderer, micros_from_time
+from moot.core.threads.agent_bridge import BridgeRenderer, micros_from_time
+from moot.core.threads.rendered_event import RenderedEvent
 from moot.store.protocol import LogStore
 
 #: Events of the log read at once.
@@ -38,10 +39,20 @@ def event_translator(run: Run, conversation: Conversation) -> BridgeRenderer:
 
 
 class ThreadLog:
-    """One conversation, frozen at the length of its log."""
+    """One conversation, frozen at the length of its log.
 
-    def __init__(self, store: LogStore, run: Run, conversation: Conversation) -> None:
+    ``complete`` may add fields to each event, by the event of the log that it renders.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        run: Run,
+        conversation: Conversation,
+        complete: Callable[[Event, RenderedEvent], RenderedEvent] | None = None,
+    ) -> None:
         self._store, self._run, self._conversation = store, run, conversation
+        self._complete = complete
         self._end = run.next_sequence
 
     async def after(self, sequence: int, limit: int = MOST_EVENTS) -> ThreadLogPage:
@@ -104,17 +115,17 @@ class ThreadLog:
         """Return the events after a sequence and a time."""
         page, size, last = ThreadLogPage([]), 0, -1
         async for event in self._translate(first):
-            if event["seq"] <= sequence or (moment and micros(event["ts"]) <= moment):
+            if event.seq <= sequence or (moment and micros(event.ts) <= moment):
                 continue
             full = len(page.events) >= limit or size > MOST_BYTES
-            if full and event["seq"] != last:  # keep both parts of one event on one page
+            if full and event.seq != last:  # keep both parts of one event on one page
                 page.more = True
                 break
             page.events.append(encode(event))
-            size, last = size + len(page.events[-1]), event["seq"]
+            size, last = size + len(page.events[-1]), event.seq
         return page
 
-    async def _translate(self, first: int) -> AsyncIterator[BridgeEvent]:
+    async def _translate(self, first: int) -> AsyncIterator[RenderedEvent]:
         """Yield translated events from the start of this event's decision on."""
         translator, sequence = (
             event_translator(self._run, self._conversation),
@@ -127,7 +138,7 @@ class ThreadLog:
             sequence += len(rows)
             for event in rows:
                 for translated in translator.tell(event):
-                    yield translated
+                    yield self._complete(event, translated) if self._complete else translated
 
     async def _first_after(self, moment: int) -> int:
         """Return the first sequence that is later than the time.

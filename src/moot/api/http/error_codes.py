@@ -7,7 +7,7 @@ The first protocol texts on councils know only ``validation_error``; later ones 
 from typing import Literal
 
 from moot.core.errors import Conflict, CouncilRefusal, MootError
-from moot.core.threads.agent_bridge import handle_from_name
+from moot.core.text.names import handle_from_name
 from moot.wire.errors import BridgeError, BridgeErrorDetails, Error
 
 Dialect = Literal["v1", "0239"]

@@ -15,7 +15,7 @@ from moot.core.state.conversation import current_title
 from moot.core.state.interrupt import Interrupt
 from moot.core.state.run import Run
 from moot.core.text.fencing import content_text
-from moot.core.threads.agent_bridge import handle_from_name
+from moot.core.text.names import handle_from_name
 from moot.engine.streams.hub import inbox_channel
 from moot.engine.threads.transcript import StoredConversation, read_turns
 from moot.store.protocol import InboxRow

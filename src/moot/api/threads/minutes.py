@@ -5,14 +5,11 @@ The log is read twice: for the head (question, roster, decision) and for the tra
 """
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from moot.core.conversations.closing_decision import CouncilDecision, read_decision
-from moot.core.conversations.turns import recorded_turn
 from moot.core.events import Event
 from moot.core.payloads import conversations, councils
 from moot.core.payloads.agents import ToolCalled
@@ -24,15 +21,11 @@ from moot.core.payloads.conversations import (
 from moot.core.payloads.councils import (
     PolicySet,
 )
+from moot.core.sentences.sentence import Names
+from moot.core.sentences.table import text_of
+from moot.core.sentences.turns import RecordedTurn, spoken_turn
 from moot.core.state.conversation import Conversation
-from moot.core.state.tasks import turn_kind
-from moot.core.threads.agent_bridge import (
-    COORDINATOR,
-    BridgeRenderer,
-    handle_from_name,
-    name_from_handle,
-)
-from moot.core.threads.control_text import DisplayNames, event_sentence
+from moot.core.text.names import COORDINATOR, handle_from_name
 from moot.wire.minutes import Line
 
 #: Fields of a member's profile in minutes, and the value that means unknown.
@@ -42,14 +35,10 @@ UNKNOWN = "unknown"
 NOTED_EVENTS = (
     councils.VoteCalled, councils.CouncilContinued, conversations.ParticipantJoined,
     conversations.ParticipantLeft, conversations.ThreadControlled, conversations.ThreadRenamed,
-    conversations.ThreadLinked,
+    conversations.ThreadLinked, ToolCalled, councils.ToolAsked, councils.ToolAnswered,
 )  # fmt: skip
-#: Characters of a tool's inputs.
-LONGEST_INPUTS = 200
 #: Participant's id -> profile fields.
 People = dict[str, dict[str, str]]
-#: A function from display names to a sentence.
-Sentence = Callable[[DisplayNames], str | None]
 
 
 class MinutesHead(Struct, kw_only=True, rename="camel", omit_defaults=True):
@@ -95,27 +84,29 @@ class MinutesTranscript:
 
     def __init__(self, minutes: MinutesHead, conversation: Conversation) -> None:
         self._names, self._conversation = display_names(minutes), conversation
-        self._translator = BridgeRenderer(conversation, minutes.thread_id, "", "")
         self._count = 0
         self._last_change: tuple[int, Any] | None = None
 
     def lines(self, event: Event) -> list[Line]:
         lines = list[Line]()
-        turn = recorded_turn(event.payload)
-        if _conversation_of(event) == self._conversation.conversation_id and turn is not None:
+        turn, conversation_id = spoken_turn(event.payload), _conversation_of(event)
+        is_own = conversation_id in (None, self._conversation.conversation_id)
+        if conversation_id is not None and is_own and turn is not None:
             lines.append(_turn_line(event, turn))
         self._count += len(lines)
-        if event.node_id != self._conversation.node_id:
+        if event.node_id != self._conversation.node_id or not is_own:
             return lines
-        sentence = _sentence(self._translator, event)
-        if sentence is not None:
+        note = _event_sentence(event.payload, self._display_name)
+        if note is not None:
             change = _profile_change(event)
             if change is None or (self._count, change) != self._last_change:
-                note = sentence(lambda name: self._names.get(name_from_handle(name), name))
                 lines.append(Line(at=event.timestamp, by=_actor(event), note=note))
                 self._count += 1
             self._last_change = (self._count, change)
         return lines
+
+    def _display_name(self, name: str) -> str:
+        return self._names.get(name, handle_from_name(name))
 
 
 def _conversation_of(event: Event) -> str | None:
@@ -153,21 +144,13 @@ def _actor(event: Event) -> str:
     return str(next(filter(None, names), None))
 
 
-def _sentence(translator: BridgeRenderer, event: Event) -> Sentence | None:
-    """Return a function that words the event once display names are known, or None."""
-    payload = event.payload
-    action = _tool_sentence(payload)
-    if action is not None:
-        actor = handle_from_name(_actor(event))
-        return lambda called: f"{called(actor)} {action}"
-    if not isinstance(payload, NOTED_EVENTS):
+def _event_sentence(payload: Payload | OpaquePayload, names: Names) -> str | None:
+    """Return a sentence about an event of the minutes, or None."""
+    # the last turn of a side thread reports its end
+    is_ended_link = isinstance(payload, conversations.ThreadLinked) and payload.closed
+    if is_ended_link or not isinstance(payload, NOTED_EVENTS):
         return None
-    if (
-        isinstance(payload, conversations.ThreadLinked) and payload.closed
-    ):  # the closing turn reports it
-        return None
-    translated = translator.tell(event)
-    return (lambda called: event_sentence(translated[0], called)) if translated else None
+    return text_of(payload, names)
 
 
 def _apply_event(minutes: MinutesHead, event: Event, people: People) -> None:
@@ -215,18 +198,16 @@ def _speaker(turn: Turn) -> str:
     return turn.speaker_id or turn.from_
 
 
-def _turn_line(event: Event, turn: Turn) -> Line:
-    """Return a line for a turn. An imported log may hold odd values; they become text."""
-    model = _object(_object(turn.agent).get("model"))
+def _turn_line(event: Event, turn: RecordedTurn) -> Line:
     return Line(
         at=event.timestamp,
-        by=_speaker(turn),
-        index=turn.turn_index,
+        by=turn.speaker,
+        index=turn.index,
         role=turn.role,
         to=turn.to,
-        content=turn.body,
-        model=_optional_text(model.get("model")),
-        kind=kind if (kind := turn_kind(turn)) in ("task", "result") else None,
+        content=turn.content,
+        model=turn.model,
+        kind=turn.kind,
         via=turn.via,
         spoken_by=turn.spoken_by,
         edited_by=turn.edited_by,
@@ -235,30 +216,3 @@ def _turn_line(event: Event, turn: Turn) -> Line:
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _optional_text(value: Any) -> str | None:
-    return None if value is None else str(value)
-
-
-def tool_call_text(call: ToolCalled | councils.ToolAsked) -> str:
-    """Return ``price_history({"sku":"lamp"})``."""
-    inputs = content_text(call.inputs or {})
-    shortened = inputs if len(inputs) <= LONGEST_INPUTS else inputs[:LONGEST_INPUTS] + "…"
-    return f"{call.tool_name}({shortened})"
-
-
-def content_text(content: Any) -> str:
-    return content if isinstance(content, str) else msgspec.json.encode(content).decode()
-
-
-def _tool_sentence(payload: Payload | OpaquePayload) -> str | None:
-    match payload:
-        case ToolCalled():
-            return f"used {tool_call_text(payload)}"
-        case councils.ToolAsked():
-            return f"asked to use {tool_call_text(payload)}"
-        case councils.ToolAnswered(allowed=allowed):
-            return "allowed it" if allowed else "did not allow it"
-        case _:
-            return None

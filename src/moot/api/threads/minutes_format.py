@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from moot.api.threads.minutes import PROFILE_FIELDS, MinutesHead, content_text, display_names
+from moot.api.threads.minutes import PROFILE_FIELDS, MinutesHead, display_names
 from moot.core.conversations.closing_decision import CouncilDecision
-from moot.core.threads.agent_bridge import handle_from_name
+from moot.core.text.fencing import content_text
+from moot.core.text.names import handle_from_name
 from moot.wire.minutes import Line
 
 #: Participant's id -> display name.

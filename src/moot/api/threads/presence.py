@@ -14,8 +14,7 @@ from moot.core.speaker import Speaker
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.mutes import is_muted
 from moot.core.state.participants import takes_part
-from moot.core.text.names import is_person
-from moot.core.threads.agent_bridge import handle_from_name
+from moot.core.text.names import handle_from_name, is_person
 from moot.core.threads.presence import PresenceRecord
 from moot.wire.agent_bridge import (
     BridgeParticipant,

@@ -2,7 +2,7 @@
 
 import msgspec
 from msgspec import UNSET
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from moot.api.access.auth import speaker_from_request
 from moot.api.agent_bridge.thread_log import MOST_EVENTS, ThreadLog
@@ -16,8 +16,14 @@ from moot.api.threads.view import closing_decision, thread_view
 from moot.api.views import copy_fields
 from moot.core.errors import BadRequest, Conflict
 from moot.core.events import Event, decode
-from moot.core.payloads.conversations import ConversationEnded
+from moot.core.payloads.conversations import (
+    ConversationEnded,
+    ConversationExchanged,
+    ConversationOpened,
+)
 from moot.core.runs.start import LinkedStart
+from moot.core.sentences.conversations import opening_sentence
+from moot.core.sentences.table import text_of
 from moot.core.state.conversation import (
     THREAD,
     Conversation,
@@ -29,8 +35,8 @@ from moot.core.state.conversation import (
 from moot.core.state.council_policy import describe_unused_settings
 from moot.core.state.run import Run
 from moot.core.text.fencing import content_text
-from moot.core.threads.agent_bridge import handle_from_name
-from moot.core.threads.control_text import event_sentence
+from moot.core.text.names import handle_from_name
+from moot.core.threads.rendered_event import RenderedEvent
 from moot.core.threads.undo import undo_control
 from moot.engine.replay.fork import ForkRequest, fork_run
 from moot.engine.replay.import_log import IMPORT_RECORD
@@ -226,23 +232,30 @@ async def _read_event(request: Request, run: Run, sequence: int) -> Event:
 async def read_thread_events(request: Request) -> Reply:
     """Return the thread's events with sentences, and how to undo controls that still hold."""
     run, conversation = await find_thread(request)
-    thread = ThreadLog(request.store, run, conversation)
+    now = request.now()
+
+    def describe(event: Event, rendered: RenderedEvent) -> ThreadEvent:
+        undo = undo_control(rendered, conversation, now)
+        return ThreadEvent(**asdict(rendered), says=_event_sentence(event, rendered), undo=undo)
+
+    thread = ThreadLog(request.store, run, conversation, describe)
     limit = request.integer("limit", 1000, 1, MOST_EVENTS)
     if "before" in request.query:
         page = await thread.before(request.integer("before", 0, 0, 2**53), limit)
     else:
         page = await thread.after(request.integer("after", -1, -1, 2**53), limit)
-    now = request.now()
-    events = [_thread_event(row, conversation, now) for row in page.events]
+    events = [msgspec.json.decode(row, type=ThreadEvent) for row in page.events]
     answer = ThreadEventList(events=events, count=len(events), more=page.more)
     return Reply(answer, 200, {"Cache-Control": "no-store"})
 
 
-def _thread_event(row: bytes, conversation: Conversation, at: int) -> ThreadEvent:
-    """Return the event with a sentence about it and the control that undoes it."""
-    event, undo = msgspec.json.decode(row), undo_control
-    view = msgspec.convert(event, ThreadEvent)
-    return replace(view, says=event_sentence(event), undo=undo(event, conversation, at))
+def _event_sentence(event: Event, rendered: RenderedEvent) -> str | None:
+    """Return a sentence about an event that is not a turn."""
+    if rendered.type == "thread.created":
+        return opening_sentence(rendered.sender, rendered.content)
+    if isinstance(event.payload, ConversationOpened | ConversationExchanged | ConversationEnded):
+        return None
+    return text_of(event.payload, handle_from_name)
 
 
 #: Characters of the last turn and of the decision.

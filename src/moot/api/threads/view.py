@@ -22,7 +22,7 @@ from moot.core.state.participants import (
 )
 from moot.core.state.run import Run
 from moot.core.state.tasks import ThreadTask
-from moot.core.threads.agent_bridge import handle_from_name
+from moot.core.text.names import handle_from_name
 from moot.store.protocol import RunFilter
 from moot.wire import agent_bridge, councils, threads
 

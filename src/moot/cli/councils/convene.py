@@ -1,5 +1,6 @@
 """``moot convene``: put a question to a council and take part in it."""
 
+import functools
 import sys
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from moot.cli.shared.errors import ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.http.operation import PreparedCall
 from moot.client.operations import threads
+from moot.core.text.quantities import format_count
 from moot.wire.councils import ConvenedCouncil, CouncilFloor
 from moot.wire.threads import ThreadView
 
@@ -21,8 +23,8 @@ MODES = ("round-robin", "declared", "addressed", "raise-hand", "moderated", "sma
 
 def _parse_budgets(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> dict[str, Any]:
-    budget: dict[str, Any] = {}
+) -> dict[str, object]:
+    budget: dict[str, object] = {}
     for word in words:
         try:
             budget |= quantities.parse_budget(word)
@@ -61,9 +63,7 @@ OPTIONS = (
 
 
 def _council_options(command: Any) -> Any:
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+    return functools.reduce(lambda inner, option: option(inner), reversed(OPTIONS), command)
 
 
 @click.command()
@@ -86,7 +86,7 @@ def convene(options: CommandOptions, question: str, **settings: Any) -> ExitCode
         raise click.UsageError("say what the council is to talk about: moot convene QUESTION.")
     thread_id = api.send(council_call(question, **settings)).thread_id
     if settings["detach"]:
-        _print_id(options, thread_id)
+        output.print_answer(options, {"threadId": thread_id}, thread_id)
         return ExitCode.OK
     attend_options = AttendOptions(prompt=not settings["no_prompt"], as_json=options.json)
     return attend_thread(api, thread_id, attend_options)
@@ -104,21 +104,9 @@ def council_call(question: str, **settings: Any) -> PreparedCall[ConvenedCouncil
     if settings["rounds"] is not None:
         policy["rounds"] = settings["rounds"]
     return threads.convene_council(
-        question,
-        names,
-        title=settings["title"],
-        moderator=moderator,
-        policy=policy,
-        budget=settings["budget"] or None,
-        open=settings["open_"],
-    )
-
-
-def _print_id(options: CommandOptions, thread_id: str) -> None:
-    if options.json:
-        output.print_json({"threadId": thread_id})
-    else:
-        click.echo(thread_id)
+        question, names, title=settings["title"], moderator=moderator, policy=policy,
+        budget=settings["budget"] or None, open=settings["open_"],
+    )  # fmt: skip
 
 
 class AttendOptions(NamedTuple):
@@ -134,7 +122,7 @@ class AttendOptions(NamedTuple):
 
 def attend_thread(api: Api, thread_id: str, options: AttendOptions) -> ExitCode:
     """Follow a thread until it ends or the user leaves, and say how to come back."""
-    from moot.cli.councils.session import CouncilSession, SessionLeft, waiting_reason
+    from moot.cli.councils.session import CouncilSession, SessionLeft
 
     thread = api.send(threads.get_thread(thread_id))
     session = CouncilSession(api, thread, options.prompt and sys.stdin.isatty(), options.as_json)
@@ -151,28 +139,26 @@ def attend_thread(api: Api, thread_id: str, options: AttendOptions) -> ExitCode:
             raise click.Abort from None
         return ExitCode.OK
     if end is ExitCode.WAITING:
-        current = api.send(threads.get_thread(thread_id))
-        name = output.short_id(thread_id)
-        if current.floor is None:
-            from moot.cli.interrupts.questions import waiting_line
-
-            output.print_error(waiting_line(api, current.run_id))
-            return end
-        output.print_error(
-            f"{_thread_label(current)} waits for {_awaited_person(current)}:"
-            f" {waiting_reason(current)}."
-            f" Take part: {command_hint(f'watch {name}')},"
-            f" or end it: {command_hint(f'thread close {name} --decision TEXT')}"
-        )
+        output.print_error(_waiting_text(api, api.send(threads.get_thread(thread_id))))
     return end
 
 
-def _thread_label(thread: ThreadView) -> str:
-    """Return ``The thread “Prices”``."""
-    if not is_plain_thread(thread):
-        return "The council"
-    title = output.one_line(thread.title)
-    return f"The thread “{title}”" if title else "The thread"
+def _waiting_text(api: Api, thread: ThreadView) -> str:
+    """Return ``The thread “Prices” waits for you: …``, and the commands that continue it."""
+    from moot.cli.councils.session import waiting_reason
+    from moot.cli.interrupts.questions import waiting_line
+
+    if thread.floor is None:
+        return waiting_line(api, thread.run_id)
+    name, title = output.short_id(thread.thread_id), output.one_line(thread.title)
+    label = "The council"
+    if is_plain_thread(thread):
+        label = f"The thread “{title}”" if title else "The thread"
+    return (
+        f"{label} waits for {_awaited_person(thread)}: {waiting_reason(thread)}."
+        f" Take part: {command_hint(f'watch {name}')},"
+        f" or end it: {command_hint(f'thread close {name} --decision TEXT')}"
+    )
 
 
 def _awaited_person(thread: ThreadView) -> str:
@@ -185,12 +171,10 @@ def _plain_thread_header(name: str, thread: ThreadView, floor: CouncilFloor) -> 
     programs = len(floor.outside)
     agents = len(floor.members) - programs
     kinds = ((agents, "agent"), (programs, "program"))
-    counts = ", ".join(quantities.format_count(many, kind) for many, kind in kinds if many)
+    counts = ", ".join(format_count(many, kind) for many, kind in kinds if many)
     everyone_answers = floor.now == "small" or thread.state.invited_auto
-    answer_rule = (
-        "all answer what is said to all" if everyone_answers else "who is named answers: @NAME"
-    )
-    participants = [f"{counts} + you", answer_rule] if counts else ["you"]
+    rule = "all answer what is said to all" if everyone_answers else "who is named answers: @NAME"
+    participants = [f"{counts} + you", rule] if counts else ["you"]
     return " · ".join([name, output.one_line(thread.title), *participants])
 
 
@@ -200,19 +184,19 @@ def thread_header(thread: ThreadView) -> str:
     name = f"Thread {output.short_id(thread.thread_id)}"
     if floor is None:
         count = len(thread.participants or thread.state.participants.invited)
-        return f"{name} · {quantities.format_count(count, 'agent')} + you"
+        return f"{name} · {format_count(count, 'agent')} + you"
     if is_plain_thread(thread):
         return _plain_thread_header(name, thread, floor)
     moderator, members = floor.moderator, floor.members
     others = [one for one in members if one != moderator] or list(members)
     parts = [
         name,
-        f"{quantities.format_count(len(others), 'agent')} + you",
+        f"{format_count(len(others), 'agent')} + you",
         f"order: {floor.mode}",
     ]
     if moderator:
         moderator_name = members.get(moderator, {}).get("name") or moderator.rpartition(":")[2]
         parts.append(f"moderator: {output.one_line(str(moderator_name))}")
-    parts.append(f"{quantities.format_count(floor.rounds, 'round')}")
+    parts.append(f"{format_count(floor.rounds, 'round')}")
     parts.append(f"at most {quantities.group_digits(floor.limits.tokens)} tokens")
     return " · ".join(parts)

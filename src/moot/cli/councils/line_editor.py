@@ -96,13 +96,6 @@ class LineEditor:
         self.text = self.text[:start] + self.text[end:]
         self.at = start
 
-    def _erase_left(self) -> None:
-        if self.at:
-            self._erase(self.at - 1, self.at)
-
-    def _delete(self) -> None:
-        self._erase(self.at, self.at + 1)
-
     def _move(self, to: int) -> None:
         self.at = max(0, min(to, len(self.text)))
 
@@ -117,7 +110,9 @@ class LineEditor:
         if len(choices) == 1:
             self._put(start, f"{choices[0]} ")
         elif choices:
-            prefix = _common_prefix(choices)
+            first, last = min(choices), max(choices)
+            pairs = enumerate(zip(first, last, strict=False))
+            prefix = first[: next((at for at, (a, b) in pairs if a != b), len(first))]
             if len(prefix) > self.at - start:
                 self._put(start, prefix)
             self.choices = choices
@@ -128,15 +123,9 @@ class LineEditor:
         self.offer("" if at_end else self._history[self._history_index])
 
 
-def _common_prefix(words: list[str]) -> str:
-    first, last = min(words), max(words)
-    same = [a == b for a, b in zip(first, last, strict=False)]
-    return first[: same.index(False) if False in same else len(same)]
-
-
 KEY_ACTIONS: dict[str, Callable[[LineEditor], None]] = {
-    "back": LineEditor._erase_left,
-    "delete": LineEditor._delete,
+    "back": lambda line: line._erase(max(0, line.at - 1), line.at),
+    "delete": lambda line: line._erase(line.at, line.at + 1),
     "left": lambda line: line._move(line.at - 1),
     "right": lambda line: line._move(line.at + 1),
     "home": lambda line: line._move(0),

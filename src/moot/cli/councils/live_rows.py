@@ -1,20 +1,15 @@
 """Rows below the transcript: the members that speak now, and their words so far."""
 
-from typing import Any
+from collections.abc import Mapping
 
 import click
 
 from moot.cli.councils.members import CouncilRoster
 from moot.cli.councils.screen import wrap_text
-from moot.cli.councils.transcript_lines import objects_in, turn_from_event
 from moot.cli.shared import output
-from moot.core.payloads.conversations import (
-    ConversationEnded,
-    ConversationExchanged,
-    ParticipantLeft,
-)
-from moot.core.payloads.councils import InvitationAnswered, MembersInvited
-from moot.core.payloads.runs import RunCancelled, RunFailed
+from moot.core.events import Event
+from moot.core.payloads import conversations, councils, runs
+from moot.core.sentences.turns import read_turn
 from moot.wire.threads import ThreadView
 
 #: rows for the words of all speakers
@@ -60,7 +55,7 @@ class LiveRows:
         for member in thread.floor.speaking if thread.floor else ():
             self._wakes[member.wake_id] = (member.agent_id, member.task, now)
 
-    def heard(self, kind: str, data: dict[str, Any]) -> None:
+    def heard(self, kind: str, data: Mapping[str, object]) -> None:
         """Take a frame that is not an event of the log."""
         name = str(data.get("speechId"))
         if kind == "presence":
@@ -81,22 +76,19 @@ class LiveRows:
         if state in ("thinking", "typing") and len(self._busy) < MAX_BUSY:
             self._busy[name] = state
 
-    def follow(self, event: dict[str, Any], now: float) -> None:
-        payload = event["payload"]
-        match event["type"]:
-            case MembersInvited.event_type:
-                for wake in objects_in(payload.get("wakes")):
-                    task = (str(wake.get("agentId")), str(wake.get("task")), now)
-                    self._wakes[str(wake.get("wakeId"))] = task
-            case InvitationAnswered.event_type:
-                self._wakes.pop(str(payload.get("wakeId")), None)
-                self._drop_speech(str(payload.get("agentId")))
-            case ConversationExchanged.event_type:
-                turn = turn_from_event(event)
-                self._end_speaker(str(turn.get("speakerId") or turn.get("from")))
-            case ParticipantLeft.event_type:
-                self._end_speaker(str(payload.get("participantId")))
-            case ConversationEnded.event_type | RunFailed.event_type | RunCancelled.event_type:
+    def follow(self, event: Event, now: float) -> None:
+        match event.payload:
+            case councils.MembersInvited(wakes=wakes):
+                for wake in wakes:
+                    self._wakes[wake.wake_id] = (wake.agent_id, wake.task, now)
+            case councils.InvitationAnswered(wake_id=wake_id, agent_id=agent_id):
+                self._wakes.pop(wake_id, None)
+                self._drop_speech(agent_id)
+            case conversations.ConversationExchanged(turn=turn):
+                self._end_speaker(read_turn(turn).speaker)
+            case conversations.ParticipantLeft(participant_id=participant_id):
+                self._end_speaker(participant_id)
+            case conversations.ConversationEnded() | runs.RunFailed() | runs.RunCancelled():
                 self._wakes.clear()
                 self._speeches.clear()
                 self._busy.clear()

@@ -6,17 +6,13 @@ import click
 
 from moot.cli.councils.prompt import PromptMember
 from moot.cli.shared import output
+from moot.core.text.confusables import skeleton
+from moot.core.text.names import is_reserved
 from moot.wire.threads import ThreadView
 
 #: one for each member, in their order, so that a speaker keeps its colour
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "bright_cyan",
            "bright_yellow", "bright_green", "bright_magenta")  # fmt: skip
-
-
-def id_from_handle(handle: str) -> str:
-    from moot.core.threads import agent_bridge  # heavy: imported when it is needed
-
-    return agent_bridge.name_from_handle(handle)
 
 
 class CouncilRoster:
@@ -45,9 +41,6 @@ class CouncilRoster:
 
         Such a participant is shown by its id.
         """
-        from moot.core.text.confusables import skeleton
-        from moot.core.text.names import is_reserved
-
         others = [member.name for member in self.members if member.agent_id != agent_id]
         others.append(self.me.rpartition(":")[2])
         return is_reserved(name) or skeleton(name) in map(skeleton, others)

@@ -2,10 +2,11 @@
 
 import re
 import shlex
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from moot.cli.shared import quantities
+from moot.core.text.nearest import nearest_word
 
 #: command -> its arguments, and its help
 COMMANDS = {
@@ -36,6 +37,10 @@ COMMANDS = {
 _ADDRESS = re.compile(r"@([\w][\w.:-]{0,127}?)[,:]?\s+(\S.*)", re.S)
 
 
+#: a control in the form that the API takes
+Control = Mapping[str, object]
+
+
 class PromptMistake(ValueError):
     """A line is wrong; the message says why and what to type."""
 
@@ -59,7 +64,7 @@ class TypedTurn(NamedTuple):
 class TypedControl(NamedTuple):
     """A control in the form that the API takes."""
 
-    content: dict[str, Any]
+    content: Control
 
 
 class TypedClose(NamedTuple):
@@ -101,17 +106,14 @@ def parse_line(line: str, members_given: Iterable[PromptMember]) -> TypedLine | 
         return _parse_command(text[1:], members)
     addressed = _ADDRESS.fullmatch(text)
     if addressed:
-        return TypedTurn(
-            addressed[2].strip(), _require_member(f"@{addressed[1]}", members).agent_id
-        )
+        to = _require_member(f"@{addressed[1]}", members).agent_id
+        return TypedTurn(addressed[2].strip(), to)
     return TypedTurn(text)
 
 
 def _parse_command(text: str, members: list[PromptMember]) -> TypedLine:
     name, words = _split_words(text)
     if name not in COMMANDS:
-        from moot.core.text.nearest import nearest_word
-
         suggestion = nearest_word(name, COMMANDS)
         hint = f" Did you mean /{suggestion}?" if suggestion else " /help lists them."
         raise PromptMistake(f"There is no command /{name}.{hint}")
@@ -121,7 +123,9 @@ def _parse_command(text: str, members: list[PromptMember]) -> TypedLine:
         case "close":
             return _parse_close(words)
         case "task":
-            return _parse_task(words, members)
+            if len(words) < 2:
+                raise PromptMistake("Say whom and what: /task NAME TEXT")
+            return TypedTask(_require_member(words[0], members).agent_id, " ".join(words[1:]))
         case "admit" | "drop" | "allow" | "deny":
             return TypedChoice(name, words[0] if words else None)
         case _:
@@ -137,7 +141,7 @@ def _split_words(text: str) -> tuple[str, list[str]]:
     return (parts[0].lower() if parts else ""), parts[1:]
 
 
-def _control_content(name: str, words: list[str], members: list[PromptMember]) -> dict[str, Any]:
+def _control_content(name: str, words: list[str], members: list[PromptMember]) -> Control:
     match name:
         case "pause" | "resume":
             return {"pause": {"on": name == "pause"}}
@@ -148,23 +152,18 @@ def _control_content(name: str, words: list[str], members: list[PromptMember]) -
         case "done":
             return {"done": True}
         case "rename" | "ttl" | "discussion" | "auto":
-            return _setting_control(name, words)
+            return _setting_control(name, " ".join(words).strip())
+        case _ if not words:
+            raise PromptMistake(f"Say whom: /{name} {COMMANDS[name][0]}")
         case _:
-            return _member_control(name, words, members)
+            target = _require_member(words[0], members).agent_id
+            if name == "mute" and len(words) > 1:
+                return {"mute": {"targets": [target], "seconds": _parse_seconds(words[1])}}
+            return {name: [target]}
 
 
-def _member_control(name: str, words: list[str], members: list[PromptMember]) -> dict[str, Any]:
-    if not words:
-        raise PromptMistake(f"Say whom: /{name} {COMMANDS[name][0]}")
-    target = _require_member(words[0], members).agent_id
-    if name == "mute" and len(words) > 1:
-        return {"mute": {"targets": [target], "seconds": _parse_seconds(words[1])}}
-    return {name: [target]}
-
-
-def _setting_control(name: str, words: list[str]) -> dict[str, Any]:
+def _setting_control(name: str, value: str) -> Control:
     """Return the control that sets a title, a time or a switch."""
-    value = " ".join(words).strip()
     if not value:
         raise PromptMistake(f"Say what: /{name} {COMMANDS[name][0]}")
     if name == "rename":
@@ -174,12 +173,6 @@ def _setting_control(name: str, words: list[str]) -> dict[str, Any]:
     if value not in ("on", "off"):
         raise PromptMistake(f"It is on or off: /{name} on")
     return {"discussion" if name == "discussion" else "invited_auto": {"on": value == "on"}}
-
-
-def _parse_task(words: list[str], members: list[PromptMember]) -> TypedTask:
-    if len(words) < 2:
-        raise PromptMistake("Say whom and what: /task NAME TEXT")
-    return TypedTask(_require_member(words[0], members).agent_id, " ".join(words[1:]))
 
 
 def _parse_rounds(word: str) -> int:
@@ -195,16 +188,16 @@ def _parse_seconds(word: str, example: str = "/mute NAME 10m") -> int:
         raise PromptMistake(f"{error}: {example}") from None
 
 
-def _parse_invitation(words: list[str]) -> dict[str, Any]:
+def _parse_invitation(words: list[str]) -> Control:
     name, *rest = words or [""]
     if not name or name.startswith("--"):
         raise PromptMistake("Say whom: /invite NAME [--role R]")
-    invitation: dict[str, Any] = {"participant_id": name.removeprefix("@")}
+    invited = {"participant_id": name.removeprefix("@")}
     if rest and rest[0] == "--role" and len(rest) > 1:
-        invitation["profile"] = {"role": " ".join(rest[1:])}
-    elif rest:
+        return {**invited, "profile": {"role": " ".join(rest[1:])}}
+    if rest:
         raise PromptMistake("After the name only a role may follow: /invite NAME --role R")
-    return invitation
+    return invited
 
 
 def _parse_close(words: list[str]) -> TypedClose:
@@ -221,11 +214,8 @@ def _require_member(word: str, members: list[PromptMember]) -> PromptMember:
     member = _find_member(word, members)
     if member is None:
         names = [each.name for each in members]
-        from moot.core.text.nearest import nearest_word
-
-        suggestion = nearest_word(
-            word.removeprefix("@").casefold(), [name.casefold() for name in names]
-        )
+        typed = word.removeprefix("@").casefold()
+        suggestion = nearest_word(typed, [name.casefold() for name in names])
         hint = f" Did you mean {suggestion}?" if suggestion else f" There are {', '.join(names)}."
         raise PromptMistake(f"Nobody here is called '{word}'.{hint}")
     return member

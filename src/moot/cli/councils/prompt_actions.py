@@ -1,12 +1,15 @@
-"""Actions at the prompt besides speaking: undo a control, give a task, catch up."""
+"""Actions at the prompt besides speaking: undo a control, catch up, count votes."""
 
-from msgspec import to_builtins
+from collections.abc import Mapping
+from typing import Any
 
-from moot.cli.councils.members import CouncilRoster, id_from_handle
+from moot.cli.councils.members import CouncilRoster
 from moot.cli.shared.client import Api
 from moot.cli.shared.errors import CommandError
-from moot.client.operations import agent_bridge, search, threads
-from moot.wire.threads import ThreadEvent
+from moot.cli.shared.logs import LogReader
+from moot.client.operations import search, threads
+from moot.core.sentences.table import text_of
+from moot.core.text.names import name_from_handle
 
 #: events that are searched for a control to undo
 MAX_EVENTS = 500
@@ -20,23 +23,13 @@ def undo_last_control(api: Api, thread_id: str) -> str:
     roster.read(api.send(threads.get_thread(thread_id)))
     events = api.send(threads.list_thread_events(thread_id, before=END, limit=MAX_EVENTS)).events
     for event in reversed(events):
-        if event.undo is not None and id_from_handle(event.sender) == roster.me:
+        if event.undo is not None and name_from_handle(event.sender) == roster.me:
             api.send(threads.control_thread(thread_id, event.undo))
-            return _control_sentence(event, roster)
+            recorded = LogReader(api).expect(event.id.rpartition(".")[0], event.seq)
+            return text_of(recorded.payload, roster.called) or ""
     raise CommandError(
         "Nothing that you have steered here still holds: there is nothing to take back."
     )
-
-
-def _control_sentence(event: ThreadEvent, roster: CouncilRoster) -> str:
-    from moot.core.threads.control_text import event_sentence  # heavy: imported when it is needed
-
-    control = to_builtins(event)
-    return event_sentence(control, lambda name: roster.called(id_from_handle(name))) or ""
-
-
-def post_task(api: Api, thread_id: str, to: str, text: str) -> None:
-    api.send(agent_bridge.post_bridge_event(thread_id, text, kind="task", to=to))
 
 
 class CatchUpRequest:
@@ -56,3 +49,15 @@ class CatchUpRequest:
             return []
         head = f"{author} on turns {summary.first} to {summary.to}, for you alone:"
         return [head, *summary.turn.content.splitlines()]
+
+
+def decision_with_votes(text: str, votes: Mapping[str, Mapping[str, Any]]) -> dict[str, object]:
+    """Return a decision with its votes and the dissent."""
+    rows = [
+        {"by": name, "vote": str(vote.get("vote", "abstain")),
+         **({"reason": vote["reason"]} if vote.get("reason") else {})}
+        for name, vote in votes.items()
+    ]  # fmt: skip
+    against = [row for row in rows if row["vote"] == "no"]
+    dissent = [{"by": row["by"], "text": row.get("reason", "votes no")} for row in against]
+    return {"text": text, "votes": rows, "dissent": dissent}

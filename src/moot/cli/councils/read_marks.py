@@ -1,12 +1,11 @@
 """A person's read mark in a thread. Turns on the screen count as read."""
 
 from contextlib import suppress
-from typing import Any
 
 from moot.cli.shared.client import Api
 from moot.cli.shared.errors import CommandError
-from moot.cli.shared.quantities import format_count
 from moot.client.operations import search
+from moot.core.text.quantities import format_count
 
 
 class ThreadReadMark:
@@ -20,9 +19,9 @@ class ThreadReadMark:
             self.up_to, self._turn, self.unread = mark.up_to, mark.turn_index, mark.unread
         self._announced = self.up_to < 0 or not self.unread
 
-    def news(self, turn: Any) -> str | None:
+    def news(self, turn: int | None) -> str | None:
         """Return a line once, before the first turn that is new to a returning reader."""
-        if self._announced or not isinstance(turn, int) or turn <= self._turn:
+        if self._announced or turn is None or turn <= self._turn:
             return None
         self._announced = True
         return f"New since you left · {format_count(self.unread, 'turn')}"

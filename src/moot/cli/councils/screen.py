@@ -6,6 +6,7 @@ drawn again each time, each narrower than the terminal, so that none wraps and n
 """
 
 import os
+import re
 import signal
 import sys
 from contextlib import suppress
@@ -60,9 +61,8 @@ class TerminalScreen:
 
             self._saved_settings = termios.tcgetattr(sys.stdin)
             self._read_by_key()
-            signal.signal(
-                signal.SIGCONT, lambda *_: self._read_by_key()
-            )  # a shell may have changed it
+            # a shell may have changed it
+            signal.signal(signal.SIGCONT, lambda *_: self._read_by_key())
             signal.signal(signal.SIGTERM, _exit_on_signal)
         return self
 
@@ -120,7 +120,8 @@ class TerminalScreen:
 
     def _write(self, text: str) -> None:
         if text:
-            sys.stdout.write(text if self._coloured else _without_colours(text))
+            # without colours, keep the codes that move the cursor
+            sys.stdout.write(text if self._coloured else re.sub("\x1b\\[[0-9;]*m", "", text))
             sys.stdout.flush()
 
 
@@ -130,13 +131,6 @@ Screen = PipeScreen | TerminalScreen
 def _exit_on_signal(number: int, frame: FrameType | None) -> None:
     """Exit, so that the terminal is restored on the way out."""
     sys.exit(128 + number)
-
-
-def _without_colours(text: str) -> str:
-    """Remove colours, and keep the codes that move the cursor."""
-    import re
-
-    return re.sub("\x1b\\[[0-9;]*m", "", text)
 
 
 def lay_out_line(line: TranscriptLine, columns: int) -> list[str]:

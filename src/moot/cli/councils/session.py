@@ -4,27 +4,16 @@ import json
 import select
 import shlex
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from moot.cli.councils import prompt_actions
+from moot.cli.councils import prompt, prompt_actions
 from moot.cli.councils.line_editor import KeyDecoder, LineEditor
 from moot.cli.councils.live_rows import LiveRows
-from moot.cli.councils.members import CouncilRoster, id_from_handle
-from moot.cli.councils.prompt import (
-    PromptMistake,
-    TypedChoice,
-    TypedClose,
-    TypedCommand,
-    TypedControl,
-    TypedLine,
-    TypedTask,
-    TypedTurn,
-    complete_word,
-    help_lines,
-    parse_line,
-)
+from moot.cli.councils.members import CouncilRoster
+from moot.cli.councils.prompt_actions import decision_with_votes
 from moot.cli.councils.read_marks import ThreadReadMark
 from moot.cli.councils.screen import Keyboard, TerminalScreen, open_screen, terminal_columns
 from moot.cli.councils.stream import StreamFeed
@@ -32,22 +21,25 @@ from moot.cli.councils.transcript_lines import (
     TranscriptLine,
     TranscriptRenderer,
     note_line,
-    turn_from_event,
 )
 from moot.cli.runs.follow import WAITING_STATUSES
 from moot.cli.shared import output
 from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.events import event_fields, read_event
 from moot.cli.shared.streams import StreamFrame
-from moot.cli.threads.new import missing_agent_message, unknown_agent_warning
+from moot.cli.threads.thread import missing_agent_message, unknown_agent_warning
 from moot.client.operations import agent_bridge, runs, threads
+from moot.core.events import Event
 from moot.core.payloads.conversations import (
     ConversationEnded,
     ConversationExchanged,
     ThreadControlled,
 )
 from moot.core.payloads.runs import RunCancelled, RunFailed
+from moot.core.sentences.turns import spoken_turn
+from moot.core.text.names import name_from_handle
 from moot.wire.threads import ThreadView
 
 ENDS = {
@@ -71,31 +63,26 @@ class SessionLeft(KeyboardInterrupt):
 class CouncilSession:
     """Follows one thread until it closes, or until only a person can continue it."""
 
-    def __init__(
-        self,
-        api: Api,
-        thread: ThreadView,
-        prompt: bool,
-        as_json: bool = False,
-    ) -> None:
+    def __init__(self, api: Api, thread: ThreadView, prompted: bool, as_json: bool = False) -> None:
         self._api, self._as_json = api, as_json
-        self.thread_id = thread.thread_id
-        self._thread = thread
+        self._thread, self.thread_id = thread, thread.thread_id
         self._conversation: str | None = None
         self._roster = CouncilRoster()
         self._roster.read(thread)
         self._renderer = TranscriptRenderer(self._roster, output.short_id(self.thread_id))
         self._live = LiveRows(self._roster)
-        self._screen = open_screen(prompt and not as_json)
+        self._screen = open_screen(prompted and not as_json)
         self._editor = self._keys = None
-        if prompt and isinstance(self._screen, TerminalScreen) and not as_json:
-            self._editor = LineEditor(lambda before: complete_word(before, self._roster.members))
+        if prompted and isinstance(self._screen, TerminalScreen) and not as_json:
+            self._editor = LineEditor(
+                lambda before: prompt.complete_word(before, self._roster.members)
+            )
             self._keys = KeyDecoder()
         self._keyboard = Keyboard() if self._editor else None
         self._ended: ExitCode | None = None
         self._stay, self._may_rest = False, True
         self._catch_up: prompt_actions.CatchUpRequest | None = None
-        #: the last reminder that was shown
+        #: the last reminder; it is printed once, until the thread waits for something else
         self._last_reminder = ""
         #: turns that have been shown, and the newest event
         self.turns, self._last_sequence = 0, -1
@@ -123,7 +110,8 @@ class CouncilSession:
                 self._print_note("type to take part; @NAME addresses one, /help lists the rest")
             try:
                 while self._ended is None:
-                    self._draw()
+                    typed = (self._editor.text, self._editor.at) if self._editor else ()
+                    self._screen.below(self._rows(), *typed)
                     self._wait(feed)
             except SessionLeft:
                 raise
@@ -145,7 +133,7 @@ class CouncilSession:
         except CommandError:
             return
         for name, presence in presences.items():
-            frame = {"participant": id_from_handle(name), "state": presence.state}
+            frame = {"participant": name_from_handle(name), "state": presence.state}
             self._live.heard("presence", frame)
 
     def _wait(self, feed: StreamFeed) -> None:
@@ -159,15 +147,11 @@ class CouncilSession:
                 self._take_frame(frame)
                 if self._ended is not None:
                     return
-        self._show_catch_up()
+        if self._catch_up is not None and (lines := self._catch_up.lines()):
+            self._catch_up = None
+            self._print_lines(list(map(note_line, lines)))
         if self._may_rest and self._live.quiet and self._ended is None:
             self._check_rest()
-
-    def _draw(self) -> None:
-        if self._editor is None:
-            self._screen.below(self._rows())
-        else:
-            self._screen.below(self._rows(), self._editor.text, self._editor.at)
 
     def _print_lines(self, lines: list[TranscriptLine]) -> None:
         """Print lines and redraw the rows below, so that a finished turn is not drawn as live."""
@@ -184,7 +168,7 @@ class CouncilSession:
     def _take_frame(self, frame: StreamFrame) -> None:
         match frame.kind:
             case "event":
-                self._take_event(frame.data)
+                self._take_event(read_event(frame.data))
             case "trouble":
                 raise frame.data
             case "lost":
@@ -197,32 +181,31 @@ class CouncilSession:
             case kind:
                 self._live.heard(kind, frame.data)
 
-    def _take_event(self, event: dict[str, Any]) -> None:
+    def _take_event(self, event: Event) -> None:
         """Take an event of this conversation; the run may have others."""
-        self._last_sequence = event["sequence"]
+        self._last_sequence = event.sequence
         self._may_rest = True
-        conversation = event["payload"].get("conversationId")
-        self._conversation = self._conversation or self._conversation_of(event)
+        conversation: str | None = getattr(event.payload, "conversation_id", None)
+        if self._conversation is None and event.node_id == self._thread.node_id:
+            self._conversation = conversation
         if conversation is not None and self._conversation not in (None, conversation):
             return
-        if self._as_json:
-            output.print_json_line(event)
-        self.turns += event["type"] == ConversationExchanged.event_type  # before Ctrl-C can come
+        # count a turn before it is printed: Ctrl-C may come while it is
+        self.turns += isinstance(event.payload, ConversationExchanged)
         self._live.follow(event, time.monotonic())
-        if not self._as_json:
-            news_line = (
-                self._mark.news(turn_from_event(event).get("turnIndex")) if self._mark else None
-            )
-            self._print_lines(
-                [*([note_line(news_line)] if news_line else []), *self._renderer.tell(event)]
-            )
-        if event["type"] == ThreadControlled.event_type and not self._as_json:
-            self._last_reminder = PAUSED  # the control itself has been printed
-        self._ended = ENDS.get(event["type"])
+        if self._as_json:
+            output.print_json_line(event_fields(event))
+        else:
+            self._print_event(event)
+        self._ended = ENDS.get(event.type)
 
-    def _conversation_of(self, event: dict[str, Any]) -> str | None:
-        conversation = event["payload"].get("conversationId")
-        return conversation if event.get("nodeId") == self._thread.node_id else None
+    def _print_event(self, event: Event) -> None:
+        turn = spoken_turn(event.payload)
+        news = self._mark.news(turn.index) if self._mark and turn else None
+        lines = [note_line(news)] if news else []
+        self._print_lines([*lines, *self._renderer.tell(event)])
+        if isinstance(event.payload, ThreadControlled):
+            self._last_reminder = PAUSED  # the control itself has been printed
 
     def _check_rest(self) -> None:
         """Check whether the thread is at rest now that no member has the floor."""
@@ -238,7 +221,10 @@ class CouncilSession:
         if not self.interactive:
             self._ended = None if self._stay else ExitCode.WAITING
         elif self._thread.floor is not None:
-            self._remind(waiting_reason(self._thread))
+            reminder = waiting_reason(self._thread)
+            if reminder != self._last_reminder:
+                self._print_note(reminder)
+            self._last_reminder = reminder
 
     def _at_rest(self) -> bool:
         """Whether the thread waits. Without a floor, the status of the run tells."""
@@ -247,12 +233,6 @@ class CouncilSession:
         if self._thread.floor is not None:
             return self._thread.floor.at_rest
         return self._api.send(runs.get_run(self._thread.run_id)).status in WAITING_STATUSES
-
-    def _remind(self, text: str) -> None:
-        """Print a reminder once, until the thread waits for something else."""
-        if text != self._last_reminder:
-            self._print_note(text)
-        self._last_reminder = text
 
     def _print_note(self, text: str) -> None:
         if not self._as_json:
@@ -272,19 +252,17 @@ class CouncilSession:
 
     def _take_line(self, line: str) -> None:
         try:
-            typed = parse_line(line, self._roster.members)
+            typed = prompt.parse_line(line, self._roster.members)
             if typed is not None:
                 self._carry_out(typed)
-        except PromptMistake as mistake:
+        except prompt.PromptMistake as mistake:
             self._print_error(str(mistake))
         except CommandError as error:
             self._print_error(*self._error_hint(error))
 
     def _print_error(self, text: str, command: str = "") -> None:
-        mark = click.style("   !", fg="red")
-        self._print_lines(
-            [TranscriptLine(output.safe_lines(text), mark, command=output.safe_line(command))]
-        )
+        mark, safe = click.style("   !", fg="red"), output.safe_lines(text)
+        self._print_lines([TranscriptLine(safe, mark, command=output.safe_line(command))])
 
     def _error_hint(self, error: CommandError) -> tuple[str, str]:
         """Return the error, and for a closed roster the fork that would admit the participant."""
@@ -298,40 +276,34 @@ class CouncilSession:
         setting = shlex.quote(f"input.participants={members_json}")
         return str(error), command_hint(f"fork {self.thread_id}@0 --set {setting}")
 
-    def _carry_out(self, typed: TypedLine) -> None:
+    def _carry_out(self, typed: prompt.TypedLine) -> None:
         match typed:
-            case TypedTurn(text, to):
+            case prompt.TypedTurn(text, to):
                 turn = {"content": text, **({"to": to} if to else {})}
                 run_id, node_id = self._thread.run_id, self._thread.node_id
                 self._api.send(runs.resolve_interrupt(run_id, node_id, {"turn": turn}))
-            case TypedControl(content):
-                self._steer(content)
+            case prompt.TypedControl(content):
+                self._api.send(threads.control_thread(self.thread_id, content))
                 self._warn_unknown_invitee(content)
-            case TypedChoice(word, which):
-                self._steer({word: which or self._single_choice(word)})
-            case TypedClose(decision, vote):
+            case prompt.TypedChoice(word, which):
+                choice = {word: which or self._single_choice(word)}
+                self._api.send(threads.control_thread(self.thread_id, choice))
+            case prompt.TypedClose(decision, vote):
                 self._close(decision, vote)
-            case TypedTask(to, text):
-                prompt_actions.post_task(self._api, self.thread_id, to, text)
-            case TypedCommand("undo"):
+            case prompt.TypedTask(to, text):
+                task = agent_bridge.post_bridge_event(self.thread_id, text, kind="task", to=to)
+                self._api.send(task)
+            case prompt.TypedCommand("undo"):
                 prompt_actions.undo_last_control(self._api, self.thread_id)  # the stream reports it
-            case TypedCommand("catchup"):
+            case prompt.TypedCommand("catchup"):
                 self._catch_up = prompt_actions.CatchUpRequest(self._api, self.thread_id)
                 self._print_note("it is being summed up for you")
-            case TypedCommand("help"):
-                self._print_lines([TranscriptLine(line) for line in help_lines()])
-            case TypedCommand():
+            case prompt.TypedCommand("help"):
+                self._print_lines([TranscriptLine(line) for line in prompt.help_lines()])
+            case prompt.TypedCommand():
                 raise SessionLeft
 
-    def _show_catch_up(self) -> None:
-        if self._catch_up is not None and (lines := self._catch_up.lines()):
-            self._catch_up = None
-            self._print_lines(list(map(note_line, lines)))
-
-    def _steer(self, content: dict[str, Any]) -> None:
-        self._api.send(threads.control_thread(self.thread_id, content))
-
-    def _warn_unknown_invitee(self, content: dict[str, Any]) -> None:
+    def _warn_unknown_invitee(self, content: Mapping[str, Any]) -> None:
         """Warn when the host does not know the invited participant."""
         name = str(content.get("invite", {}).get("participant_id", ""))
         if name and (warning := unknown_agent_warning(self._api, name)) is not None:
@@ -346,8 +318,8 @@ class CouncilSession:
         elif floor is not None:
             ids = [question.ask_id for question in floor.asks]
         if len(ids) != 1:
-            waiting = f"which: {', '.join(ids)}" if ids else "nothing waits for that"
-            raise PromptMistake(f"Say {waiting}." if ids else "Nothing waits for that.")
+            which = f"Say which: {', '.join(ids)}."
+            raise prompt.PromptMistake(which if ids else "Nothing waits for that.")
         return ids[0]
 
     def _close(self, decision: str | None, vote: bool) -> None:
@@ -362,22 +334,10 @@ class CouncilSession:
             self._editor.offer(f"/close --decision {words}{' --vote' if vote else ''}")
             self._print_note("the moderator proposes this; change it or press Enter")
             return
-        adopted: str | dict[str, Any] | None = decision
+        adopted: str | dict[str, object] | None = decision
         if not vote and decision is not None and votes and decision == proposal:
             adopted = decision_with_votes(decision, votes)
         self._api.send(threads.close_thread(self.thread_id, adopted, vote=vote or None))
-
-
-def decision_with_votes(text: str, votes: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return a decision with its votes and the dissent."""
-    rows = [
-        {"by": name, "vote": str(vote.get("vote", "abstain")),
-         **({"reason": vote["reason"]} if vote.get("reason") else {})}
-        for name, vote in votes.items()
-    ]  # fmt: skip
-    against = [row for row in rows if row["vote"] == "no"]
-    dissent = [{"by": row["by"], "text": row.get("reason", "votes no")} for row in against]
-    return {"text": text, "votes": rows, "dissent": dissent}
 
 
 def waiting_reason(thread: ThreadView) -> str:

@@ -1,52 +1,25 @@
 """Render the events of a council: numbered turns, and sentences between them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import click
 
 from moot.cli.councils.members import CouncilRoster
-from moot.cli.runs.agent_lines import tool_call_text
 from moot.cli.shared import output
 from moot.cli.shared.command_hint import command_hint
-from moot.cli.shared.quantities import format_count
-from moot.core.payloads.agents import ToolCalled
-from moot.core.payloads.conversations import (
-    ConversationEnded,
-    ConversationExchanged,
-    ConversationOpened,
-    ParticipantJoined,
-    ParticipantLeft,
-    ThreadControlled,
-    ThreadLinked,
-    ThreadRenamed,
-)
-from moot.core.payloads.councils import (
-    CouncilContinued,
-    CouncilStopped,
-    InvitationAnswered,
-    MembersInvited,
-    PolicySet,
-    ToolAnswered,
-    ToolAsked,
-    ToolReopened,
-    TurnAdmitted,
-    TurnDropped,
-    TurnHeld,
-    VoteCalled,
-)
-from moot.core.payloads.runs import RunCancelled, RunFailed
-
-Event = dict[str, Any]
+from moot.core.events import Event
+from moot.core.payloads import agents, conversations, councils, runs
+from moot.core.sentences.controls import control_sentences
+from moot.core.sentences.conversations import passed_sentences
+from moot.core.sentences.table import text_of
+from moot.core.sentences.turns import RecordedTurn, spoken_turn
 
 #: the tag on the last turn of a program that leaves
 LEFT_TAG = "left"
-JOINED = ParticipantJoined.event_type
-
-STOP_SENTENCES = {
-    "consensus": "Nobody has anything to add.",
-    "moderator": "The moderator has heard enough.",
-}
+#: reasons of a stop that no turn of the host reports
+UNREPORTED_STOPS = ("rounds", "consensus", "moderator")
+PAUSED = "paused the agents"
 
 
 class TranscriptLine(NamedTuple):
@@ -61,25 +34,20 @@ class TranscriptLine(NamedTuple):
     command: str = ""
 
 
+TranscriptLines = list[TranscriptLine]
+
+
 def note_line(text: str) -> TranscriptLine:
     return TranscriptLine(output.one_line(text), click.style("   —", dim=True), quiet=True)
 
 
-def label_decision(decision: dict[str, Any]) -> tuple[str, str]:
+def label_decision(text: str, adopted: bool) -> tuple[str, str]:
     """Return ``Decision:`` or ``Not adopted:``, and the text without that label."""
-    text = str(decision["text"])
-    if decision.get("adopted") is False:
-        return "Not adopted:", text.removeprefix("Not adopted: ")
-    return "Decision:", text
+    return ("Decision:", text) if adopted else ("Not adopted:", text.removeprefix("Not adopted: "))
 
 
 def content_text(content: Any) -> str:
     return output.safe_lines(content) if isinstance(content, str) else output.shorten(content, 2000)
-
-
-def turn_from_event(event: Event) -> dict[str, Any]:
-    payload = event["payload"]
-    return _as_object(payload.get("turn") or payload.get("initialTurn") or payload.get("finalTurn"))
 
 
 class TranscriptRenderer:
@@ -88,69 +56,80 @@ class TranscriptRenderer:
     def __init__(self, roster: CouncilRoster, thread_id: str) -> None:
         self._roster, self._thread_id = roster, thread_id
         #: the votes so far, and whether they have been printed
-        self._votes: dict[str, dict[str, Any]] = {}
+        self._votes: dict[str, Mapping[str, Any]] = {}
         self._tallied = False
         #: a program that left with its last turn
         self._leaving: str | None = None
         #: the last profile change (participant, author), if it is the newest line
         self._last_profile_change: tuple[str, str] | None = None
 
-    def tell(self, event: Event) -> list[TranscriptLine]:
+    def tell(self, event: Event) -> TranscriptLines:
         """Return nothing for an event that has no meaning for a person."""
-        render = RENDERERS.get(event["type"])
-        lines = render(self, event) if render else []
-        if lines and event["type"] != JOINED:
+        render = RENDERERS.get(type(event.payload))
+        lines = render(self, event.payload, event) if render else []
+        if lines and not isinstance(event.payload, conversations.ParticipantJoined):
             self._last_profile_change = None
         return lines
 
-    def _turn(self, event: Event) -> list[TranscriptLine]:
-        turn, roster = turn_from_event(event), self._roster
-        speaker = str(turn.get("speakerId") or turn.get("from", ""))
-        to = f" → {roster.called(str(turn['to']))}" if turn.get("to") else ""
-        number = str(turn.get("turnIndex", "?"))
-        head = f"{number:>2} {roster.styled(speaker)}{to}"
-        head += kind_suffix(turn)
-        if turn.get("spokenBy"):
-            head += f" · said by {roster.called(str(turn['spokenBy']))}"
-        if turn.get("editedBy"):
-            head += f" · edited by {output.one_line(str(turn['editedBy']))}"
-        lines = [TranscriptLine(content_text(turn.get("content", "")), head, _cost_suffix(turn))]
-        if LEFT_TAG in _tags(turn):
-            self._leaving = speaker
-            lines.append(note_line(f"let it come back: {self._rejoin_hint(speaker)}"))
+    def _note(self, payload: Any, event: Event) -> TranscriptLines:
+        match payload:
+            case conversations.ThreadLinked(closed=True):
+                return []  # a turn of the host reports it
+            case councils.CouncilStopped(reason=reason) if reason not in UNREPORTED_STOPS:
+                return []
+            case councils.VoteCalled():
+                self._votes, self._tallied = {}, False
+            case _:
+                pass
+        text = text_of(payload, self._roster.called)
+        hint = HINTS.get(type(payload), "").format(event.sequence)
+        return [note_line(f"{text}{hint}")] if text else []
+
+    def _turn(self, payload: Any, event: Event) -> TranscriptLines:
+        turn = spoken_turn(payload)
+        return self._turn_lines(turn) if turn else []
+
+    def _turn_lines(self, turn: RecordedTurn) -> TranscriptLines:
+        roster = self._roster
+        to = f" → {roster.called(turn.to)}" if turn.to else ""
+        number = "?" if turn.index is None else str(turn.index)
+        head = f"{number:>2} {roster.styled(turn.speaker)}{to}"
+        head += f" · {turn.kind}" if turn.kind else ""
+        head += f" · said by {roster.called(turn.spoken_by)}" if turn.spoken_by else ""
+        head += f" · edited by {output.one_line(turn.edited_by)}" if turn.edited_by else ""
+        lines = [TranscriptLine(content_text(turn.content), head, _cost_suffix(turn.meta))]
+        if LEFT_TAG in turn.tags:
+            self._leaving = turn.speaker
+            name = output.one_line(turn.speaker.removeprefix("host:"))
+            rejoin = command_hint(f"join {self._thread_id} --as {name} --exec CMD")
+            lines.append(note_line(f"let it come back: {rejoin}"))
         return lines
 
-    def _rejoin_hint(self, speaker: str) -> str:
-        name = output.one_line(speaker.removeprefix("host:"))
-        return command_hint(f"join {self._thread_id} --as {name} --exec CMD")
-
-    def _opened(self, event: Event) -> list[TranscriptLine]:
-        for member in objects_in(event["payload"].get("participants")):
+    def _opened(self, payload: conversations.ConversationOpened, event: Event) -> TranscriptLines:
+        for member in payload.participants or ():
             self._roster.learn(str(member.get("agentId")), member)
-        return self._turn(event)
+        return self._turn(payload, event)
 
-    def _closed(self, event: Event) -> list[TranscriptLine]:
-        payload, final = event["payload"], turn_from_event(event)
-        lines = self._turn(event) if final.get("role") != "system" else []
-        outcome = payload.get("outcome")
+    def _closed(self, payload: conversations.ConversationEnded, event: Event) -> TranscriptLines:
+        final = payload.final_turn
+        lines = self._turn(payload, event) if final.role != "system" else []
+        outcome = payload.outcome
         decision = outcome if isinstance(outcome, dict) and outcome.get("text") else None
         minutes = f"Minutes: {command_hint(f'thread export {self._thread_id} -f md')}"
         if decision is None:
             return [*lines, TranscriptLine(f"Closed without a decision. {minutes}")]
         if not self._tallied:
-            votes = objects_in(decision.get("votes"))
-            lines += self._tally({str(vote.get("by")): vote for vote in votes})
-        if str(decision["text"]) not in str(final.get("content")):
+            votes = {str(vote.get("by")): vote for vote in _objects_in(decision.get("votes"))}
+            lines += self._tally(votes)
+        if str(decision["text"]) not in str(final.body):
             lines.append(note_line(f"decision: {decision['text']}"))
-        for each in objects_in(decision.get("dissent")):
-            lines.append(note_line(f"dissent: {self._name(each)}: {each.get('text', '')}"))
+        for each in _objects_in(decision.get("dissent")):
+            author = self._roster.called(str(each.get("by", "")))
+            lines.append(note_line(f"dissent: {author}: {each.get('text', '')}"))
         word = "Not adopted" if decision.get("adopted") is False else "Decision recorded"
-        return [
-            *lines,
-            TranscriptLine(f"Closed. {word} (turn {payload.get('turnIndex')}). {minutes}"),
-        ]
+        return [*lines, TranscriptLine(f"Closed. {word} (turn {payload.turn_index}). {minutes}")]
 
-    def _tally(self, votes: dict[str, dict[str, Any]]) -> list[TranscriptLine]:
+    def _tally(self, votes: Mapping[str, Mapping[str, Any]]) -> TranscriptLines:
         if not votes:
             return []
         rows, member_ids = [], [member.agent_id for member in self._roster.members]
@@ -161,149 +140,51 @@ class TranscriptRenderer:
             rows.append(f"{self._roster.called(name)} {word}{why}")
         return [note_line(f"vote: {' · '.join(rows)}")]
 
-    def _name(self, payload: dict[str, Any], key: str = "by") -> str:
-        return self._roster.called(str(payload.get(key, "")))
-
-    def _controlled(self, event: Event) -> list[TranscriptLine]:
-        return self._steered(event, "control", event["payload"].get("content"))
-
-    def _renamed(self, event: Event) -> list[TranscriptLine]:
-        return self._steered(event, "thread.renamed", event["payload"].get("title"))
-
-    def _linked(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        if payload.get("closed") is True:
-            return []  # a turn of the host reports the outcome
-        return self._steered(event, "thread.linked", {"name": payload.get("title")})
-
-    def _steered(self, event: Event, kind: str, content: Any) -> list[TranscriptLine]:
-        from moot.cli.councils.control_lines import control_sentences
-
-        return [note_line(text) for text in control_sentences(self._roster, event, kind, content)]
-
-    def _joined(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        name = str(payload.get("participantId", ""))
-        self._roster.learn(name, payload.get("profile"))
-        if payload.get("changed") is True:
-            return self._changed(name, str(payload.get("by", "")))
-        first = payload.get("fromTurn", 0)
-        if not isinstance(first, int) or first <= 1:
-            return []  # it was there from the start
-        return [note_line(f"{self._roster.called(name)} joined (sees turns 0 to {first - 1})")]
-
-    def _changed(self, name: str, by: str) -> list[TranscriptLine]:
-        """Report only the first of several changes in a row."""
-        last, self._last_profile_change = self._last_profile_change, (name, by)
-        if last == (name, by):
-            return []
-        suffix = "" if name == by else f" by {self._roster.called(by)}"
-        return [note_line(f"the profile of {self._roster.called(name)} was changed{suffix}")]
-
-    def _left(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        name, by = payload.get("participantId"), payload.get("by")
-        leaving, self._leaving = self._leaving, None
-        if name == by:
-            return [] if name == leaving else [note_line(f"{self._name(payload)} left")]
-        return [note_line(f"{self._name(payload, 'participantId')} left, by {self._name(payload)}")]
-
-    def _set(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        for member in objects_in(payload.get("members")):
-            self._roster.learn(str(member.get("agentId")), member.get("profile"))
-        mode = _as_object(payload.get("policy")).get("mode", "round-robin")
-        return (
-            [note_line(f"{self._name(payload)} set the order: {mode}")] if payload.get("by") else []
-        )
-
-    def _decided(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        lines = [
-            note_line(f"{self._name(one, 'agentId')} is {one.get('reason')} and passed by")
-            for one in objects_in(payload.get("skipped"))
+    def _controlled(self, payload: conversations.ThreadControlled, event: Event) -> TranscriptLines:
+        return [
+            note_line(f"{text}; /resume to go on" if text.endswith(PAUSED) else text)
+            for text in control_sentences(payload, self._roster.called)
         ]
-        if payload.get("phase") == "over" and self._votes:
+
+    def _joined(self, payload: conversations.ParticipantJoined, event: Event) -> TranscriptLines:
+        """Report only the first of several profile changes in a row."""
+        name = payload.participant_id
+        self._roster.learn(name, payload.profile)
+        if payload.changed:
+            last, self._last_profile_change = self._last_profile_change, (name, payload.by)
+            return [] if last == (name, payload.by) else self._note(payload, event)
+        if payload.from_turn <= 1:
+            return []  # it was there from the start
+        text = text_of(payload, self._roster.called)
+        return [note_line(f"{text} (sees turns 0 to {payload.from_turn - 1})")]
+
+    def _left(self, payload: conversations.ParticipantLeft, event: Event) -> TranscriptLines:
+        leaving, self._leaving = self._leaving, None
+        is_reported = payload.participant_id == payload.by == leaving
+        return [] if is_reported else self._note(payload, event)
+
+    def _set(self, payload: councils.PolicySet, event: Event) -> TranscriptLines:
+        for member in payload.members:
+            self._roster.learn(member.agent_id, member.profile)
+        return self._note(payload, event)
+
+    def _invited(self, payload: councils.MembersInvited, event: Event) -> TranscriptLines:
+        """Report who was passed by, and the votes at the end; rows below have the rest."""
+        lines = [note_line(text) for text in passed_sentences(payload, self._roster.called)]
+        if payload.phase == "over" and self._votes:
             lines += self._tally(self._votes)
             self._votes, self._tallied = {}, True
         return lines
 
-    def _answered(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        outcome, agent_id = payload.get("outcome"), str(payload.get("agentId", ""))
-        if payload.get("task") == "vote" and outcome != "superseded":
-            self._votes[agent_id] = _as_object(payload.get("answer"))
+    def _answered(self, payload: councils.InvitationAnswered, event: Event) -> TranscriptLines:
+        if payload.task == "vote" and payload.outcome != "superseded":
+            self._votes[payload.agent_id] = payload.answer or {}
             self._tallied = False
-        elif payload.get("task") == "speak" and outcome == "passed":
-            return [note_line(f"{self._roster.called(agent_id)} has nothing to add")]
-        elif payload.get("task") == "speak" and outcome == "superseded":
-            return [note_line(f"{self._roster.called(agent_id)} was interrupted")]
-        return []
-
-    def _stopped(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        reason = payload.get("reason")
-        if reason == "rounds":
-            limit = payload.get("limit")
-            rounds = format_count(limit, "round") if isinstance(limit, int) else "The rounds"
-            return [note_line(f"{rounds} done")]
-        sentence = STOP_SENTENCES.get(str(reason))
-        return [note_line(sentence)] if sentence else []  # a turn of the host reports a limit
-
-    def _continued(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        rounds = payload.get("rounds")
-        more = f", {format_count(rounds, 'more round')}" if isinstance(rounds, int) else ""
-        return [note_line(f"{self._name(payload)} let it go on{more}")]
-
-    def _called_vote(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        self._votes, self._tallied = {}, False
-        return [note_line(f"{self._name(payload)} put to the vote: {payload.get('decision', '')}")]
-
-    def _tool_asked(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        call = f"{payload.get('toolName')}({output.shorten(payload.get('inputs', {}), 200)})"
-        return [
-            note_line(f"{self._name(payload, 'agentId')} wants to use {call} · /allow or /deny")
-        ]
-
-    def _tool_used(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        return [note_line(f"{self._name(payload, 'agentId')} used {tool_call_text(payload)}")]
-
-    def _tool_answered(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        word = "allowed it" if payload.get("allowed") else "did not allow it"
-        return [note_line(f"{self._name(payload)} {word}")]
-
-    def _tool_reopened(self, event: Event) -> list[TranscriptLine]:
-        return [note_line("what was allowed on another host is asked again here · /allow or /deny")]
-
-    def _held(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        speaker = self._name(_as_object(payload.get("turn")), "speakerId")
-        state = "muted" if payload.get("reason") == "participant_muted" else "paused"
-        number = event["sequence"]
-        text = f"{speaker} tried to speak while {state} (1 turn held)"
-        return [note_line(f"{text} · /admit {number} lets it in, /drop {number} does not")]
-
-    def _settled(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        word = "let a held turn in" if event["type"] == TurnAdmitted.event_type else "dropped it"
-        return [note_line(f"{self._name(payload)} {word}")]
-
-    def _ended_badly(self, event: Event) -> list[TranscriptLine]:
-        payload = event["payload"]
-        why = _as_object(payload.get("error")).get("message", payload.get("reason"))
-        return [
-            note_line(f"the run {event['type'].removeprefix('run.')}{f': {why}' if why else ''}")
-        ]
+        return self._note(payload, event)
 
 
-def _cost_suffix(turn: dict[str, Any]) -> str:
+def _cost_suffix(meta: Mapping[str, Any]) -> str:
     """Return ``[18 s · demo · 212 tok]``."""
-    meta = _as_object(turn.get("meta"))
     if not meta.get("model"):
         return ""
     tokens = sum(meta[key] for key in ("inputTokens", "outputTokens")
@@ -316,47 +197,34 @@ def _cost_suffix(turn: dict[str, Any]) -> str:
     )
 
 
-def kind_suffix(turn: dict[str, Any]) -> str:
-    """Return `` · task`` for a turn that is more than words."""
-    kind = _as_object(turn.get("meta")).get("kind")
-    return f" · {kind}" if kind in ("task", "result") else ""
-
-
-def _tags(turn: dict[str, Any]) -> list[Any]:
-    tags = _as_object(turn.get("meta")).get("tags")
-    return tags if isinstance(tags, list) else []
-
-
-def _as_object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def objects_in(value: Any) -> list[dict[str, Any]]:
+def _objects_in(value: object) -> list[Mapping[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-RENDERERS: dict[str, Callable[[TranscriptRenderer, Event], list[TranscriptLine]]] = {
-    ConversationOpened.event_type: TranscriptRenderer._opened,
-    ConversationExchanged.event_type: TranscriptRenderer._turn,
-    ConversationEnded.event_type: TranscriptRenderer._closed,
-    ThreadControlled.event_type: TranscriptRenderer._controlled,
-    ThreadRenamed.event_type: TranscriptRenderer._renamed,
-    ThreadLinked.event_type: TranscriptRenderer._linked,
-    JOINED: TranscriptRenderer._joined,
-    ParticipantLeft.event_type: TranscriptRenderer._left,
-    PolicySet.event_type: TranscriptRenderer._set,
-    MembersInvited.event_type: TranscriptRenderer._decided,
-    InvitationAnswered.event_type: TranscriptRenderer._answered,
-    CouncilStopped.event_type: TranscriptRenderer._stopped,
-    CouncilContinued.event_type: TranscriptRenderer._continued,
-    VoteCalled.event_type: TranscriptRenderer._called_vote,
-    ToolCalled.event_type: TranscriptRenderer._tool_used,
-    ToolAsked.event_type: TranscriptRenderer._tool_asked,
-    ToolAnswered.event_type: TranscriptRenderer._tool_answered,
-    ToolReopened.event_type: TranscriptRenderer._tool_reopened,
-    TurnHeld.event_type: TranscriptRenderer._held,
-    TurnAdmitted.event_type: TranscriptRenderer._settled,
-    TurnDropped.event_type: TranscriptRenderer._settled,
-    RunFailed.event_type: TranscriptRenderer._ended_badly,
-    RunCancelled.event_type: TranscriptRenderer._ended_badly,
+#: what a person may type after an event, with the place for its sequence
+HINTS: dict[type, str] = {
+    councils.ToolAsked: " · /allow or /deny",
+    councils.ToolReopened: " · /allow or /deny",
+    councils.TurnHeld: " · /admit {0} lets it in, /drop {0} does not",
+}
+
+#: events that are a note and nothing else
+NOTED = (
+    conversations.ThreadRenamed, conversations.ThreadLinked, councils.CouncilContinued,
+    councils.CouncilStopped, councils.VoteCalled, agents.ToolCalled, councils.ToolAsked,
+    councils.ToolAnswered, councils.ToolReopened, councils.TurnHeld, councils.TurnAdmitted,
+    councils.TurnDropped, runs.RunFailed, runs.RunCancelled,
+)  # fmt: skip
+
+RENDERERS: dict[type, Callable[[TranscriptRenderer, Any, Event], TranscriptLines]] = {
+    conversations.ConversationOpened: TranscriptRenderer._opened,
+    conversations.ConversationExchanged: TranscriptRenderer._turn,
+    conversations.ConversationEnded: TranscriptRenderer._closed,
+    conversations.ThreadControlled: TranscriptRenderer._controlled,
+    conversations.ParticipantJoined: TranscriptRenderer._joined,
+    conversations.ParticipantLeft: TranscriptRenderer._left,
+    councils.PolicySet: TranscriptRenderer._set,
+    councils.MembersInvited: TranscriptRenderer._invited,
+    councils.InvitationAnswered: TranscriptRenderer._answered,
+    **dict.fromkeys(NOTED, TranscriptRenderer._note),
 }

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from moot.cli.server import child_process
-from moot.cli.shared import output, quantities
+from moot.cli.shared import output
 from moot.cli.shared.command_hint import command_hint, program_name
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions
+from moot.core.text.quantities import format_count
 
 if TYPE_CHECKING:
     from moot.cli.councils.session import CouncilSession
@@ -64,7 +65,7 @@ def _run_demo(database: Path, minutes: Path | None, prompt: bool) -> ExitCode:
     except KeyboardInterrupt:
         turns = sessions[0].turns if sessions else 0
         hint = f" Resume: {program_name()} serve {shlex.quote(str(database))}" if minutes else ""
-        click.echo(f"Stopping… {quantities.format_count(turns, 'turn')} saved.{hint}")
+        click.echo(f"Stopping… {format_count(turns, 'turn')} saved.{hint}")
         raise click.Abort from None
     if minutes is not None:
         _print_next_steps(database, sessions[0].thread_id)

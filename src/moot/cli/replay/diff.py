@@ -17,18 +17,17 @@ from moot.cli.replay.diff_lines import (
     source_and_fork,
     stretches_json,
 )
-from moot.cli.replay.lineage import describe_origin
-from moot.cli.runs.event_lines import summarize_event
+from moot.cli.runs.event_lines import summarize
 from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
 from moot.cli.shared.client import api_for_reading
 from moot.cli.shared.errors import ExitCode
-from moot.cli.shared.events import event_fields
 from moot.cli.shared.logs import inner_object, read_log, turn_fields
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations.runs import get_run
 from moot.core.events import Event, payload_fields
 from moot.core.payloads.memory import EffectFinished
+from moot.core.sentences.forks import describe_origin
 from moot.wire.runs import Snapshot
 
 #: events of each run that are compared
@@ -166,10 +165,10 @@ def _pair_lines(pair: Pair) -> Iterator[tuple[str, str]]:
     if pair.a is None or pair.b is None:
         event = pair.a or pair.b
         assert event is not None
-        yield ("-" if pair.a else "+"), _event_line(event, _summary(event))
+        yield ("-" if pair.a else "+"), _event_line(event, summarize(event))
         return
     old_text, new_text = event_text(pair.a), event_text(pair.b)
-    before, after = _summary(pair.a), _summary(pair.b)
+    before, after = summarize(pair.a), summarize(pair.b)
     if old_text is not None and new_text is not None and old_text != new_text:
         words, speaker = (
             output.one_line(word_diff(old_text, new_text)),
@@ -183,10 +182,6 @@ def _pair_lines(pair: Pair) -> Iterator[tuple[str, str]]:
     else:
         changes = output.shorten(describe_changes(pair.a, pair.b), 300)
         yield "~", _event_line(pair.a, f"{before}: {changes}", pair.b)
-
-
-def _summary(event: Event) -> str:
-    return summarize_event(event_fields(event))
 
 
 def _event_line(event: Event, text: str, other: Event | None = None) -> str:

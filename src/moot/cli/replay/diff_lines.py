@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from moot.cli.replay.align import Pair, align
 from moot.cli.replay.compare import differing_paths, is_same
-from moot.cli.replay.lineage import replaced_kind
 from moot.cli.shared.events import event_fields
 from moot.cli.shared.logs import inner_object
 from moot.core.events import Event, payload_fields
 from moot.core.payloads.nodes import VariableChanged
 from moot.core.payloads.runs import RunStarted
+from moot.core.sentences.forks import replaced_kind
 
 JsonFields = Mapping[str, object]
 

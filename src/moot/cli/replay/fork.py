@@ -11,7 +11,6 @@ from moot.cli.replay.edits import (
     parse_edits,
     replaced_parts,
 )
-from moot.cli.replay.lineage import describe_place
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.command_hint import command_hint
@@ -23,6 +22,7 @@ from moot.client.operations import runs
 from moot.core.events import Event
 from moot.core.payloads.interrupts import ApprovalReceived, ClarificationResolved
 from moot.core.payloads.nodes import NodeResumed
+from moot.core.sentences.forks import describe_place
 from moot.wire.replay import ForkEdit, ForkedRun
 
 #: direct effects of an answer: a user who names one of these means the answer

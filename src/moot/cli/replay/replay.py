@@ -5,13 +5,12 @@ import json
 import click
 from msgspec import to_builtins
 
-from moot.cli.runs.event_lines import summarize_event
+from moot.cli.runs.event_lines import summarize
 from moot.cli.runs.find import resolve_run_id
 from moot.cli.runs.follow import status_line
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.errors import ExitCode
-from moot.cli.shared.events import event_fields
 from moot.cli.shared.logs import read_log
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations import runs
@@ -79,5 +78,5 @@ def _replay(options: CommandOptions, api: Api, source: str) -> ExitCode:
         origin = f"replay of {output.short_id(source)}"
         click.echo(f"{output.short_id(replayed.run_id)}{gap}{origin}{gap}{status_line(run)}")
         for event in divergences:
-            click.echo(f"it {summarize_event(event_fields(event))}")
+            click.echo(f"it {summarize(event)}")
     return ExitCode.FAILED if divergences else ExitCode.OK

@@ -16,11 +16,11 @@ from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import parse_inputs
 from moot.cli.shared.options import CommandOptions, server_options
-from moot.cli.shared.quantities import format_count
 from moot.cli.shared.times import UNTIL_HELP, parse_time_option
 from moot.cli.triggers.item import find_item
 from moot.client.operations import host, roster
 from moot.client.operations.runs import list_runs
+from moot.core.text.quantities import format_count
 from moot.wire.roster import PausedMember
 
 

@@ -14,9 +14,9 @@ from moot.cli.shared import output
 from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError
-from moot.cli.shared.quantities import format_count, format_duration
 from moot.client.http.operation import PreparedCall
 from moot.client.operations import roster
+from moot.core.text.quantities import format_count, format_duration
 from moot.wire.roster import (
     BudgetUse,
     MemberDetail,

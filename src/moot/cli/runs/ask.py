@@ -1,8 +1,7 @@
 """``moot ask``: one question to one agent."""
 
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import click
 
@@ -10,13 +9,16 @@ from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.events import read_event
 from moot.cli.shared.inputs import read_bytes
 from moot.cli.shared.options import CommandOptions, server_options
-from moot.cli.shared.streams import follow_stream
+from moot.cli.shared.streams import StreamFrame, follow_stream
 from moot.client.operations import host, threads
 from moot.core.payloads.conversations import ConversationExchanged
 from moot.core.payloads.councils import InvitationAnswered, ToolAsked
 from moot.core.payloads.runs import RunFailed
+from moot.core.sentences.table import text_of
+from moot.core.sentences.turns import RecordedTurn, read_turn
 
 
 @click.command()
@@ -38,24 +40,24 @@ def ask(options: CommandOptions, agent: str, text: str) -> ExitCode:
     council = threads.convene_council(question, [agent_id], open=True, policy={"mode": "declared"})
     thread_id = api.send(council).thread_id
 
-    def decide(request: dict[str, Any]) -> None:
+    def decide(request: ToolAsked) -> None:
         _ask_tool_approval(api, request, thread_id, at_hand=not options.json)
 
     stream = follow_stream(api, threads.stream_thread(thread_id), -1, PATIENCE)
     turn = _read_answer(stream, decide, aloud=not options.json)
-    outcome = turn["content"] if turn["role"] == "agent" else None
-    api.send(threads.close_thread(thread_id, outcome=outcome))
-    if turn["role"] != "agent":
-        raise CommandError(str(turn["content"]))
+    is_answer = turn.role == "agent"
+    api.send(threads.close_thread(thread_id, outcome=turn.content if is_answer else None))
+    if not is_answer:
+        raise CommandError(str(turn.content))
     if options.json:
-        output.print_json({"threadId": thread_id, "agentId": turn["from"],
-                          "answer": turn["content"], "meta": turn.get("meta", {})})  # fmt: skip
+        output.print_json({"threadId": thread_id, "agentId": turn.speaker,
+                          "answer": turn.content, "meta": turn.meta})  # fmt: skip
     return ExitCode.OK
 
 
 def _read_answer(
-    stream: Any, decide: Callable[[dict[str, Any]], None], aloud: bool
-) -> dict[str, Any]:
+    stream: Iterable[StreamFrame], decide: Callable[[ToolAsked], None], aloud: bool
+) -> RecordedTurn:
     """Return the turn. On a terminal, print its words as they arrive."""
     printed = ""
     for frame in stream:
@@ -64,25 +66,32 @@ def _read_answer(
             printed += words
             sys.stdout.write(words)
             sys.stdout.flush()
-        elif frame.kind == "event" and frame.data["type"] == ToolAsked.event_type:
-            decide(frame.data["payload"])
-        elif frame.kind == "event" and frame.data["type"] == InvitationAnswered.event_type:
-            if frame.data["payload"].get("outcome") == "passed":
-                return {"role": "system", "content": "the agent has nothing to say to that."}
-        elif frame.kind == "event" and frame.data["type"] == ConversationExchanged.event_type:
-            turn = dict(frame.data["payload"]["turn"])
-            if aloud and turn["role"] == "agent":
-                _print_rest(turn, printed)
-            return turn
-        elif frame.kind == "event" and frame.data["type"] == RunFailed.event_type:
-            break
+        if frame.kind != "event":
+            continue
+        match read_event(frame.data).payload:
+            case ToolAsked() as request:
+                decide(request)
+            case InvitationAnswered(outcome="passed"):
+                silence = "the agent has nothing to say to that."
+                return RecordedTurn(speaker="system", role="system", content=silence)
+            case ConversationExchanged(turn=recorded):
+                turn = read_turn(recorded)
+                text = output.safe_lines(str(turn.content))
+                if aloud and turn.role == "agent" and printed.strip() == text.strip():
+                    click.echo()  # its words are on the screen already
+                elif aloud and turn.role == "agent":
+                    click.echo(("\n" if printed else "") + text)
+                return turn
+            case RunFailed():
+                break
+            case _:
+                pass
     raise CommandError("the thread ended before there was an answer.")
 
 
-def _ask_tool_approval(api: Api, request: dict[str, Any], thread_id: str, at_hand: bool) -> None:
+def _ask_tool_approval(api: Api, request: ToolAsked, thread_id: str, at_hand: bool) -> None:
     """Ask the person at the terminal to allow a tool. Raise CommandError (exit 4) without one."""
-    call = f"{request['toolName']}({output.shorten(request.get('inputs', {}))})"
-    request_text = output.one_line(f"{request['agentId']} wants to use {call}")
+    request_text = output.one_line(text_of(request) or "")
     if not (at_hand and sys.stdin.isatty() and output.on_terminal(err=True)):
         name = output.short_id(thread_id)
         raise CommandError(
@@ -93,13 +102,4 @@ def _ask_tool_approval(api: Api, request: dict[str, Any], thread_id: str, at_han
         )
     allowed = click.confirm(f"\n{request_text}. Allow it?", default=False, err=True)
     word = "allow" if allowed else "deny"
-    api.send(threads.control_thread(thread_id, {word: request["askId"]}))
-
-
-def _print_rest(turn: dict[str, Any], printed: str) -> None:
-    """Print the answer unless its words are on the screen already."""
-    text = output.safe_lines(str(turn["content"]))
-    if printed.strip() == text.strip():
-        click.echo()
-    else:
-        click.echo(("\n" if printed else "") + text)
+    api.send(threads.control_thread(thread_id, {word: request.ask_id}))

@@ -17,9 +17,11 @@ from moot.cli.shared import output, quantities
 from moot.cli.shared.client import Api
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.events import read_event
 from moot.cli.shared.logs import read_page
 from moot.client.operations import runs
 from moot.core.payloads.runs import RunCancelled
+from moot.core.text.quantities import format_count
 from moot.wire.runs import NodeView, RunMetrics, RunRow, Snapshot
 
 PREFIXES = ("run_", "th_")
@@ -42,9 +44,8 @@ def resolve_run_id(api: Api, text: str, kind: str = "run") -> str:
     if len(run_ids) == 1:
         return run_ids[0]
     if run_ids:
-        raise CommandError(
-            f"several {kind}s start with '{text}': {', '.join(run_ids)}…", ExitCode.USAGE
-        )
+        several = f"several {kind}s start with '{text}': {', '.join(run_ids)}…"
+        raise CommandError(several, ExitCode.USAGE)
     kind = "thread" if text.startswith("th_") else kind
     newest = _runs_with_prefix(api, "th_" if kind == "thread" else "", 1)
     hint = f" (the newest is {newest[0].run_id})" if newest else ""
@@ -66,10 +67,8 @@ def _newest_run(api: Api) -> str:
                 return row.run_id
         cursor = page.next_cursor
         if cursor is None:
-            raise CommandError(
-                f"there is no run yet. Start one with: {command_hint('run FLOW')}",
-                ExitCode.NOT_FOUND,
-            )
+            message = f"there is no run yet. Start one with: {command_hint('run FLOW')}"
+            raise CommandError(message, ExitCode.NOT_FOUND)
 
 
 def status_and_title(api: Api, row: RunRow) -> tuple[str, str | None]:
@@ -92,8 +91,8 @@ def cancel_reason(api: Api, run: Snapshot) -> str | None:
     if run.status != "cancelled":
         return None
     events = read_page(api, run.run_id, max(-1, run.metrics.event_count - 10)).events
-    ends = [event["payload"] for event in events if event["type"] == RunCancelled.event_type]
-    return ends[0].get("reason") if ends else None
+    ends = [event.payload for event in map(read_event, events)]
+    return next((end.reason for end in ends if isinstance(end, RunCancelled)), None)
 
 
 def print_run(
@@ -131,7 +130,7 @@ def format_cost(metrics: RunMetrics) -> str:
     if not metrics.model_calls or metrics.openwop_cost is None:
         return ""
     tokens = metrics.openwop_cost.tokens
-    group, calls = quantities.group_digits, quantities.format_count(metrics.model_calls, "call")
+    group, calls = quantities.group_digits, format_count(metrics.model_calls, "call")
     text = f"{calls} · {group(tokens.input)} tokens in, {group(tokens.output)} out"
     if metrics.cost is None:
         return text
@@ -154,8 +153,8 @@ def print_events(api: Api, run_id: str, after: int, as_json: bool) -> None:
     follower = Follower(api, run_id, as_json)
     while True:
         page = read_page(api, run_id, after)
-        for event in page.events:
+        for event in map(read_event, page.events):
             follower.show(event)
-            after = event["sequence"]
+            after = event.sequence
         if not page.events or page.is_complete:
             return

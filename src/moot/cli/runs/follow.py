@@ -3,17 +3,18 @@
 import math
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
-from moot.cli.runs.event_lines import event_line
+from moot.cli.runs.event_lines import EventLines
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, ServerUnreachable
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.events import event_fields, read_event
 from moot.cli.shared.streams import follow_stream
 from moot.client.operations import host, runs, threads
+from moot.core.events import Event
 from moot.core.payloads.councils import CouncilStopped, MembersInvited, ToolAsked
 from moot.core.payloads.nodes import (
     NodeCancelled,
@@ -38,16 +39,11 @@ WAITING_STATUSES = ("waiting-approval", "waiting-input")
 #: seconds that a lost server may take to come back
 PATIENCE_SECONDS = 15.0
 #: events after which no node may be at work any more
-NODE_STOP_EVENTS = (
-    NodeSuspended.event_type, NodeDispatched.event_type, NodeCompleted.event_type,
-    NodeFailed.event_type, NodeSkipped.event_type, NodeCancelled.event_type,
+NODE_STOPS = (
+    NodeSuspended, NodeDispatched, NodeCompleted, NodeFailed, NodeSkipped, NodeCancelled
 )  # fmt: skip
 #: events after which a council may be at rest, or wait for approval of a tool
-COUNCIL_STOP_EVENTS = (
-    MembersInvited.event_type,
-    CouncilStopped.event_type,
-    ToolAsked.event_type,
-)
+COUNCIL_STOPS = (MembersInvited, CouncilStopped, ToolAsked)
 #: the workflow of councils and threads, and the status of one that continues by itself
 THREAD, TALKING = "moot.thread", "talking"
 #: the status of a thread in which everyone may speak
@@ -56,18 +52,7 @@ LIVE = "live"
 ACTIVE_NODE_STATUSES = ("running", "retrying", "interrupted")
 
 
-class FollowTimedOut(CommandError):
-    """The run has not ended in time; it continues on the server."""
-
-    def __init__(self, run_id: str, seconds: float) -> None:
-        super().__init__(
-            f"the run has not ended after {seconds:g} s; it goes on."
-            f" Follow it with: {command_hint(f'run tail {run_id}')}",
-            ExitCode.TIMED_OUT,
-        )
-
-
-def follow_events(api: Api, run_id: str, after: int, deadline: float) -> Iterator[Any]:
+def follow_events(api: Api, run_id: str, after: int, deadline: float) -> Iterator[Event | None]:
     """Yield the run's events after a sequence to its end, across restarts of the server.
 
     None means that nothing happened for a while.
@@ -75,7 +60,7 @@ def follow_events(api: Api, run_id: str, after: int, deadline: float) -> Iterato
     call = runs.stream_run(run_id)
     for frame in follow_stream(api, call, after, PATIENCE_SECONDS, deadline):
         if frame.kind == "event":
-            yield frame.data
+            yield read_event(frame.data)
         elif frame.kind in ("quiet", "ended"):
             yield None
 
@@ -94,7 +79,7 @@ class Standstill:
         #: sequences of the newest event that arrived, and of the newest that the server has
         self.seen = self._newest_sequence = -1
 
-    def at(self, event: dict[str, Any] | None) -> bool:
+    def at(self, event: Event | None) -> bool:
         if event is not None:
             self._take_event(event)
             if not self._may_wait or self.seen < self._newest_sequence:
@@ -108,14 +93,15 @@ class Standstill:
         self._may_wait = waits and not is_talking(self._api, self._run_id)
         return self._may_wait and self.seen >= self._newest_sequence
 
-    def _take_event(self, event: dict[str, Any]) -> None:
-        self.seen, kind, node = event["sequence"], event["type"], str(event.get("nodeId"))
-        child_waits = event["payload"].get("childStatus") in WAITING_STATUSES
-        if kind == NodeSuspended.event_type or (kind == NodeDispatched.event_type and child_waits):
+    def _take_event(self, event: Event) -> None:
+        self.seen, payload, node = event.sequence, event.payload, str(event.node_id)
+        if isinstance(payload, NodeSuspended) or (
+            isinstance(payload, NodeDispatched) and payload.child_status in WAITING_STATUSES
+        ):
             self._waiting.add(node)
-        elif kind in NODE_STOP_EVENTS or kind == NodeResumed.event_type:
+        elif isinstance(payload, (*NODE_STOPS, NodeResumed)):
             self._waiting.discard(node)
-        may_wait = kind in NODE_STOP_EVENTS or kind in COUNCIL_STOP_EVENTS
+        may_wait = isinstance(payload, NODE_STOPS + COUNCIL_STOPS)
         self._may_wait = self._may_wait or (may_wait and bool(self._waiting))
 
 
@@ -124,7 +110,7 @@ class Follower:
 
     def __init__(self, api: Api, run_id: str, as_json: bool) -> None:
         self._api, self.run_id, self._as_json = api, run_id, as_json
-        self._started: dict[str, str] = {}
+        self._lines = EventLines()
         self._ended: set[str] = set()
         self._nodes = 0
         self._standstill = Standstill(api, run_id)
@@ -141,44 +127,41 @@ class Follower:
         for event in follow_events(self._api, self.run_id, after, deadline):
             if event is not None and not quiet:
                 self.show(event)
-            if event is not None and event["type"] in TERMINAL:
-                return TERMINAL[event["type"]]
+            if event is not None and event.type in TERMINAL:
+                return TERMINAL[event.type]
             if time.monotonic() >= deadline:
-                raise FollowTimedOut(self.run_id, seconds)
+                hint = command_hint(f"run tail {self.run_id}")
+                message = f"the run has not ended after {seconds:g} s; it goes on."
+                raise CommandError(f"{message} Follow it with: {hint}", ExitCode.TIMED_OUT)
             if not stay and self._standstill.at(event):
                 return ExitCode.WAITING
         raise AssertionError  # follow_events never ends by itself
 
-    def show(self, event: dict[str, Any]) -> None:
+    def show(self, event: Event) -> None:
         if self._as_json:
-            output.print_json_line(event)
+            output.print_json_line(event_fields(event))
             return
-        if event["type"] == RunStarted.event_type:
-            self._nodes = self._count(event)
-        line = event_line(event, self._started)
+        if isinstance(event.payload, RunStarted):
+            self._nodes = self._count_nodes(event.payload.workflow_id)
+        line = self._lines.line(event)
         if line is None:
             return
-        node = output.safe_line(event.get("nodeId") or "")
-        number = f"#{event['sequence']}"
-        when = click.style(f"{output.clock_time(event['timestamp'])}  {number:<4}", dim=True)
+        node = output.safe_line(event.node_id or "")
+        number = f"#{event.sequence}"
+        when = click.style(f"{output.clock_time(event.timestamp)}  {number:<4}", dim=True)
         click.echo(f"  {when}  {node:<16}  {line}{self._progress(event)}")
 
-    def _progress(self, event: dict[str, Any]) -> str:
-        if event["type"] not in (
-            NodeCompleted.event_type,
-            NodeFailed.event_type,
-            NodeSkipped.event_type,
-        ):
+    def _progress(self, event: Event) -> str:
+        if not isinstance(event.payload, NodeCompleted | NodeFailed | NodeSkipped):
             return ""
-        self._ended.add(str(event.get("nodeId")))
+        self._ended.add(str(event.node_id))
         if not self._nodes:
             return ""
         return click.style(f"  [{len(self._ended)} of {self._nodes}]", dim=True)
 
-    def _count(self, started: dict[str, Any]) -> int:
-        workflow = str(started["payload"].get("workflowId", ""))
+    def _count_nodes(self, workflow_id: str) -> int:
         try:
-            return len(self._api.send(host.get_workflow(workflow))["nodes"])
+            return len(self._api.send(host.get_workflow(workflow_id))["nodes"])
         except CommandError:
             return 0
 

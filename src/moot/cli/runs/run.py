@@ -1,6 +1,6 @@
 """``moot run FLOW`` starts a run; ``moot run list|show|tail`` manage runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -22,11 +22,20 @@ from moot.cli.shared.inputs import parse_inputs
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.http.operation import PreparedCall
 from moot.client.operations import host, runs
+from moot.core.text.nearest import nearest_word
 from moot.wire.runs import CancelledRun, PausedRun, ResumedRun, RunRow, StartedRun
 
 Change = CancelledRun | PausedRun | ResumedRun
 
+COLUMNS = ("ID", "FLOW", "STATUS", "STARTED", "TOOK", "EVENTS", "ERROR", "CHILD OF", "BY", "ABOUT")
 EPILOG = "A workflow that is called like one of these commands: moot run start FLOW."
+
+
+RUN = click.argument("run_id", metavar="RUN")
+RUNS = click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+REASON = click.option("--reason", help="Why; it stands in the log.")
+TIMEOUT = click.option("--timeout", type=click.FloatRange(min=0), help="At most so many seconds.")
+STAY = click.option("--wait", "stay", is_flag=True, help="Stay while it waits for a person.")
 
 
 class FlowOrCommand(click.Group):
@@ -66,18 +75,13 @@ def run() -> None:
 @click.option("-t", "--tag", "tags", multiple=True, help="A tag to find the run by.")
 @click.option("-w/-q", "--watch/--no-watch", default=None, help="Show events [on a terminal].")
 @click.option("-d", "--detach", is_flag=True, help="Start it and do not wait for its end.")
-@click.option("--timeout", type=click.FloatRange(min=0), help="Wait at most so many seconds.")
-@click.option("--wait", "stay", is_flag=True, help="Stay while it waits for a person.")
+@TIMEOUT
+@STAY
 @server_options
 def start(
-    options: CommandOptions,
-    flow: str,
-    inputs: tuple[str, ...],
-    tags: tuple[str, ...],
-    watch: bool | None,
-    detach: bool,
-    **how: Any,
-) -> ExitCode:
+    options: CommandOptions, flow: str, inputs: tuple[str, ...], tags: tuple[str, ...],
+    watch: bool | None, detach: bool, **how: Any,
+) -> ExitCode:  # fmt: skip
     """Start a run of FLOW (a workflow's id, or a file) and wait for its end.
 
     When only a person can help it on, it says with which command, and exits 4.
@@ -89,16 +93,14 @@ def start(
     _warn_unknown_inputs(api, workflow, values)
     created = _create_run(api, workflow, values, tags)
     if detach:
-        _print_created(options, created)
+        output.print_answer(options, created, created.run_id)
         return ExitCode.OK
     watching = output.on_terminal() if watch is None else watch
     return follow_run(options, api, created.run_id, quiet=not watching, **how)
 
 
-def _warn_unknown_inputs(api: Api, workflow_id: str, inputs: dict[str, Any]) -> None:
+def _warn_unknown_inputs(api: Api, workflow_id: str, inputs: Mapping[str, object]) -> None:
     """Warn about inputs that the workflow does not declare. The run starts all the same."""
-    from moot.core.text.nearest import nearest_word
-
     if not inputs:
         return
     try:
@@ -110,15 +112,12 @@ def _warn_unknown_inputs(api: Api, workflow_id: str, inputs: dict[str, Any]) -> 
         if name not in declared:
             suggestion = nearest_word(name, declared)
             hint = f" Did you mean '{suggestion}'?" if suggestion else ""
-            warning = f"warning: {workflow_id} declares no input '{name}'.{hint}"
-            output.print_error(warning)
+            output.print_error(f"warning: {workflow_id} declares no input '{name}'.{hint}")
 
 
 def _create_run(
-    api: Api, workflow_id: str, inputs: dict[str, Any], tags: tuple[str, ...]
+    api: Api, workflow_id: str, inputs: Mapping[str, object], tags: tuple[str, ...]
 ) -> StartedRun:
-    from moot.core.text.nearest import nearest_word
-
     try:
         return api.send(runs.start_run(workflow_id, inputs, runs.Options(tags=tags)))
     except CommandError as error:
@@ -131,13 +130,6 @@ def _create_run(
         hint = f" Or did you mean the command: {command_hint(f'run {verb}')}?" if verb else ""
         message = f"{workflow_id}: {error}{hint} See: {command_hint('flow list')}"
         raise CommandError(message, ExitCode.NOT_FOUND) from error
-
-
-def _print_created(options: CommandOptions, created: StartedRun) -> None:
-    if options.json:
-        output.print_json(created)
-    else:
-        click.echo(created.run_id)
 
 
 def follow_run(
@@ -157,9 +149,8 @@ def follow_events_and_end(
     try:
         end = follower.follow(quiet=quiet, **follow_options)
     except KeyboardInterrupt:
-        click.echo(
-            f"\nThe run goes on. Follow it with: {command_hint(f'run tail {run_id}')}", err=True
-        )
+        hint = command_hint(f"run tail {run_id}")
+        click.echo(f"\nThe run goes on. Follow it with: {hint}", err=True)
         raise
     run_state = api.send(runs.get_run(run_id))
     if options.json and quiet:
@@ -173,64 +164,44 @@ def follow_events_and_end(
 
 @run.command("list")
 @click.option("--status", help="Only these, comma separated; 'waiting' is any wait.")
-@click.option("--flow", help="Only runs of this workflow.")
+@click.option("--flow", "workflow", help="Only runs of this workflow.")
 @click.option("--parent", help="Only children of this run.")
-@click.option("--dead", is_flag=True, help="Only those given up after all attempts of a node.")
+@click.option("--dead", "dead_lettered", is_flag=True, default=None,
+              help="Only those given up after all attempts of a node.")  # fmt: skip
 @click.option("-n", "--limit", type=click.IntRange(1), default=30, show_default=True)
 @server_options
-def list_(
-    options: CommandOptions,
-    status: str | None,
-    flow: str | None,
-    parent: str | None,
-    dead: bool,
-    limit: int,
-) -> None:
+def list_(options: CommandOptions, parent: str | None, limit: int, **filters: Any) -> None:
     """List runs, newest first."""
     api = api_for_reading(options)
     parent = resolve_run_id(api, parent) if parent else None
     rows: list[RunRow] = []
     cursor = None
     while len(rows) < limit:
-        page = api.send(runs.list_runs(
-            status=status, workflow=flow, parent=parent, cursor=cursor,
-            dead_lettered=dead or None, limit=min(500, limit - len(rows)),
-        ))  # fmt: skip
+        size = min(500, limit - len(rows))
+        page = api.send(runs.list_runs(parent=parent, cursor=cursor, limit=size, **filters))
         rows += page.runs
         cursor = page.next_cursor
         if cursor is None:
             break
-    if options.json:
-        output.print_json(rows)
-        return
-    output.print_table(
-        ("ID", "FLOW", "STATUS", "STARTED", "TOOK", "EVENTS", "ERROR", "CHILD OF", "BY", "ABOUT"),
-        (_run_row(r, *status_and_title(api, r)) for r in rows),
-        empty=f"No runs. Start one with: {command_hint('run FLOW')}",
-    )  # fmt: skip
-    if cursor is not None and output.on_terminal():
+    empty = f"No runs. Start one with: {command_hint('run FLOW')}"
+    output.print_list(options, rows, COLUMNS, lambda row: _run_row(api, row), empty)
+    if cursor is not None and output.on_terminal() and not options.json:
         click.echo(f"There are more: {command_hint(f'run list --limit {limit * 4}')}", err=True)
 
 
-def _run_row(row: RunRow, status: str, about: str | None) -> list[Any]:
-    parent = output.short_id(row.parent_run_id or "")
-    return [output.short_id(row.run_id), row.workflow_id, status, _started_text(row),
-            _duration_text(row), row.event_count, row.error_code, parent,
+def _run_row(api: Api, row: RunRow) -> list[object]:
+    status, about = status_and_title(api, row)
+    started, took = row.started_at, None
+    if row.completed_at is not None:
+        took = output.format_span(output.seconds_between(started, row.completed_at))
+    when = f"{output.format_age(started)} ago" if output.on_terminal() else started
+    return [output.short_id(row.run_id), row.workflow_id, status, when, took, row.event_count,
+            row.error_code, output.short_id(row.parent_run_id or ""),
             (row.roster_id or "").removeprefix("host:"), about]  # fmt: skip
 
 
-def _started_text(row: RunRow) -> str:
-    return f"{output.format_age(row.started_at)} ago" if output.on_terminal() else row.started_at
-
-
-def _duration_text(row: RunRow) -> str | None:
-    if row.completed_at is None:
-        return None
-    return output.format_span(output.seconds_between(row.started_at, row.completed_at))
-
-
 @run.command()
-@click.argument("run_id", metavar="RUN")
+@RUN
 @server_options
 def show(options: CommandOptions, run_id: str) -> None:
     """Show a run: how it stands, its nodes, what came out."""
@@ -251,11 +222,11 @@ def show(options: CommandOptions, run_id: str) -> None:
 
 
 @run.command()
-@click.argument("run_id", metavar="RUN")
+@RUN
 @click.option("--after", type=int, default=-1, help="Only events after this sequence.")
 @click.option("--no-follow", is_flag=True, help="Stop at the last event there is.")
-@click.option("--timeout", type=click.FloatRange(min=0), help="Follow at most so many seconds.")
-@click.option("--wait", "stay", is_flag=True, help="Stay while it waits for a person.")
+@TIMEOUT
+@STAY
 @server_options
 def tail(options: CommandOptions, run_id: str, after: int, no_follow: bool, **how: Any) -> ExitCode:
     """Show a run's events, and go on as they happen until it ends or waits for a person."""
@@ -271,8 +242,8 @@ def tail(options: CommandOptions, run_id: str, after: int, no_follow: bool, **ho
 
 
 @run.command()
-@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
-@click.option("--reason", help="Why; it stands in the log.")
+@RUNS
+@REASON
 @server_options
 def cancel(options: CommandOptions, run_ids: tuple[str, ...], reason: str | None) -> None:
     """Cancel runs and their children."""
@@ -280,8 +251,8 @@ def cancel(options: CommandOptions, run_ids: tuple[str, ...], reason: str | None
 
 
 @run.command()
-@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
-@click.option("--reason", help="Why; it stands in the log.")
+@RUNS
+@REASON
 @click.option("--now", is_flag=True, help="Interrupt nodes at work; they begin anew later.")
 @server_options
 def pause(options: CommandOptions, run_ids: tuple[str, ...], reason: str | None, now: bool) -> None:
@@ -290,8 +261,8 @@ def pause(options: CommandOptions, run_ids: tuple[str, ...], reason: str | None,
 
 
 @run.command()
-@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
-@click.option("--reason", help="Why; it stands in the log.")
+@RUNS
+@REASON
 @server_options
 def resume(options: CommandOptions, run_ids: tuple[str, ...], reason: str | None) -> None:
     """Resume paused runs."""

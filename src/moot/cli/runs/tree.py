@@ -1,22 +1,22 @@
 """``moot tree RUN``: show the children and the forks of a run as a tree."""
 
 from collections import deque
-from typing import Any
 
 import click
 from msgspec import to_builtins
 
-from moot.cli.replay.lineage import describe_origin, last_common_event
 from moot.cli.runs.find import resolve_run_id
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_reading
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
+from moot.cli.shared.events import read_event
 from moot.cli.shared.logs import read_page
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.client.operations import runs
 from moot.core.payloads.nodes import NodeDispatched
 from moot.core.payloads.supervisors import ChildForked
+from moot.core.sentences.forks import describe_origin, last_common_event
 from moot.wire.runs import RunRow
 
 #: runs that are shown by default, and pages of a log that are searched for its children
@@ -24,8 +24,6 @@ DEFAULT_LIMIT = 100
 MAX_PAGES = 20
 #: rows of one page of the list of runs
 PAGE_SIZE = 100
-#: events that start a child -> the field that names it
-CHILD_EVENTS = {NodeDispatched.event_type: "childRunId", ChildForked.event_type: "forkRunId"}
 #: levels that are shown
 MAX_DEPTH = 40
 
@@ -66,7 +64,12 @@ def tree(options: CommandOptions, run_id: str, limit: int) -> None:
     fork at the last event that is common to both.
     """
     api = api_for_reading(options)
-    top = build_tree(api, _read_row(api, resolve_run_id(api, run_id)), limit)
+    run_id = resolve_run_id(api, run_id)
+    rows = api.send(runs.list_runs(prefix=run_id, limit=1)).runs
+    if not rows:
+        message = f"there is no run {run_id}. See: {command_hint('run list')}"
+        raise CommandError(message, ExitCode.NOT_FOUND)
+    top = build_tree(api, rows[0], limit)
     if options.json:
         output.print_json(_node_json(top))
     elif output.on_terminal():
@@ -77,14 +80,6 @@ def tree(options: CommandOptions, run_id: str, limit: int) -> None:
         deep = cut.depth >= MAX_DEPTH
         more = f"tree {cut.run_id}" if deep else f"tree {top.run_id} --limit {limit * 4}"
         click.echo(f"There are more: {command_hint(more)}", err=True)
-
-
-def _read_row(api: Api, run_id: str) -> RunRow:
-    for row in api.send(runs.list_runs(prefix=run_id, limit=1)).runs:
-        return row
-    raise CommandError(
-        f"there is no run {run_id}. See: {command_hint('run list')}", ExitCode.NOT_FOUND
-    )
 
 
 def build_tree(api: Api, row: RunRow, limit: int) -> RunTreeNode:
@@ -117,27 +112,24 @@ def _related_runs(
     while len(rows) <= room:
         call = runs.list_runs(parent=parent, fork_of=source, limit=PAGE_SIZE, cursor=cursor)
         page = api.send(call)
-        rows += [row for row in page.runs if row.run_id not in included
-                 and _belongs_below(row, kind, node)]  # fmt: skip
+        # a child that was forked with its parent belongs below that fork, not below its source
+        rows += [
+            row
+            for row in page.runs
+            if row.run_id not in included
+            and (kind == "child" or row.parent_run_id is None or node.depth == 0)
+        ]
         cursor = page.next_cursor
         if cursor is None:
             break
     return rows[: max(0, room)], len(rows) > room
 
 
-def _belongs_below(row: RunRow, kind: str, node: RunTreeNode) -> bool:
-    """A child that was forked with its parent belongs below that fork, not below its source."""
-    return kind == "child" or row.parent_run_id is None or node.depth == 0
-
-
 def _sort_children(api: Api, node: RunTreeNode) -> None:
     places = _child_sequences(api, node) if any(one.kind == "child" for one in node.below) else {}
     for one in node.below:
-        one.at = (
-            last_common_event(to_builtins(one.row.forked_from))
-            if one.kind == "fork"
-            else places.get(one.run_id)
-        )
+        source = to_builtins(one.row.forked_from)
+        one.at = last_common_event(source) if one.kind == "fork" else places.get(one.run_id)
     node.below.sort(key=lambda one: (-1 if one.at is None else one.at, one.row.started_at))
 
 
@@ -148,10 +140,13 @@ def _child_sequences(api: Api, node: RunTreeNode) -> dict[str, int]:
     after = -1
     for _ in range(MAX_PAGES):
         page = read_page(api, node.run_id, after)
-        for event in page.events:
-            child = event["payload"].get(CHILD_EVENTS.get(event["type"], ""))
-            if child in children:
-                sequences.setdefault(child, event["sequence"])
+        for event in map(read_event, page.events):
+            match event.payload:
+                case NodeDispatched(child_run_id=child) | ChildForked(fork_run_id=child):
+                    if child in children:
+                        sequences.setdefault(child, event.sequence)
+                case _:
+                    pass
         after = page.last_event_seq
         if children <= sequences.keys() or not page.events or page.is_complete:
             break
@@ -162,26 +157,23 @@ def _first_cut_node(node: RunTreeNode) -> RunTreeNode | None:
     return node if node.cut else next(filter(None, map(_first_cut_node, node.below)), None)
 
 
-def _node_json(node: RunTreeNode) -> dict[str, Any]:
-    fields: dict[str, Any] = {**to_builtins(node.row), "kind": node.kind}
+def _node_json(node: RunTreeNode) -> dict[str, object]:
+    fields = {**to_builtins(node.row), "kind": node.kind}
     if node.at is not None:
         fields["at"] = node.at
     return {**fields, "below": [_node_json(one) for one in node.below], "complete": not node.cut}
 
 
-def _node_rows(node: RunTreeNode, above: str) -> list[list[Any]]:
+def _node_rows(node: RunTreeNode, above: str) -> list[list[object]]:
     own = [node.depth, _node_kind(node), node.at, node.run_id, node.row.workflow_id,
            node.row.status, above, node.note]  # fmt: skip
-    rows = [own]
-    for one in node.below:
-        rows += _node_rows(one, node.run_id)
-    return rows
+    return [own, *(row for one in node.below for row in _node_rows(one, node.run_id))]
 
 
 def _print_tree(top: RunTreeNode) -> None:
     output.print_fitted(_node_text(top))
     if fork := top.row.forked_from:
-        output.print_fitted(f"│  {describe_origin(to_builtins(fork))}")
+        output.print_fitted(f"│  {output.one_line(describe_origin(to_builtins(fork)))}")
     if parent := top.row.parent_run_id:
         output.print_fitted(f"│  child of {output.one_line(parent)}")
     _print_branches(top, "")

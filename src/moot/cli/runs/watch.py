@@ -1,7 +1,5 @@
 """``moot watch``: follow a run, a council or a thread as it happens."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from moot.cli.runs.find import resolve_run_id
@@ -10,15 +8,12 @@ from moot.cli.shared.client import Api, api_for_writing
 from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
-from moot.cli.shared.quantities import format_count
 from moot.client.operations import runs, threads
+from moot.core.text.quantities import format_count
 from moot.wire.threads import ThreadView
 
 #: missed turns that a returning reader sees; for more there is a catch-up
 MAX_MISSED_TURNS = 50
-
-if TYPE_CHECKING:
-    from moot.cli.councils.convene import AttendOptions
 
 
 @click.command()
@@ -37,10 +32,7 @@ def watch(
     api = api_for_writing(options)
     thread = _find_thread(api, name)
     if thread is not None:
-        from moot.cli.councils.convene import AttendOptions
-
-        attend_options = AttendOptions(prompt=not no_prompt, as_json=options.json, stay=wait)
-        return _watch_thread(api, thread, attend_options, from_start)
+        return _watch_thread(options, api, thread, from_start, prompt=not no_prompt, stay=wait)
     from moot.cli.runs.follow import Follower, print_end
 
     run_id = resolve_run_id(api, name)
@@ -67,26 +59,22 @@ def _find_thread(api: Api, name: str) -> ThreadView | None:
 
 
 def _watch_thread(
-    api: Api,
-    thread: ThreadView,
-    attend_options: "AttendOptions",
-    from_start: bool,
+    options: CommandOptions, api: Api, thread: ThreadView, from_start: bool, **how: bool
 ) -> ExitCode:
-    from moot.cli.councils.convene import attend_thread
+    from moot.cli.councils.convene import AttendOptions, attend_thread
 
-    name = thread.thread_id
-    if from_start:
-        return attend_thread(api, name, attend_options)
-    if not thread.open:
-        short = output.short_id(name)
-        click.echo(
-            f"{short} is closed. Read it: {command_hint(f'watch {short} --from-start')}", err=True
-        )
+    name, after = output.short_id(thread.thread_id), -1
+    if not thread.open and not from_start:
+        hint = command_hint(f"watch {name} --from-start")
+        click.echo(f"{name} is closed. Read it: {hint}", err=True)
         return ExitCode.OK
-    if not attend_options.as_json:
-        turns = format_count(thread.turn_count, "turn")
-        click.echo(f"{turns} so far; --from-start shows them.", err=True)
-    return attend_thread(api, name, attend_options._replace(after=_read_up_to(api, thread)))
+    if not from_start:
+        after = _read_up_to(api, thread)
+        if not options.json:
+            turns = format_count(thread.turn_count, "turn")
+            click.echo(f"{turns} so far; --from-start shows them.", err=True)
+    attend_options = AttendOptions(as_json=options.json, after=after, **how)
+    return attend_thread(api, thread.thread_id, attend_options)
 
 
 def _read_up_to(api: Api, thread: ThreadView) -> int:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import click
 
-from moot.cli.runs.event_lines import summarize_event
+from moot.cli.runs.event_lines import summarize
 from moot.cli.shared import output
 from moot.cli.shared.client import api_for_reading
 from moot.cli.shared.command_hint import command_hint
@@ -14,7 +14,7 @@ from moot.cli.shared.events import event_fields
 from moot.cli.shared.logs import LogReader
 from moot.cli.shared.options import CommandOptions, server_options
 from moot.cli.shared.run_refs import parse_run_place
-from moot.core.events import Event, payload_fields
+from moot.core.events import Event
 from moot.core.payloads.runs import DeliveryAttempted
 
 #: steps that are walked by default
@@ -93,8 +93,7 @@ def find_root(steps: list[Event], find: EventLookup) -> CauseRoot:
 
 def cause_host(event: Event) -> str | None:
     """Return the other host on which the cause happened, or None."""
-    host = payload_fields(event).get("causationHostId")
-    return str(host) if host else None
+    return getattr(event.payload, "causation_host_id", None) or None
 
 
 def find_event(log_reader: LogReader, event_id: str) -> Event | None:
@@ -135,7 +134,7 @@ def _print_steps(steps: list[Event], root: CauseRoot) -> None:
     """Print a list on a terminal, newest first; in a pipe one row for each step."""
     if not output.on_terminal():
         rows = [
-            [step.run_id, step.sequence, step.type, step.node_id or None, _summary(step)]
+            [step.run_id, step.sequence, step.type, step.node_id or None, summarize(step)]
             for step in steps
         ]
         if sentence := root_sentence(steps[-1], root):
@@ -150,13 +149,9 @@ def _print_steps(steps: list[Event], root: CauseRoot) -> None:
             click.echo(f"in {click.style(output.safe_line(run_id), bold=True)}")
         number, node = f"#{step.sequence}", output.one_line(step.node_id or "")
         arrow = "←" if count else " "
-        output.print_fitted(f"{arrow} {number:<5} {node:<12}  {_summary(step)}")
+        output.print_fitted(f"{arrow} {number:<5} {node:<12}  {summarize(step)}")
     if sentence := root_sentence(steps[-1], root):
         output.print_fitted(f"  {sentence}")
-
-
-def _summary(event: Event) -> str:
-    return summarize_event(event_fields(event))
 
 
 def root_sentence(last: Event, root: CauseRoot) -> str:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, tzinfo
 
 from moot.cli.shared import output
 from moot.cli.shared.command_hint import command_hint
-from moot.cli.shared.quantities import format_count, format_duration
 from moot.clock import SystemClock
+from moot.core.text.quantities import format_count, format_duration
 from moot.wire.roster import MemberTrigger
 from moot.wire.runs import RunTimes
 from moot.wire.schedules import FireResultList, FireView, PauseCost, SchedulePreview, ScheduleView

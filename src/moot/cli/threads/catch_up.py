@@ -23,14 +23,9 @@ def read(options: CommandOptions, name: str, up_to: int | None, show: bool) -> N
     """Mark a thread as read, all of it or up to a turn."""
     api = api_for_reading(options) if show else api_for_writing(options)
     thread_id = find_thread(api, name)
-    if show:
-        status = api.send(search.get_read_status(thread_id))
-    else:
-        status = api.send(search.mark_thread_read(thread_id, turn=up_to))
-    if options.json:
-        output.print_json(status)
-    else:
-        click.echo(f"{thread_id}: {status.unread} unread")
+    mark = search.mark_thread_read(thread_id, turn=up_to)
+    status = api.send(search.get_read_status(thread_id) if show else mark)
+    output.print_answer(options, status, f"{thread_id}: {status.unread} unread")
 
 
 @click.command("catch-up")

@@ -53,16 +53,9 @@ def say(
             raise
         hint = command_hint(f"thread show {participant.thread_id}")
         raise CommandError(f"{reply_to} is no open task here. See those: {hint}") from None
-    if options.json:
-        output.print_json(turn.as_json())
-    else:
-        click.echo(output.safe_line(turn.event.id))
-        if turn.warning is not None:
-            output.print_error(f"It is said, but {_lower_first(turn.warning)}")
-
-
-def _lower_first(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
+    output.print_answer(options, turn.as_json(), turn.event.id)
+    if turn.warning is not None and not options.json:
+        output.print_error(f"It is said, but {turn.warning[:1].lower()}{turn.warning[1:]}")
 
 
 @click.command()

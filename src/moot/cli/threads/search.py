@@ -68,32 +68,21 @@ def _print_results(
     sender: str | None,
 ) -> None:
     api = api_for_reading(options)
-    find = functools.partial(
-        find_texts,
-        " ".join(words),
-        kinds=kinds,
-        sender=sender,
-        thread_id=_resolve_place(api, place) if place is not None else None,
-        order="best" if best else None,
-    )
+    thread_id = _resolve_place(api, place) if place is not None else None
+    find = functools.partial(find_texts, " ".join(words), kinds=kinds, sender=sender,
+                             thread_id=thread_id, order="best" if best else None)  # fmt: skip
     hits = _read_results(api, find, limit)
-    if options.json:
-        output.print_json(hits)
-        return
-    if not hits and not output.on_terminal():
+    if not hits and not options.json and not output.on_terminal():
         output.print_error(f"Nothing was found. {_prefix_hint(words)}".strip())
     columns = ("KIND", "AGE", "WHERE", "TURN", "WHO", "TEXT")
-    output.print_table(columns, map(_hit_row, hits), empty="Nothing was found.")
+    output.print_list(options, hits, columns, _hit_row, "Nothing was found.")
 
 
 def _prefix_hint(query_words: tuple[str, ...]) -> str:
     """Return a hint that only whole words are found, unless the query is special."""
     plain_words = [word for word in " ".join(query_words).split() if word.isalnum()]
-    return (
-        f"Words are found whole; what begins like one with: {plain_words[-1]}*"
-        if plain_words
-        else ""
-    )
+    hint = "Words are found whole; what begins like one with:"
+    return f"{hint} {plain_words[-1]}*" if plain_words else ""
 
 
 def _resolve_place(api: Api, text: str) -> str:
@@ -122,16 +111,5 @@ def _hit_row(hit: SearchResult) -> list[Any]:
     where = hit.thread_id or hit.run_id
     sender = (hit.sender or "").removeprefix("host:")
     place = output.short_id(where) if "~" not in where else where
-    return [
-        hit.kind,
-        output.format_age(hit.at),
-        place,
-        hit.turn_index,
-        sender,
-        _snippet_text(hit),
-    ]
-
-
-def _snippet_text(hit: SearchResult) -> str:
-    """Return the matching part of the text, with dots if it starts later."""
-    return ("… " if hit.snippet.start else "") + hit.snippet.text
+    text = ("… " if hit.snippet.start else "") + hit.snippet.text
+    return [hit.kind, output.format_age(hit.at), place, hit.turn_index, sender, text]

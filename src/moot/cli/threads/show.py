@@ -1,12 +1,12 @@
-"""``moot thread show`` and ``tail``: print one conversation, or follow it."""
+"""``moot thread list``, ``show`` and ``tail``: print conversations, or follow one."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import click
 from msgspec import to_builtins
 
-from moot.cli.councils.members import CouncilRoster, id_from_handle
+from moot.cli.councils.members import CouncilRoster
 from moot.cli.councils.read_marks import ThreadReadMark
 from moot.cli.councils.screen import INDENT, open_screen
 from moot.cli.councils.transcript_lines import (
@@ -18,16 +18,21 @@ from moot.cli.councils.transcript_lines import (
 from moot.cli.joining.briefing import read_newest_turns
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, api_for_reading, api_for_writing
+from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import ExitCode
 from moot.cli.shared.options import CommandOptions, server_options
-from moot.cli.shared.quantities import format_count
-from moot.cli.threads.list import thread_state_mark
 from moot.cli.threads.thread import find_thread
 from moot.client.operations import agent_bridge, threads
+from moot.core.text.names import name_from_handle
+from moot.core.text.quantities import format_count
 from moot.wire.agent_bridge import BridgeEvent
 from moot.wire.councils import CouncilDecisionView
-from moot.wire.threads import ThreadFork, ThreadView
+from moot.wire.threads import ThreadFork, ThreadSummary, ThreadView
 
+COLUMNS = ("ID", "STATE", "TURNS", "WHO", "LAST", "AGE", "TITLE")
+LAST_TEXT_LENGTH = 40
+#: state -> its mark, for people
+MARKS = {"live": "●", "paused": "⏸", "closed": "✓"}
 #: open tasks that are printed with their text
 MAX_TASKS = 20
 #: end of the host's turn about a closed conversation
@@ -55,10 +60,8 @@ def show(options: CommandOptions, name: str, turns: int) -> None:
     state_lines = _state_lines(roster, thread, task_texts)
     for line in (*state_lines, *_decision_lines(roster, thread.decision)):
         click.echo(line.replace("\n", "\n" + " " * INDENT))  # no participant's words begin a line
-    mark, screen = (
-        ThreadReadMark(api, thread_id) if turn_events and output.on_terminal() else None,
-        open_screen(False),
-    )
+    mark = ThreadReadMark(api, thread_id) if turn_events and output.on_terminal() else None
+    screen = open_screen(False)
     for event in turn_events:
         if mark is not None and (news := mark.news(event.turn)):
             screen.tell([note_line(news)])
@@ -115,7 +118,7 @@ def _note_suffix(text: str | None) -> str:
 def _decision_lines(roster: CouncilRoster, decision: CouncilDecisionView | None) -> Iterator[str]:
     if decision is None:
         return
-    head, text = label_decision(to_builtins(decision))
+    head, text = label_decision(decision.text, decision.adopted)
     yield f"{click.style(head, bold=True)} {output.safe_lines(text)}"
     for vote in decision.votes:
         word = output.safe_line(vote.vote)
@@ -129,21 +132,20 @@ def _decision_lines(roster: CouncilRoster, decision: CouncilDecisionView | None)
 
 
 def _turn_line(roster: CouncilRoster, event: BridgeEvent) -> TranscriptLine:
-    to = "" if event.to == "all" else f" → {roster.called(id_from_handle(event.to))}"
-    speaker = roster.styled(id_from_handle(event.sender))
+    to = "" if event.to == "all" else f" → {roster.called(name_from_handle(event.to))}"
+    speaker = roster.styled(name_from_handle(event.sender))
     kind = "" if event.type == "message" else f" · {event.type}"
     for word, verb in (("spoken_by", "said by"), ("edited_by", "edited by")):
         if word in event.meta:
-            kind += f" · {verb} {roster.called(id_from_handle(str(event.meta[word])))}"
-    return TranscriptLine(
-        content_text(_turn_content(roster, event)), f"{event.turn:>4} {speaker}{to}{kind}"
-    )
+            kind += f" · {verb} {roster.called(name_from_handle(str(event.meta[word])))}"
+    head = f"{event.turn:>4} {speaker}{to}{kind}"
+    return TranscriptLine(content_text(_turn_content(roster, event)), head)
 
 
 def _turn_content(roster: CouncilRoster, event: BridgeEvent) -> Any:
     """Return the content. In the host's turn about closing, name the person as the reader does."""
     content, tags = event.content, event.meta.get("tags", [])
-    is_closing = id_from_handle(event.sender) == "system" and "closed" in tags
+    is_closing = name_from_handle(event.sender) == "system" and "closed" in tags
     if not is_closing or not isinstance(content, str) or not content.endswith(CLOSED_SUFFIX):
         return content
     return f"{roster.called(content.removesuffix(CLOSED_SUFFIX))}{CLOSED_SUFFIX}"
@@ -164,9 +166,69 @@ def tail(options: CommandOptions, name: str, turns: int) -> ExitCode:
     turn_events = read_newest_turns(api, thread_id, turns)
     last = thread.last_sequence
     after = turn_events[0].seq - 1 if turn_events else last
-    attend_options = AttendOptions(prompt=False, as_json=options.json, after=after, stay=True)
     if not thread.open:
-        attend_options = attend_options._replace(
-            after=min(after, last - 1)
-        )  # show its end, and then stop
+        after = min(after, last - 1)  # show its end, and then stop
+    attend_options = AttendOptions(prompt=False, as_json=options.json, after=after, stay=True)
     return attend_thread(api, thread_id, attend_options)
+
+
+@click.command("list")
+@click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True)
+@click.option("--archived", is_flag=True, help="Those that were put away.")
+@server_options
+def list_(options: CommandOptions, limit: int, archived: bool) -> None:
+    """List the threads, those first in which something happened last.
+
+    \b
+    In a pipe: id, state, turns, how many are new, who, what was said last, when, title.
+    """
+    order: Literal["active"] | None = None if archived else "active"
+    call = threads.list_threads(limit=limit, about=True, archived=archived or None, order=order)
+    page = api_for_reading(options).send(call)
+    hint = f"No thread yet. Begin one: {command_hint('thread new TITLE --with A,B')}"
+    empty = "No thread was put away." if archived else hint
+    roster = CouncilRoster(page.you)
+    output.print_list(options, page.threads, COLUMNS, lambda row: _thread_row(row, roster), empty)
+
+
+def _thread_row(row: ThreadSummary, roster: CouncilRoster) -> list[Any]:
+    people = roster.people(row.created_by or roster.me)
+    names = " ".join([*people, *row.participants])
+    turns, last, age = row.turn_count or 0, _last_text(row, roster), row.updated_at
+    if not output.on_terminal():
+        state = thread_state(row.open, bool(row.paused))
+        return [row.thread_id, state, turns, row.unread, names, last, age, _thread_title(row)]
+    new = f" ({row.unread} new)" if row.unread else ""
+    last = None if last is None else output.shorten(last, LAST_TEXT_LENGTH)
+    when = output.format_age(age)
+    when = "now" if when.endswith("ms") else when
+    name, mark = output.short_id(row.thread_id), thread_state_mark(row.open, bool(row.paused))
+    return [name, mark, f"{turns}{new}", names, last, when, _thread_title(row)]
+
+
+def _last_text(row: ThreadSummary, roster: CouncilRoster) -> str | None:
+    if row.decision is not None:
+        return " ".join(label_decision(row.decision, row.adopted is not False))
+    if row.last is None:
+        return None
+    return f"{roster.called(name_from_handle(row.last.speaker))}: {row.last.content}"
+
+
+def _thread_title(row: ThreadSummary) -> str:
+    title = f"{row.title} (imported)" if row.imported else row.title
+    if row.forked_from is None:
+        return title
+    note = f": {row.fork_note}" if row.fork_note else ""
+    return f"{title} (from {output.short_id(row.forked_from)}{note})"
+
+
+def thread_state(is_open: bool, is_paused: bool) -> str:
+    if not is_open:
+        return "closed"
+    return "paused" if is_paused else "live"
+
+
+def thread_state_mark(is_open: bool, is_paused: bool) -> str:
+    """Return ``● live``."""
+    state = thread_state(is_open, is_paused)
+    return f"{MARKS[state]} {state}"

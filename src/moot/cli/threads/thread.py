@@ -1,4 +1,4 @@
-"""``moot thread`` export, import and close, and finding a thread by its name."""
+"""``moot thread`` new, export, import and close, and finding a thread by its name."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from moot.cli.shared.command_hint import command_hint
 from moot.cli.shared.errors import CommandError, ExitCode
 from moot.cli.shared.inputs import read_bytes
 from moot.cli.shared.options import CommandOptions, server_options
-from moot.client.operations import threads
+from moot.client.operations import host, threads
 
 FORMATS: tuple[threads.ExportFormat, ...] = ("md", "html", "json", "bundle")
 
@@ -54,15 +54,11 @@ def export(
     if target is None:
         output.write_bytes(body)
     else:
-        _write_file(Path(target), body)
+        try:
+            Path(target).write_bytes(body)
+        except OSError as error:
+            raise click.UsageError(f"{target} cannot be written: {error.strerror}.") from None
         click.echo(f"{thread_id} written to {target} ({len(body)} bytes).", err=True)
-
-
-def _write_file(file: Path, body: bytes) -> None:
-    try:
-        file.write_bytes(body)
-    except OSError as error:
-        raise click.UsageError(f"{file} cannot be written: {error.strerror}.") from None
 
 
 @thread.command("import")
@@ -75,10 +71,7 @@ def import_(options: CommandOptions, file: str) -> None:
         imported = api.send(threads.import_thread(bundle))
     except CommandError as error:
         raise _already_here_error(api, bundle) or error from None
-    if options.json:
-        output.print_json(imported)
-    else:
-        click.echo(output.safe_line(imported.thread_id))
+    output.print_answer(options, imported, imported.thread_id)
 
 
 def _already_here_error(api: Api, bundle: bytes) -> CommandError | None:
@@ -118,14 +111,9 @@ def close(
     api = api_for_writing(options)
     thread_id = find_thread(api, name)
     answer = api.send(threads.close_thread(thread_id, decision_body))
-    if options.json:
-        output.print_json(answer)
-    else:
-        decision_text = (
-            f' with the decision "{output.shorten(decision)}"' if decision is not None else ""
-        )
-        minutes = command_hint(f"thread export {thread_id}")
-        click.echo(f"{thread_id} closed{decision_text}. Minutes: {minutes}")
+    adopted = f' with the decision "{output.shorten(decision)}"' if decision is not None else ""
+    minutes = command_hint(f"thread export {thread_id}")
+    output.print_answer(options, answer, f"{thread_id} closed{adopted}. Minutes: {minutes}")
 
 
 def _decision_body(
@@ -134,7 +122,7 @@ def _decision_body(
     dissent: tuple[str, ...],
     cited: tuple[int, ...],
     actions: tuple[str, ...],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "text": text,
         "votes": [{"by": name, "vote": vote} for name, vote in _parse_pairs("--vote", votes)],
@@ -186,3 +174,54 @@ def find_thread(api: Api, text: str) -> str:
             message = f"{run_id} has several threads: {', '.join(several)}."
             raise CommandError(message, ExitCode.USAGE) from error
         raise
+
+
+def _parse_names(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+@click.command()
+@click.argument("title")
+@click.option("--with", "members", default="", metavar="A,B", callback=_parse_names,
+              help="Agents and programs that take part from the beginning.")  # fmt: skip
+@click.option("--say", "opening", metavar="TEXT", help="What you begin it with.")
+@server_options
+def new(options: CommandOptions, title: str, members: list[str], opening: str | None) -> None:
+    """Begin a thread. Prints its id.
+
+    \b
+    moot thread new "Q1 prices" --with ada,bo --say "Do we raise them?"
+    """
+    if not title.strip():
+        raise click.UsageError("say what it is about: moot thread new TITLE.")
+    api = api_for_writing(options)
+    created = api.send(threads.begin_thread(title, members, opening=opening))
+    output.print_answer(options, created, created.thread_id)
+    for name in members:
+        warn_if_unknown(api, name)
+
+
+def warn_if_unknown(api: Api, name: str) -> None:
+    """Warn if the host does not know the participant, because then it does not speak for it."""
+    if (warning := unknown_agent_warning(api, name)) is not None:
+        output.print_error(warning)
+
+
+def unknown_agent_warning(api: Api, name: str) -> str | None:
+    """Return None for a participant that the host may know."""
+    message = missing_agent_message(api, name)
+    return message and f"{message} It is waited for, and speaks with a key of its own."
+
+
+def missing_agent_message(api: Api, name: str) -> str | None:
+    """Return a message with the nearest name, or None.
+
+    None is for an agent of the host, and for a name with a host in it.
+    """
+    if ":" in name.removeprefix("host:"):
+        return None
+    try:
+        api.send(host.get_agent(name.removeprefix("host:")))
+    except CommandError as error:
+        return str(error) if error.exit_code is ExitCode.NOT_FOUND else None
+    return None

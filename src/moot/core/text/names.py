@@ -10,6 +10,8 @@ LONGEST_NAME = 256
 RESERVED_NAMES = frozenset({"moot", "system", "all", "everyone", "here", "user", "you"})
 #: shapes of these names; ``a11`` looks like ``all`` and is allowed
 _SHAPES = frozenset(skeleton(word) for word in RESERVED_NAMES if word != "all")
+#: the host's handle
+COORDINATOR = "moot"
 
 
 def is_name(name: str) -> bool:
@@ -56,3 +58,20 @@ def _is_valid_name(name: str) -> bool:
     if is_person(name):
         return is_name(name) and name != "user:"
     return is_agent_name(full_name(name))
+
+
+def handle_from_name(name: Any) -> str:
+    """Return the short handle of a participant.
+
+    An agent whose short name is reserved or looks like a person's keeps its full name. Logs from
+    other hosts may hold such agents.
+    """
+    text = str(name)
+    short = text.removeprefix("host:")
+    if text == "system":
+        return COORDINATOR
+    return text if not short or is_person(short) or is_reserved(short) else short
+
+
+def name_from_handle(handle: str) -> str:
+    return "system" if handle == COORDINATOR else full_name(handle)

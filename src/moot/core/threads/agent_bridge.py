@@ -4,9 +4,11 @@ Participants appear under short handles, and the host under its own name. Every 
 time of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from moot.core.events import Event, event_id, iso, micros
 from moot.core.payloads.conversations import (
@@ -38,10 +40,9 @@ from moot.core.payloads.councils import (
 )
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import FAILED_OUTCOMES
-from moot.core.text.names import full_name, is_person, is_reserved
+from moot.core.text.names import COORDINATOR, handle_from_name
+from moot.core.threads.rendered_event import RenderedEvent
 
-#: the host's handle
-COORDINATOR = "moot"
 #: the recipient of an event without an address
 ALL = "all"
 COORDINATOR_TAGS = ["coordinator"]
@@ -51,27 +52,8 @@ ERROR_TAG = "error"
 HOST_META_KEYS = ("edited_by", "spoken_by", "outcome", "via")
 HOST_TAGS = (*COORDINATOR_TAGS, ERROR_TAG, "closed")
 
-BridgeEvent = dict[str, Any]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-
-
-def handle_from_name(name: Any) -> str:
-    """Return the short handle of a participant.
-
-    An agent whose short name is reserved or looks like a person's keeps its full name. Logs from
-    other hosts may hold such agents.
-    """
-    text = str(name)
-    short = text.removeprefix("host:")
-    if text == "system":
-        return COORDINATOR
-    return text if not short or is_person(short) or is_reserved(short) else short
-
-
-def name_from_handle(handle: str) -> str:
-    return "system" if handle == COORDINATOR else full_name(handle)
 
 
 def micros_from_time(text: str) -> int:
@@ -98,7 +80,7 @@ class BridgeRenderer:
         #: the host's next turn reports a failure
         self._failed = False
 
-    def tell(self, event: Event) -> list[BridgeEvent]:
+    def tell(self, event: Event) -> list[RenderedEvent]:
         """Return the rendered events, usually none or one."""
         if event.timestamp == self._time:
             self._offset += 1
@@ -113,27 +95,26 @@ class BridgeRenderer:
 
     def _event(
         self, event: Event, type_: str, sender: Any, content: Any, **fields: Any
-    ) -> BridgeEvent:
-        return {
-            "id": event.event_id,
-            "ts": iso(self._micros + self._offset),
-            "thread": self._thread,
-            "seq": event.sequence,
-            "type": type_,
-            "from": handle_from_name(sender),
-            "to": ALL,
-            "content": content,
-            "meta": {"tags": []},
-            **fields,
-        }
+    ) -> RenderedEvent:
+        defaults = {"to": ALL, "meta": {"tags": []}}
+        return RenderedEvent(
+            id=event.event_id,
+            ts=iso(self._micros + self._offset),
+            thread=self._thread,
+            seq=event.sequence,
+            type=type_,
+            sender=handle_from_name(sender),
+            content=content,
+            **(defaults | fields),
+        )
 
-    def _control_by_host(self, event: Event, content: Any) -> list[BridgeEvent]:
+    def _control_by_host(self, event: Event, content: Any) -> list[RenderedEvent]:
         """Render a decision of the host under its own name."""
         return [
             self._event(event, "control", COORDINATOR, content, meta={"tags": COORDINATOR_TAGS})
         ]
 
-    def _render_opened(self, event: Event, payload: ConversationOpened) -> list[BridgeEvent]:
+    def _render_opened(self, event: Event, payload: ConversationOpened) -> list[RenderedEvent]:
         """Render the new thread, and the opening turn of a council as a message.
 
         The message has the event's time. The thread takes the time before it, which no rendered
@@ -143,23 +124,19 @@ class BridgeRenderer:
         turn = payload.initial_turn
         if turn.role == "system":
             return [created]
-        created["id"] = f"{event.event_id}.0"
-        created["ts"] = iso(self._micros + max(0, self._offset - 1))
+        before = iso(self._micros + max(0, self._offset - 1))
+        created = replace(created, id=f"{event.event_id}.0", ts=before)
         return [created, self._turn_event(event, turn)]
 
-    def _render_turn(self, event: Event, payload: ConversationExchanged) -> list[BridgeEvent]:
+    def _render_turn(self, event: Event, payload: ConversationExchanged) -> list[RenderedEvent]:
         return [self._turn_event(event, payload.turn)]
 
-    def _render_closed(self, event: Event, payload: ConversationEnded) -> list[BridgeEvent]:
+    def _render_closed(self, event: Event, payload: ConversationEnded) -> list[RenderedEvent]:
         rendered = self._turn_event(event, payload.final_turn)
-        rendered["meta"] = {
-            **rendered["meta"],
-            "tags": [*rendered["meta"]["tags"], "closed"],
-            "outcome": payload.outcome,
-        }
-        return [rendered]
+        tags = [*rendered.meta["tags"], "closed"]
+        return [replace(rendered, meta={**rendered.meta, "tags": tags, "outcome": payload.outcome})]
 
-    def _note_failure(self, event: Event, payload: InvitationAnswered) -> list[BridgeEvent]:
+    def _note_failure(self, event: Event, payload: InvitationAnswered) -> list[RenderedEvent]:
         """Render nothing, but remember a failure: the host's turn about it follows."""
         self._failed = payload.outcome in FAILED_OUTCOMES
         return []
@@ -171,7 +148,7 @@ class BridgeRenderer:
         errors, self._failed = [ERROR_TAG] if self._failed else [], False
         return [*COORDINATOR_TAGS, *errors, *tags]
 
-    def _turn_event(self, event: Event, turn: Turn) -> BridgeEvent:
+    def _turn_event(self, event: Event, turn: Turn) -> RenderedEvent:
         meta = dict(turn.meta) if isinstance(turn.meta, dict) else {}
         kind = meta.pop("kind", "message")
         tags = self._tags(turn, meta.pop("tags", []))
@@ -193,15 +170,17 @@ class BridgeRenderer:
             meta={**meta, "tags": tags},
         )
 
-    def _render_control(self, event: Event, payload: ThreadControlled) -> list[BridgeEvent]:
+    def _render_control(self, event: Event, payload: ThreadControlled) -> list[RenderedEvent]:
         if payload.from_ == "system":
             return self._control_by_host(event, payload.content)
         return [self._event(event, "control", payload.from_, payload.content)]
 
-    def _control_by(self, event: Event, by: str | None, content: BridgeEvent) -> list[BridgeEvent]:
+    def _control_by(
+        self, event: Event, by: str | None, content: Mapping[str, object]
+    ) -> list[RenderedEvent]:
         return [self._event(event, "control", by, content)]
 
-    def _render_joined(self, event: Event, payload: ParticipantJoined) -> list[BridgeEvent]:
+    def _render_joined(self, event: Event, payload: ParticipantJoined) -> list[RenderedEvent]:
         invited = {
             "participant_id": handle_from_name(payload.participant_id),
             "profile": payload.profile,
@@ -209,42 +188,34 @@ class BridgeRenderer:
         changed = {"changed": True} if payload.changed else {}
         return self._control_by(event, payload.by, {"invite": {**invited, **changed}})
 
-    def _render_left(self, event: Event, payload: ParticipantLeft) -> list[BridgeEvent]:
+    def _render_left(self, event: Event, payload: ParticipantLeft) -> list[RenderedEvent]:
         participant = {"participant_id": handle_from_name(payload.participant_id)}
         return self._control_by(event, payload.by, {"uninvite": participant})
 
-    def _render_renamed(self, event: Event, payload: ThreadRenamed) -> list[BridgeEvent]:
+    def _render_renamed(self, event: Event, payload: ThreadRenamed) -> list[RenderedEvent]:
         return [self._event(event, "thread.renamed", payload.by, payload.title)]
 
-    def _render_linked(self, event: Event, payload: ThreadLinked) -> list[BridgeEvent]:
+    def _render_linked(self, event: Event, payload: ThreadLinked) -> list[RenderedEvent]:
         link = {"thread": payload.thread_id, "name": payload.title}
+        kind, meta = "thread.linked", {"tags": COORDINATOR_TAGS}
         if payload.back:
-            rendered = {**link, "back": True}
-            return [
-                self._event(
-                    event, "thread.linked", COORDINATOR, rendered, meta={"tags": COORDINATOR_TAGS}
-                )
-            ]
+            return [self._event(event, kind, COORDINATOR, {**link, "back": True}, meta=meta)]
         if payload.closed:
-            rendered = {**link, "closed": True, "summary": payload.summary}
-            return [
-                self._event(
-                    event, "thread.linked", COORDINATOR, rendered, meta={"tags": COORDINATOR_TAGS}
-                )
-            ]
-        return [self._event(event, "thread.linked", payload.by, link)]
+            ended = {**link, "closed": True, "summary": payload.summary}
+            return [self._event(event, kind, COORDINATOR, ended, meta=meta)]
+        return [self._event(event, kind, payload.by, link)]
 
-    def _render_presence(self, event: Event, payload: PresenceChanged) -> list[BridgeEvent]:
+    def _render_presence(self, event: Event, payload: PresenceChanged) -> list[RenderedEvent]:
         content = {"state": payload.state}
         return [self._event(event, "presence", payload.from_, content)]
 
-    def _render_policy(self, event: Event, payload: PolicySet) -> list[BridgeEvent]:
+    def _render_policy(self, event: Event, payload: PolicySet) -> list[RenderedEvent]:
         if payload.by is None:
             return []
         return self._control_by(event, payload.by, {"participation": payload.policy})
 
-    def _render_invitations(self, event: Event, payload: MembersInvited) -> list[BridgeEvent]:
-        content: BridgeEvent = {}
+    def _render_invitations(self, event: Event, payload: MembersInvited) -> list[RenderedEvent]:
+        content: dict[str, object] = {}
         for word in ("wakes", "skipped", "called"):
             rows: list[MemberReason | MemberInvitation] = getattr(payload, word) or []
             entries = [
@@ -254,39 +225,39 @@ class BridgeRenderer:
             content |= {word: entries} if entries else {}
         return self._control_by_host(event, content) if content else []
 
-    def _render_stop(self, event: Event, payload: CouncilStopped) -> list[BridgeEvent]:
+    def _render_stop(self, event: Event, payload: CouncilStopped) -> list[RenderedEvent]:
         return self._control_by_host(event, {"stopped": payload.reason})
 
-    def _render_continue(self, event: Event, payload: CouncilContinued) -> list[BridgeEvent]:
+    def _render_continue(self, event: Event, payload: CouncilContinued) -> list[RenderedEvent]:
         rounds = payload.rounds
         return self._control_by(
             event, payload.by, {"continue": {"rounds": rounds} if rounds else True}
         )
 
-    def _render_vote(self, event: Event, payload: VoteCalled) -> list[BridgeEvent]:
+    def _render_vote(self, event: Event, payload: VoteCalled) -> list[RenderedEvent]:
         return self._control_by(event, payload.by, {"vote": {"decision": payload.decision}})
 
-    def _render_held_turn(self, event: Event, payload: TurnHeld) -> list[BridgeEvent]:
+    def _render_held_turn(self, event: Event, payload: TurnHeld) -> list[RenderedEvent]:
         speaker = handle_from_name(payload.turn.speaker_id)
         held = {"held": payload.held, "participant_id": speaker, "reason": payload.reason}
         return self._control_by_host(event, {"held": held})
 
     def _render_settled_turn(
         self, event: Event, payload: TurnAdmitted | TurnDropped
-    ) -> list[BridgeEvent]:
+    ) -> list[RenderedEvent]:
         word = "admit" if isinstance(payload, TurnAdmitted) else "drop"
         return self._control_by(event, payload.by, {word: payload.held})
 
-    def _render_tool_request(self, event: Event, payload: ToolAsked) -> list[BridgeEvent]:
+    def _render_tool_request(self, event: Event, payload: ToolAsked) -> list[RenderedEvent]:
         request = {"ask": payload.ask_id, "tool": payload.tool_name}
         return [self._event(event, "control", payload.agent_id, {"asks": request})]
 
-    def _render_tool_answer(self, event: Event, payload: ToolAnswered) -> list[BridgeEvent]:
+    def _render_tool_answer(self, event: Event, payload: ToolAnswered) -> list[RenderedEvent]:
         word = "allow" if payload.allowed else "deny"
         return self._control_by(event, payload.by, {word: payload.ask_id})
 
 
-RENDERERS: dict[type, Callable[[BridgeRenderer, Event, Any], list[BridgeEvent]]] = {
+RENDERERS: dict[type, Callable[[BridgeRenderer, Event, Any], list[RenderedEvent]]] = {
     ConversationOpened: BridgeRenderer._render_opened,
     ConversationExchanged: BridgeRenderer._render_turn,
     ConversationEnded: BridgeRenderer._render_closed,

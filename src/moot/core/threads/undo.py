@@ -8,19 +8,21 @@ from moot.core.state.control_content import control_targets, is_duration, is_swi
 from moot.core.state.conversation import Conversation
 from moot.core.state.mutes import is_muted
 from moot.core.state.participants import find_participant
-from moot.core.text.names import full_name
-from moot.core.threads.agent_bridge import BridgeEvent, handle_from_name
+from moot.core.text.names import full_name, handle_from_name
+from moot.core.threads.rendered_event import RenderedEvent
 
 #: milliseconds by which equal times may differ
 TOLERANCE_MS = 1000
 
 
-def undo_control(event: BridgeEvent, conversation: Conversation, at: int) -> dict[str, Any] | None:
+def undo_control(
+    event: RenderedEvent, conversation: Conversation, at: int
+) -> dict[str, object] | None:
     """Return the control that reverts this event, or None. ``at`` is in milliseconds."""
-    content = event["content"]
-    if not conversation.open or event["type"] != "control" or not isinstance(content, dict):
+    content = event.content
+    if not conversation.open or event.type != "control" or not isinstance(content, dict):
         return None
-    control: dict[str, Any] = {}
+    control: dict[str, object] = {}
     for word, value in content.items():
         if (action := UNDO_ACTIONS.get(word)) is not None:
             control |= action(conversation, value, event, at) or {}
@@ -28,15 +30,15 @@ def undo_control(event: BridgeEvent, conversation: Conversation, at: int) -> dic
 
 
 def _undo_mute(
-    conversation: Conversation, value: Any, event: BridgeEvent, at: int
-) -> dict[str, Any] | None:
+    conversation: Conversation, value: Any, event: RenderedEvent, at: int
+) -> dict[str, object] | None:
     muted = [name for name in control_targets(value) if is_muted(conversation.state, name, at)]
     return {"unmute": list(map(handle_from_name, muted))} if muted else None
 
 
 def _undo_unmute(
-    conversation: Conversation, value: Any, event: BridgeEvent, at: int
-) -> dict[str, Any] | None:
+    conversation: Conversation, value: Any, event: RenderedEvent, at: int
+) -> dict[str, object] | None:
     """Mute again for the rest of the time, the shortest one of several."""
     targets = [name for name in control_targets(value) if name not in conversation.state.muted]
     until = {
@@ -58,10 +60,10 @@ def _is_on(value: Any) -> bool:
 
 def _undo_switch(
     word: str, current: Callable[[Conversation], bool]
-) -> Callable[..., dict[str, Any] | None]:
+) -> Callable[..., dict[str, object] | None]:
     def undo(
-        conversation: Conversation, value: Any, event: BridgeEvent, at: int
-    ) -> dict[str, Any] | None:
+        conversation: Conversation, value: Any, event: RenderedEvent, at: int
+    ) -> dict[str, object] | None:
         is_current = is_switch(value) and _is_on(value) == current(conversation)
         return {word: {"on": not _is_on(value)}} if is_current else None
 
@@ -69,12 +71,12 @@ def _undo_switch(
 
 
 def _undo_ttl(
-    conversation: Conversation, value: Any, event: BridgeEvent, at: int
-) -> dict[str, Any] | None:
+    conversation: Conversation, value: Any, event: RenderedEvent, at: int
+) -> dict[str, object] | None:
     until = conversation.state.ttl_until
     if until is None or not is_duration(value):
         return None
-    deadline = micros(event["ts"]) // 1000 + int(value * 1000)
+    deadline = micros(event.ts) // 1000 + int(value * 1000)
     return {"ttl_seconds": None} if abs(deadline - until) < TOLERANCE_MS else None
 
 
@@ -83,15 +85,15 @@ def _participant_handle(value: Any) -> str:
 
 
 def _undo_invite(
-    conversation: Conversation, value: Any, event: BridgeEvent, at: int
-) -> dict[str, Any] | None:
+    conversation: Conversation, value: Any, event: RenderedEvent, at: int
+) -> dict[str, object] | None:
     is_member = find_participant(conversation, full_name(_participant_handle(value))).joined
     return {"uninvite": {"participant_id": _participant_handle(value)}} if is_member else None
 
 
 def _undo_uninvite(
-    conversation: Conversation, value: Any, event: BridgeEvent, at: int
-) -> dict[str, Any] | None:
+    conversation: Conversation, value: Any, event: RenderedEvent, at: int
+) -> dict[str, object] | None:
     if find_participant(conversation, full_name(_participant_handle(value))).joined:
         return None
     profile = conversation.state.gone.get(full_name(_participant_handle(value)))
@@ -99,7 +101,9 @@ def _undo_uninvite(
     return {"invite": {"participant_id": _participant_handle(value), **fields}}
 
 
-UNDO_ACTIONS: dict[str, Callable[[Conversation, Any, BridgeEvent, int], dict[str, Any] | None]] = {
+UNDO_ACTIONS: dict[
+    str, Callable[[Conversation, Any, RenderedEvent, int], dict[str, object] | None]
+] = {
     "mute": _undo_mute,
     "unmute": _undo_unmute,
     "pause": _undo_switch("pause", lambda conversation: conversation.state.paused),

@@ -1,0 +1,1 @@
+"""Sentences about events, the same for commands, minutes, pages and Agent Bridge."""
