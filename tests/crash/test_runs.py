@@ -154,6 +154,6 @@ def _effects(runs: dict[str, Run], book: list[str]) -> None:
         if outputs:
             assert lines[f"pay {outputs['paid']}"] == 1
         if run.workflow_id == "pay" and run.status == "failed":
-            assert run.error is not None and run.error["code"] == "effect_outcome_unknown"
+            assert run.error is not None and run.error.code == "effect_outcome_unknown"
         if run.workflow_id == "note" and run.status == "completed":
             assert lines[f"note {(run.nodes['note'].outputs or {})['noted']}"] >= 1

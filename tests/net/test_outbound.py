@@ -212,3 +212,20 @@ async def test_the_certificate_must_be_for_the_name_not_for_the_address(tmp_path
         await outbound.aclose()
     assert not caught.value.sent
     assert len(there.asked) == 1
+
+
+async def test_a_socket_that_closes_while_it_is_opened_counts_as_no_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """anyio asks such a socket for its address and raises AttributeError."""
+    from httpcore2 import AsyncConnectionPool
+
+    async def closed(*_: Any) -> None:
+        raise AttributeError("'NoneType' object has no attribute 'getpeername'")
+
+    monkeypatch.setattr(AsyncConnectionPool, "handle_async_request", closed)
+    outbound = Outbound(private=True, resolve=to("127.0.0.1"))
+    with pytest.raises(CallFailed, match="closed at once") as failure:
+        await outbound.send(OutboundRequest(method="GET", url=f"http://{NAME}:9/"))
+    await outbound.aclose()
+    assert not failure.value.sent

@@ -149,6 +149,10 @@ class Outbound:
                 return IncomingResponse(http, response)
             except (http.ConnectError, http.ConnectTimeout) as error:
                 reason = str(error) or type(error).__name__
+            except AttributeError:  # anyio reads the address of a socket that was closed at once
+                if received.is_asked:
+                    raise _call_error(http, http.ReadError("The connection broke.")) from None
+                reason = "the connection was closed at once"
             except http.HTTPError as error:
                 if received.is_foreign:
                     raise ResponseRefused(_broken_text(error)) from None
@@ -247,6 +251,8 @@ class ReceivedStart:
 
     def __init__(self) -> None:
         self._start = b""
+        #: the receiver may have got a part of the request
+        self.is_asked = False
 
     @property
     def is_foreign(self) -> bool:
@@ -255,6 +261,7 @@ class ReceivedStart:
     async def trace(self, event: str, info: dict[str, Any]) -> None:
         if event in _STREAM_OPENED:
             self._watch(info["return_value"])
+        self.is_asked |= event.endswith("send_request_headers.started")
 
     def _watch(self, stream: Any) -> None:
         read = stream.read
