@@ -71,6 +71,11 @@ class NewEvent(Struct):
         return self.payload.event_type
 
 
+def check_hints(hints: Mapping[str, object]) -> EventHints:
+    """Return the hints with their types. Raise ValidationError when one does not fit."""
+    return msgspec.convert(hints, EventHints)
+
+
 class Event(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A recorded fact of a run. ``sequence`` is dense per run and starts at 0.
 
@@ -92,13 +97,20 @@ class Event(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 
     @property
     def known_hints(self) -> EventHints:
-        """The hints with their types. Hints that do not fit count as absent."""
+        """The hints with their types. A hint that does not fit counts as absent."""
         if self.hints is UNSET:
             return NO_HINTS
         try:
-            return msgspec.convert(self.hints, EventHints)
+            return check_hints(self.hints)
         except msgspec.ValidationError:
-            return NO_HINTS
+            return check_hints({key: self.hints[key] for key in filter(self._fits, self.hints)})
+
+    def _fits(self, key: str) -> bool:
+        try:
+            check_hints({key: self.hints[key]} if self.hints is not UNSET else {})
+        except msgspec.ValidationError:
+            return False
+        return True
 
 
 class StoredEvent(Struct, frozen=True, rename="camel"):

@@ -101,7 +101,7 @@ class CatchUpView(WireStruct, frozen=True):
     status: str
     asked_at: str
     turn: CatchUpTurn | None = None
-    usage: dict[str, int | bool | str] | None = None
+    usage: JsonObject | None = None
     error: JsonObject | None = None
     #: of a new catch-up
     url: str | None = None

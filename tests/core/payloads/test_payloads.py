@@ -145,3 +145,13 @@ def test_hints_are_read_by_name_and_written_as_they_were(
     assert event.known_hints.runs == runs
     assert encode(event) == line
     assert repeat_event(event, "r", {}).hints == hints
+
+
+def test_a_hint_that_does_not_fit_leaves_the_others_and_fails_a_strict_fold() -> None:
+    hints = b',"hints":{"runs":"three","dueAt":"2026-01-01T00:00:00.000000Z"}}'
+    event = decode(row(RunResumed.event_type, {})[:-1] + hints)
+    assert event.known_hints.runs is None
+    assert event.known_hints.due_at == "2026-01-01T00:00:00.000000Z"
+    apply(Run("r"), event)
+    with pytest.raises(ValueError, match="runs"):
+        apply(Run("r"), event, strict=True)

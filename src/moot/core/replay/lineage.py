@@ -35,7 +35,8 @@ def branch_start(
     """
     fields = payload_fields(event)
     payload = {key: value for key, value in fields.items() if key not in PLACE_FIELDS}
-    payload |= memory.memory_of_fork(event, fork.given or max(fork.from_seq or 0, 1))
+    copied = max(fork.from_seq or 0, 1) if fork.given is None else fork.given
+    payload |= memory.memory_of_fork(event, copied)
     cause = event.causation_id
     if parent is None:
         cause = UNSET

@@ -219,7 +219,7 @@ def _apply_turn(conversation: Conversation, turn: Turn, sequence: int, at: int) 
         apply_turn_to_floor(conversation, conversation.floor, turn, sequence, at)
     else:
         profiles = (
-            participants.participant_profiles(conversation)
+            participants.mentionable_profiles(conversation)
             if mentions.has_mention(turn.content)
             else {}
         )

@@ -99,7 +99,7 @@ def record_revision(event: NewEvent, flow: "Flow", revision: int) -> None:
             event.payload = replace(payload, memory=memory)
         else:
             fields = payload_fields(event)
-            recorded = {**fields.get("memory", {}), "revision": revision}
+            recorded = {**(fields.get("memory") or {}), "revision": revision}
             set_fields(event, {**fields, "memory": recorded})
         return
     hints = event.hints or {}

@@ -28,6 +28,8 @@ class ConversationParticipant(Struct, omit_defaults=True):
     joined: bool = False
     #: a member of the council, which the host invites to speak
     led: bool = False
+    #: its place among the members of the council
+    place: int = 0
     #: a person who began the thread or has spoken; such a person needs no invitation
     spoke: bool = False
     profile: Mapping[str, object] = {}
@@ -64,8 +66,9 @@ def joined_members(conversation: "Conversation") -> dict[str, ConversationPartic
 
 
 def led_members(conversation: "Conversation") -> dict[str, ConversationParticipant]:
-    """Return the members of the council in their order."""
-    return {name: each for name, each in conversation.participants.items() if each.led}
+    """Return the members of the council in the order in which they became members."""
+    members = [(each.place, name) for name, each in conversation.participants.items() if each.led]
+    return {name: conversation.participants[name] for _, name in sorted(members)}
 
 
 def is_led(conversation: "Conversation", name: str) -> bool:
@@ -133,6 +136,13 @@ def participant_profiles(conversation: "Conversation") -> dict[str, Mapping[str,
     return people | agent_profiles(conversation)
 
 
+def mentionable_profiles(conversation: "Conversation") -> dict[str, Mapping[str, object]]:
+    """Return the profiles that mentions match; people who spoke are matched by their names only."""
+    everyone = conversation.participants.items()
+    spoke: dict[str, Mapping[str, object]] = {name: {} for name, each in everyone if each.spoke}
+    return agent_profiles(conversation) | spoke
+
+
 def member_profiles(conversation: "Conversation") -> dict[str, Mapping[str, object]]:
     """Return the profiles of the council's members; people are matched by their names only."""
     people: dict[str, Mapping[str, object]] = {name: {} for name in people_present(conversation)}
@@ -175,6 +185,7 @@ def add_joined(conversation: "Conversation", payload: ParticipantJoined, at: int
         listed=before.listed,
         joined=True,
         led=before.led or is_new_member,
+        place=_last_place(conversation) + 1 if is_new_member else before.place,
         spoke=before.spoke,
         profile={**profile, **payload.profile},
         invited_by=by,
@@ -183,6 +194,11 @@ def add_joined(conversation: "Conversation", payload: ParticipantJoined, at: int
         outside=payload.outside,
         guest=is_guest if is_new_member else before.guest and is_guest,
     )
+
+
+def _last_place(conversation: "Conversation") -> int:
+    members = led_members(conversation).values()
+    return max((member.place for member in members), default=-1)
 
 
 def remove_joined(conversation: "Conversation", name: str) -> ConversationParticipant:
@@ -204,8 +220,8 @@ def set_led_members(conversation: "Conversation", rows: Iterable[CouncilMember])
         member.led, member.driven, member.guest = False, True, False
         if not (member.listed or member.joined):
             del conversation.participants[name]
-    for row in rows:
+    for place, row in enumerate(rows):
         if not is_person(row.agent_id):
             member = conversation.participants.setdefault(row.agent_id, ConversationParticipant())
-            member.led, member.profile = True, row.profile or {}
+            member.led, member.place, member.profile = True, place, row.profile or {}
             member.driven, member.outside = row.driven is not False, row.outside

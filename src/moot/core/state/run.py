@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from moot.core.catalogue import PAYLOADS
-from moot.core.events import Event, millis
+from moot.core.events import Event, check_hints, millis
 from moot.core.payloads.base import OpaquePayload, Payload, RecordedError
 from moot.core.payloads.conversations import ConversationExchanged
 from moot.core.payloads.runs import (
@@ -210,6 +210,8 @@ def apply(run: Run, event: Event, at: int | None = None, strict: bool = False) -
         try:
             handler(run, payload, event, at)
             if event.hints is not UNSET:
+                if strict:
+                    check_hints(event.hints)
                 run.spent += event.known_hints.runs or 0
         except (AttributeError, KeyError, TypeError, ValueError):
             if strict:

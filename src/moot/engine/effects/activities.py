@@ -46,9 +46,6 @@ from moot.engine.nodes.context import AgentPin
 if TYPE_CHECKING:
     from moot.engine.host import Host
 
-if TYPE_CHECKING:
-    from moot.engine.host import Host
-
 log = logging.getLogger("moot.engine")
 
 #: reported facts that may be on their way to disk; the node waits when there are more
