@@ -130,7 +130,7 @@ def reread_question(api: Api, question: Question) -> Question | None:
 
 
 def is_decision(kind: str) -> bool:
-    """Whether a question of this kind takes a yes or a no instead of words."""
+    """Return whether people answer a question of this kind with yes or no."""
     return kind in ("approval", "low-confidence", *FLOOR_ACTIONS)
 
 
