@@ -30,7 +30,7 @@ _AS = click.option("--as", "name", metavar="NAME", help="In whose name, if the k
 _OVERRIDE = click.option(
     "--override", "why", metavar="REASON", help="As an administrator, though others are to decide."
 )
-_COMMENT = click.option("--comment", metavar="TEXT", help="Why; it stands in the log.")
+_COMMENT = click.option("--comment", metavar="TEXT", help="The reason; the log records it.")
 
 
 @click.command()

@@ -33,7 +33,7 @@ EPILOG = "A workflow that is called like one of these commands: moot run start F
 
 RUN = click.argument("run_id", metavar="RUN")
 RUNS = click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
-REASON = click.option("--reason", help="Why; it stands in the log.")
+REASON = click.option("--reason", help="The reason; the log records it.")
 TIMEOUT = click.option("--timeout", type=click.FloatRange(min=0), help="At most so many seconds.")
 STAY = click.option("--wait", "stay", is_flag=True, help="Stay while it waits for a person.")
 

@@ -92,7 +92,7 @@ def rebuild(options: CommandOptions, database: str | None) -> None:
     """Make all derived rows anew from the log. No server may run meanwhile."""
     count = _with_store(database, _rebuild_rows, readonly=False)
     answer = {"database": _database_path(database), "runs": count}
-    sentence = f"The rows of {count} runs were made anew from their logs."
+    sentence = f"The rows of {count} runs were rebuilt from their logs."
     output.print_answer(options, answer, sentence)
 
 

@@ -84,7 +84,7 @@ def remove(options: CommandOptions, name: str) -> None:
         unbind_it = command_hint(f"queue unbind {name}")
         raise CommandError(f"a workflow takes from {name}; first: {unbind_it}", ExitCode.FAILED)
     answer = api.send(triggers.unbind_queue(name))
-    output.print_answer(options, answer, f"{name} is removed; an item that is put in makes it anew")
+    output.print_answer(options, answer, f"{name} is removed; the next item creates it again")
 
 
 @queue.command()

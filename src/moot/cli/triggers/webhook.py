@@ -37,7 +37,7 @@ def webhook() -> None:
 def add(options: CommandOptions, url: str, events: tuple[str, ...], tags: tuple[str, ...]) -> None:
     """Register URL and print the secret that signs, this once."""
     call = webhooks.register_webhook(url, events, tags=tags)
-    _print_secret(options, api_for_writing(options).send(call), "is told of what happens")
+    _print_secret(options, api_for_writing(options).send(call), "receives events")
 
 
 @webhook.command("list")

@@ -128,5 +128,5 @@ class QueueFull(Conflict):
     code, passing = "queue_full", True
 
     def __init__(self, most: int) -> None:
-        message = f"{most} items wait already; resume or bind whoever takes them, or drop some."
+        message = f"{most} items wait already. Resume or bind a consumer, or drop some items."
         super().__init__(message, limit=most)
